@@ -1,0 +1,74 @@
+# Quorate: every task of the house. `make` alone lists them.
+# Set-up happens by itself: each task makes the .venv it needs, and only what it needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGES := quorate audit controller broker_agent snapshots ledger metadata quorum runtime
+# The commit draws the seeds, so a run can be repeated and every commit tries others.
+COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo 0)
+N ?= 1000
+FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format types seeds seed bench soak clean
+
+help: ## List the tasks
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+demo: $(VENV)/.ready-run ## Set up, then show the whole story with real processes (first run: minutes)
+	@$(BIN)/quorate demo
+
+test: check $(VENV)/.ready-dev ## Set up, then run all that a change must pass (up to 20 minutes on 2 cores)
+	QUORATE_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q
+
+check: $(VENV)/.ready-dev ## Format, lint, types, import floors, spelling (under a minute)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/codespell
+
+format: $(VENV)/.ready-dev ## Put the code into shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+seeds: $(VENV)/.ready-dev ## Simulate N clusters under faults: make seeds N=1000 [FIRST=1]
+	$(BIN)/python -m tests.simulation.seeds --first $(FIRST) --count $(N)
+
+seed: $(VENV)/.ready-dev ## Run one seed again, with its trace: make seed SEED=17
+	$(BIN)/python -m tests.simulation.seeds --first $(SEED) --count 1 --trace
+
+bench: $(VENV)/.ready-dev ## Measure, each figure beside this machine's floor
+	$(BIN)/python -m benchmarks
+
+soak: $(VENV)/.ready-dev ## Ten minutes of load on real processes; counts elections, fencings and stalls
+	$(BIN)/python -m benchmarks.soak
+
+clean: ## Remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/.ready-venv:
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	  echo "Quorate needs Python 3.11 or later, and '$(PYTHON)' is not here. Install it (Debian: apt install python3 python3-venv), or say which: make PYTHON=/path/to/python3.12 …" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Quorate needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Say which to use: make PYTHON=/path/to/python3.12 …" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "This Python has no venv module. Install it (Debian: apt install python3-venv), then run make again." >&2; exit 1; }
+	@echo "[1/2] a virtual environment in $(VENV) (once)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+# hatchling is installed first and the build is not isolated: one download of it serves both.
+$(VENV)/.ready-run: $(VENV)/.ready-venv pyproject.toml
+	@echo "[2/2] what Quorate runs on (once; about a minute)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'hatchling>=1.30' 'pip>=25.1'
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar on --no-build-isolation --editable . \
+	  | grep --line-buffered -E '^(Collecting|Successfully)' | sed -u 's/^/      /'
+	@test -x $(BIN)/quorate || { echo "The installation failed; its last lines above say why." >&2; exit 1; }
+	@touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready-run pyproject.toml
+	@echo "[+] the tools that check and test it (once; about a minute)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --group dev
+	@touch $@
