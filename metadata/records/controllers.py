@@ -1,0 +1,46 @@
+"""Records about controller processes (KIP-919, 1312)."""
+
+from typing import ClassVar
+
+from metadata.records.record import Part, Record
+from metadata.types import BrokerId, Int16, UInt16, Uuid
+
+
+class ControllerEndpoint(Part, frozen=True):
+    """Where a controller listens; names are unique within a registration."""
+
+    name: str
+    host: str
+    port: UInt16
+    security_protocol: Int16
+    """A `metadata.records.brokers.SecurityProtocol`."""
+
+
+class ControllerFeature(Part, frozen=True):
+    """The levels of one feature that a controller can work with, both ends included."""
+
+    name: str
+    min_supported_version: Int16
+    max_supported_version: Int16
+
+
+class RegisterControllerRecord(Record, frozen=True, tag=2700):
+    """A controller process announces its listeners and features (KIP-919)."""
+
+    TYPE_ID: ClassVar[int] = 27
+    VERSION: ClassVar[int] = 0
+
+    controller_id: BrokerId
+    incarnation_id: Uuid
+    zk_migration_ready: bool
+    end_points: tuple[ControllerEndpoint, ...]
+    features: tuple[ControllerFeature, ...]
+
+
+class UnregisterControllerRecord(Record, frozen=True, tag=2900):
+    """A controller's registration is forgotten (KIP-1312)."""
+
+    TYPE_ID: ClassVar[int] = 29
+    VERSION: ClassVar[int] = 0
+
+    controller_id: BrokerId

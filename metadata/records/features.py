@@ -1,0 +1,44 @@
+"""Records about what the cluster has agreed to use, and two that change nothing."""
+
+from enum import IntEnum
+from typing import ClassVar
+
+from metadata.records.record import Record
+from metadata.types import Int8, Int16
+
+
+class ZkMigrationState(IntEnum):
+    """Codes of `ZkMigrationStateRecord.zk_migration_state` (KIP-866)."""
+
+    NONE = 0
+    PRE_MIGRATION = 1
+    MIGRATION = 2
+    POST_MIGRATION = 3
+
+
+class FeatureLevelRecord(Record, frozen=True, tag=1200):
+    """One feature, metadata.version among them, is finalised at a level (KIP-584, 778)."""
+
+    TYPE_ID: ClassVar[int] = 12
+    VERSION: ClassVar[int] = 0
+
+    name: str
+    feature_level: Int16
+    """0: the feature is removed."""
+
+
+class NoOpRecord(Record, frozen=True, tag=2000):
+    """Moves the log's end and nothing else (KIP-835)."""
+
+    TYPE_ID: ClassVar[int] = 20
+    VERSION: ClassVar[int] = 0
+
+
+class ZkMigrationStateRecord(Record, frozen=True, tag=2100):
+    """The phase of a migration from ZooKeeper (KIP-866); kept so that Kafka's logs can be read."""
+
+    TYPE_ID: ClassVar[int] = 21
+    VERSION: ClassVar[int] = 0
+
+    zk_migration_state: Int8
+    """A `ZkMigrationState`."""

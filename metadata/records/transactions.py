@@ -1,0 +1,30 @@
+"""Records that make many batches one change (KIP-868)."""
+
+from typing import ClassVar
+
+from metadata.records.record import Record
+
+
+class BeginTransactionRecord(Record, frozen=True, tag=2300):
+    """A transaction begins: what follows is seen at its end or never (KIP-868)."""
+
+    TYPE_ID: ClassVar[int] = 23
+    VERSION: ClassVar[int] = 0
+
+    name: str | None = None
+
+
+class EndTransactionRecord(Record, frozen=True, tag=2400):
+    """The open transaction is committed (KIP-868)."""
+
+    TYPE_ID: ClassVar[int] = 24
+    VERSION: ClassVar[int] = 0
+
+
+class AbortTransactionRecord(Record, frozen=True, tag=2500):
+    """The open transaction is discarded (KIP-868)."""
+
+    TYPE_ID: ClassVar[int] = 25
+    VERSION: ClassVar[int] = 0
+
+    reason: str | None = None
