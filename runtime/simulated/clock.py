@@ -1,0 +1,50 @@
+"""The clock of a simulated process.
+
+Rule: within one event time stands still, as nothing else could happen meanwhile. A core that
+waits for time to pass in a loop would wait for ever; `cost_us` makes each reading take time.
+"""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from runtime.simulated.world import US, WALL_START_MS, Event
+
+if TYPE_CHECKING:
+    from runtime.simulated.process import SimulatedProcess
+
+
+class SimulatedClock:
+    """`runtime.clock.Clock` of one process."""
+
+    def __init__(self, process: "SimulatedProcess") -> None:
+        self.cost_us = 0
+        """How much later each monotonic reading is than the one before, at the least."""
+        self._process = process
+        self._world = process.world
+        self._machine = process.machine
+        self._last_us = 0
+
+    def monotonic(self) -> float:
+        local_us = self._machine.local_us()
+        if self.cost_us:
+            local_us = self._last_us = max(local_us, self._last_us + self.cost_us)
+        return local_us / US
+
+    def wall_ms(self) -> int:
+        return WALL_START_MS + (self._world.now_us + self._machine.wall_offset_us) // 1000
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Event:
+        event = Event(callback, self._process, "timer")
+        if not self._process.alive:
+            event.cancel()
+            return event
+        # Rounded up, so that a timer is never early and a tiny delay still moves time.
+        delay_us = math.ceil(delay_s * US) if delay_s > 0 else 0
+        event.due_local_us = self._machine.local_us() + delay_us
+        self._world.push(event, self._world.now_us + self._machine.true_us(delay_us))
+        return event
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        if self._process.alive:
+            self._process.schedule(0, callback, "soon")

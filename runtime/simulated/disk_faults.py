@@ -1,0 +1,125 @@
+"""What goes wrong with a simulated disk, and how long it takes.
+
+Rule: a fault is switched on from outside and happens at a step that can be counted, so that a
+test can go through every step of an operation: kill at the n-th, fail at the n-th.
+"""
+
+import errno
+import os
+from collections.abc import Callable
+from random import Random
+from typing import NamedTuple
+
+UNLIMITED_BYTES = 1 << 50
+
+
+class DiskProfile(NamedTuple):
+    """How long a sync or a piece of background work takes."""
+
+    low_us: int
+    high_us: int
+    tail: float = 0.0
+    """Share of those that take up to ten times the upper bound."""
+    stuck: bool = False
+    """Nothing ever completes, until the profile changes."""
+
+    def draw_us(self, random: Random) -> int | None:
+        """Return microseconds; None while stuck."""
+        if self.stuck:
+            return None
+        delay = self.low_us + int(random.random() * (self.high_us - self.low_us))
+        if self.tail and random.random() < self.tail:
+            return delay * 10
+        return delay
+
+
+FAST = DiskProfile(100, 1_000, tail=0.01)
+SLOW = DiskProfile(10_000, 500_000)
+STUCK = DiskProfile(0, 0, stuck=True)
+
+
+class DiskFaults:
+    """The state of a node's disk as a device; outlives processes."""
+
+    def __init__(self) -> None:
+        self.profile = FAST
+        self.capacity_bytes: int | None = None
+        """Total room; None is unlimited."""
+        self.steps = 0
+        """Changes so far: writes, truncations, syncs, creations, renames, unlinks."""
+        self.holder: object | None = None
+        """The disk of the process that has the folder."""
+        self._kill_at: int | None = None
+        self._torn: float = 0.0
+        self._failing: dict[str, tuple[int, int, bool]] = {}
+        self._on_profile: list[Callable[[], None]] = []
+
+    def set_profile(self, profile: DiskProfile) -> None:
+        """Be fast, slow or stuck from now on; what waits on a stuck disk goes on."""
+        self.profile = profile
+        for callback in list(self._on_profile):
+            callback()
+
+    def on_profile(self, callback: Callable[[], None]) -> None:
+        """Call back when the profile changes."""
+        self._on_profile.append(callback)
+
+    def drop_on_profile(self, callback: Callable[[], None]) -> None:
+        """Do not call back any more."""
+        if callback in self._on_profile:
+            self._on_profile.remove(callback)
+
+    def kill_at(self, steps_from_now: int, torn: float = 0.0) -> None:
+        """Kill the process before its next step (0), the one after (1), ...
+
+        When that step is a write, the first `torn` (0 to 1) of its bytes are written.
+        """
+        self._kill_at = self.steps + steps_from_now
+        self._torn = torn
+
+    def fail(
+        self, operation: str, skip: int = 0, error: int = errno.EIO, *, lasting: bool = False
+    ) -> None:
+        """Let an operation fail after `skip` more that succeed; once, or from then on.
+
+        Operations: read, write, sync, create, rename, unlink, sync_folder.
+        """
+        self._failing[operation] = (skip, error, lasting)
+
+    def heal(self) -> None:
+        """End every fault."""
+        self.capacity_bytes = None
+        self._kill_at = None
+        self._failing.clear()
+        self.set_profile(FAST)
+
+    def free_bytes(self, used_bytes: int) -> int:
+        """Room that is left."""
+        if self.capacity_bytes is None:
+            return UNLIMITED_BYTES
+        return max(self.capacity_bytes - used_bytes, 0)
+
+    def torn_at_this_step(self, size: int) -> int | None:
+        """Return how much of a write comes through before the kill at this step; None: no kill."""
+        return int(size * self._torn) if self._kill_at == self.steps else None
+
+    def dies_at_this_step(self) -> bool:
+        """Count a step; tell whether the process dies instead of making it."""
+        dies = self._kill_at == self.steps
+        self.steps += 1
+        if dies:
+            self._kill_at = None
+        return dies
+
+    def check(self, operation: str) -> None:
+        """Raise the OSError that is due for this operation, if one is."""
+        failing = self._failing.get(operation)
+        if failing is None:
+            return
+        skip, error, lasting = failing
+        if skip:
+            self._failing[operation] = (skip - 1, error, lasting)
+            return
+        if not lasting:
+            del self._failing[operation]
+        raise OSError(error, f"{os.strerror(error)} (simulated)")

@@ -1,0 +1,60 @@
+"""The clocks of one machine, which outlive its processes.
+
+Rule: a machine's monotonic clock starts anywhere and may run fast or slow, and its wall clock
+may be off and may jump; so nothing that compares readings of two machines, or of two boots,
+can go unnoticed.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from runtime.simulated.world import World
+
+_BOOTED_AT_MOST_S = 100_000
+
+
+class Machine:
+    """Monotonic and wall time of one machine."""
+
+    def __init__(self, world: "World", node_id: int) -> None:
+        self.node_id = node_id
+        self.rate = 1.0
+        """Seconds that pass here while a true second passes."""
+        self.wall_offset_us = 0
+        self._world = world
+        self._random = world.random(f"machine/{node_id}")
+        self._true_us = 0
+        self._local_us = 0
+        self.reboot()
+
+    def reboot(self) -> None:
+        """Let the monotonic clock begin anew. Only while no process runs here."""
+        self._true_us = self._world.now_us
+        self._local_us = self._random.randrange(_BOOTED_AT_MOST_S * 1_000_000)
+
+    def local_us(self) -> int:
+        """Microseconds on the monotonic clock."""
+        passed = self._world.now_us - self._true_us
+        if self.rate == 1.0:
+            return self._local_us + passed
+        return self._local_us + int(passed * self.rate)
+
+    def true_us(self, local_us: int) -> int:
+        """Return how long, in true microseconds, until so many have passed here."""
+        if self.rate == 1.0:
+            return local_us
+        return math.ceil(local_us / self.rate)
+
+    def set_rate(self, rate: float) -> None:
+        """Run fast (above 1) or slow from now on."""
+        if rate <= 0:
+            raise ValueError("a monotonic clock never goes back, nor stands still")
+        self._local_us = self.local_us()
+        self._true_us = self._world.now_us
+        self.rate = rate
+        self._world.move_timers(self)
+
+    def jump_wall(self, seconds: float) -> None:
+        """Move the wall clock forward or back."""
+        self.wall_offset_us += round(seconds * 1_000_000)
