@@ -1,0 +1,313 @@
+"""What can go wrong, as a caller sees it: a code, whose fault it is, whether to try again.
+
+Rule: Kafka's name where Kafka has one, with Kafka's meaning. Every code says what to do, in a
+sentence that makes sense to someone who has never read our code; a message adds the particulars.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+
+class Fault(StrEnum):
+    """Who has to act."""
+
+    CLIENT = "client"
+    """Whoever asked: the same request will fail again."""
+    SERVER = "server"
+    """Whoever runs this node: it is broken, or full."""
+    CLUSTER = "cluster"
+    """Nobody yet: the cluster's state or membership stands in the way, often for a moment."""
+
+
+class ErrorFacts(NamedTuple):
+    """What is true of every error with one code."""
+
+    status: int
+    """The HTTP status."""
+    fault: Fault
+    retriable: bool
+    """The same request, to the same cluster, may succeed later without anyone's help."""
+    advice: str
+    """What to do, as a sentence."""
+
+
+class ErrorCode(StrEnum):
+    """Every code; the wire carries the name."""
+
+    # Who leads, and whether there is a quorum.
+    NOT_CONTROLLER = "NOT_CONTROLLER"
+    NO_QUORUM = "NO_QUORUM"
+    STATE_DIVERGED = "STATE_DIVERGED"
+    REQUEST_TIMED_OUT = "REQUEST_TIMED_OUT"
+    UNKNOWN_SERVER_ERROR = "UNKNOWN_SERVER_ERROR"
+    SHUTTING_DOWN = "SHUTTING_DOWN"
+    # Who asks.
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+    CLUSTER_AUTHORIZATION_FAILED = "CLUSTER_AUTHORIZATION_FAILED"
+    TOPIC_AUTHORIZATION_FAILED = "TOPIC_AUTHORIZATION_FAILED"
+    # The shape of a request.
+    INVALID_REQUEST = "INVALID_REQUEST"
+    MALFORMED_BODY = "MALFORMED_BODY"
+    BODY_TOO_LARGE = "BODY_TOO_LARGE"
+    BODY_TIMED_OUT = "BODY_TIMED_OUT"
+    UNSUPPORTED_MEDIA_TYPE = "UNSUPPORTED_MEDIA_TYPE"
+    NOT_FOUND = "NOT_FOUND"
+    METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
+    # Requests that are sent again.
+    REQUEST_EXPIRED = "REQUEST_EXPIRED"
+    REQUEST_FROM_FUTURE = "REQUEST_FROM_FUTURE"
+    REQUEST_ID_REUSED = "REQUEST_ID_REUSED"
+    # Brokers.
+    INCONSISTENT_CLUSTER_ID = "INCONSISTENT_CLUSTER_ID"
+    STALE_BROKER_EPOCH = "STALE_BROKER_EPOCH"
+    DUPLICATE_BROKER_REGISTRATION = "DUPLICATE_BROKER_REGISTRATION"
+    BROKER_ID_NOT_REGISTERED = "BROKER_ID_NOT_REGISTERED"
+    INVALID_REGISTRATION = "INVALID_REGISTRATION"
+    UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
+    # Reading the log and snapshots.
+    OFFSET_NOT_AVAILABLE = "OFFSET_NOT_AVAILABLE"
+    OFFSET_OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
+    UNKNOWN_LEADER_EPOCH = "UNKNOWN_LEADER_EPOCH"
+    SNAPSHOT_NOT_FOUND = "SNAPSHOT_NOT_FOUND"
+    POSITION_OUT_OF_RANGE = "POSITION_OUT_OF_RANGE"
+    # Topics.
+    UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
+    UNKNOWN_TOPIC_ID = "UNKNOWN_TOPIC_ID"
+    TOPIC_ALREADY_EXISTS = "TOPIC_ALREADY_EXISTS"
+    INVALID_TOPIC_EXCEPTION = "INVALID_TOPIC_EXCEPTION"
+    INVALID_PARTITIONS = "INVALID_PARTITIONS"
+    INVALID_REPLICATION_FACTOR = "INVALID_REPLICATION_FACTOR"
+    INVALID_REPLICA_ASSIGNMENT = "INVALID_REPLICA_ASSIGNMENT"
+    INVALID_CONFIG = "INVALID_CONFIG"
+    POLICY_VIOLATION = "POLICY_VIOLATION"
+    TOPIC_DELETION_DISABLED = "TOPIC_DELETION_DISABLED"
+    ELECTION_NOT_NEEDED = "ELECTION_NOT_NEEDED"
+    PREFERRED_LEADER_NOT_AVAILABLE = "PREFERRED_LEADER_NOT_AVAILABLE"
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = "ELIGIBLE_LEADERS_NOT_AVAILABLE"
+    # Room and disks.
+    THROTTLED = "THROTTLED"
+    THROTTLING_QUOTA_EXCEEDED = "THROTTLING_QUOTA_EXCEEDED"
+    DISK_FULL = "DISK_FULL"
+    STORAGE_ERROR = "STORAGE_ERROR"
+
+    @property
+    def facts(self) -> ErrorFacts:
+        return _FACTS[self]
+
+    @property
+    def status(self) -> int:
+        return _FACTS[self].status
+
+    @property
+    def fault(self) -> Fault:
+        return _FACTS[self].fault
+
+    @property
+    def retriable(self) -> bool:
+        return _FACTS[self].retriable
+
+    @property
+    def advice(self) -> str:
+        return _FACTS[self].advice
+
+
+_CLIENT, _SERVER, _CLUSTER = Fault.CLIENT, Fault.SERVER, Fault.CLUSTER
+_E = ErrorCode
+_FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
+    {
+        _E.NOT_CONTROLLER: ErrorFacts(
+            421, _CLUSTER, True, "Send the request to the leader that the answer names."
+        ),
+        _E.NO_QUORUM: ErrorFacts(
+            503, _CLUSTER, True, "Wait for a leader; if none comes, start the other controllers."
+        ),
+        _E.STATE_DIVERGED: ErrorFacts(
+            503,
+            _SERVER,
+            False,
+            "Stop this controller, keep its folder for a look, and start it again on an empty one.",
+        ),
+        _E.REQUEST_TIMED_OUT: ErrorFacts(
+            503,
+            _CLUSTER,
+            True,
+            "Try again with the same request id: the change may have been made, and is made once.",
+        ),
+        _E.UNKNOWN_SERVER_ERROR: ErrorFacts(
+            500, _SERVER, False, "Report it, with the node's log: this is a defect."
+        ),
+        _E.SHUTTING_DOWN: ErrorFacts(
+            503, _CLUSTER, True, "Ask another controller; this one is stopping."
+        ),
+        _E.UNAUTHENTICATED: ErrorFacts(
+            401, _CLIENT, False, "Send a client certificate, or a valid bearer token."
+        ),
+        _E.CLUSTER_AUTHORIZATION_FAILED: ErrorFacts(
+            403, _CLIENT, False, "Ask as a principal that may act on the cluster."
+        ),
+        _E.TOPIC_AUTHORIZATION_FAILED: ErrorFacts(
+            403, _CLIENT, False, "Ask as a principal that may act on the topic."
+        ),
+        _E.INVALID_REQUEST: ErrorFacts(
+            400, _CLIENT, False, "Correct the field that the message names."
+        ),
+        _E.MALFORMED_BODY: ErrorFacts(
+            400, _CLIENT, False, "Send a whole body, in the format that content-type names."
+        ),
+        _E.BODY_TOO_LARGE: ErrorFacts(413, _CLIENT, False, "Split the request into smaller ones."),
+        _E.BODY_TIMED_OUT: ErrorFacts(
+            408, _CLIENT, True, "Send the whole body at once; check the network if it repeats."
+        ),
+        _E.UNSUPPORTED_MEDIA_TYPE: ErrorFacts(
+            415, _CLIENT, False, "Send content-type application/json or application/msgpack."
+        ),
+        _E.NOT_FOUND: ErrorFacts(
+            404, _CLIENT, False, "Check the path; /v1/openapi.json lists all that there are."
+        ),
+        _E.METHOD_NOT_ALLOWED: ErrorFacts(
+            405, _CLIENT, False, "Use one of the methods that the path allows."
+        ),
+        _E.REQUEST_EXPIRED: ErrorFacts(
+            409,
+            _CLIENT,
+            False,
+            "Look whether the change was made; if not, ask again with a new request id.",
+        ),
+        _E.REQUEST_FROM_FUTURE: ErrorFacts(
+            400, _CLIENT, False, "Correct your clock by the time in the answer; draw a new id."
+        ),
+        _E.REQUEST_ID_REUSED: ErrorFacts(
+            409, _CLIENT, False, "Draw a new request id: this one belongs to another request."
+        ),
+        _E.INCONSISTENT_CLUSTER_ID: ErrorFacts(
+            409, _CLIENT, False, "Point it at its own cluster: this one has another cluster id."
+        ),
+        _E.STALE_BROKER_EPOCH: ErrorFacts(
+            409, _CLIENT, False, "Stop this broker process; a new process registers anew."
+        ),
+        _E.DUPLICATE_BROKER_REGISTRATION: ErrorFacts(
+            409,
+            _CLIENT,
+            True,
+            "Stop the other process with this broker id, or take another id.",
+        ),
+        _E.BROKER_ID_NOT_REGISTERED: ErrorFacts(
+            404, _CLIENT, False, "Check the broker id; `quorate brokers list` shows those known."
+        ),
+        _E.INVALID_REGISTRATION: ErrorFacts(
+            400, _CLIENT, False, "Correct the registration's field that the message names."
+        ),
+        _E.UNSUPPORTED_VERSION: ErrorFacts(
+            400, _CLIENT, False, "Use software that supports the cluster's feature levels."
+        ),
+        _E.OFFSET_NOT_AVAILABLE: ErrorFacts(
+            503, _CLUSTER, True, "Wait until this node has caught up, or ask the leader."
+        ),
+        _E.OFFSET_OUT_OF_RANGE: ErrorFacts(
+            416, _CLIENT, False, "Ask for an offset between the log's start and its end."
+        ),
+        _E.UNKNOWN_LEADER_EPOCH: ErrorFacts(
+            503, _CLUSTER, True, "Ask again shortly: this node is behind the epoch you know."
+        ),
+        _E.SNAPSHOT_NOT_FOUND: ErrorFacts(
+            404, _CLUSTER, True, "Fetch again: the answer names a snapshot that is there."
+        ),
+        _E.POSITION_OUT_OF_RANGE: ErrorFacts(
+            416, _CLIENT, False, "Ask for a range within the snapshot's size."
+        ),
+        _E.UNKNOWN_TOPIC_OR_PARTITION: ErrorFacts(
+            404, _CLIENT, False, "Check the name; `quorate topics list` shows those that exist."
+        ),
+        _E.UNKNOWN_TOPIC_ID: ErrorFacts(
+            404, _CLIENT, False, "Check the id; a topic created anew has another."
+        ),
+        _E.TOPIC_ALREADY_EXISTS: ErrorFacts(
+            409, _CLIENT, False, "Take another name, or use the topic that is there."
+        ),
+        _E.INVALID_TOPIC_EXCEPTION: ErrorFacts(
+            400,
+            _CLIENT,
+            False,
+            "Use 1 to 249 letters, digits, '.', '_' or '-', not '.' or '..', that no other "
+            "topic's name equals with '.' read as '_'.",
+        ),
+        _E.INVALID_PARTITIONS: ErrorFacts(
+            400, _CLIENT, False, "Ask for at least 1 partition; -1 takes the default."
+        ),
+        _E.INVALID_REPLICATION_FACTOR: ErrorFacts(
+            400, _CLIENT, False, "Ask for 1 up to the number of usable brokers; -1 is the default."
+        ),
+        _E.INVALID_REPLICA_ASSIGNMENT: ErrorFacts(
+            400,
+            _CLIENT,
+            False,
+            "Number partitions from 0 without gaps; name registered brokers, each once, equally "
+            "many for each partition, one of them online.",
+        ),
+        _E.INVALID_CONFIG: ErrorFacts(
+            400, _CLIENT, False, "Correct the config that the message names."
+        ),
+        _E.POLICY_VIOLATION: ErrorFacts(
+            400, _CLIENT, False, "Change the request so that the policy allows it."
+        ),
+        _E.TOPIC_DELETION_DISABLED: ErrorFacts(
+            403, _CLIENT, False, "Enable the deletion of topics in the controllers' settings."
+        ),
+        _E.ELECTION_NOT_NEEDED: ErrorFacts(
+            409, _CLIENT, False, "Do nothing: the leader is already the one that you want."
+        ),
+        _E.PREFERRED_LEADER_NOT_AVAILABLE: ErrorFacts(
+            503, _CLUSTER, True, "Start the preferred leader and let it catch up, then ask again."
+        ),
+        _E.ELIGIBLE_LEADERS_NOT_AVAILABLE: ErrorFacts(
+            503, _CLUSTER, True, "Start a broker that holds a replica, then ask again."
+        ),
+        _E.THROTTLED: ErrorFacts(
+            429, _CLIENT, True, "Ask more slowly; retry after the time that the answer gives."
+        ),
+        _E.THROTTLING_QUOTA_EXCEEDED: ErrorFacts(
+            429, _CLIENT, True, "Wait until the quota for changes of partitions has room again."
+        ),
+        _E.DISK_FULL: ErrorFacts(
+            507, _SERVER, True, "Free or add disk space on the node that answered."
+        ),
+        _E.STORAGE_ERROR: ErrorFacts(
+            503, _SERVER, False, "Look at the node's log and disk; it doesn't serve until repaired."
+        ),
+    }
+)
+
+
+class QuorateError(Exception):
+    """A request can't be done. `message` says what and why, and what to do if not given."""
+
+    def __init__(
+        self, code: ErrorCode, message: str = "", details: Mapping[str, str] | None = None
+    ) -> None:
+        self.code = code
+        self.message = message or code.advice
+        self.details: Mapping[str, str] = MappingProxyType(dict(details or {}))
+        """Particulars by camelCase name, for programs."""
+        super().__init__(f"{code.value}: {self.message}")
+
+
+def error_rows() -> Iterator[tuple[str, int, str, str, str]]:
+    """Every code with status, fault, whether to retry, and advice: the rows of a table."""
+    for code in ErrorCode:
+        facts = code.facts
+        yield (
+            code.value,
+            facts.status,
+            facts.fault,
+            "yes" if facts.retriable else "no",
+            facts.advice,
+        )
+
+
+def error_table() -> str:
+    """All codes as a Markdown table, for the docs."""
+    head = "| code | status | fault | retry | what to do |\n|---|---|---|---|---|\n"
+    rows = (f"| `{c}` | {s} | {f} | {r} | {a} |\n" for c, s, f, r, a in error_rows())
+    return head + "".join(rows)
