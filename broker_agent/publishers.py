@@ -1,0 +1,106 @@
+"""What an agent tells its host, and in which order.
+
+Rule: publishers are called one after another, in the order they were given, once for every step
+from one image to the next; an image that replaces another (a snapshot) comes as a step too, with
+`replaced` set. Nobody is called with an older image after a newer one. An exception of a
+publisher is logged and counted, and the others are still called: one host component must not
+stop the metadata of all.
+
+`PartitionDuties` turns the steps into what a broker must do: lead, follow or drop a partition,
+each with its leader epoch.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from metadata.image import MetadataImage
+
+NO_LEADER = -1
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """Where a step came from."""
+
+    offset: int
+    """The new image's offset: it holds the records below."""
+    epoch: int
+    timestamp_ms: int
+    """The newest batch's, as its leader stamped it."""
+    replaced: bool
+    """True when the image was loaded whole, so that there is no sequence of batches between."""
+
+
+class Publisher(Protocol):
+    """A part of the host that follows the metadata."""
+
+    def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
+        """A newer image is there. Must return soon: it runs on the agent's loop."""
+
+
+class PartitionKey(NamedTuple):
+    """A partition."""
+
+    topic_id: bytes
+    partition: int
+
+
+class Duties(Protocol):
+    """What a broker does with its partitions."""
+
+    def lead(self, partition: PartitionKey, topic: str, leader_epoch: int) -> None:
+        """Become, or go on as, the leader at this leader epoch."""
+
+    def follow(self, partition: PartitionKey, topic: str, leader: int, leader_epoch: int) -> None:
+        """Follow `leader` (-1: nobody leads) at this leader epoch."""
+
+    def drop(self, partition: PartitionKey) -> None:
+        """The partition, or our replica of it, is gone."""
+
+
+class PartitionDuties:
+    """A publisher that calls a host's `Duties` when a partition of this broker changes."""
+
+    def __init__(self, broker_id: int, duties: Duties) -> None:
+        self._broker_id = broker_id
+        self._duties = duties
+        self._told: dict[PartitionKey, tuple[int, int]] = {}
+
+    def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
+        for key in changed_partitions_of(self._broker_id, before, after, manifest, self._told):
+            self._tell(key, after)
+
+    def _tell(self, key: PartitionKey, image: MetadataImage) -> None:
+        partition = image.topics.partitions.get(key)
+        if partition is None or self._broker_id not in partition.replicas:
+            if self._told.pop(key, None) is not None:
+                self._duties.drop(key)
+            return
+        duty = (partition.leader, partition.leader_epoch)
+        if self._told.get(key) == duty:
+            return
+        self._told[key] = duty
+        topic = image.topics.by_id[key.topic_id].name
+        if partition.leader == self._broker_id:
+            self._duties.lead(key, topic, partition.leader_epoch)
+        else:
+            self._duties.follow(key, topic, partition.leader, partition.leader_epoch)
+
+
+def changed_partitions_of(
+    broker_id: int,
+    before: MetadataImage,
+    after: MetadataImage,
+    manifest: Manifest,
+    told: Iterable[PartitionKey],
+) -> list[PartitionKey]:
+    """Return the partitions that may concern a broker between two images, sorted."""
+    if manifest.replaced:
+        keys = {PartitionKey(*key) for key in after.topics.replicas_of(broker_id)} | set(told)
+    else:
+        keys = {
+            PartitionKey(*key)
+            for key in after.topics.partitions.changed_since(before.topics.partitions)
+        }
+    return sorted(keys)

@@ -1,0 +1,90 @@
+"""The states of a broker, as its agent lives them, and every transition between them.
+
+Rule: everything that changes an agent's state is in this table, and the state changes nowhere
+else. An event that the table does not list for a state is a defect and raises.
+
+The four names are KIP-500's. OFFLINE is a broker that no controller has heard from; FENCED one
+that is registered and must not serve; ONLINE one that serves; STOPPING one whose leaders are
+being moved off. GONE is the end of the process: it never comes back, only a new process
+registers (a new incarnation).
+
+An agent fences *itself* when its lease runs out (`LEASE_EXPIRED`): KIP-500 asked for it, and
+without it a broker that is cut off serves stale metadata until others refuse its epoch.
+"""
+
+from enum import Enum
+
+
+class BrokerState(Enum):
+    """Where a broker stands."""
+
+    OFFLINE = "offline"
+    FENCED = "fenced"
+    ONLINE = "online"
+    STOPPING = "stopping"
+    GONE = "gone"
+
+
+class Event(Enum):
+    """What can happen to an agent."""
+
+    REGISTERED = "registered"
+    """A controller answered with a broker epoch."""
+    TOLD_ONLINE = "told online"
+    """The controller says that we are unfenced."""
+    TOLD_FENCED = "told fenced"
+    """The controller says that we are fenced."""
+    LEASE_EXPIRED = "lease expired"
+    """No request was answered for most of a session: we fence ourselves."""
+    STOP_ASKED = "stop asked"
+    """The host wants to stop (SIGTERM, SIGINT)."""
+    TOLD_STOP = "told to stop"
+    """The controller says that we may go."""
+    STOP_EXPIRED = "stop limit reached"
+    """Our own limit for stopping has passed: go, leaders moved or not."""
+    EXPELLED = "expelled"
+    """Stale epoch, foreign cluster, or no registration in time: fence, and end the process."""
+
+
+TRANSITIONS: dict[tuple[BrokerState, Event], BrokerState] = {
+    (BrokerState.OFFLINE, Event.REGISTERED): BrokerState.FENCED,
+    (BrokerState.OFFLINE, Event.STOP_ASKED): BrokerState.GONE,
+    (BrokerState.OFFLINE, Event.EXPELLED): BrokerState.GONE,
+    (BrokerState.FENCED, Event.REGISTERED): BrokerState.FENCED,
+    (BrokerState.FENCED, Event.TOLD_ONLINE): BrokerState.ONLINE,
+    (BrokerState.FENCED, Event.TOLD_FENCED): BrokerState.FENCED,
+    (BrokerState.FENCED, Event.LEASE_EXPIRED): BrokerState.FENCED,
+    (BrokerState.FENCED, Event.STOP_ASKED): BrokerState.STOPPING,
+    (BrokerState.FENCED, Event.EXPELLED): BrokerState.GONE,
+    (BrokerState.ONLINE, Event.TOLD_ONLINE): BrokerState.ONLINE,
+    (BrokerState.ONLINE, Event.TOLD_FENCED): BrokerState.FENCED,
+    (BrokerState.ONLINE, Event.LEASE_EXPIRED): BrokerState.FENCED,
+    (BrokerState.ONLINE, Event.STOP_ASKED): BrokerState.STOPPING,
+    (BrokerState.ONLINE, Event.EXPELLED): BrokerState.GONE,
+    (BrokerState.STOPPING, Event.TOLD_ONLINE): BrokerState.STOPPING,
+    (BrokerState.STOPPING, Event.TOLD_FENCED): BrokerState.STOPPING,
+    (BrokerState.STOPPING, Event.LEASE_EXPIRED): BrokerState.STOPPING,
+    (BrokerState.STOPPING, Event.STOP_ASKED): BrokerState.STOPPING,
+    (BrokerState.STOPPING, Event.TOLD_STOP): BrokerState.GONE,
+    (BrokerState.STOPPING, Event.STOP_EXPIRED): BrokerState.GONE,
+    (BrokerState.STOPPING, Event.EXPELLED): BrokerState.GONE,
+}
+
+
+def next_state(state: BrokerState, event: Event) -> BrokerState:
+    """Return the state after `event`. Raises ValueError for a pair that can't happen."""
+    try:
+        return TRANSITIONS[state, event]
+    except KeyError:
+        raise ValueError(f"a broker that is {state.value} can't be {event.value}") from None
+
+
+def diagram() -> str:
+    """Draw the table as a Mermaid state diagram (docs/states.md holds it; a test compares)."""
+    lines = ["stateDiagram-v2", "    [*] --> offline"]
+    lines += [
+        f"    {before.value} --> {after.value}: {event.value}"
+        for (before, event), after in TRANSITIONS.items()
+        if before is not after
+    ]
+    return "\n".join([*lines, "    gone --> [*]"]) + "\n"

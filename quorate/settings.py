@@ -1,0 +1,197 @@
+"""Configuration files of a controller and of a broker agent.
+
+Rule: a file is checked whole before anything is started, and every problem is reported at once,
+with the file, the key and what to write instead. Unknown keys are refused: a setting that is
+misspelt and silently ignored is worse than an error. Relative paths are relative to the file.
+"""
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class SettingsError(Exception):
+    """A configuration file can't be used; the message says where and what to do."""
+
+
+class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Paths of PEM files."""
+
+    cert: str
+    key: str
+    ca: str
+
+
+class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A bearer token, by its hash: the token itself is nowhere in a configuration."""
+
+    principal: str
+    sha256: str
+
+
+class PeerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One controller of the cluster, as every controller's file lists it."""
+
+    node_id: int
+    quorum: str
+    """host:port of its quorum listener."""
+    http: str
+    """URL of its HTTP listener."""
+
+
+class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`quorate controller --config FILE`."""
+
+    cluster_id: str
+    node_id: int
+    data: str
+    controllers: tuple[PeerSettings, ...]
+    """All of them, this one too."""
+    unix_socket: str | None = None
+    tls: Tls | None = None
+    tokens: tuple[Token, ...] = ()
+    require_authentication: bool = False
+    """Refuse callers that are User:ANONYMOUS, save for /health."""
+    insecure_network: bool = False
+    log_level: str = "info"
+    session_ms: int = 9_000
+    heartbeat_ms: int = 2_000
+    election_timeout_ms: int = 500
+    checkpoint_bytes: int = 20 * 1024 * 1024
+    checkpoint_ms: int = 3_600_000
+    segment_bytes: int = 64 * 1024 * 1024
+    journal_tail_bytes: int = 64 * 1024 * 1024
+
+    def own(self) -> PeerSettings:
+        """The entry of this node."""
+        return next(peer for peer in self.controllers if peer.node_id == self.node_id)
+
+
+class BrokerEndpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the broker's own clients reach it."""
+
+    name: str
+    host: str
+    port: int
+
+
+class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`quorate broker --config FILE`."""
+
+    cluster_id: str
+    broker_id: int
+    data: str
+    controllers: tuple[str, ...]
+    """URLs of some controllers."""
+    http: str
+    """host:port of the agent's own HTTP listener."""
+    endpoints: tuple[BrokerEndpoint, ...] = ()
+    rack: str | None = None
+    tls: Tls | None = None
+    insecure_network: bool = False
+    log_level: str = "info"
+    session_ms: int = 9_000
+    heartbeat_ms: int = 2_000
+    stop_limit_ms: int = 300_000
+
+
+def load(path: Path, kind: type[T]) -> T:
+    """Read a configuration file. Raises SettingsError."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SettingsError(
+            f"{path}: can't be read ({error.strerror}). Name a file with --config."
+        ) from None
+    try:
+        return msgspec.toml.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{path}: {_explain(str(error), kind)}") from None
+    except msgspec.DecodeError as error:
+        raise SettingsError(f"{path}: not valid TOML: {error}") from None
+
+
+def _explain(message: str, kind: type[msgspec.Struct]) -> str:
+    if "unknown field" in message:
+        return f"{message}. Known keys: {', '.join(kind.__struct_fields__)}."
+    return message
+
+
+def host_and_port(text: str, key: str) -> tuple[str, int]:
+    """Split `host:port` (or `[v6]:port`). Raises SettingsError naming the key."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise SettingsError(f"{key} is {text!r}; host:port is meant, such as 127.0.0.1:19091.")
+    return host.strip("[]"), int(port)
+
+
+def check_controller(settings: ControllerSettings) -> list[str]:
+    """Say what is wrong with a controller's settings, a sentence each."""
+    found = []
+    ids = [peer.node_id for peer in settings.controllers]
+    if settings.node_id not in ids:
+        found.append(
+            f"node_id is {settings.node_id}, but controllers lists {sorted(ids)}: "
+            "every controller must be listed, this one too."
+        )
+    if len(set(ids)) != len(ids):
+        found.append(f"controllers lists a node_id twice: {sorted(ids)}.")
+    if any(node_id < 0 for node_id in ids):
+        found.append("a node_id is negative; use 0 or more.")
+    if not settings.cluster_id:
+        found.append("cluster_id is empty; draw one with: quorate cluster-id")
+    if len(settings.cluster_id) > 64:
+        found.append("cluster_id is longer than 64 characters.")
+    if settings.heartbeat_ms * 2 > settings.session_ms:
+        found.append(
+            f"heartbeat_ms is {settings.heartbeat_ms}; it must be at most half of session_ms "
+            f"({settings.session_ms}), or one lost heartbeat fences a broker."
+        )
+    if settings.log_level not in LOG_LEVELS:
+        found.append(f"log_level is {settings.log_level!r}; use one of {', '.join(LOG_LEVELS)}.")
+    found += _address_problems([peer.quorum for peer in settings.controllers], "controllers.quorum")
+    found += [
+        f"controllers.http is {peer.http!r}; a URL such as https://127.0.0.1:19191 is meant."
+        for peer in settings.controllers
+        if not peer.http.startswith(("http://", "https://"))
+    ]
+    found += [
+        f"tokens: the sha256 of {token.principal} is not 64 hexadecimal digits."
+        for token in settings.tokens
+        if len(token.sha256) != 64 or not _is_hex(token.sha256)
+    ]
+    return found
+
+
+def check_broker(settings: BrokerSettings) -> list[str]:
+    """Say what is wrong with a broker's settings, a sentence each."""
+    found = []
+    if settings.log_level not in LOG_LEVELS:
+        found.append(f"log_level is {settings.log_level!r}; use one of {', '.join(LOG_LEVELS)}.")
+    found += _address_problems([settings.http], "http")
+    return found
+
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+def _is_hex(text: str) -> bool:
+    return all(character in "0123456789abcdef" for character in text.lower())
+
+
+def _address_problems(addresses: list[str], key: str) -> list[str]:
+    found = []
+    for address in addresses:
+        try:
+            host_and_port(address, key)
+        except SettingsError as error:
+            found.append(str(error))
+    return found
+
+
+def resolve(config: Path, path: str) -> Path:
+    """A path of a configuration file, relative to that file."""
+    return (config.parent / path).resolve()
