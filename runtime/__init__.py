@@ -1,0 +1,1 @@
+"""Clock, dice, disk and network: the only floor that touches the world."""

@@ -32,3 +32,10 @@ class Clock(Protocol):
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Call back once, after what is already due; callbacks keep their order."""
+
+
+class ThreadsafeClock(Clock, Protocol):
+    """A clock that other threads may hand callbacks to; only code in `runtime` has threads."""
+
+    def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
+        """As `call_soon`, from any thread. Raises RuntimeError when the loop is closed."""

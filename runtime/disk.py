@@ -89,9 +89,10 @@ class Disk(Protocol):
         """Block until the names in a folder are durable."""
 
     def replace(self, name: str, data: bytes) -> None:
-        """Block until the file `name` durably holds exactly `data`: it is written beside,
+        """Block until the file `name` durably holds exactly `data`.
 
-        synced, renamed over, and the folder is synced. A crash leaves the old or the new.
+        It is written beside (`name.part`), synced, renamed over, and the folder is synced. A
+        crash leaves the old or the new.
         """
 
     def sync(self, file: AppendFile, on_done: Callable[[OSError | None], None]) -> None:

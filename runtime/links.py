@@ -71,8 +71,10 @@ class PeerLinks(Protocol):
         """Keep links to exactly these (ourselves left out); redials with back-off."""
 
     def send(self, node_id: int, frame: bytes) -> bool:
-        """Queue a frame. False, and the frame is dropped, when no link is open or its queue
-        is full (a peer that does not read must not fill our memory).
+        """Queue a frame; at least one byte, at most `FRAME_BYTES_MAX`.
+
+        False, and the frame is dropped, when no link is open or its queue is full (a peer that
+        does not read must not fill our memory).
         """
 
     def stop(self) -> None:

@@ -1,0 +1,27 @@
+"""Dice as the cores see them: one `random.Random`, handed in by the constructor.
+
+Rule: nobody draws from the module-wide generator, so that a seed decides a whole run. The dice
+choose time-outs, placements and identifiers; they make no secrets (those come from `secrets`).
+"""
+
+import hashlib
+import random
+
+Random = random.Random
+
+__all__ = ["Random", "from_system", "seeded"]
+
+
+def seeded(*parts: int | str) -> Random:
+    """Return dice that the parts determine: equal parts give equal throws, on every platform.
+
+    `seeded(seed, "node", 3)` and `seeded(seed, "network")` are independent, so a part that draws
+    more often does not disturb the others.
+    """
+    text = "\x00".join(f"{type(part).__name__}:{part}" for part in parts)
+    return random.Random(int.from_bytes(hashlib.sha256(text.encode()).digest(), "big"))
+
+
+def from_system() -> Random:
+    """Return dice seeded by the operating system: no two processes throw alike."""
+    return random.Random()

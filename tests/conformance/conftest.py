@@ -1,0 +1,20 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runtime.disk import Disk
+from tests.conformance.disk_kits import DISK_KITS, DiskKit
+
+
+@pytest.fixture(params=sorted(DISK_KITS))
+def disk_kit(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DiskKit]:
+    kit = DISK_KITS[request.param](tmp_path)
+    yield kit
+    kit.end()
+
+
+@pytest.fixture
+def disk(disk_kit: DiskKit) -> Disk:
+    disk_kit.disk.lock()
+    return disk_kit.disk
