@@ -1,0 +1,82 @@
+"""An error as it travels.
+
+Rule: every answer whose status isn't 200 has an `ErrorReply` as its body, except that of a
+MetadataFetch, which carries one in its field `error` (see `metadata.messages.fetch`).
+"""
+
+import msgspec
+
+from metadata.errors import ErrorCode, Fault, QuorateError
+from metadata.messages.message import ReplyMessage
+
+
+class ErrorReply(ReplyMessage, frozen=True):
+    """Why a request was not done."""
+
+    code: str
+    """A name of `ErrorCode`; from a newer node it may be one that we don't know."""
+    message: str
+    """A sentence: what is wrong, and what to do."""
+    whose_fault: str = Fault.SERVER.value
+    """client, server or cluster."""
+    retriable: bool = False
+    leader_id: int | None = None
+    leader_epoch: int = -1
+    """The epoch of the answering node; -1: not said."""
+    leader_url: str | None = None
+    """Where the leader is, if known."""
+    request_id: str | None = None
+    server_time_ms: int | None = None
+    """The leader's time, since 1970; with REQUEST_FROM_FUTURE."""
+    retry_after_ms: int | None = None
+    """With THROTTLED and THROTTLING_QUOTA_EXCEEDED."""
+    details: dict[str, str] = msgspec.field(default_factory=dict)
+    """Particulars for programs, by camelCase name."""
+
+    def known_code(self) -> ErrorCode:
+        """Return the code, or UNKNOWN_SERVER_ERROR for one that this software doesn't know."""
+        try:
+            return ErrorCode(self.code)
+        except ValueError:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+
+    def to_exception(self) -> QuorateError:
+        """Return the same as an exception, for a client to raise."""
+        known = self.known_code()
+        message = self.message if known == self.code else f"{self.code}: {self.message}"
+        return QuorateError(known, message, self.details)
+
+
+def error_reply(
+    error: QuorateError,
+    *,
+    leader_id: int | None = None,
+    leader_epoch: int = -1,
+    leader_url: str | None = None,
+    request_id: str | None = None,
+    server_time_ms: int | None = None,
+    retry_after_ms: int | None = None,
+) -> ErrorReply:
+    """Write an exception as it travels; its HTTP status is `error.code.status`."""
+    return ErrorReply(
+        code=error.code.value,
+        message=error.message,
+        whose_fault=error.code.fault.value,
+        retriable=error.code.retriable,
+        leader_id=leader_id,
+        leader_epoch=leader_epoch,
+        leader_url=leader_url,
+        request_id=request_id,
+        server_time_ms=server_time_ms,
+        retry_after_ms=retry_after_ms,
+        details=dict(error.details),
+    )
+
+
+def with_leader(
+    reply: ErrorReply, leader_id: int | None, leader_epoch: int, leader_url: str | None
+) -> ErrorReply:
+    """Add who leads to an error that was made where that isn't known."""
+    return msgspec.structs.replace(
+        reply, leader_id=leader_id, leader_epoch=leader_epoch, leader_url=leader_url
+    )

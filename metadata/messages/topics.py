@@ -1,0 +1,158 @@
+"""Requests and replies about topics.
+
+`POST /v1/topics`, `GET /v1/topics`, `GET /v1/topics/<name>`, `DELETE /v1/topics/<name>`.
+Rule: the topics of one request are judged one by one and their results
+stand in the order of the request; those that pass are one atomic batch.
+"""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, field
+
+from metadata.messages.errors import ErrorReply
+from metadata.messages.message import Count, ReplyMessage, RequestMessage, UuidText
+from metadata.types import BrokerId, Int16, Int32
+
+TOPICS_PER_REQUEST = 10_000
+
+
+class ReplicaAssignment(RequestMessage, frozen=True):
+    """Where one partition's replicas shall be; the first is the preferred leader."""
+
+    partition_index: Int32
+    broker_ids: tuple[BrokerId, ...]
+
+
+class NewTopic(RequestMessage, frozen=True):
+    """A topic to create; its name and numbers are judged by the controller, not here."""
+
+    name: str
+    num_partitions: Int32 = -1
+    """-1: the cluster's default, or as many as `assignments` has."""
+    replication_factor: Int16 = -1
+    """-1: the cluster's default, or as `assignments` says."""
+    assignments: tuple[ReplicaAssignment, ...] = ()
+    """By hand; empty: the controller places the replicas."""
+    configs: dict[str, str | None] = field(default_factory=dict)
+
+
+class CreateTopicsRequest(RequestMessage, frozen=True):
+    """Create these topics."""
+
+    topics: Annotated[tuple[NewTopic, ...], Meta(min_length=1, max_length=TOPICS_PER_REQUEST)]
+    dry_run: bool = False
+    """Decide and answer, with the records, but write nothing (Kafka's validateOnly)."""
+
+
+class DeleteTopicsRequest(RequestMessage, frozen=True):
+    """Delete these topics: by names or by ids, not both."""
+
+    names: Annotated[tuple[str, ...], Meta(max_length=TOPICS_PER_REQUEST)] = ()
+    topic_ids: Annotated[tuple[UuidText, ...], Meta(max_length=TOPICS_PER_REQUEST)] = ()
+    dry_run: bool = False
+
+
+class PartitionDescription(ReplyMessage, frozen=True):
+    """One partition, as the image has it."""
+
+    partition: Int32
+    leader: int
+    """-1: none."""
+    leader_epoch: Int32
+    partition_epoch: Int32
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    offline_replicas: tuple[int, ...] = ()
+    """Those whose brokers are fenced or forgotten."""
+    leader_recovery_state: str = "RECOVERED"
+    directories: tuple[str, ...] = ()
+
+
+class TopicDescription(ReplyMessage, frozen=True):
+    """One topic with all its partitions."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[PartitionDescription, ...]
+    configs: dict[str, str] = field(default_factory=dict)
+
+
+class TopicSummary(ReplyMessage, frozen=True):
+    """One topic in a list."""
+
+    name: str
+    topic_id: str
+    partition_count: Count
+    replication_factor: Count
+    """Of partition 0."""
+    leaderless: Count = 0
+    under_replicated: Count = 0
+
+
+class CreatedTopic(ReplyMessage, frozen=True):
+    """What became of one topic of a CreateTopicsRequest."""
+
+    name: str
+    error: ErrorReply | None = None
+    topic_id: str | None = None
+    num_partitions: int = -1
+    replication_factor: int = -1
+    partitions: tuple[PartitionDescription, ...] = ()
+
+
+class DeletedTopic(ReplyMessage, frozen=True):
+    """What became of one topic of a DeleteTopicsRequest."""
+
+    name: str | None
+    topic_id: str | None
+    error: ErrorReply | None = None
+
+
+class CreateTopicsReply(ReplyMessage, frozen=True):
+    """The results, and where in the log they are."""
+
+    topics: tuple[CreatedTopic, ...]
+    offset: int = -1
+    """The log's end after the change: give it as `minOffset` to read your own write."""
+    epoch: int = -1
+    request_id: str | None = None
+    dry_run: bool = False
+    records: tuple[dict[str, Any], ...] = ()
+    """With `dry_run`: what would be written; see `metadata.messages.records_json`."""
+
+
+class DeleteTopicsReply(ReplyMessage, frozen=True):
+    """The results, and where in the log they are."""
+
+    topics: tuple[DeletedTopic, ...]
+    offset: int = -1
+    epoch: int = -1
+    request_id: str | None = None
+    dry_run: bool = False
+    records: tuple[dict[str, Any], ...] = ()
+
+
+class ListTopicsReply(ReplyMessage, frozen=True):
+    """Topics in the order of their names, from one image."""
+
+    offset: int
+    """The image's offset: all records before it count."""
+    epoch: int
+    topics: tuple[TopicSummary, ...]
+    age_ms: int = 0
+    """Of a stale read: how long ago this node last knew that it was current; 0: it is."""
+    next_after: str | None = None
+    """There are more: ask for those after this name."""
+
+
+class DescribeTopicsReply(ReplyMessage, frozen=True):
+    """Topics with their partitions, from one image."""
+
+    offset: int
+    epoch: int
+    topics: tuple[TopicDescription, ...]
+    age_ms: int = 0

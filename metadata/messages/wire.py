@@ -1,0 +1,158 @@
+"""Messages as bytes: MessagePack maps or JSON, whichever the content type says.
+
+Rule: what a client sent wrong is a QuorateError that names the field and what was expected, never
+a stack trace. Bytes are base64 in JSON.
+"""
+
+from functools import cache
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from metadata.errors import ErrorCode, QuorateError
+from metadata.messages.errors import ErrorReply
+from metadata.messages.fetch import MetadataFetchReply
+
+MSGPACK: Final = "application/msgpack"
+JSON: Final = "application/json"
+_ALIASES: Final = {
+    "": JSON,
+    JSON: JSON,
+    MSGPACK: MSGPACK,
+    "application/x-msgpack": MSGPACK,
+    "application/vnd.msgpack": MSGPACK,
+}
+
+_T = TypeVar("_T")
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, MemoryError)
+
+_msgpack_encoder = msgspec.msgpack.Encoder()
+_json_encoder = msgspec.json.Encoder()
+
+
+def media_type(content_type: str) -> str:
+    """Return MSGPACK or JSON for the value of a content-type header; none at all means JSON.
+
+    Raises QuorateError (UNSUPPORTED_MEDIA_TYPE).
+    """
+    name = content_type.partition(";")[0].strip().lower()
+    try:
+        return _ALIASES[name]
+    except KeyError:
+        raise QuorateError(
+            ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+            f"content-type {name[:80]!r} is not understood; send {JSON} or {MSGPACK}",
+        ) from None
+
+
+def reply_type(accept: str, content_type: str = "") -> str:
+    """Choose the format of an answer: what `accept` names first of ours, else the request's own.
+
+    Quality values are not weighed; never raises, so that an error can always be answered.
+    """
+    for entry in accept.split(","):
+        name = entry.partition(";")[0].strip().lower()
+        if name and name in _ALIASES:
+            return _ALIASES[name]
+    return _ALIASES.get(content_type.partition(";")[0].strip().lower(), JSON)
+
+
+def encode(message: Any, content_type: str) -> bytes:
+    """Write a message. Raises QuorateError (UNSUPPORTED_MEDIA_TYPE)."""
+    if media_type(content_type) == MSGPACK:
+        return _msgpack_encoder.encode(message)
+    return _json_encoder.encode(message)
+
+
+def decode(message_type: type[_T], body: bytes, content_type: str) -> _T:
+    """Read a message.
+
+    Raises QuorateError: UNSUPPORTED_MEDIA_TYPE; MALFORMED_BODY for bytes that aren't the format;
+    INVALID_REQUEST for a field that is missing, unknown or of another kind.
+    """
+    media = media_type(content_type)
+    wanted: Any = message_type
+    try:
+        message: _T = _decoder(wanted, media)(body)
+    except msgspec.ValidationError as error:
+        raise QuorateError(ErrorCode.INVALID_REQUEST, _in_words(str(error))) from error
+    except _UNREADABLE as error:
+        name = "JSON" if media == JSON else "MessagePack"
+        problem = "the body is empty" if not body else f"the body is not {name}: {error}"
+        raise QuorateError(ErrorCode.MALFORMED_BODY, problem) from error
+    return message
+
+
+def decode_reply(message_type: type[_T], status: int, body: bytes, content_type: str) -> _T:
+    """Read an answer. Raises QuorateError: the one that was answered, or as `decode` does."""
+    if status != 200:
+        raise decode_error(status, body, content_type).to_exception()
+    return decode(message_type, body, content_type)
+
+
+def decode_error(status: int, body: bytes, content_type: str) -> ErrorReply:
+    """Read the body of an answer that isn't 200; one that isn't ours is told by its status."""
+    try:
+        return decode(ErrorReply, body, content_type)
+    except QuorateError:
+        code = _STATUS_CODES.get(status, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return ErrorReply(
+            code=code.value,
+            message=f"HTTP status {status} without an explanation that is ours: is it a proxy's?",
+            whose_fault=code.fault.value,
+            retriable=code.retriable,
+        )
+
+
+def decode_fetch_reply(status: int, body: bytes, content_type: str) -> MetadataFetchReply:
+    """Read the answer to a MetadataFetch, whoever gave it: an error is always in `error`.
+
+    Raises QuorateError for an answer of status 200 that can't be read.
+    """
+    if status == 200:
+        return decode(MetadataFetchReply, body, content_type)
+    try:
+        reply = decode(MetadataFetchReply, body, content_type)
+        if reply.error is not None:
+            return reply
+    except QuorateError:
+        pass
+    error = decode_error(status, body, content_type)
+    return MetadataFetchReply(
+        error=error,
+        leader_id=error.leader_id,
+        leader_epoch=error.leader_epoch,
+        leader_url=error.leader_url,
+    )
+
+
+_STATUS_CODES: Final = {
+    401: ErrorCode.UNAUTHENTICATED,
+    403: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    404: ErrorCode.NOT_FOUND,
+    405: ErrorCode.METHOD_NOT_ALLOWED,
+    408: ErrorCode.BODY_TIMED_OUT,
+    413: ErrorCode.BODY_TOO_LARGE,
+    415: ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+    421: ErrorCode.NOT_CONTROLLER,
+    429: ErrorCode.THROTTLED,
+    503: ErrorCode.NO_QUORUM,
+    507: ErrorCode.DISK_FULL,
+}
+
+
+@cache
+def _decoder(message_type: Any, media: str) -> Any:
+    if media == MSGPACK:
+        return msgspec.msgpack.Decoder(message_type).decode
+    return msgspec.json.Decoder(message_type).decode
+
+
+def _in_words(problem: str) -> str:
+    """Turn "Expected `int`, got `str` - at `$.brokerId`" into a sentence with the field first."""
+    what, _, where = problem.rpartition(" - at ")
+    if not what:
+        what, where = problem, ""
+    path = where.strip("`").removeprefix("$").removeprefix(".")
+    place = f"field {path}" if path else "the body"
+    return f"{place}: {what[:1].lower()}{what[1:].replace('`', '')}"
