@@ -19,7 +19,7 @@ from metadata.messages.errors import (
 )
 from metadata.messages.fetch import (
     Divergence,
-    Listener,
+    Endpoint,
     MetadataFetchReply,
     MetadataFetchRequest,
     Registration,
@@ -71,13 +71,13 @@ __all__ = [
     "DescribeBrokerReply",
     "DescribeTopicsReply",
     "Divergence",
+    "Endpoint",
     "EndpointDescription",
     "ErrorReply",
     "FeatureDescription",
     "HealthReply",
     "ListBrokersReply",
     "ListTopicsReply",
-    "Listener",
     "MetadataFetchReply",
     "MetadataFetchRequest",
     "NewTopic",

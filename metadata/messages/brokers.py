@@ -42,7 +42,7 @@ class BrokerDescription(ReplyMessage, frozen=True):
     state: BrokerStateName
     fenced: bool
     in_controlled_shutdown: bool
-    end_points: tuple[EndpointDescription, ...] = ()
+    endpoints: tuple[EndpointDescription, ...] = ()
     features: tuple[FeatureDescription, ...] = ()
     rack: str | None = None
     log_dirs: tuple[str, ...] = ()

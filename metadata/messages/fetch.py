@@ -35,7 +35,7 @@ class SeenState(StrEnum):
     STOPPING = "stopping"
 
 
-class Listener(RequestMessage, frozen=True):
+class Endpoint(RequestMessage, frozen=True):
     """Where a broker listens; names are unique within a registration."""
 
     name: Annotated[str, Meta(min_length=1, max_length=249)]
@@ -56,7 +56,7 @@ class SupportedFeature(RequestMessage, frozen=True):
 class Registration(RequestMessage, frozen=True):
     """What a broker says of itself when it registers, or amends its registration."""
 
-    listeners: Annotated[tuple[Listener, ...], Meta(max_length=64)] = ()
+    endpoints: Annotated[tuple[Endpoint, ...], Meta(max_length=64)] = ()
     features: Annotated[tuple[SupportedFeature, ...], Meta(max_length=256)] = ()
     rack: Annotated[str, Meta(max_length=249)] | None = None
     log_dirs: Annotated[tuple[UuidText, ...], Meta(max_length=1024)] = ()

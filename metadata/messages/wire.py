@@ -75,7 +75,10 @@ def decode(message_type: type[_T], body: bytes, content_type: str) -> _T:
     try:
         message: _T = _decoder(wanted, media)(body)
     except msgspec.ValidationError as error:
-        raise QuorateError(ErrorCode.INVALID_REQUEST, _in_words(str(error))) from error
+        path, sentence = _in_words(str(error))
+        raise QuorateError(
+            ErrorCode.INVALID_REQUEST, sentence, {"field": path} if path else None
+        ) from error
     except _UNREADABLE as error:
         name = "JSON" if media == JSON else "MessagePack"
         problem = "the body is empty" if not body else f"the body is not {name}: {error}"
@@ -148,11 +151,11 @@ def _decoder(message_type: Any, media: str) -> Any:
     return msgspec.json.Decoder(message_type).decode
 
 
-def _in_words(problem: str) -> str:
-    """Turn "Expected `int`, got `str` - at `$.brokerId`" into a sentence with the field first."""
+def _in_words(problem: str) -> tuple[str, str]:
+    """Turn "Expected `int`, got `str` - at `$.brokerId`" into the field and a sentence."""
     what, _, where = problem.rpartition(" - at ")
     if not what:
         what, where = problem, ""
     path = where.strip("`").removeprefix("$").removeprefix(".")
     place = f"field {path}" if path else "the body"
-    return f"{place}: {what[:1].lower()}{what[1:].replace('`', '')}"
+    return path, f"{place}: {what[:1].lower()}{what[1:].replace('`', '')}"
