@@ -11,12 +11,13 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from runtime.disk import AppendFile, FolderInUseError
-from runtime.simulated.disk_faults import DiskFaults, DiskProfile
+from runtime.paths import checked, checked_folder
+from runtime.simulated.disk_faults import DiskFaults
 from runtime.simulated.platter import Inode, Platter, folder_of
 from runtime.simulated.process import Death, SimulatedProcess
 
 T = TypeVar("T")
-BESIDE = ".replacing"
+BESIDE = ".part"
 """What `replace` writes before it renames has this at the end of its name."""
 
 
@@ -27,33 +28,53 @@ class _Job(NamedTuple):
 
 
 class SimulatedFile:
-    """An open file."""
+    """An open file; after a failed sync it never syncs again."""
 
     def __init__(self, disk: "SimulatedDisk", name: str, inode: Inode) -> None:
         self.inode = inode
         self._disk = disk
         self._name = name
+        self._closed = False
+        self._failed = False
 
     @property
     def name(self) -> str:
         return self._name
 
     def append(self, data: bytes) -> None:
+        self._check_usable()
         self._disk.write(self.inode, bytes(data))
 
     def size(self) -> int:
         return len(self.inode.content)
 
     def truncate(self, size: int) -> None:
+        self._check_usable()
+        now = len(self.inode.content)
+        assert 0 <= size <= now, f"a cut to {size} of {now} bytes of {self._name}"
         self._disk.step("write")
         self.inode.truncate(size)
 
     def sync(self) -> None:
+        self._check_usable()
         self._disk.block()
-        self._disk.sync_inode(self.inode, self.inode.changes)
+        self.sync_now(self.inode.changes)
 
     def close(self) -> None:
-        """Nothing to do: an open file holds nothing back."""
+        self._closed = True
+
+    def sync_now(self, upto: int) -> None:
+        """Make the changes before number `upto` durable, also when the file was closed since."""
+        if self._failed:
+            raise OSError(errno.EIO, "an earlier sync of this file failed (simulated)", self._name)
+        try:
+            self._disk.sync_inode(self.inode, upto)
+        except OSError:
+            self._failed = True
+            raise
+
+    def _check_usable(self) -> None:
+        assert not self._closed, f"{self._name} was closed"
 
 
 class SimulatedDisk:
@@ -73,6 +94,7 @@ class SimulatedDisk:
 
     def lock(self) -> None:
         self._process.ensure_alive()
+        assert self._faults.holder is not self, "the folder is locked already"
         if self._faults.holder is not None:
             raise FolderInUseError(
                 f"the folder of node {self._process.node_id} is in use by another process; "
@@ -90,16 +112,17 @@ class SimulatedDisk:
 
     def make_folder(self, folder: str) -> None:
         self.step("create")
-        self._platter.add_folder(_checked(folder))
+        self._platter.add_folder(checked_folder(folder))
 
     def list(self, folder: str) -> list[str]:
         self._process.ensure_alive()
+        checked_folder(folder)
         start = len(folder) + 1 if folder else 0
         return sorted(name[start:] for name in self._platter.names if folder_of(name) == folder)
 
     def exists(self, name: str) -> bool:
         self._process.ensure_alive()
-        return _checked(name) in self._platter.names
+        return checked(name) in self._platter.names
 
     def size(self, name: str) -> int:
         return len(self._inode(name).content)
@@ -112,7 +135,7 @@ class SimulatedDisk:
 
     def open(self, name: str) -> SimulatedFile:
         self._process.ensure_alive()
-        inode = self._platter.names.get(_checked(name))
+        inode = self._platter.names.get(checked(name))
         if inode is None:
             self._check_folder(name)
             self.step("create")
@@ -123,7 +146,7 @@ class SimulatedDisk:
         self._inode(source)
         self._check_folder(target)
         self.step("rename")
-        self._platter.rename(source, _checked(target))
+        self._platter.rename(source, checked(target))
 
     def unlink(self, name: str) -> None:
         self._inode(name)
@@ -140,10 +163,14 @@ class SimulatedDisk:
         beside = name + BESIDE
         self.step("create")
         inode = self._platter.create(beside)
-        self.write(inode, data)
-        self.block()
-        self.sync_inode(inode, inode.changes)
-        self.step("rename")
+        try:
+            self.write(inode, data)
+            self.block()
+            self.sync_inode(inode, inode.changes)
+            self.step("rename")
+        except OSError:
+            self._platter.unlink(beside)
+            raise
         self._platter.rename(beside, name)
         self.sync_folder(folder_of(name))
 
@@ -151,12 +178,11 @@ class SimulatedDisk:
         self._process.ensure_alive()
         if not isinstance(file, SimulatedFile):
             raise TypeError("a file of another disk")
-        inode = file.inode
-        upto = inode.changes
+        upto = file.inode.changes
 
         def run() -> Callable[[], None]:
             try:
-                self.sync_inode(inode, upto)
+                file.sync_now(upto)
             except OSError as error:
                 failure = error
                 return lambda: on_done(failure)
@@ -187,7 +213,7 @@ class SimulatedDisk:
         return self._faults.free_bytes(self._platter.used_bytes())
 
     def write(self, inode: Inode, data: bytes) -> None:
-        """Append as much as there is room for; raises ENOSPC when that is not all."""
+        """Append all of it, or nothing and raise; only a kill leaves a part."""
         torn = self._faults.torn_at_this_step(len(data))
         if torn is not None:
             inode.append(data[:torn])
@@ -195,7 +221,6 @@ class SimulatedDisk:
         if self._faults.capacity_bytes is not None:
             room = self._faults.free_bytes(self._platter.used_bytes())
             if room < len(data):
-                inode.append(data[:room])
                 raise OSError(errno.ENOSPC, "No space left on device (simulated)")
         if data:
             inode.append(data)
@@ -224,14 +249,14 @@ class SimulatedDisk:
 
     def _inode(self, name: str) -> Inode:
         self._process.ensure_alive()
-        inode = self._platter.names.get(_checked(name))
+        inode = self._platter.names.get(checked(name))
         if inode is None:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory (simulated)", name)
         return inode
 
     def _check_folder(self, name: str) -> None:
         self._process.ensure_alive()
-        if folder_of(_checked(name)) not in self._platter.folders:
+        if folder_of(checked(name)) not in self._platter.folders:
             raise FileNotFoundError(errno.ENOENT, "No such folder (simulated)", name)
 
     def _enqueue(self, job: _Job) -> None:
@@ -267,13 +292,3 @@ class SimulatedDisk:
         self._faults.drop_on_profile(self._start_next)
         if self._faults.holder is self:
             self._faults.holder = None
-
-
-def _checked(name: str) -> str:
-    """Refuse a name that a real disk would not find inside the folder."""
-    if name.startswith("/") or any(part in ("", ".", "..") for part in name.split("/")):
-        raise ValueError(f"not a relative path inside the folder: {name!r}")
-    return name
-
-
-__all__ = ["BESIDE", "DiskFaults", "DiskProfile", "SimulatedDisk", "SimulatedFile"]

@@ -43,12 +43,10 @@ class Inode:
         self.content += data
 
     def truncate(self, size: int) -> None:
-        """Cut, or extend with zeros; pending until a sync."""
+        """Cut; pending until a sync."""
         if size < len(self.content):
             self._pending.append((size, None))
             del self.content[size:]
-        elif size > len(self.content):
-            self.append(bytes(size - len(self.content)))
 
     def sync(self, upto: int) -> None:
         """Make the changes before number `upto` durable."""

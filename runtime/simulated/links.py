@@ -1,0 +1,321 @@
+"""`runtime.links.PeerLinks` over the simulated network.
+
+Rule: as with sockets, each side dials the peers that it misses; of two connections that cross
+one is kept. A killed peer shows as `RESET`, then `REFUSED`; one without power or behind a cut
+as nothing, then `UNREACHABLE`; a paused one as nothing at all.
+"""
+
+import errno
+import zlib
+from collections.abc import Callable
+from functools import partial
+
+from runtime.links import FRAME_BYTES_MAX, LinkEnd, LinkHandler, OnRejected, Peer
+from runtime.simulated.network import SILENCE_US, Path, SimulatedNetwork
+from runtime.simulated.process import Death, SimulatedProcess
+from runtime.simulated.world import Event
+
+DIAL_TIMEOUT_US = 1_000_000
+REDIAL_FIRST_US = 20_000
+REDIAL_MOST_US = 500_000
+QUEUE_BYTES_MAX = 64 * 1024 * 1024
+
+
+class _Dial:
+    """An attempt to open a link."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self.over = False
+        self.timer: Event | None = None
+
+    def end(self) -> None:
+        self.over = True
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+class _Side:
+    """One end of a connection."""
+
+    def __init__(self, owner: "SimulatedLinks", node_id: int, path: Path) -> None:
+        self.owner = owner
+        self.node_id = node_id
+        self.path = path
+        self.open = False
+        self.queued = 0
+        """Bytes sent from here that have not arrived."""
+        self.other: _Side = self
+
+    def arrive(self, frame: bytes, size: int) -> None:
+        """Take a frame from the other end; `size` is 0 for one that nobody sent just now."""
+        self.other.queued -= size
+        if self.open:
+            self.owner.take(self, frame)
+
+    def arrival(self, frame: bytes) -> Callable[[], None]:
+        """Return the arrival of a frame that nobody sent just now."""
+        return partial(self.arrive, frame, 0)
+
+
+class SimulatedLinks:
+    """All links of one node, in one life of its process."""
+
+    def __init__(
+        self,
+        network: SimulatedNetwork,
+        process: SimulatedProcess,
+        *,
+        host: str | None = None,
+        port: int | None = None,
+        on_rejected: OnRejected | None = None,
+    ) -> None:
+        default = network.peer(process.node_id)
+        self.process = process
+        self.address = (host or default.host, port or default.port)
+        self._network = network
+        self._random = network.world.random(f"links/{process.node_id}")
+        self._on_rejected = on_rejected
+        self._handler: LinkHandler | None = None
+        self._peers: dict[int, Peer] = {}
+        self._sides: dict[int, _Side] = {}
+        self._dials: dict[int, _Dial] = {}
+        self._backoff_us: dict[int, int] = {}
+
+    @property
+    def listening(self) -> bool:
+        """Whether a dial is answered."""
+        return self._handler is not None and self.process.alive
+
+    def start(self, handler: LinkHandler) -> None:
+        self.process.ensure_alive()
+        present = self._network.listeners.get(self.address)
+        if present is not None and present.listening:
+            where = f"{self.address[0]}:{self.address[1]}"
+            raise OSError(errno.EADDRINUSE, f"{where} is in use (simulated)")
+        self._network.listeners[self.address] = self
+        self._network.on_cut(self._cut)
+        self.process.on_death(self._die)
+        self._handler = handler
+        for node_id in self._peers:
+            self._dial(node_id)
+
+    def set_peers(self, peers: tuple[Peer, ...]) -> None:
+        self.process.ensure_alive()
+        before = self._peers
+        self._peers = {p.node_id: p for p in peers if p.node_id != self.process.node_id}
+        for node_id, peer in before.items():
+            if self._peers.get(node_id) != peer:
+                self._drop_dial(node_id)
+                self._close(node_id, LinkEnd.CLOSED)
+        for node_id in self._peers:
+            self._dial(node_id)
+
+    def send(self, node_id: int, frame: bytes) -> bool:
+        size = len(frame)
+        assert 0 < size <= FRAME_BYTES_MAX, f"a frame of {size} bytes"
+        side = self._sides.get(node_id)
+        if side is None or not self.process.alive or side.queued + size > QUEUE_BYTES_MAX:
+            return False
+        other = side.other
+        if not other.owner.process.alive:
+            self._send_to_the_dead(side)
+            return True
+        side.queued += size
+        arrive = partial(other.arrive, frame, size)
+        if not side.path.carry_frame(frame, arrive, other.arrival, other.owner.process):
+            side.queued -= size
+        return True
+
+    def stop(self) -> None:
+        if self._handler is None:
+            return
+        for node_id in list(self._dials):
+            self._drop_dial(node_id)
+        for node_id in list(self._sides):
+            self._close(node_id, LinkEnd.CLOSED)
+        self._handler = None
+        self._network.drop_on_cut(self._cut)
+
+    def reset(self, node_id: int) -> None:
+        """Break the link to a peer, if there is one: a fault."""
+        side = self._sides.get(node_id)
+        if side is not None:
+            self._after(0, side, LinkEnd.RESET)
+            side.other.owner._after(0, side.other, LinkEnd.RESET)  # noqa: SLF001 - its twin
+
+    def take(self, side: _Side, frame: bytes) -> None:
+        """Hand a frame up; for `_Side`."""
+        if self._handler is not None:
+            self.process.world.note("frame", self.process.node_id, zlib.crc32(frame))
+            self._handler.on_frame(side.node_id, frame)
+
+    # -- dialling ----------------------------------------------------------------------------
+
+    def _dial(self, node_id: int) -> None:
+        peer = self._peers.get(node_id)
+        if peer is None or self._handler is None:
+            return
+        if node_id in self._sides or node_id in self._dials:
+            return
+        dial = self._dials[node_id] = _Dial(peer)
+        fail = partial(self._dial_failed, dial, LinkEnd.UNREACHABLE)
+        dial.timer = self.process.schedule(DIAL_TIMEOUT_US, fail, "dial-time-out")
+        greeting = self._handler.greeting()
+        knock = partial(self._knock, dial, greeting)
+        self._path_to(peer).carry(len(greeting), knock, None, "dial")
+
+    def _knock(self, dial: _Dial, greeting: bytes) -> None:
+        """Arrive at the peer's machine; nobody's event, since its system answers."""
+        target = self._network.listeners.get((dial.peer.host, dial.peer.port))
+        if target is not None and target.listening:
+            accept = partial(target._accept, self, dial, greeting)  # noqa: SLF001 - its twin
+            target.process.schedule(0, accept, "accept")
+        elif target is None or target.process.death is not Death.POWER:
+            back = self._network.path(self._world_id(dial.peer), self.process.node_id)
+            refused = partial(self._dial_failed, dial, LinkEnd.REFUSED)
+            back.carry(0, refused, self.process, "refused")
+
+    def _accept(self, dialler: "SimulatedLinks", dial: _Dial, greeting: bytes) -> None:
+        back = self._network.path(self.process.node_id, dialler.process.node_id)
+        if self._handler is None:
+            refused = partial(dialler._dial_failed, dial, LinkEnd.REFUSED)  # noqa: SLF001
+            back.carry(0, refused, dialler.process, "refused")
+            return
+        verdict = self._handler.judge(None, greeting, None)
+        if isinstance(verdict, str):
+            self._rejected(verdict)
+            rejected = partial(dialler._dial_failed, dial, LinkEnd.REJECTED)  # noqa: SLF001
+            back.carry(0, rejected, dialler.process, "rejected")
+            return
+        if self._keeps_another(verdict, dialler):
+            # Closed without a word: the dialler has, or will get, the other one.
+            closed = partial(dialler._dial_failed, dial, LinkEnd.CLOSED)  # noqa: SLF001
+            back.carry(0, closed, dialler.process, "crossed")
+            return
+        if verdict in self._sides:
+            self._down(self._sides[verdict], LinkEnd.RESET)
+        mine = _Side(self, verdict, back)
+        there = self._network.path(dialler.process.node_id, self.process.node_id)
+        mine.other = _Side(dialler, dial.peer.node_id, there)
+        mine.other.other = mine
+        answer = self._handler.greeting()
+        answered = partial(dialler._answered, dial, mine.other, answer)  # noqa: SLF001
+        back.carry(len(answer), answered, dialler.process, "answered")
+        self._up(mine)
+
+    def _keeps_another(self, node_id: int, dialler: "SimulatedLinks") -> bool:
+        side = self._sides.get(node_id)
+        if side is not None:
+            return side.other.owner is dialler and side.other.open
+        return node_id in self._dials and self.process.node_id < node_id
+
+    def _answered(self, dial: _Dial, side: _Side, greeting: bytes) -> None:
+        if dial.over or self._handler is None or dial.peer.node_id in self._sides:
+            self._tell(side.other, LinkEnd.CLOSED)
+            return
+        verdict = self._handler.judge(dial.peer.node_id, greeting, None)
+        if isinstance(verdict, str):
+            self._rejected(verdict)
+            self._tell(side.other, LinkEnd.REJECTED)
+            self._dial_failed(dial, LinkEnd.REJECTED)
+            return
+        self._up(side)
+
+    def _dial_failed(self, dial: _Dial, end: LinkEnd) -> None:
+        if dial.over:
+            return
+        node_id = dial.peer.node_id
+        self._drop_dial(node_id)
+        self._redial(node_id)
+        if self._handler is not None and end in {LinkEnd.REFUSED, LinkEnd.UNREACHABLE}:
+            self._handler.on_link_down(node_id, end)
+
+    def _redial(self, node_id: int) -> None:
+        backoff_us = self._backoff_us.get(node_id, REDIAL_FIRST_US)
+        self._backoff_us[node_id] = min(backoff_us * 2, REDIAL_MOST_US)
+        delay_us = int(backoff_us * (0.75 + self._random.random() / 2))
+        self.process.schedule(delay_us, partial(self._dial, node_id), "redial")
+
+    def _drop_dial(self, node_id: int) -> None:
+        dial = self._dials.pop(node_id, None)
+        if dial is not None:
+            dial.end()
+
+    # -- open links --------------------------------------------------------------------------
+
+    def _up(self, side: _Side) -> None:
+        self._drop_dial(side.node_id)
+        self._backoff_us.pop(side.node_id, None)
+        side.open = True
+        self._sides[side.node_id] = side
+        if self._handler is not None:
+            self._handler.on_link_up(side.node_id)
+
+    def _down(self, side: _Side, end: LinkEnd) -> None:
+        if not side.open:
+            return
+        side.open = False
+        del self._sides[side.node_id]
+        # At once, so that a peer that died is known to be dead; later with back-off.
+        self.process.schedule(0, partial(self._dial, side.node_id), "redial")
+        if self._handler is not None:
+            self._handler.on_link_down(side.node_id, end)
+
+    def _close(self, node_id: int, end: LinkEnd) -> None:
+        side = self._sides.get(node_id)
+        if side is not None:
+            self._tell(side.other, end)
+            self._down(side, end)
+
+    def _tell(self, side: _Side, end: LinkEnd) -> None:
+        """Let the far side of a connection know that it is over, if word gets through."""
+        path = self._network.path(self.process.node_id, side.owner.process.node_id)
+        down = partial(side.owner._down, side, end)  # noqa: SLF001 - its twin
+        path.carry(0, down, side.owner.process, f"end-{end.value}")
+
+    def _after(self, delay_us: int, side: _Side, end: LinkEnd) -> None:
+        self.process.schedule(delay_us, partial(self._down, side, end), f"end-{end.value}")
+
+    def _send_to_the_dead(self, side: _Side) -> None:
+        """Have the peer's system, if it runs, answer that it knows no such connection."""
+        dead = side.other.owner
+        now = self._network.listeners.get(dead.address)
+        runs = dead.process.death is not Death.POWER or (now is not None and now.process.alive)
+        back = self._network.path(dead.process.node_id, self.process.node_id)
+        if runs and not side.path.blocked:
+            down = partial(self._down, side, LinkEnd.RESET)
+            back.carry(0, down, self.process, "end-reset")
+
+    def _die(self, how: Death) -> None:
+        self._network.drop_on_cut(self._cut)
+        for side in list(self._sides.values()):
+            if how is Death.KILLED:
+                self._tell(side.other, LinkEnd.RESET)
+            else:
+                side.other.owner._after(SILENCE_US, side.other, LinkEnd.UNREACHABLE)  # noqa: SLF001
+
+    def _cut(self, path: Path) -> None:
+        """Give a connection up when its path, in either direction, stays cut for long."""
+        me = self.process.node_id
+        for side in list(self._sides.values()):
+            back = self._network.path(side.path.target, me)
+            if path is side.path or path is back:
+                give_up = partial(self._give_up, side, path, path.cuts)
+                self.process.schedule(SILENCE_US, give_up, "silence")
+
+    def _give_up(self, side: _Side, path: Path, cuts: int) -> None:
+        if path.blocked and path.cuts == cuts:
+            self._down(side, LinkEnd.UNREACHABLE)
+
+    def _rejected(self, sentence: str) -> None:
+        if self._on_rejected is not None:
+            self._on_rejected(sentence)
+
+    def _path_to(self, peer: Peer) -> Path:
+        return self._network.path(self.process.node_id, self._world_id(peer))
+
+    def _world_id(self, peer: Peer) -> int:
+        """Return whose machine an address is."""
+        listener = self._network.listeners.get((peer.host, peer.port))
+        return peer.node_id if listener is None else listener.process.node_id

@@ -1,0 +1,254 @@
+"""The network between simulated nodes: a path for each direction of each pair, and its faults.
+
+Rule: what `runtime.links` promises holds with the plain profile: in order, whole or not at
+all. Loss is within that promise. Frames that come twice, too late or from an earlier life of
+the link are beyond it, and come only when a profile says so: the quorum must survive them all
+the same, since one mistake in a transport is enough to produce each.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
+
+from runtime.links import Peer
+from runtime.simulated.world import World
+
+if TYPE_CHECKING:
+    from runtime.simulated.links import SimulatedLinks
+    from runtime.simulated.process import SimulatedProcess
+    from runtime.simulated.requests import SimulatedServer
+
+SILENCE_US = 3_000_000
+"""How long nothing comes through before the system gives a connection up."""
+_MEMORY = 64
+
+
+class PathProfile(NamedTuple):
+    """How one direction of a pair carries frames."""
+
+    low_us: int = 50
+    high_us: int = 300
+    tail: float = 0.002
+    """Share of frames that take up to twenty times the upper bound."""
+    bytes_per_us: int = 125
+    """A gigabit a second."""
+    loss: float = 0.0
+    duplicate: float = 0.0
+    """Share that arrives twice, the second time up to `late_us` later."""
+    late: float = 0.0
+    """Share that is overtaken by what was sent up to `late_us` later."""
+    late_us: int = 1_000_000
+    replay: float = 0.0
+    """Share that is followed by a frame from long ago, of this life of the link or another."""
+
+    def draw_us(self, random: Random) -> int:
+        """Return a delay."""
+        delay = self.low_us + int(random.random() * (self.high_us - self.low_us))
+        if self.tail and random.random() < self.tail:
+            return delay * 20
+        return delay
+
+
+PLAIN = PathProfile()
+LOSSY = PathProfile(loss=0.3)
+WILD = PathProfile(loss=0.02, duplicate=0.15, late=0.08, late_us=2_500_000, replay=0.05)
+"""Beyond the promise."""
+SLOW = PathProfile(low_us=20_000, high_us=300_000, bytes_per_us=1)
+
+
+class Path:
+    """One direction between two nodes."""
+
+    def __init__(self, world: World, source: int, target: int) -> None:
+        self.source = source
+        self.target = target
+        self.profile = PLAIN
+        self.cuts = 0
+        """How often it was cut: tells one cut from the next."""
+        self.old_frames: deque[bytes] = deque(maxlen=_MEMORY)
+        self._world = world
+        self._random = world.random(f"path/{source}/{target}")
+        self._blocks = 0
+        self._holds = False
+        self._held: list[Callable[[], object]] = []
+        self._last_due_us = 0
+
+    @property
+    def blocked(self) -> bool:
+        """Whether nothing comes through."""
+        return self._blocks > 0
+
+    def block(self, *, hold: bool = False) -> None:
+        """Let nothing through, until as many `unblock`s.
+
+        With `hold`, what is sent meanwhile arrives after the block: as on a connection that
+        outlives it and sends again. Else it is lost.
+        """
+        if not self._blocks:
+            self.cuts += 1
+        self._blocks += 1
+        self._holds = hold
+
+    def unblock(self) -> None:
+        """Undo one block. Harmless when there is none."""
+        self._blocks = max(self._blocks - 1, 0)
+        if not self._blocks:
+            held, self._held = self._held, []
+            for send in held:
+                send()
+
+    def unblock_all(self) -> None:
+        """Undo every block."""
+        self._blocks = min(self._blocks, 1)
+        self.unblock()
+
+    def carry(
+        self, size: int, deliver: Callable[[], None], process: "SimulatedProcess | None", label: str
+    ) -> bool:
+        """Deliver something in order and surely, unless blocked: greetings, resets.
+
+        Returns False when it is lost.
+        """
+        if self._blocks:
+            if self._holds:
+                self._held.append(partial(self.carry, size, deliver, process, label))
+            return self._holds
+        self._schedule(size, deliver, process, label)
+        return True
+
+    def carry_frame(
+        self,
+        frame: bytes,
+        deliver: Callable[[], None],
+        again: Callable[[bytes], Callable[[], None]],
+        process: "SimulatedProcess",
+    ) -> bool:
+        """Deliver a frame as the profile has it; `again` makes deliveries that nobody sent.
+
+        Returns False when it is lost.
+        """
+        profile = self.profile
+        if self._blocks:
+            if self._holds:
+                self._held.append(partial(self.carry_frame, frame, deliver, again, process))
+            return self._holds
+        random = self._random
+        if profile.loss and random.random() < profile.loss:
+            return False
+        if profile.late and random.random() < profile.late:
+            delay_us = profile.draw_us(random) + int(random.random() * profile.late_us)
+            self._world.schedule(delay_us, deliver, process, "frame-late")
+        else:
+            self._schedule(len(frame), deliver, process, "frame")
+        if profile.duplicate and random.random() < profile.duplicate:
+            delay_us = profile.draw_us(random) + int(random.random() * profile.late_us)
+            self._world.schedule(delay_us, again(frame), process, "frame-twice")
+        if profile.replay:
+            self._replay(frame, again, process)
+        return True
+
+    def _replay(
+        self,
+        frame: bytes,
+        again: Callable[[bytes], Callable[[], None]],
+        process: "SimulatedProcess",
+    ) -> None:
+        random = self._random
+        if self.old_frames and random.random() < self.profile.replay:
+            old = self.old_frames[random.randrange(len(self.old_frames))]
+            delay_us = self.profile.draw_us(random)
+            self._world.schedule(delay_us, again(old), process, "frame-old")
+        if random.random() < 0.1:
+            self.old_frames.append(frame)
+
+    def _schedule(
+        self, size: int, deliver: Callable[[], None], process: "SimulatedProcess | None", label: str
+    ) -> None:
+        profile = self.profile
+        now_us = self._world.now_us
+        due_us = now_us + profile.draw_us(self._random) + size // profile.bytes_per_us
+        # Never before what was sent earlier: this is a stream.
+        due_us = self._last_due_us = max(due_us, self._last_due_us)
+        self._world.schedule(due_us - now_us, deliver, process, label)
+
+
+class SimulatedNetwork:
+    """All paths, and who is reached where."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.listeners: dict[tuple[str, int], SimulatedLinks] = {}
+        """Who listened last at an address, dead or alive."""
+        self.servers: dict[str, SimulatedServer] = {}
+        """Who served last under a URL, dead or alive."""
+        self._paths: dict[tuple[int, int], Path] = {}
+        self._profile = PLAIN
+        self._on_cut: list[Callable[[Path], None]] = []
+
+    def peer(self, node_id: int) -> Peer:
+        """Return a name and a port for a node: any will do, if everybody uses the same."""
+        return Peer(node_id, f"node-{node_id}", 9093)
+
+    def path(self, source: int, target: int) -> Path:
+        """Return the direction from one node to another."""
+        path = self._paths.get((source, target))
+        if path is None:
+            path = self._paths[source, target] = Path(self.world, source, target)
+            path.profile = self._profile
+        return path
+
+    def paths(self) -> list[Path]:
+        """Return all paths that were ever used or asked for, in the order of first use."""
+        return list(self._paths.values())
+
+    def set_profile(self, profile: PathProfile) -> None:
+        """Give every path, present and future, this profile."""
+        self._profile = profile
+        for path in self._paths.values():
+            path.profile = profile
+
+    def block(self, source: int, target: int, *, hold: bool = False) -> None:
+        """Cut one direction; connections over it break after `SILENCE_US`."""
+        path = self.path(source, target)
+        path.block(hold=hold)
+        self.world.note("block", source, target)
+        for callback in list(self._on_cut):
+            callback(path)
+
+    def unblock(self, source: int, target: int) -> None:
+        """Undo one `block` of one direction."""
+        self.path(source, target).unblock()
+        self.world.note("unblock", source, target)
+
+    def cut(self, one: Iterable[int], other: Iterable[int], *, hold: bool = False) -> None:
+        """Cut both directions between every node of one side and every one of the other."""
+        others = list(other)
+        for a in one:
+            for b in others:
+                self.block(a, b, hold=hold)
+                self.block(b, a, hold=hold)
+
+    def mend(self, one: Iterable[int], other: Iterable[int]) -> None:
+        """Undo one `cut`."""
+        others = list(other)
+        for a in one:
+            for b in others:
+                self.unblock(a, b)
+                self.unblock(b, a)
+
+    def heal(self) -> None:
+        """End all blocks and give every path the plain profile."""
+        self.set_profile(PLAIN)
+        for path in self._paths.values():
+            path.unblock_all()
+
+    def on_cut(self, callback: Callable[[Path], None]) -> None:
+        """Call back when a direction is cut."""
+        self._on_cut.append(callback)
+
+    def drop_on_cut(self, callback: Callable[[Path], None]) -> None:
+        """Do not call back any more."""
+        if callback in self._on_cut:
+            self._on_cut.remove(callback)
