@@ -1,0 +1,142 @@
+"""A request that is sent twice is executed once.
+
+Rule: what was answered is a fact in the log (`RequestOutcomeRecord`, at the end of the batch that
+it answers), so a retry gets the same answer from any leader, also after a restart. A request id
+is a UUIDv7, so ids sort by the time they were drawn and old ones can be refused without being
+remembered: below the floor, whether it was executed is not known any more.
+"""
+
+from collections.abc import Callable
+from enum import Enum, auto
+from hashlib import sha256
+
+import msgspec
+
+from metadata.errors import ErrorCode, QuorateError
+from metadata.image import MetadataImage
+from metadata.records import RequestOutcomeRecord
+from metadata.uuids import UUID7_RANDOM_BITS, UuidError, parse_uuid, uuid7, uuid7_time_ms, uuid_text
+from runtime.randomness import Random
+from runtime.requests import Request
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True):
+    """What a `RequestOutcomeRecord` remembers."""
+
+    status: int
+    body: bytes
+    """MessagePack, whatever the caller asked for."""
+    offset: int
+    """End offset of what the request wrote."""
+    epoch: int
+
+
+class RequestKey(msgspec.Struct, frozen=True):
+    """What makes two requests the same one."""
+
+    request_id: bytes
+    digest: bytes
+    """SHA-256 of what is asked for, without who asks and in which format."""
+
+
+class Standing(Enum):
+    """How a request stands with those before it."""
+
+    NEW = auto()
+    JOINED = auto()
+    """The same request is under way: its answer will be this one's."""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Answer).decode
+
+
+def request_key(request: Request, meaning: bytes, now_ms: int, random: Random) -> RequestKey:
+    """Read the request id of a request, or draw one.
+
+    `meaning` is what is asked for, encoded canonically. Raises QuorateError.
+    """
+    digest = sha256(b"\0".join((request.method.encode(), request.path.encode(), meaning))).digest()
+    text = request.headers.get("x-quorate-request-id", "")
+    if not text:
+        return RequestKey(uuid7(now_ms, random.getrandbits(UUID7_RANDOM_BITS)), digest)
+    try:
+        request_id = parse_uuid(text)
+        uuid7_time_ms(request_id)
+    except (UuidError, ValueError) as error:
+        raise QuorateError(
+            ErrorCode.INVALID_REQUEST, f"header x-quorate-request-id: {error}; it must be a UUIDv7"
+        ) from None
+    return RequestKey(request_id, digest)
+
+
+def encode_answer(answer: Answer) -> bytes:
+    """As it stands in the log."""
+    return _encode(answer)
+
+
+class Idempotency:
+    """Judges request ids, on the active controller."""
+
+    def __init__(self, ahead_ms: int) -> None:
+        """`ahead_ms`: how far an id may be ahead of our clock."""
+        self._ahead_ms = ahead_ms
+        self._under_way: dict[bytes, tuple[bytes, list[Callable[[object], None]]]] = {}
+
+    def recall(self, key: RequestKey, image: MetadataImage, now_ms: int) -> Answer | None:
+        """Return the answer that the request was given before, if it was executed.
+
+        `image` is the pending image: an answer in it may not be committed yet. Raises
+        QuorateError: REQUEST_ID_REUSED, REQUEST_EXPIRED, REQUEST_FROM_FUTURE.
+        """
+        outcome = image.outcomes.find(key.request_id)
+        if outcome is not None:
+            if outcome.digest != key.digest:
+                raise _reused(key)
+            return _decode(outcome.answer)
+        if key.request_id <= image.outcomes.floor:
+            raise QuorateError(
+                ErrorCode.REQUEST_EXPIRED,
+                f"request id {uuid_text(key.request_id)} is older than what is remembered; whether "
+                "it was executed is not known any more. Look, and ask again with a new id",
+            )
+        if uuid7_time_ms(key.request_id) > now_ms + self._ahead_ms:
+            raise QuorateError(
+                ErrorCode.REQUEST_FROM_FUTURE,
+                f"request id {uuid_text(key.request_id)} was drawn more than "
+                f"{self._ahead_ms // 1000} s ahead of our clock; correct yours",
+                {"timeMs": str(now_ms)},
+            )
+        return None
+
+    def join(self, key: RequestKey, on_answer: Callable[[object], None]) -> Standing:
+        """Note that a request begins, or let it share the answer of the one under way.
+
+        Raises QuorateError REQUEST_ID_REUSED.
+        """
+        under_way = self._under_way.get(key.request_id)
+        if under_way is None:
+            self._under_way[key.request_id] = (key.digest, [on_answer])
+            return Standing.NEW
+        if under_way[0] != key.digest:
+            raise _reused(key)
+        under_way[1].append(on_answer)
+        return Standing.JOINED
+
+    def finish(self, key: RequestKey, answer: object) -> None:
+        """Answer a request that began, and all that joined it."""
+        _, callbacks = self._under_way.pop(key.request_id, (b"", []))
+        for on_answer in callbacks:
+            on_answer(answer)
+
+
+def outcome_record(key: RequestKey, answer: Answer, time_ms: int) -> RequestOutcomeRecord:
+    """The fact that the request was executed."""
+    return RequestOutcomeRecord(key.request_id, key.digest, encode_answer(answer), time_ms)
+
+
+def _reused(key: RequestKey) -> QuorateError:
+    return QuorateError(
+        ErrorCode.REQUEST_ID_REUSED,
+        f"request id {uuid_text(key.request_id)} was used for another request; draw a new one",
+    )

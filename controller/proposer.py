@@ -1,0 +1,278 @@
+"""Decisions become batches, strictly one after another.
+
+Rule: a decision reads the pending image, and nothing else is decided until its last batch is
+proposed: not while it yields, and not between the Begin and the End of a transaction. So what is
+acknowledged never stands inside a transaction that a new epoch discards.
+
+What doesn't fit one batch is written as one logical transaction (KIP-868) over several.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+from structlog.typing import FilteringBoundLogger
+
+from controller.idempotency import Answer, RequestKey, outcome_record
+from controller.pending import Pending
+from controller.result import ControllerResult, Decide
+from ledger.batch import BatchHeader, Provenance, array_head, seal
+from metadata.codec import decode_records, encode_record
+from metadata.errors import ErrorCode, QuorateError
+from metadata.image import MetadataDelta
+from metadata.records import BeginTransactionRecord, EndTransactionRecord, Record
+from quorum.api import NotLeaderError
+from runtime.clock import Clock
+from runtime.slices import run_in_slices
+
+BATCH_TARGET_BYTES = 256 * 1024
+"""More than this becomes several batches: a follower decodes a batch in one go."""
+_ANSWER_BYTES_MAX = 512 * 1024
+_STEP = 256
+"""Records between two yields."""
+
+
+class Written(NamedTuple):
+    """A decision's records are committed (or there were none, and all before it is)."""
+
+    result: ControllerResult
+    offset: int
+    """End offset of its last record; of what it read when it wrote nothing."""
+    epoch: int
+    wrote: bool
+
+
+class Lost(NamedTuple):
+    """Leadership was lost."""
+
+    maybe_executed: bool
+    """Records were proposed: the new leader may find them in its log."""
+
+
+Outcome = Written | QuorateError | Lost
+
+
+class Decision(NamedTuple):
+    """A decision that waits for its turn."""
+
+    decide: Decide
+    provenance: Provenance
+    on_outcome: Callable[[Outcome], None]
+    key: RequestKey | None = None
+    """Remember the answer under this key."""
+
+
+class Proposer:
+    """Takes decisions in order and proposes what they yield; idle while we don't lead."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        propose: Callable[[bytes], None],
+        on_records: Callable[[Sequence[Record]], None],
+        *,
+        waiting_max: int,
+        lag_warn_ms: int,
+        log: FilteringBoundLogger,
+    ) -> None:
+        """`on_records` hears of records when they are proposed: soft state runs ahead of the log."""
+        self._clock = clock
+        self._propose = propose
+        self._on_records = on_records
+        self._waiting_max = waiting_max
+        self._lag_warn_ms = lag_warn_ms
+        self._log = log
+        self._waiting: deque[Decision] = deque()
+        self._deciding: Decision | None = None
+        self._wrote_some = False
+        self._cancel: Callable[[], None] | None = None
+        self.pending: Pending | None = None
+        """None while we don't lead."""
+        self.epoch = 0
+
+    def begin(self, epoch: int, pending: Pending) -> None:
+        """Lead in `epoch`, from `pending` on."""
+        assert self.pending is None
+        self.epoch = epoch
+        self.pending = pending
+
+    def end(self) -> None:
+        """Lead no more: decisions under way and waiting are lost."""
+        pending, self.pending = self.pending, None
+        if pending is None:
+            return
+        if self._cancel is not None:
+            self._cancel()
+            self._cancel = None
+        waiting, self._waiting = self._waiting, deque()
+        deciding, self._deciding = self._deciding, None
+        pending.drop()
+        if deciding is not None:
+            deciding.on_outcome(Lost(self._wrote_some))
+        for decision in waiting:
+            decision.on_outcome(Lost(maybe_executed=False))
+
+    def submit(self, decision: Decision) -> None:
+        """Decide when everything before is decided."""
+        if self.pending is None:
+            decision.on_outcome(Lost(maybe_executed=False))
+        elif len(self._waiting) >= self._waiting_max:
+            decision.on_outcome(
+                QuorateError(ErrorCode.THROTTLED, "too many requests wait for their turn; retry later")
+            )
+        else:
+            self._waiting.append(decision)
+            self._decide_next()
+
+    @property
+    def busy(self) -> bool:
+        """A decision is under way."""
+        return self._deciding is not None
+
+    def _decide_next(self) -> None:
+        while self._deciding is None and self._waiting and self.pending is not None:
+            decision = self._deciding = self._waiting.popleft()
+            self._wrote_some = False
+            work = self._work(decision, self.pending)
+            try:
+                next(work)
+            except StopIteration:
+                self._deciding = None
+            else:
+                self._cancel = run_in_slices(self._clock, work, self._after_slices)
+
+    def _after_slices(self) -> None:
+        self._cancel = None
+        self._deciding = None
+        self._decide_next()
+
+    def _work(self, decision: Decision, pending: Pending) -> Generator[None, None, None]:
+        """Decide, write, and arrange for the answer; yields when it takes long."""
+        try:
+            decided = decision.decide(pending.image)
+            result = (yield from decided) if isinstance(decided, Generator) else decided
+            plan = yield from self._plan(decision, result, pending)
+        except QuorateError as error:
+            # An error may rest on what is not committed yet, so it waits like any answer.
+            self._answer_when_committed(decision, pending, error)
+            return
+        try:
+            for number, batch in enumerate(plan.batches):
+                yield from self._write(decision, plan, batch, pending, last=number == plan.last)
+        except NotLeaderError:
+            # The quorum says so first, `end` follows; the answer must not wait for it.
+            self._deciding = None
+            decision.on_outcome(Lost(self._wrote_some))
+            return
+        done = Written(
+            plan.result, pending.mark.log_end, self.epoch, wrote=bool(plan.result.records)
+        )
+        self._answer_when_committed(decision, pending, done)
+
+    def _answer_when_committed(
+        self, decision: Decision, pending: Pending, outcome: Written | QuorateError
+    ) -> None:
+        maybe = isinstance(outcome, Written) and outcome.wrote
+        pending.when_committed(
+            lambda committed: decision.on_outcome(outcome if committed else Lost(maybe))
+        )
+
+    def _plan(
+        self, decision: Decision, result: ControllerResult, pending: Pending
+    ) -> Generator[None, None, "_Plan"]:
+        """Encode the records and cut them into batches."""
+        batches = yield from _cut(result.records)
+        if len(batches) > 1 and result.rebase is not None:
+            # The Begin record comes first and moves all offsets by one.
+            result = result.rebase(pending.image.offset + 1)
+            batches = yield from _cut(result.records)
+        total = len(result.records)
+        if len(batches) > 1:
+            batches[0].insert(0, encode_record(BeginTransactionRecord(decision.provenance.operation)))
+            total += 2
+        answer = None
+        if batches and decision.key is not None:
+            body = msgspec.msgpack.encode(result.reply)
+            if len(body) > _ANSWER_BYTES_MAX:
+                raise QuorateError(
+                    ErrorCode.BODY_TOO_LARGE, "the answer would be too large; split the request"
+                )
+            total += 1
+            answer = Answer(result.status, body, pending.mark.log_end + total, self.epoch)
+        provenance = decision.provenance
+        if not provenance.reason:
+            provenance = msgspec.structs.replace(provenance, reason=result.reason)
+        return _Plan(result, batches, answer, provenance)
+
+    def _write(
+        self,
+        decision: Decision,
+        plan: "_Plan",
+        encoded: list[bytes],
+        pending: Pending,
+        *,
+        last: bool,
+    ) -> Generator[None, None, None]:
+        """Seal one batch, replay it from its bytes into the pending image, propose it."""
+        mark = pending.mark
+        now_ms = self._clock.wall_ms()
+        if mark.timestamp_ms - now_ms > self._lag_warn_ms:
+            self._log.warning("clock_behind_log", lag_ms=mark.timestamp_ms - now_ms)
+        timestamp_ms = max(now_ms, mark.timestamp_ms)
+        if last and plan.answer is not None and decision.key is not None:
+            outcome = outcome_record(decision.key, plan.answer, timestamp_ms)
+            encoded.append(encode_record(outcome))
+        if last and plan.last > 0:
+            encoded.append(encode_record(EndTransactionRecord()))
+        header = BatchHeader(
+            mark.log_end, len(encoded), self.epoch, timestamp_ms, plan.provenance, mark.head
+        )
+        batch = seal(header, array_head(len(encoded)) + b"".join(encoded))
+        yield from _pause(len(encoded))
+        delta = MetadataDelta(pending.image)
+        records = decode_records(batch.records)
+        for number, record in enumerate(records, start=1):
+            delta.replay(record, mark.log_end + number - 1)
+            if number % _STEP == 0:
+                yield
+        delta.finish_batch(header.end_offset, header.epoch, timestamp_ms)
+        image = delta.apply()
+        self._propose(batch.encoded)
+        self._wrote_some = True
+        pending.push(batch, image)
+        self._on_records(records)
+
+
+class _Plan(NamedTuple):
+    result: ControllerResult
+    batches: list[list[bytes]]
+    answer: Answer | None
+    provenance: Provenance
+
+    @property
+    def last(self) -> int:
+        """Number of the last batch."""
+        return len(self.batches) - 1
+
+
+def _cut(records: Sequence[Record]) -> Generator[None, None, list[list[bytes]]]:
+    """Encode each record and cut the row into batches of the size we aim at."""
+    batches: list[list[bytes]] = []
+    size = BATCH_TARGET_BYTES
+    for number, record in enumerate(records, start=1):
+        encoded = encode_record(record)
+        if size + len(encoded) > BATCH_TARGET_BYTES:
+            batches.append([])
+            size = 0
+        batches[-1].append(encoded)
+        size += len(encoded)
+        if number % _STEP == 0:
+            yield
+    return batches
+
+
+def _pause(records: int) -> Iterator[None]:
+    """Yield after work on many records."""
+    if records >= _STEP:
+        yield

@@ -1,0 +1,35 @@
+"""What deciding yields: records and a reply, and nothing changed.
+
+Rule: a manager's public method reads an image and returns a `ControllerResult`. The records are
+written by the proposer and change the state by replay, here as on every other node.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from metadata.image import MetadataImage
+from metadata.records import Record
+
+
+class ControllerResult(NamedTuple):
+    """A decision."""
+
+    records: Sequence[Record]
+    """In the order in which they are to be replayed; none: nothing is written."""
+    reply: msgspec.Struct | None = None
+    """What the caller is told once the records are committed; None for internal decisions."""
+    status: int = 200
+    """The HTTP status that goes with the reply."""
+    reason: str = ""
+    """Why, for the batch's envelope, when the caller gave no reason."""
+    rebase: "Callable[[int], ControllerResult] | None" = None
+    """Decide again for another offset of the first record; for records that hold offsets."""
+
+
+Decided = ControllerResult | Generator[None, None, ControllerResult]
+"""A decision, or the work towards one that yields often (see `runtime.slices`)."""
+
+Decide = Callable[[MetadataImage], Decided]
+"""Decides on the pending image, whose `offset` is the next record's. Raises QuorateError."""
