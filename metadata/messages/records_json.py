@@ -1,0 +1,132 @@
+"""Records for people: JSON as Kafka's own dump tool prints it, and back.
+
+`{"type": "TOPIC_RECORD", "version": 0, "data": {"name": "a", "topicId": "…22 characters…"}}`.
+Rule: nothing is lost. Uuids are text, other bytes base64, codes their names where they have one;
+a field that has its default is left out unless it is true or false. Reading it back gives an equal
+record.
+"""
+
+import math
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final, TypeVar
+
+from metadata.codec import RecordDecodeError, decode_record, encode_record
+from metadata.records import RECORD_CLASSES, Part, Record
+from metadata.records.schema import REQUIRED, FieldSchema, fields_of
+from metadata.uuids import UuidError, parse_uuid, uuid_text
+
+_S = TypeVar("_S", Record, Part)
+_BINARY: Final = ("bytes", "sha256")
+
+
+class RecordJsonError(ValueError):
+    """The JSON is not that of a record; the message names the field and what was expected."""
+
+
+def record_type_name(record_class: type[Record]) -> str:
+    """`TopicRecord` as Kafka prints it: TOPIC_RECORD."""
+    name = record_class.__name__.replace("KRaft", "Kraft")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
+
+
+def record_to_json(record: Record) -> dict[str, Any]:
+    """Return a record as values that any JSON writer takes."""
+    return {
+        "type": record_type_name(type(record)),
+        "version": record.VERSION,
+        "data": _struct_to_json(record),
+    }
+
+
+def record_from_json(value: object) -> Record:
+    """Read back what `record_to_json` wrote. Raises RecordJsonError."""
+    if not isinstance(value, Mapping) or set(value) != {"type", "version", "data"}:
+        raise RecordJsonError("expected an object with the fields type, version and data")
+    record_class = _by_name().get(f"{value['type']} {value['version']}")
+    if record_class is None:
+        raise RecordJsonError(f"unknown record {value['type']!r} version {value['version']!r}")
+    record = _struct_from_json(record_class, value["data"], str(value["type"]))
+    try:
+        return decode_record(encode_record(record))
+    except (RecordDecodeError, TypeError, OverflowError, UnicodeEncodeError) as error:
+        raise RecordJsonError(f"{value['type']}: {error}") from error
+
+
+@cache
+def _by_name() -> dict[str, type[Record]]:
+    return {f"{record_type_name(cls)} {cls.VERSION}": cls for cls in RECORD_CLASSES}
+
+
+def _struct_to_json(struct: Record | Part) -> dict[str, Any]:
+    data = {}
+    for field in fields_of(type(struct)):
+        value = getattr(struct, field.name)
+        if value == field.default and field.type_name != "bool":
+            continue
+        if value is not None:
+            value = [_to_json(field, v) for v in value] if field.is_list else _to_json(field, value)
+        data[field.json_name] = value
+    return data
+
+
+def _to_json(field: FieldSchema, value: Any) -> Any:
+    if field.part:
+        return _struct_to_json(value)
+    if field.type_name == "uuid":
+        return uuid_text(value)
+    if field.type_name in _BINARY:
+        return b64encode(value).decode("ascii")
+    if field.codes and value in field.codes.__members__.values():
+        return field.codes(value).name
+    if field.type_name == "float64" and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _struct_from_json(owner: type[_S], data: object, where: str) -> _S:
+    if not isinstance(data, Mapping):
+        raise RecordJsonError(f"{where}: expected an object, got {data!r}")
+    fields = {field.json_name: field for field in fields_of(owner)}
+    if unknown := sorted(str(name) for name in data if name not in fields):
+        raise RecordJsonError(f"{where}: unknown field {unknown[0]}")
+    values = {}
+    for name, field in fields.items():
+        if name in data:
+            values[field.name] = _value_from_json(field, data[name], f"{where}.{name}")
+        elif field.default is REQUIRED:
+            raise RecordJsonError(f"{where}: missing field {name}")
+    return owner(**values)
+
+
+def _value_from_json(field: FieldSchema, value: object, where: str) -> Any:
+    if value is None:
+        if not field.nullable:
+            raise RecordJsonError(f"{where}: expected {field.type_name}, got null")
+        return None
+    if not field.is_list:
+        return _from_json(field, value, where)
+    if not isinstance(value, list | tuple):
+        raise RecordJsonError(f"{where}: expected a list, got {value!r}")
+    return tuple(_from_json(field, v, f"{where}[{i}]") for i, v in enumerate(value))
+
+
+def _from_json(field: FieldSchema, value: Any, where: str) -> Any:
+    if field.part:
+        return _struct_from_json(field.part, value, where)
+    try:
+        if field.type_name == "uuid":
+            return parse_uuid(value)
+        if field.type_name in _BINARY:
+            return b64decode(value, validate=True)
+        if field.codes and isinstance(value, str):
+            return int(field.codes[value])
+        if field.type_name == "float64":
+            return float(value)
+    except UuidError as error:
+        raise RecordJsonError(f"{where}: {error}") from error
+    except (KeyError, ValueError, TypeError) as error:
+        raise RecordJsonError(f"{where}: expected {field.type_name}, got {value!r}") from error
+    return value

@@ -1,0 +1,128 @@
+"""What fields a record has, read from its class: for the docs, for JSON and for other readers.
+
+Rule: the classes are the one source. What is derived from them (the table in the docs, the JSON
+of a dump) goes through here, so that it can't disagree.
+"""
+
+from enum import IntEnum
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import inspect
+
+from metadata.records.brokers import (
+    BrokerEndpoint,
+    BrokerRegistrationChangeRecord,
+    ControlledShutdownChange,
+    FencingChange,
+    SecurityProtocol,
+)
+from metadata.records.configs import ConfigRecord, ConfigResourceType
+from metadata.records.controllers import ControllerEndpoint
+from metadata.records.features import ZkMigrationState, ZkMigrationStateRecord
+from metadata.records.record import Part, Record
+from metadata.records.security import (
+    AccessControlEntryRecord,
+    AclOperation,
+    AclPatternType,
+    AclPermissionType,
+    AclResourceType,
+    RemoveUserScramCredentialRecord,
+    ScramMechanism,
+    UserScramCredentialRecord,
+)
+from metadata.records.topics import LeaderRecoveryState, PartitionChangeRecord, PartitionRecord
+
+REQUIRED: Final = msgspec.NODEFAULT
+"""The default of a field that has none."""
+
+CODES: Final[dict[tuple[type[Record | Part], str], type[IntEnum]]] = {
+    (BrokerEndpoint, "security_protocol"): SecurityProtocol,
+    (ControllerEndpoint, "security_protocol"): SecurityProtocol,
+    (BrokerRegistrationChangeRecord, "fenced"): FencingChange,
+    (BrokerRegistrationChangeRecord, "in_controlled_shutdown"): ControlledShutdownChange,
+    (PartitionRecord, "leader_recovery_state"): LeaderRecoveryState,
+    (PartitionChangeRecord, "leader_recovery_state"): LeaderRecoveryState,
+    (ConfigRecord, "resource_type"): ConfigResourceType,
+    (AccessControlEntryRecord, "resource_type"): AclResourceType,
+    (AccessControlEntryRecord, "pattern_type"): AclPatternType,
+    (AccessControlEntryRecord, "operation"): AclOperation,
+    (AccessControlEntryRecord, "permission_type"): AclPermissionType,
+    (UserScramCredentialRecord, "mechanism"): ScramMechanism,
+    (RemoveUserScramCredentialRecord, "mechanism"): ScramMechanism,
+    (ZkMigrationStateRecord, "zk_migration_state"): ZkMigrationState,
+}
+"""The fields whose integers have names. A code without a name is legal: it stays a number."""
+
+_INTEGERS: Final = {
+    (-(2**7), 2**7 - 1): "int8",
+    (-(2**15), 2**15 - 1): "int16",
+    (0, 2**16 - 1): "uint16",
+    (-(2**31), 2**31 - 1): "int32",
+    (-(2**63), 2**63 - 1): "int64",
+}
+
+
+class FieldSchema(NamedTuple):
+    """One field of a record or of a part of one."""
+
+    name: str
+    json_name: str
+    """Kafka's name: camelCase."""
+    type_name: str
+    """bool, int8 … int64, uint16, float64, string, bytes, uuid, sha256, or a part's class name."""
+    is_list: bool
+    nullable: bool
+    default: Any
+    """`REQUIRED` if there is none."""
+    part: type[Part] | None
+    codes: type[IntEnum] | None
+
+
+@cache
+def fields_of(owner: type[Record | Part]) -> tuple[FieldSchema, ...]:
+    """Return the fields of a record's class, or of a part's, in the order of the encoding."""
+    info = inspect.type_info(owner)
+    assert isinstance(info, inspect.StructType)
+    return tuple(_field(owner, field) for field in info.fields)
+
+
+def camel(name: str) -> str:
+    """`broker_id` as `brokerId`."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _field(owner: type[Record | Part], field: inspect.Field) -> FieldSchema:
+    found = field.type
+    nullable = is_list = False
+    if isinstance(found, inspect.UnionType):
+        nullable = found.includes_none
+        (found,) = (t for t in found.types if not isinstance(t, inspect.NoneType))
+    if isinstance(found, inspect.VarTupleType):
+        is_list, found = True, found.item_type
+    type_name, part = _named(found)
+    codes = CODES.get((owner, field.name))
+    return FieldSchema(
+        field.name, camel(field.name), type_name, is_list, nullable, field.default, part, codes
+    )
+
+
+def _named(found: inspect.Type) -> tuple[str, type[Part] | None]:
+    match found:
+        case inspect.BoolType():
+            return "bool", None
+        case inspect.IntType(ge=low, le=high):
+            assert low is not None
+            assert high is not None
+            return _INTEGERS[low, high], None
+        case inspect.FloatType():
+            return "float64", None
+        case inspect.StrType():
+            return "string", None
+        case inspect.BytesType(min_length=length):
+            return {16: "uuid", 32: "sha256"}.get(length or 0, "bytes"), None
+        case inspect.StructType(cls=part) if issubclass(part, Part):
+            return part.__name__, part
+    raise TypeError(f"a record can't have a field of type {found}")
