@@ -77,6 +77,10 @@ class DiskFaults:
         self._kill_at = self.steps + steps_from_now
         self._torn = torn
 
+    def spare(self) -> None:
+        """Undo a `kill_at` that has not come to pass."""
+        self._kill_at = None
+
     def fail(
         self, operation: str, skip: int = 0, error: int = errno.EIO, *, lasting: bool = False
     ) -> None:

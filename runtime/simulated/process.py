@@ -63,8 +63,11 @@ class SimulatedProcess:
             raise ProcessKilledError
 
     def kill(self, how: Death = Death.KILLED) -> None:
-        """Die, in the middle of an event too. Harmless when dead."""
+        """Die, in the middle of an event too; a dead one's machine may still lose its power."""
         if not self.alive:
+            if how is Death.POWER:
+                self.death = how
+                self.machine.reboot()
             return
         self.alive = False
         self.death = how

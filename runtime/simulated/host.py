@@ -1,0 +1,86 @@
+"""A simulated machine: its disk, its clocks, its address, and the process that runs there now.
+
+Rule: what outlives a process belongs to the host, what dies with it is asked for anew after
+each `boot`. A harness keeps one host a node and builds a node's core from what a host gives.
+"""
+
+from runtime.links import OnRejected
+from runtime.simulated.disk import SimulatedDisk
+from runtime.simulated.disk_faults import DiskFaults
+from runtime.simulated.links import SimulatedLinks
+from runtime.simulated.machine import Machine
+from runtime.simulated.network import SimulatedNetwork
+from runtime.simulated.platter import Platter
+from runtime.simulated.process import Death, SimulatedProcess
+from runtime.simulated.requests import SimulatedRequests
+from runtime.simulated.world import World
+
+
+class SimulatedHost:
+    """The machine of node `node_id`."""
+
+    def __init__(self, world: World, network: SimulatedNetwork, node_id: int) -> None:
+        self.world = world
+        self.network = network
+        self.node_id = node_id
+        self.platter = Platter(world.random(f"platter/{node_id}"))
+        self.faults = DiskFaults()
+        self.lives = 0
+        """How many processes have run here."""
+        self._process: SimulatedProcess | None = None
+
+    @property
+    def machine(self) -> Machine:
+        """The clocks."""
+        return self.world.machine(self.node_id)
+
+    @property
+    def process(self) -> SimulatedProcess:
+        """The newest process, dead or alive."""
+        assert self._process is not None, f"node {self.node_id} was never booted"
+        return self._process
+
+    @property
+    def running(self) -> bool:
+        """Whether a process lives here, paused or not."""
+        return self._process is not None and self._process.alive
+
+    def boot(self) -> SimulatedProcess:
+        """Begin another life."""
+        assert not self.running, f"node {self.node_id} is running"
+        self.lives += 1
+        self._process = SimulatedProcess(self.world, self.node_id)
+        return self._process
+
+    def disk(self) -> SimulatedDisk:
+        """Return the folder, for the process that runs now."""
+        return SimulatedDisk(self.process, self.platter, self.faults)
+
+    def links(self, on_rejected: OnRejected | None = None) -> SimulatedLinks:
+        """Return links for the process that runs now, at the host's own address."""
+        return SimulatedLinks(self.network, self.process, on_rejected=on_rejected)
+
+    def requests(self) -> SimulatedRequests:
+        """Return a requester for the process that runs now."""
+        return SimulatedRequests(self.network, self.process)
+
+    def kill(self) -> None:
+        """Kill the process, as SIGKILL does. Harmless when none runs."""
+        if self.running:
+            self.process.kill()
+
+    def lose_power(self) -> None:
+        """Stop everything at once, and forget what was not synced. Running or not."""
+        if self._process is not None:
+            self._process.kill(Death.POWER)
+        self.platter.lose_power()
+
+    def pause(self) -> None:
+        """Freeze the process, as SIGSTOP does. Harmless when none runs."""
+        if self.running:
+            self.process.pause()
+
+    def resume(self) -> None:
+        """Let the process go on. Harmless when it is not frozen."""
+        if self._process is not None:
+            self._process.resume()
