@@ -1,0 +1,20 @@
+"""Raft's own log on disk: entries not yet committed, truncations, term and vote.
+
+Rule: private to the quorum, short-lived, synced before anything it promises leaves the node.
+`frames` is the format, `chain` reads it, `opening` tells damage from a torn tail, `segments`
+writes it, `journal` is the face towards PySyncObj and the guard.
+"""
+
+from quorum.journal.damage import Damage, DamagedError, TornTail, WrongFolderError
+from quorum.journal.journal import RaftJournal
+from quorum.journal.state import Entry, VotedFor
+
+__all__ = [
+    "Damage",
+    "DamagedError",
+    "Entry",
+    "RaftJournal",
+    "TornTail",
+    "VotedFor",
+    "WrongFolderError",
+]

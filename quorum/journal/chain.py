@@ -1,0 +1,244 @@
+"""Reading the segments: which of them are the journal, how far they are good, what was durable.
+
+Rule: nothing here changes a file or decides what a bad byte means; that is `opening`'s business.
+
+The journal is one line of positions. A segment covers it from its base; a later segment
+supersedes earlier ones from its own base on (that is how a crash's leftovers are passed over),
+a `fresh` one supersedes them wholly. Walking the line stops at the first bad byte. Behind it,
+every good header that can be found still tells what was durable when it was written.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from quorum.journal.damage import DamagedError
+from quorum.journal.frames import Frame, FrameReader, Kind, find_frames
+from quorum.journal.identity import (
+    FOLDER,
+    SUFFIX,
+    Identity,
+    Opening,
+    read_opening,
+    refuse_stranger,
+)
+from quorum.journal.segments import Segment
+from quorum.journal.state import ENTRY_HEAD, IllegalFrameError, JournalState
+from runtime.disk import Disk
+
+
+class SegmentFile(NamedTuple):
+    """A segment as it lies on the disk."""
+
+    name: str
+    sequence: int
+    data: bytes
+    opening: Opening | None
+
+    @property
+    def base(self) -> int:
+        """Position of the first frame; only where the opening is good."""
+        assert self.opening is not None
+        return self.opening.base
+
+    @property
+    def shift(self) -> int:
+        """Position minus offset in the file."""
+        assert self.opening is not None
+        return self.opening.base - self.opening.size
+
+
+class Problem(NamedTuple):
+    """The first place where the line can't go on."""
+
+    name: str
+    offset: int
+    what: str
+    illegal: bool
+    """Every checksum holds and yet it makes no sense: never a torn tail."""
+
+
+class Chain(NamedTuple):
+    """The segments, read."""
+
+    identity: Identity
+    segments: list[Segment]
+    """Those walked, oldest first."""
+    obsolete: list[str]
+    """Superseded wholly."""
+    files: list[SegmentFile]
+    """Those that make the line, oldest first, bad ones included."""
+    state: JournalState
+    end: int
+    """Position behind the last good frame."""
+    problem: Problem | None
+    synced: int
+    """The highest position that any frame says was durable."""
+    highest_end: int
+    """The highest position that any frame reaches."""
+    highest_term: int
+    """The highest term that any frame names."""
+    last_sequence: int
+
+
+def read_files(disk: Disk, cluster_id: str, node_id: int) -> list[SegmentFile]:
+    """Read all segments; refuse those of another cluster, node or directory."""
+    files: list[SegmentFile] = []
+    identity: Identity | None = None
+    for short in disk.list(FOLDER):
+        if not short.endswith(SUFFIX):
+            continue
+        name = f"{FOLDER}/{short}"
+        data = disk.read(name)
+        opening = read_opening(name, data)
+        sequence = int(short.removesuffix(SUFFIX))
+        if opening is not None:
+            refuse_stranger(name, opening, cluster_id, node_id)
+            identity = identity or opening.identity
+            if opening.identity != identity or opening.sequence != sequence:
+                raise DamagedError(
+                    f"{name} holds segment {opening.sequence} of directory "
+                    f"{opening.identity.directory_id.hex()}: files of several folders were mixed; "
+                    "restore the folder, or move it away and start with an empty one"
+                )
+        files.append(SegmentFile(name, sequence, data, opening))
+    if files and identity is None:
+        raise DamagedError(
+            f"{files[0].name} is damaged at byte 0, so it isn't known whose journal it is: restore "
+            "the file, or move the folder away; with an empty one the node joins as a new voter"
+        )
+    return files
+
+
+def read_chain(files: Sequence[SegmentFile]) -> Chain:
+    """Walk the line of positions to its end or to the first bad byte."""
+    identity = next(f.opening.identity for f in files if f.opening is not None)
+    line, obsolete = _line(files)
+    walk = _Walk(identity, line)
+    walk.run()
+    return Chain(
+        identity=identity,
+        segments=walk.segments,
+        obsolete=obsolete,
+        files=[file for file, _ in line],
+        state=walk.state,
+        end=walk.end,
+        problem=walk.problem,
+        synced=walk.synced,
+        highest_end=walk.highest_end,
+        highest_term=max(walk.highest_term, walk.state.highest_term),
+        last_sequence=files[-1].sequence,
+    )
+
+
+def _line(files: Sequence[SegmentFile]) -> tuple[list[tuple[SegmentFile, int | None]], list[str]]:
+    """Return the segments that count, each with the position up to which it does."""
+    line: list[tuple[SegmentFile, int | None]] = []
+    obsolete: list[str] = []
+    limit: int | None = None
+    fresh = False
+    for file in reversed(files):
+        if fresh or (file.opening and limit is not None and file.base >= limit):
+            obsolete.append(file.name)
+            continue
+        line.append((file, limit))
+        if file.opening is not None:
+            limit, fresh = file.base, file.opening.fresh
+    return line[::-1], obsolete[::-1]
+
+
+class _Walk:
+    def __init__(self, identity: Identity, line: list[tuple[SegmentFile, int | None]]) -> None:
+        first = line[0][0]
+        self.state = JournalState()
+        self.segments: list[Segment] = []
+        self.end = first.base if first.opening is not None else 0
+        self.problem: Problem | None = None
+        self.synced = 0
+        self.highest_end = 0
+        self.highest_term = 0
+        self._identity = identity
+        self._line = line
+
+    def run(self) -> None:
+        for number, (file, limit) in enumerate(self._line):
+            if self.problem is not None:
+                self._scan(file, 0)
+            elif file.opening is None:
+                # A leftover of a crash is passed over when the line goes on without it.
+                if limit is None or limit > self.end or number == 0:
+                    self._stop(file, 0, "its first frame is bad")
+            elif file.base > self.end:
+                self._stop(file, 0, f"{file.base - self.end} bytes before it are missing")
+            else:
+                self._walk(file, limit)
+        self.highest_end = max(self.highest_end, self.end)
+
+    def _walk(self, file: SegmentFile, limit: int | None) -> None:
+        opening = file.opening
+        assert opening is not None
+        apply, synced, top = self.state.apply, max(self.synced, opening.synced), 0
+        reader = frames_of(file, self._identity)
+        illegal = ""
+        for frame in reader:
+            if limit is not None and frame.position >= limit:
+                break
+            try:
+                apply(frame)
+            except IllegalFrameError as error:
+                illegal = str(error)
+                reader.offset = frame.position - file.shift
+                break
+            synced = max(synced, frame.synced)
+            if frame.kind == Kind.ENTRY:
+                top = max(top, self.state.last_index)
+            self.end = frame.end
+        self.synced = synced
+        self.segments.append(Segment(file.name, file.sequence, file.base, top))
+        if illegal:
+            self._stop(file, reader.offset, illegal, illegal=True)
+        elif (limit is None and reader.problem) or (limit is not None and self.end < limit):
+            self._stop(file, reader.offset, reader.problem or "the file is too short")
+
+    def _stop(self, file: SegmentFile, offset: int, what: str, *, illegal: bool = False) -> None:
+        self.problem = Problem(file.name, offset, what, illegal)
+        self._scan(file, offset)
+
+    def _scan(self, file: SegmentFile, offset: int) -> None:
+        if file.opening is not None:
+            self.synced = max(self.synced, file.opening.synced)
+        for found in find_frames(file.data, offset, self._identity.seed(file.sequence)):
+            if file.opening is not None and found.position - found.offset != file.shift:
+                continue
+            self.synced = max(self.synced, found.synced)
+            self.highest_end = max(self.highest_end, found.end)
+            if found.body is not None:
+                self.highest_term = max(self.highest_term, _term(found.kind, found.body))
+
+
+def frames_of(file: SegmentFile, identity: Identity, position: int = 0) -> FrameReader:
+    """Return a reader of a segment's frames from a position on."""
+    assert file.opening is not None
+    start = max(file.opening.size, position - file.shift)
+    return FrameReader(file.data, start, file.shift, identity.seed(file.sequence))
+
+
+def frames_between(chain: Chain, start: int, end: int) -> Iterator[Frame]:
+    """Return the good frames of the line from one position up to another."""
+    names = [segment.name for segment in chain.segments]
+    files = [file for file in chain.files if file.name in names]
+    limits = [file.base for file in files[1:]]
+    for file, limit in zip(files, [*limits, end], strict=True):
+        for frame in frames_of(file, chain.identity, start):
+            if frame.position >= min(limit, end):
+                break
+            yield frame
+
+
+def _term(kind: int, body: bytes) -> int:
+    if kind == Kind.ENTRY:
+        return int(ENTRY_HEAD.unpack_from(body)[1])
+    if kind in (Kind.VOTE, Kind.STATE):
+        return int(msgspec.msgpack.decode(body)[0])
+    return 0

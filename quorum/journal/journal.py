@@ -1,0 +1,365 @@
+"""The journal that PySyncObj's core writes to: Raft's own log, made durable from outside.
+
+Rule: what the core calls changes memory at once and is framed for the disk; `durable_position`
+says how far it would survive a loss of power. The core never waits: the guard holds back what
+promises something until `durable_position` has reached the promise's position.
+
+Entries are the core's tuples (command, index, term), kept in memory as well as on the disk.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+from pysyncobj.journal import Journal
+from structlog.typing import FilteringBoundLogger
+
+from quorum.journal.damage import Damage, TornTail
+from quorum.journal.frames import Kind
+from quorum.journal.opening import Opened, open_journal
+from quorum.journal.segments import SegmentWriter
+from quorum.journal.state import ENTRY_HEAD, Entry, Vote, VotedFor, index_body
+from runtime.disk import Disk
+
+if TYPE_CHECKING:
+    from quorum.manifest import Manifest
+
+SEGMENT_BYTES = 16 * 1024 * 1024
+RESERVE_BYTES = 4 * SEGMENT_BYTES
+
+
+class RaftJournal(Journal):  # type: ignore[misc]
+    """Entries, term, vote, commit index and formation of one node.
+
+    Positions count bytes ever written, across segments and restarts. On an error of the disk
+    `on_failed` is called once with an OSError whose message is a sentence; from then on nothing
+    is written and nothing becomes durable: stop the node.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        opened: Opened,
+        *,
+        on_durable: Callable[[], None],
+        on_failed: Callable[[OSError], None],
+        log: FilteringBoundLogger,
+        segment_bytes: int = SEGMENT_BYTES,
+        reserve_bytes: int = RESERVE_BYTES,
+    ) -> None:
+        self._disk = disk
+        self._log = log
+        self._identity = opened.identity
+        self._state = opened.state
+        self._torn, self._found, self._reset = opened.torn, opened.damage, opened.reset
+        self._reserve_bytes = reserve_bytes
+        self._commit_written = opened.state.commit_index
+        self._position_needing_sync = opened.position
+        self._position_of_vote = opened.position
+        self._has_room = disk.free_bytes() >= reserve_bytes
+        self._writer = SegmentWriter(
+            disk,
+            opened.identity,
+            opened.segments,
+            opened.position,
+            segment_bytes,
+            lambda: self._state.encode(self._state.last_index),
+            on_durable,
+            on_failed,
+        )
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        *,
+        cluster_id: str,
+        node_id: int,
+        new_directory_id: bytes,
+        manifest: "Manifest | None",
+        on_durable: Callable[[], None],
+        on_failed: Callable[[OSError], None],
+        log: FilteringBoundLogger,
+        segment_bytes: int = SEGMENT_BYTES,
+        reserve_bytes: int = RESERVE_BYTES,
+    ) -> "RaftJournal":
+        """Read the journal, or begin one under `new_directory_id`. Blocks, for start-up.
+
+        With a manifest the first two entries are the manifest's: older ones are dropped, and a
+        journal that lacks the two begins again with exactly them (an installation is finished).
+        All that is read back is durable on return. See `damage` before voting.
+
+        Raises WrongFolderError, DamagedError, OSError.
+        """
+        opened = open_journal(disk, cluster_id, node_id, new_directory_id, manifest)
+        journal = cls(
+            disk,
+            opened,
+            on_durable=on_durable,
+            on_failed=on_failed,
+            log=log,
+            segment_bytes=segment_bytes,
+            reserve_bytes=reserve_bytes,
+        )
+        journal._report()
+        if manifest is not None:
+            journal._writer.retire_below(manifest.first[1])
+        return journal
+
+    def _report(self) -> None:
+        state = self._state
+        self._log.info(
+            "journal_opened",
+            first_index=state.first_index,
+            last_index=state.last_index,
+            term=state.vote.term,
+            position=self.durable_position,
+            reset_to_manifest=self._reset,
+        )
+        if self._torn is not None:
+            self._log.warning("journal_torn_tail_cut", what=str(self._torn))
+        if state.damage:
+            self._log.error("journal_damaged", what=state.damage)
+
+    # -- who and how -------------------------------------------------------------------------
+
+    @property
+    def directory_id(self) -> bytes:
+        """The id drawn at the first start; a wiped folder gets another."""
+        return self._identity.directory_id
+
+    @property
+    def damage(self) -> str:
+        """What was damaged, a sentence: the node must not vote. Empty: all is well.
+
+        Stays, across restarts too, until `repaired` is called.
+        """
+        return self._state.damage
+
+    @property
+    def found_damage(self) -> Damage | None:
+        """What this opening itself found."""
+        return self._found
+
+    @property
+    def torn_tail(self) -> TornTail | None:
+        """What this opening cut."""
+        return self._torn
+
+    @property
+    def was_reset(self) -> bool:
+        """This opening replaced the entries by the manifest's two."""
+        return self._reset
+
+    @property
+    def failure(self) -> OSError | None:
+        """The error that stopped the journal."""
+        return self._writer.failure
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the disk has room to go on; looked up every second.
+
+        False: refuse proposals now, rather than stop in the middle of one.
+        """
+        return self._has_room
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of frames in the segments."""
+        return self._writer.size_bytes
+
+    @property
+    def segment_names(self) -> list[str]:
+        """The segments, oldest first."""
+        return self._writer.names
+
+    def repaired(self) -> None:
+        """The node has caught up with a leader elected without it: it may vote again.
+
+        Durable with the next sync; a vote cast before that is held with it.
+        """
+        if self._state.damage:
+            self._state.damage = ""
+            self._position_needing_sync = self._writer.append(Kind.REPAIRED, b"")
+            self._position_of_vote = self._position_needing_sync
+
+    @property
+    def formation(self) -> bytes | None:
+        """Who the voters were at the first start; None before."""
+        return self._state.formation
+
+    def set_formation(self, formation: bytes) -> None:
+        """Note the formation; durable with the next sync, and before any vote is."""
+        self._state.formation = formation
+        self._position_needing_sync = self._writer.append(Kind.FORMATION, formation)
+        self._position_of_vote = self._position_needing_sync
+
+    # -- entries: what the core calls --------------------------------------------------------
+
+    def add(self, command: bytes, idx: int, term: int) -> None:
+        """Append an entry."""
+        state, writer = self._state, self._writer
+        writer.top_index = max(writer.top_index, idx)
+        state.entries.append((command, idx, term))
+        end = writer.append(Kind.ENTRY, ENTRY_HEAD.pack(idx, term) + command)
+        state.ends.append(end)
+        self._position_needing_sync = end
+
+    def clear(self) -> None:
+        """Void all entries: the core is about to begin again from a manifest."""
+        self._state.truncate(0)
+        self._position_needing_sync = self._writer.append(Kind.TRUNCATE_FROM, index_body(0))
+        self._writer.retire_below(1, all_older=True)
+
+    def deleteEntriesFrom(self, entryFrom: int) -> None:  # noqa: N802, N803 - the core's name
+        """Void the entries from a place in the list on."""
+        if entryFrom < len(self._state.entries):
+            index = self._state.entries[entryFrom][1]
+            self._state.truncate(index)
+            self._position_needing_sync = self._writer.append(Kind.TRUNCATE_FROM, index_body(index))
+
+    def deleteEntriesTo(self, entryTo: int) -> None:  # noqa: N802, N803 - the core's name
+        """Forget the entries before a place in the list; the manifest is durable by now."""
+        if 0 < entryTo < len(self._state.entries):
+            index = self._state.entries[entryTo][1]
+            self._state.drop_before(index)
+            self._writer.append(Kind.COMPACTION, index_body(index))
+            self._writer.retire_below(index)
+
+    def __getitem__(self, item: int | slice) -> Entry | list[Entry]:
+        return self._state.entries[item]
+
+    def __len__(self) -> int:
+        return len(self._state.entries)
+
+    @property
+    def first_index(self) -> int:
+        """Index of the first entry; 0 when there is none."""
+        return self._state.first_index
+
+    @property
+    def last_index(self) -> int:
+        """Index of the last entry; 0 when there is none."""
+        return self._state.last_index
+
+    def entry(self, index: int) -> Entry | None:
+        """Return the entry with this index, if it is here."""
+        place = index - self._state.first_index
+        return self._state.entries[place] if 0 <= place < len(self._state.entries) else None
+
+    # -- term, vote, commit index ------------------------------------------------------------
+
+    def setRaftCommitIndex(self, raftCommitIndex: int) -> None:  # noqa: N802, N803
+        """Remember it; written lazily, since losing it only delays."""
+        self._state.commit_index = raftCommitIndex
+
+    def getRaftCommitIndex(self) -> int:  # noqa: N802
+        """Return the commit index as last set, at least 1 as the core expects."""
+        state = self._state
+        return max(1, min(state.commit_index, state.last_index))
+
+    def setCurrentTerm(self, term: int, votedForNodeId: VotedFor) -> None:  # noqa: N802, N803
+        """Note term and vote; hold what promises them until `position_of_vote` is durable."""
+        self._state.vote = Vote(term, votedForNodeId)
+        body = msgspec.msgpack.encode([term, votedForNodeId])
+        self._position_needing_sync = self._writer.append(Kind.VOTE, body)
+        self._position_of_vote = self._position_needing_sync
+
+    def getCurrentTerm(self) -> int:  # noqa: N802
+        """Return the current term."""
+        return self._state.vote.term
+
+    def getVotedForNodeId(self) -> VotedFor:  # noqa: N802
+        """Return whom this node voted for in the current term; None: nobody."""
+        return self._state.vote.voted_for
+
+    # -- durability --------------------------------------------------------------------------
+
+    @property
+    def written_position(self) -> int:
+        """Behind the last frame."""
+        return self._writer.written_position
+
+    @property
+    def durable_position(self) -> int:
+        """Every frame that ends at or before it survives a loss of power."""
+        return self._writer.durable_position
+
+    @property
+    def position_needing_sync(self) -> int:
+        """Behind the last frame that somebody may wait for; commit indexes and notes don't."""
+        return self._position_needing_sync
+
+    @property
+    def position_of_vote(self) -> int:
+        """Behind the last frame that says term or vote."""
+        return self._position_of_vote
+
+    def position_of_entry(self, index: int) -> int:
+        """Return the position behind an entry's frame; 0 for those before the first.
+
+        Raises IndexError behind the last.
+        """
+        state = self._state
+        place = index - state.first_index
+        if place < 0 or not state.entries:
+            return 0
+        return state.ends[place]
+
+    def bytes_after(self, index: int) -> int:
+        """Bytes of journal behind an entry: what a compaction there would keep."""
+        place = index - self._state.first_index
+        if place >= len(self._state.ends):
+            return 0
+        return self.written_position - (self._state.ends[place] if place >= 0 else 0)
+
+    @property
+    def durable_index(self) -> int:
+        """The highest index whose entry is durable; the first index less one when none is."""
+        ends, durable = self._state.ends, self.durable_position
+        low, high = 0, len(ends)
+        while low < high:
+            middle = (low + high) // 2
+            if ends[middle] <= durable:
+                low = middle + 1
+            else:
+                high = middle
+        return self._state.first_index + low - 1 if ends else 0
+
+    def sync(self) -> None:
+        """Make durable what needs it, off the loop, then call `on_durable`.
+
+        Only one sync is under way: what comes meanwhile is synced together, behind it.
+        """
+        if self.durable_position < self._position_needing_sync:
+            self._writer.sync()
+
+    def note_synced(self) -> None:
+        """Write down what is durable; call when idle: it narrows the window of `opening`."""
+        writer = self._writer
+        if writer.carried_position < writer.durable_position:
+            writer.append(Kind.NOTE, b"")
+        writer.flush()
+
+    def onOneSecondTimer(self) -> None:  # noqa: N802 - the core's name
+        """Write down commit index and durable position; look for room."""
+        if self._writer.failure is not None:
+            return
+        commit_index = self.getRaftCommitIndex()
+        if commit_index != self._commit_written:
+            self._commit_written = commit_index
+            self._writer.append(Kind.COMMIT, index_body(commit_index))
+        self.note_synced()
+        self._has_room = self._disk.free_bytes() >= self._reserve_bytes
+
+    def close(self) -> None:
+        """Stop in order: all is durable, and said to be. Blocks. Raises OSError."""
+        if self._writer.failure is None:
+            commit_index = self.getRaftCommitIndex()
+            if commit_index != self._commit_written:
+                self._writer.append(Kind.COMMIT, index_body(commit_index))
+        self._writer.close()
+
+    def _destroy(self) -> None:
+        """Nothing: the node closes its journal itself, where it can hear of an error."""

@@ -1,0 +1,267 @@
+"""Opening a journal: telling a torn tail from damage, and putting both right.
+
+Rule: let E be the first bad byte's position and S the highest position that is known to have
+been durable. When E >= S, what stands from E on was never promised to anyone: a torn tail,
+even before good frames, since unsynced sectors survive in any order. When E < S, something
+that was durable is not what it was: damage, and the node must not vote, for what it
+acknowledged or whom it voted for may be among the lost.
+
+S is the highest of: what any good header says (headers behind E are searched for too), what
+the witness file says, what the manifest says. What remains unknown is the time between a sync's
+end and the first thing written after it: the witness, written at once, the next frame, or the
+note of the idle moment or of the stop. A loss of power may take those (they are not synced),
+and whoever cuts both the journal and the witness may too. In that window, and only there, bytes
+that were durable look like a torn tail; no reader could tell them apart, since nothing on the
+disk says that they were durable.
+
+No file is rewritten in place. What stands between S and E was never known to be durable, and
+what is read back after a failed sync may be only in memory; so it is written again, to a new
+segment that appears whole and durable under its name, and supersedes the old bytes. Damage is
+handled alike: a fresh segment holds the good part, the old files stay beside it as evidence.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from quorum.journal.chain import Chain, frames_between, read_chain, read_files
+from quorum.journal.damage import Damage, DamagedError, TornTail
+from quorum.journal.frames import HEADER_BYTES, Frame, Kind, encode_header
+from quorum.journal.identity import FOLDER, Identity, encode_opening, segment_name
+from quorum.journal.segments import Segment
+from quorum.journal.state import Entry, JournalState, Vote, entry_body
+from quorum.journal.witness import NAME as WITNESS
+from quorum.journal.witness import witnessed_position
+from runtime.disk import Disk
+
+if TYPE_CHECKING:
+    from quorum.manifest import Manifest
+
+DAMAGED_SUFFIX = ".damaged"
+UNKNOWN_VOTE = "unknown"
+"""Whom a node with a damaged journal voted for: nobody gets its vote in that term."""
+
+
+class Opened(NamedTuple):
+    """A journal, read and put right; everything up to `position` is durable."""
+
+    identity: Identity
+    segments: list[Segment]
+    state: JournalState
+    position: int
+    damage: Damage | None
+    """What was found at this opening; an earlier one is in the state until it is repaired."""
+    torn: TornTail | None
+    reset: bool
+    """The entries are those of the manifest alone: a jump was finished."""
+
+
+def open_journal(
+    disk: Disk, cluster_id: str, node_id: int, new_directory_id: bytes, manifest: "Manifest | None"
+) -> Opened:
+    """Read the journal, or begin one. Blocks.
+
+    Raises WrongFolderError, DamagedError, OSError.
+    """
+    disk.make_folder(FOLDER)
+    files = read_files(disk, cluster_id, node_id)
+    if not files:
+        _refuse_remains(disk, manifest)
+        identity = Identity(cluster_id, node_id, new_directory_id)
+        return _begin(disk, identity, 1, 0, JournalState())
+    chain = read_chain(files)
+    synced = max(chain.synced, witnessed_position(disk, chain.identity))
+    if manifest is not None:
+        _refuse_other_directory(chain.identity, manifest)
+        synced = max(synced, manifest.journal_position)
+    damage, torn = _judge(chain, synced)
+    fit = _Fit(chain.state, manifest, damage)
+    if fit.damage is not None or fit.reset:
+        opened = _begin_again(disk, chain, synced, fit)
+        return opened._replace(damage=fit.damage, torn=torn, reset=fit.reset)
+    _tidy(disk, chain.obsolete, chain.state)
+    if chain.problem is None and chain.end == synced:
+        return Opened(
+            chain.identity, chain.segments, chain.state, chain.end, None, None, reset=False
+        )
+    return _write_tail_again(disk, chain, synced)._replace(torn=torn)
+
+
+def _refuse_remains(disk: Disk, manifest: "Manifest | None") -> None:
+    if manifest is None and not disk.exists(WITNESS):
+        return
+    raise DamagedError(
+        f"{FOLDER}/ holds no segment, yet the node has run before: restore the folder, or move "
+        "the node's whole folder away; with an empty one it joins as a new voter"
+    )
+
+
+def _refuse_other_directory(identity: Identity, manifest: "Manifest") -> None:
+    if manifest.cluster_id != identity.cluster_id or (
+        manifest.directory_id and manifest.directory_id != identity.directory_id
+    ):
+        raise DamagedError(
+            "the manifest belongs to another folder than the journal beside it: files of several "
+            "folders were mixed; restore the folder, or move it away and start with an empty one"
+        )
+
+
+def _judge(chain: Chain, synced: int) -> tuple[Damage | None, TornTail | None]:
+    problem = chain.problem
+    if problem is None:
+        if chain.end >= synced:
+            return None, None
+        last = chain.files[-1]
+        what = f"{synced - chain.end} bytes that were durable are missing at its end"
+        return Damage(last.name, len(last.data), what), None
+    if problem.illegal or chain.end < synced:
+        return Damage(problem.name, problem.offset, problem.what), None
+    names = [file.name for file in chain.files]
+    behind = chain.files[names.index(problem.name) :]
+    cut = sum(len(file.data) for file in behind) - problem.offset
+    return None, TornTail(problem.name, problem.offset, cut, problem.what)
+
+
+class _Fit:
+    """Makes the entries begin where the manifest says, as the core demands."""
+
+    def __init__(
+        self, state: JournalState, manifest: "Manifest | None", damage: Damage | None
+    ) -> None:
+        self.damage = damage
+        self.reset = False
+        self.pair: list[Entry] = []
+        self.state = state
+        if manifest is None:
+            self._without_manifest()
+        else:
+            self.pair = [manifest.first, manifest.second]
+            self._fit()
+            state.commit_index = max(state.commit_index, manifest.second[1])
+
+    def _without_manifest(self) -> None:
+        state = self.state
+        if state.first_index > 1 or (not state.entries and state.absent_to):
+            raise DamagedError(
+                f"the manifest is missing, yet the journal begins at entry "
+                f"{state.first_index or state.absent_to + 1}: restore the file `manifest`, or "
+                "move the node's folder away; with an empty one it joins as a new voter"
+            )
+
+    def _fit(self) -> None:
+        state = self.state
+        first, second = self.pair
+        if max(state.last_index, state.absent_to) < second[1]:
+            self.reset = True
+        elif not state.entries or state.first_index > first[1]:
+            self._damaged(f"entries before {state.first_index or state.absent_to + 1} are missing")
+        else:
+            self._compare(first, second)
+
+    def _compare(self, first: Entry, second: Entry) -> None:
+        state = self.state
+        start = first[1] - state.first_index
+        ours = state.entries[start : start + 2]
+        if ours == [first, second]:
+            state.drop_before(first[1])
+            return
+        for mine, theirs in zip(ours, (first, second), strict=True):
+            if mine != theirs and (mine[2] == theirs[2] or mine[1] <= state.commit_index):
+                self._damaged(f"entry {mine[1]} differs from the manifest's")
+        self.reset = True
+
+    def _damaged(self, what: str) -> None:
+        self.reset = True
+        if self.damage is None:
+            self.damage = Damage(FOLDER, 0, what)
+
+
+def _begin_again(disk: Disk, chain: Chain, synced: int, fit: _Fit) -> Opened:
+    """Write what is good to a fresh segment, in the place of all others."""
+    state = fit.state
+    if fit.reset:
+        state.entries, state.ends, state.absent_to = list(fit.pair), [], 0
+    term = max(chain.highest_term, state.highest_term)
+    if fit.damage is not None:
+        state.damage = str(fit.damage)
+        state.vote = Vote(term, UNKNOWN_VOTE)
+        state.commit_index = min(state.commit_index, max(1, state.last_index))
+    elif term > state.vote.term:
+        state.vote = Vote(term, None)
+    position = max(synced, chain.highest_end)
+    opened = _begin(disk, chain.identity, chain.last_sequence + 1, position, state)
+    _tidy(disk, [*chain.obsolete, *(file.name for file in chain.files)], state)
+    return opened
+
+
+def _begin(
+    disk: Disk, identity: Identity, sequence: int, position: int, state: JournalState
+) -> Opened:
+    frames = [(int(Kind.STATE), state.encode(0))]
+    frames += [(int(Kind.ENTRY), entry_body(entry)) for entry in state.entries]
+    segment = _Replacement(identity, sequence, position, fresh=True)
+    ends = [segment.add(kind, body) for kind, body in frames]
+    state.ends = ends[1:]
+    segment.write(disk, Kind.NOTE, b"")
+    written = Segment(segment.name, sequence, position, state.last_index)
+    return Opened(identity, [written], state, segment.position, None, None, reset=False)
+
+
+def _write_tail_again(disk: Disk, chain: Chain, synced: int) -> Opened:
+    """Write what isn't known to be durable to a new segment, which supersedes the old bytes."""
+    start = max(synced, chain.segments[0].base)
+    segment = _Replacement(chain.identity, chain.last_sequence + 1, start, fresh=False)
+    top = 0
+    for frame in frames_between(chain, start, chain.end):
+        segment.add(frame.kind, frame.body)
+        top = max(top, _entry_index(frame))
+    assert segment.position == chain.end
+    segment.write(disk, Kind.STATE, chain.state.encode(_last_index(chain.state)))
+    written = Segment(segment.name, chain.last_sequence + 1, start, top)
+    kept = [old for old in chain.segments if old.base < start]
+    keep = {old.name for old in kept}
+    _tidy(disk, [file.name for file in chain.files if file.name not in keep], chain.state)
+    segments = [*kept, written]
+    return Opened(chain.identity, segments, chain.state, segment.position, None, None, reset=False)
+
+
+def _last_index(state: JournalState) -> int:
+    return state.last_index or state.absent_to
+
+
+def _entry_index(frame: Frame) -> int:
+    return int.from_bytes(frame.body[:8], "little") if frame.kind == Kind.ENTRY else 0
+
+
+class _Replacement:
+    """A segment that appears under its name only when it is whole and durable.
+
+    So its last frame may say that all up to its own end is durable.
+    """
+
+    def __init__(self, identity: Identity, sequence: int, base: int, *, fresh: bool) -> None:
+        self.name = segment_name(sequence)
+        self.position = base
+        self._base = base
+        self._seed = identity.seed(sequence)
+        self._parts = [encode_opening(identity, sequence, base, base, fresh=fresh)]
+
+    def add(self, kind: int, body: bytes) -> int:
+        self._parts += [encode_header(kind, self.position, self._base, body, self._seed), body]
+        self.position += HEADER_BYTES + len(body)
+        return self.position
+
+    def write(self, disk: Disk, kind: int, body: bytes) -> None:
+        end = self.position + HEADER_BYTES + len(body)
+        self._parts += [encode_header(kind, self.position, end, body, self._seed), body]
+        self.position = end
+        disk.replace(self.name, b"".join(self._parts))
+
+
+def _tidy(disk: Disk, names: list[str], state: JournalState) -> None:
+    """Put away superseded files: kept beside the journal when something was damaged."""
+    for name in names:
+        if state.damage:
+            disk.rename(name, name + DAMAGED_SUFFIX)
+        else:
+            disk.unlink(name)
+    if names:
+        disk.sync_folder(FOLDER)

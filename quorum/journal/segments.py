@@ -1,0 +1,257 @@
+"""Writing segments: frames appended, segments rolled, old ones unlinked, all synced in groups.
+
+Rule: a frame is buffered until `flush`; nothing waits for the disk on the loop. One group sync
+is under way at a time: it covers every segment written to since the last, and the folder when
+it has a new name, so no frame is called durable before the segments that lead to it.
+
+The first error is the last: nothing is written or synced after it (the kernel may have dropped
+what it failed to write), and `on_failed` is called once.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from quorum.journal.damage import explain
+from quorum.journal.frames import HEADER_BYTES, Kind, encode_header
+from quorum.journal.identity import FOLDER, Identity, encode_opening, segment_name
+from quorum.journal.witness import Witness
+from runtime.disk import AppendFile, Disk
+
+BUFFER_BYTES_MAX = 1024 * 1024
+
+
+class Segment(NamedTuple):
+    """A segment that is part of the journal."""
+
+    name: str
+    sequence: int
+    base: int
+    top_index: int
+    """The highest index of an entry in it; 0 none."""
+
+
+class SegmentWriter:
+    """The end of the journal's chain of segments."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        identity: Identity,
+        segments: list[Segment],
+        written_position: int,
+        segment_bytes: int,
+        state_body: Callable[[], bytes],
+        on_durable: Callable[[], None],
+        on_failed: Callable[[OSError], None],
+    ) -> None:
+        self.written_position = written_position
+        self.durable_position = written_position
+        self.carried_position = 0
+        """The synced position that the newest frame carries."""
+        self.top_index = segments[-1].top_index
+        self.failure: OSError | None = None
+        self._disk = disk
+        self._identity = identity
+        self._closed_segments = segments[:-1]
+        self._active = segments[-1]
+        self._segment_bytes = segment_bytes
+        self._state_body = state_body
+        self._on_durable = on_durable
+        self._on_failed = on_failed
+        self._seed = identity.seed(self._active.sequence)
+        self._file = disk.open(self._active.name)
+        self._file_bytes = self._file.size()
+        self._witness = Witness(disk, identity, written_position)
+        self._buffer: list[bytes] = []
+        self._buffered = 0
+        self._unsynced: list[AppendFile] = []
+        self._new_name = False
+        self._outstanding = 0
+        self._target = 0
+        self._wanted = False
+        self._retire_below = 0
+        self._retire_at = 0
+        self._closed = False
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes between the oldest segment's first frame and the end."""
+        first = self._closed_segments[0] if self._closed_segments else self._active
+        return self.written_position - first.base
+
+    @property
+    def names(self) -> list[str]:
+        """The segments, oldest first."""
+        return [segment.name for segment in (*self._closed_segments, self._active)]
+
+    def append(self, kind: int, body: bytes) -> int:
+        """Add a frame at the end; return the position behind it."""
+        position = self.written_position
+        durable = self.durable_position
+        self._buffer.append(encode_header(kind, position, durable, body, self._seed))
+        self._buffer.append(body)
+        size = HEADER_BYTES + len(body)
+        self.carried_position = durable
+        self.written_position = end = position + size
+        self._buffered += size
+        if self._buffered > BUFFER_BYTES_MAX:
+            self.flush()
+        return end
+
+    def flush(self) -> None:
+        """Hand what is buffered to the operating system; begin a new segment when one is full."""
+        if not self._buffer or self.failure is not None or self._closed:
+            return
+        self._write_buffer()
+        if self._file_bytes >= self._segment_bytes and self.failure is None:
+            self._roll()
+
+    def _write_buffer(self) -> None:
+        data = b"".join(self._buffer)
+        self._buffer.clear()
+        self._buffered = 0
+        try:
+            self._file.append(data)
+        except OSError as error:
+            self._fail(error, f"writing {self._active.name}")
+            return
+        self._file_bytes += len(data)
+
+    def _roll(self) -> None:
+        sequence = self._active.sequence + 1
+        name = segment_name(sequence)
+        opening = encode_opening(
+            self._identity, sequence, self.written_position, self.durable_position, fresh=False
+        )
+        try:
+            file = self._disk.open(name)
+            file.append(opening)
+        except OSError as error:
+            self._fail(error, f"creating {name}")
+            return
+        self._unsynced.append(self._file)
+        self._new_name = True
+        self._closed_segments.append(self._active._replace(top_index=self.top_index))
+        self._active = Segment(name, sequence, self.written_position, 0)
+        self.top_index = 0
+        self._seed = self._identity.seed(sequence)
+        self._file, self._file_bytes = file, len(opening)
+        self.append(Kind.STATE, self._state_body())
+        self._write_buffer()
+
+    # -- durability --------------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Sync all that was appended; when a sync is under way, once more behind it."""
+        if self.failure is not None or self._closed:
+            return
+        if self._outstanding:
+            self._wanted = True
+            return
+        self._wanted = False
+        self.flush()
+        if self.failure is None and self.durable_position < self.written_position:
+            self._start_sync()
+
+    def _start_sync(self) -> None:
+        self._target = self.written_position
+        closing, self._unsynced = self._unsynced, []
+        new_name, self._new_name = self._new_name, False
+        self._outstanding = len(closing) + new_name + 1
+        for file in closing:
+            self._disk.sync(file, partial(self._one_done, file))
+        if new_name:
+            self._disk.in_background(
+                partial(self._disk.sync_folder, FOLDER),
+                lambda _, error: self._one_done(None, error),
+            )
+        self._disk.sync(self._file, partial(self._one_done, None))
+
+    def _one_done(self, closing: AppendFile | None, error: OSError | None) -> None:
+        self._outstanding -= 1
+        if closing is not None:
+            closing.close()
+        if self.failure is not None or self._closed:
+            return
+        if error is not None:
+            self._fail(error, f"syncing {FOLDER}/")
+        elif self._outstanding == 0:
+            self._group_done()
+
+    def _group_done(self) -> None:
+        self.durable_position = self._target
+        try:
+            self._witness.note(self.durable_position)
+        except OSError as error:
+            self._fail(error, f"writing {FOLDER}/")
+            return
+        self._retire()
+        self._on_durable()
+        if self._wanted:
+            self.sync()
+
+    def close(self) -> None:
+        """Stop in order: make all durable, and say so durably. Blocks. Raises OSError."""
+        if self._closed:
+            return
+        self.flush()
+        self._closed = True
+        try:
+            if self.failure is None:
+                self._sync_blocking()
+        finally:
+            for file in (*self._unsynced, self._file):
+                file.close()
+            self._witness.close()
+
+    def _sync_blocking(self) -> None:
+        for file in (*self._unsynced, self._file):
+            file.sync()
+        self._disk.sync_folder(FOLDER)
+        self.durable_position = self.written_position
+        self.append(Kind.NOTE, b"")
+        self._write_buffer()
+        self._file.sync()
+        self.durable_position = self.written_position
+        self._witness.note(self.durable_position)
+        self._witness.sync()
+
+    def _fail(self, error: OSError, doing: str) -> None:
+        if self.failure is None:
+            self.failure = explain(error, doing)
+            self._on_failed(self.failure)
+
+    # -- forgetting --------------------------------------------------------------------------
+
+    def retire_below(self, index: int, *, all_older: bool = False) -> None:
+        """Unlink the oldest segments that hold only entries below `index`.
+
+        It is done when all that was appended by now is durable. With `all_older` nothing
+        that stands in older segments is needed, whatever its index.
+        """
+        if all_older:
+            self._closed_segments = [s._replace(top_index=0) for s in self._closed_segments]
+        self._retire_below = max(index, self._retire_below) if not all_older else index
+        self._retire_at = self.written_position
+        self._retire()
+
+    def _retire(self) -> None:
+        if not self._retire_below or self.durable_position < self._retire_at:
+            return
+        old: list[str] = []
+        while self._closed_segments and self._closed_segments[0].top_index < self._retire_below:
+            old.append(self._closed_segments.pop(0).name)
+        self._retire_below = 0
+        if old:
+            self._disk.in_background(partial(self._unlink, old), self._unlinked)
+
+    def _unlink(self, names: list[str]) -> None:
+        """Oldest first, each durably before the next: a crash never leaves a gap."""
+        for name in names:
+            self._disk.unlink(name)
+            self._disk.sync_folder(FOLDER)
+
+    def _unlinked(self, _: object, error: OSError | None) -> None:
+        if error is not None and not self._closed:
+            self._fail(error, f"removing old segments of {FOLDER}/")

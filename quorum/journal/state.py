@@ -1,0 +1,134 @@
+"""What a journal's frames add up to: entries, term, vote, commit index, formation.
+
+Rule: the same `apply` is used for every frame at opening, so what the files say and what the
+node believes can't differ. A frame whose checksums hold but which can't follow the ones before
+it raises `IllegalFrameError`: that is damage, never a torn tail.
+"""
+
+import struct
+from typing import NamedTuple
+
+import msgspec
+
+from quorum.journal.frames import Frame, Kind
+
+Entry = tuple[bytes, int, int]
+"""Command, index, term: the core's own shape."""
+VotedFor = str | int | bytes | None
+
+ENTRY_HEAD = struct.Struct("<QQ")
+_INDEX = struct.Struct("<Q")
+
+
+class IllegalFrameError(Exception):
+    """A good frame that can't follow what stands before it."""
+
+
+class Vote(NamedTuple):
+    """The current term, and whom this node voted for in it."""
+
+    term: int
+    voted_for: VotedFor
+
+
+class JournalState:
+    """The sum of the frames up to a position."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.ends: list[int] = []
+        """For each entry the position behind its frame."""
+        self.vote = Vote(0, None)
+        self.commit_index = 1
+        self.formation: bytes | None = None
+        self.damage = ""
+        """What was damaged, until the node has caught up; empty when nothing was."""
+        self.absent_to = 0
+        """Entries up to this index stood in segments that are gone; 0 none."""
+
+    @property
+    def first_index(self) -> int:
+        """Index of the first entry; 0 when there is none."""
+        return self.entries[0][1] if self.entries else 0
+
+    @property
+    def last_index(self) -> int:
+        """Index of the last entry; 0 when there is none."""
+        return self.entries[-1][1] if self.entries else 0
+
+    @property
+    def highest_term(self) -> int:
+        """The highest term seen in vote and entries."""
+        return max(self.vote.term, self.entries[-1][2] if self.entries else 0)
+
+    def apply(self, frame: Frame) -> None:
+        """Add one frame. Raises IllegalFrameError."""
+        kind, body = frame.kind, frame.body
+        if kind == Kind.ENTRY:
+            self._add(frame)
+        elif kind == Kind.TRUNCATE_FROM:
+            self.truncate(_INDEX.unpack(body)[0])
+        elif kind == Kind.VOTE:
+            self.vote = Vote(*msgspec.msgpack.decode(body))
+        elif kind == Kind.COMMIT:
+            self.commit_index = _INDEX.unpack(body)[0]
+        elif kind == Kind.FORMATION:
+            self.formation = body
+        elif kind == Kind.COMPACTION:
+            self.drop_before(_INDEX.unpack(body)[0])
+        elif kind == Kind.STATE:
+            self._resume(body)
+        elif kind == Kind.REPAIRED:
+            self.damage = ""
+        elif kind != Kind.NOTE:
+            raise IllegalFrameError(f"a frame of unknown kind {kind}")
+
+    def _add(self, frame: Frame) -> None:
+        body = frame.body
+        index, term = ENTRY_HEAD.unpack_from(body)
+        entries = self.entries
+        expected = entries[-1][1] + 1 if entries else self.absent_to + 1
+        if index != expected and (entries or self.absent_to):
+            raise IllegalFrameError(f"entry {index} stands where {expected} belongs")
+        entries.append((body[ENTRY_HEAD.size :], index, term))
+        self.ends.append(frame.end)
+
+    def truncate(self, index: int) -> None:
+        """Void the entries from `index` on."""
+        if index <= self.absent_to:
+            self.absent_to = max(0, index - 1)
+        keep = max(0, index - self.first_index) if self.entries else 0
+        del self.entries[keep:]
+        del self.ends[keep:]
+
+    def drop_before(self, index: int) -> None:
+        """Forget entries below `index`."""
+        if self.entries:
+            gone = min(max(0, index - self.first_index), len(self.entries))
+            del self.entries[:gone]
+            del self.ends[:gone]
+
+    def _resume(self, body: bytes) -> None:
+        term, voted_for, commit_index, formation, last_index, damage = msgspec.msgpack.decode(body)
+        if not self.entries:
+            self.absent_to = last_index
+        elif self.last_index != last_index:
+            raise IllegalFrameError(f"entries end at {self.last_index}, not at {last_index}")
+        self.vote = Vote(term, voted_for)
+        self.commit_index, self.formation, self.damage = commit_index, formation, damage
+
+    def encode(self, last_index: int) -> bytes:
+        """Return the body of a state frame that stands behind entry `last_index` (0 none)."""
+        return msgspec.msgpack.encode(
+            [*self.vote, self.commit_index, self.formation, last_index, self.damage]
+        )
+
+
+def entry_body(entry: Entry) -> bytes:
+    """Return the body of an entry's frame."""
+    return ENTRY_HEAD.pack(entry[1], entry[2]) + entry[0]
+
+
+def index_body(index: int) -> bytes:
+    """Return the body of a frame that says an index."""
+    return _INDEX.pack(index)

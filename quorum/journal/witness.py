@@ -1,0 +1,62 @@
+"""A second, independent place that says what was durable.
+
+Rule: `journal/synced` holds the durable position after each group sync, sixteen bytes each time,
+unsynced (a stop in order syncs it). Every entry whose checksum holds was true when it was written
+and stays true for ever, so the file may be torn, stale or lost and can only say too little. It is
+what finds a segment that was cut or rotted behind the last synced position that frames carry.
+"""
+
+import struct
+
+import google_crc32c
+
+from quorum.journal.identity import FOLDER, Identity
+from runtime.disk import Disk
+
+NAME = f"{FOLDER}/synced"
+_ENTRY = struct.Struct("<Q4xI")
+_CUT_AT_BYTES = 64 * 1024
+
+
+class Witness:
+    """Appends durable positions."""
+
+    def __init__(self, disk: Disk, identity: Identity, durable_position: int) -> None:
+        self._seed = identity.seed(0)
+        self._file = disk.open(NAME)
+        self._file.truncate(0)
+        self._size = 0
+        self.note(durable_position)
+
+    def note(self, position: int) -> None:
+        """Say that everything before `position` is durable. Raises OSError."""
+        if self._size >= _CUT_AT_BYTES:
+            self._file.truncate(0)
+            self._size = 0
+        self._file.append(_encode(position, self._seed))
+        self._size += _ENTRY.size
+
+    def sync(self) -> None:
+        """Block until the last note is durable."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def witnessed_position(disk: Disk, identity: Identity) -> int:
+    """Return the highest position that the file proves to have been durable; 0 none."""
+    if not disk.exists(NAME):
+        return 0
+    data, seed, highest = disk.read(NAME), identity.seed(0), 0
+    for offset in range(0, len(data) - _ENTRY.size + 1, _ENTRY.size):
+        (position, _) = _ENTRY.unpack_from(data, offset)
+        if data[offset : offset + _ENTRY.size] == _encode(position, seed):
+            highest = max(highest, position)
+    return highest
+
+
+def _encode(position: int, seed: int) -> bytes:
+    crc = google_crc32c.extend(seed, position.to_bytes(8, "little"))
+    return _ENTRY.pack(position, crc)
