@@ -1,6 +1,5 @@
 """What an agent is told at its start."""
 
-
 import msgspec
 
 
@@ -69,5 +68,3 @@ def problems(config: AgentConfig) -> list[str]:
     if config.heartbeat_ms < 10:
         found.append(f"heartbeat_ms is {config.heartbeat_ms}; it must be at least 10.")
     return found
-
-

@@ -8,7 +8,7 @@ so that a cluster without a leader isn't hammered; the first retry is immediate,
 cause is a leader that has just gone while another is there already.
 """
 
-from random import Random
+from runtime.randomness import Random
 
 _FIRST_BACKOFF_S = 0.02
 

@@ -66,6 +66,7 @@ class ErrorCode(StrEnum):
     BROKER_ID_NOT_REGISTERED = "BROKER_ID_NOT_REGISTERED"
     INVALID_REGISTRATION = "INVALID_REGISTRATION"
     UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
+    BROKER_NOT_AVAILABLE = "BROKER_NOT_AVAILABLE"
     # Reading the log and snapshots.
     OFFSET_NOT_AVAILABLE = "OFFSET_NOT_AVAILABLE"
     OFFSET_OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
@@ -201,6 +202,9 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
         ),
         _E.UNSUPPORTED_VERSION: ErrorFacts(
             400, _CLIENT, False, "Use software that supports the cluster's feature levels."
+        ),
+        _E.BROKER_NOT_AVAILABLE: ErrorFacts(
+            503, _CLUSTER, True, "Ask another broker: this one is fenced, or on its way out."
         ),
         _E.OFFSET_NOT_AVAILABLE: ErrorFacts(
             503, _CLUSTER, True, "Wait until this node has caught up, or ask the leader."

@@ -1,0 +1,1 @@
+"""The front door: command line, local cluster, settings, the HTTP client."""

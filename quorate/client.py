@@ -129,9 +129,7 @@ class QuorateClient:
                     continue
             at += 1
             await asyncio.sleep(min(_PAUSE_S, left))
-        raise ClientError(
-            last.code, f"{last} (tried for {self._deadline_s:.0f} s)", last.status
-        )
+        raise ClientError(last.code, f"{last} (tried for {self._deadline_s:.0f} s)", last.status)
 
     async def _once(
         self,

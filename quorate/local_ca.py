@@ -7,7 +7,7 @@ readable by their owner only. Leaves live 90 days and are renewed at every `up` 
 than 30 left; the authority lives ten years.
 """
 
-import datetime
+import datetime as dt
 import ipaddress
 import os
 from pathlib import Path
@@ -20,13 +20,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 _LEAF_DAYS = 90
 _RENEW_DAYS = 30
 _CA_DAYS = 3650
-_BACKDATE = datetime.timedelta(hours=1)
+_BACKDATE = dt.timedelta(hours=1)
 
 
 class LocalCertificateAuthority:
     """The authority in a folder: `ca.crt`, `ca.key`, and a pair for each name."""
 
-    def __init__(self, folder: Path, cluster_id: str, now: datetime.datetime) -> None:
+    def __init__(self, folder: Path, cluster_id: str, now: dt.datetime) -> None:
         self._folder = folder
         self._cluster_id = cluster_id
         self._now = now
@@ -53,7 +53,7 @@ class LocalCertificateAuthority:
         if not path.exists():
             return False
         left = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc - self._now
-        return left > datetime.timedelta(days=_RENEW_DAYS)
+        return left > dt.timedelta(days=_RENEW_DAYS)
 
     def _create(self, key_path: Path) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -65,7 +65,7 @@ class LocalCertificateAuthority:
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(self._now - _BACKDATE)
-            .not_valid_after(self._now + datetime.timedelta(days=_CA_DAYS))
+            .not_valid_after(self._now + dt.timedelta(days=_CA_DAYS))
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_ca_usage(), critical=True)
             .add_extension(
@@ -91,7 +91,7 @@ class LocalCertificateAuthority:
             .public_key(public_key)
             .serial_number(x509.random_serial_number())
             .not_valid_before(self._now - _BACKDATE)
-            .not_valid_after(self._now + datetime.timedelta(days=_LEAF_DAYS))
+            .not_valid_after(self._now + dt.timedelta(days=_LEAF_DAYS))
             .add_extension(x509.SubjectAlternativeName(alternative_names), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage(both), critical=False)
