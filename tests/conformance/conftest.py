@@ -5,6 +5,7 @@ import pytest
 
 from runtime.disk import Disk
 from tests.conformance.disk_kits import DISK_KITS, DiskKit
+from tests.conformance.link_kits import LINK_KITS, LinkKit
 
 
 @pytest.fixture(params=sorted(DISK_KITS))
@@ -18,3 +19,10 @@ def disk_kit(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DiskKit
 def disk(disk_kit: DiskKit) -> Disk:
     disk_kit.disk.lock()
     return disk_kit.disk
+
+
+@pytest.fixture(params=sorted(LINK_KITS))
+def link_kit(request: pytest.FixtureRequest) -> Iterator[LinkKit]:
+    kit = LINK_KITS[request.param]()
+    yield kit
+    kit.end()

@@ -12,6 +12,7 @@ from typing import Protocol
 from runtime.asyncio_clock import AsyncioClock
 from runtime.disk import Disk
 from runtime.real_disk import RealDisk
+from tests.conformance.simulated_kit import SimulatedDiskKit
 
 
 class DiskKit(Protocol):
@@ -64,4 +65,7 @@ class RealDiskKit:
         self._loop.close()
 
 
-DISK_KITS: dict[str, Callable[[Path], DiskKit]] = {"real": RealDiskKit}
+DISK_KITS: dict[str, Callable[[Path], DiskKit]] = {
+    "real": RealDiskKit,
+    "simulated": SimulatedDiskKit,
+}

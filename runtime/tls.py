@@ -1,0 +1,123 @@
+"""TLS contexts from files, and the name in a peer's certificate.
+
+Rule: TLS 1.3 only. Between controllers both sides show a certificate of the cluster's own CA;
+towards HTTP clients the certificate is asked for and a token will do instead. Who a peer is, is
+said by the URI in its certificate's subject alternative names, not by its address: so no host
+names are checked between peers, and the handler judges the URI.
+
+A key that others on the machine can read is refused: it is no secret.
+"""
+
+import ssl
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+
+class TlsFilesError(Exception):
+    """The files for TLS cannot be used; the message names the file and what to do."""
+
+
+class TlsFiles(NamedTuple):
+    """Paths of PEM files."""
+
+    cert: Path
+    """Our certificate, followed by intermediate ones."""
+    key: Path
+    ca: Path
+    """Whom we trust: the certificates that others' must be signed by."""
+
+
+class PeerTls(NamedTuple):
+    """The two contexts of a node that both dials and is dialled."""
+
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+
+
+def peer_tls(files: TlsFiles) -> PeerTls:
+    """Contexts for links between controllers: both sides must show a certificate.
+
+    Raises TlsFilesError, as all functions here do.
+    """
+    server = server_context(files, client_certificate_required=True)
+    return PeerTls(server, client_context(files.ca, files, check_hostname=False))
+
+
+def server_context(files: TlsFiles, *, client_certificate_required: bool = False) -> ssl.SSLContext:
+    """Context of an HTTP server.
+
+    A client's certificate is always asked for; one that is shown must be signed by our CA.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.verify_mode = ssl.CERT_REQUIRED if client_certificate_required else ssl.CERT_OPTIONAL
+    _load(context, files)
+    return context
+
+
+def client_context(
+    ca: Path, files: TlsFiles | None = None, *, check_hostname: bool = True
+) -> ssl.SSLContext:
+    """Context of a client that trusts `ca` alone, and shows a certificate if it has one."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = check_hostname
+    context.verify_mode = ssl.CERT_REQUIRED
+    if files is None:
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        _load_ca(context, ca)
+    else:
+        _load(context, files._replace(ca=ca))
+    return context
+
+
+def uri_of_peer(connection: ssl.SSLObject | None) -> str | None:
+    """Return the first URI in the verified certificate of the other side; None without one."""
+    certificate = None if connection is None else connection.getpeercert()
+    if not certificate:
+        return None
+    names = certificate.get("subjectAltName", ())
+    assert isinstance(names, tuple)
+    return next((str(name[1]) for name in names if name[0] == "URI"), None)
+
+
+def _load(context: ssl.SSLContext, files: TlsFiles) -> None:
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    _check_key(files.key)
+    _check_readable(files.cert, "certificate")
+    try:
+        # Without a password function OpenSSL would ask the terminal.
+        context.load_cert_chain(files.cert, files.key, password=lambda: "")
+    except (ssl.SSLError, OSError) as error:
+        raise TlsFilesError(
+            f"the certificate {files.cert} and the key {files.key} cannot be used together: "
+            f"{error}. Both must be PEM files, the key without a password and of this certificate"
+        ) from None
+    _load_ca(context, files.ca)
+
+
+def _load_ca(context: ssl.SSLContext, ca: Path) -> None:
+    _check_readable(ca, "CA file")
+    try:
+        context.load_verify_locations(ca)
+    except (ssl.SSLError, OSError) as error:
+        raise TlsFilesError(
+            f"the CA file {ca} holds no usable certificate in PEM form: {error}"
+        ) from None
+
+
+def _check_readable(path: Path, what: str) -> None:
+    try:
+        with path.open("rb"):
+            return
+    except OSError as error:
+        raise TlsFilesError(f"the {what} {path} cannot be read: {error.strerror}") from None
+
+
+def _check_key(path: Path) -> None:
+    _check_readable(path, "private key")
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        raise TlsFilesError(
+            f"the private key {path} can be read by others (mode {mode:04o}): "
+            f"run chmod 600 {path}, and replace the key if others may have read it"
+        )
