@@ -143,10 +143,10 @@ class SimulatedDisk:
         return SimulatedFile(self, name, inode)
 
     def rename(self, source: str, target: str) -> None:
-        self._inode(source)
         self._check_folder(target)
+        self._inode(source)
         self.step("rename")
-        self._platter.rename(source, checked(target))
+        self._platter.rename(source, target)
 
     def unlink(self, name: str) -> None:
         self._inode(name)

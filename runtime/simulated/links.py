@@ -18,6 +18,8 @@ from runtime.simulated.world import Event
 DIAL_TIMEOUT_US = 1_000_000
 REDIAL_FIRST_US = 20_000
 REDIAL_MOST_US = 500_000
+LASTED_US = 100_000
+"""A link that broke sooner is not redialled at once, lest two nodes spin."""
 QUEUE_BYTES_MAX = 64 * 1024 * 1024
 
 
@@ -43,6 +45,7 @@ class _Side:
         self.node_id = node_id
         self.path = path
         self.open = False
+        self.opened_us = 0
         self.queued = 0
         """Bytes sent from here that have not arrived."""
         self.other: _Side = self
@@ -130,11 +133,11 @@ class SimulatedLinks:
     def stop(self) -> None:
         if self._handler is None:
             return
+        self._handler = None
         for node_id in list(self._dials):
             self._drop_dial(node_id)
         for node_id in list(self._sides):
             self._close(node_id, LinkEnd.CLOSED)
-        self._handler = None
         self._network.drop_on_cut(self._cut)
 
     def reset(self, node_id: int) -> None:
@@ -182,7 +185,7 @@ class SimulatedLinks:
             refused = partial(dialler._dial_failed, dial, LinkEnd.REFUSED)  # noqa: SLF001
             back.carry(0, refused, dialler.process, "refused")
             return
-        verdict = self._handler.judge(None, greeting, None)
+        verdict = self._judge(self._handler, None, greeting)
         if isinstance(verdict, str):
             self._rejected(verdict)
             rejected = partial(dialler._dial_failed, dial, LinkEnd.REJECTED)  # noqa: SLF001
@@ -204,6 +207,16 @@ class SimulatedLinks:
         back.carry(len(answer), answered, dialler.process, "answered")
         self._up(mine)
 
+    def _judge(self, handler: LinkHandler, dialled: int | None, greeting: bytes) -> int | str:
+        verdict = handler.judge(dialled, greeting, None)
+        if isinstance(verdict, str):
+            return verdict
+        if dialled not in {None, verdict}:
+            return f"node {verdict} answered where node {dialled} was expected"
+        if verdict == self.process.node_id:
+            return f"two nodes have the id {verdict}"
+        return verdict
+
     def _keeps_another(self, node_id: int, dialler: "SimulatedLinks") -> bool:
         side = self._sides.get(node_id)
         if side is not None:
@@ -214,7 +227,7 @@ class SimulatedLinks:
         if dial.over or self._handler is None or dial.peer.node_id in self._sides:
             self._tell(side.other, LinkEnd.CLOSED)
             return
-        verdict = self._handler.judge(dial.peer.node_id, greeting, None)
+        verdict = self._judge(self._handler, dial.peer.node_id, greeting)
         if isinstance(verdict, str):
             self._rejected(verdict)
             self._tell(side.other, LinkEnd.REJECTED)
@@ -228,13 +241,14 @@ class SimulatedLinks:
         node_id = dial.peer.node_id
         self._drop_dial(node_id)
         self._redial(node_id)
-        if self._handler is not None and end in {LinkEnd.REFUSED, LinkEnd.UNREACHABLE}:
+        told = end in {LinkEnd.REFUSED, LinkEnd.UNREACHABLE} and node_id not in self._sides
+        if told and self._handler is not None:
             self._handler.on_link_down(node_id, end)
 
     def _redial(self, node_id: int) -> None:
         backoff_us = self._backoff_us.get(node_id, REDIAL_FIRST_US)
         self._backoff_us[node_id] = min(backoff_us * 2, REDIAL_MOST_US)
-        delay_us = int(backoff_us * (0.75 + self._random.random() / 2))
+        delay_us = int(backoff_us * (0.5 + self._random.random() / 2))
         self.process.schedule(delay_us, partial(self._dial, node_id), "redial")
 
     def _drop_dial(self, node_id: int) -> None:
@@ -248,6 +262,7 @@ class SimulatedLinks:
         self._drop_dial(side.node_id)
         self._backoff_us.pop(side.node_id, None)
         side.open = True
+        side.opened_us = self.process.world.now_us
         self._sides[side.node_id] = side
         if self._handler is not None:
             self._handler.on_link_up(side.node_id)
@@ -258,7 +273,10 @@ class SimulatedLinks:
         side.open = False
         del self._sides[side.node_id]
         # At once, so that a peer that died is known to be dead; later with back-off.
-        self.process.schedule(0, partial(self._dial, side.node_id), "redial")
+        if end is LinkEnd.RESET and self.process.world.now_us - side.opened_us >= LASTED_US:
+            self.process.schedule(0, partial(self._dial, side.node_id), "redial")
+        else:
+            self._redial(side.node_id)
         if self._handler is not None:
             self._handler.on_link_down(side.node_id, end)
 

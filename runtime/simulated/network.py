@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from runtime.simulated.process import SimulatedProcess
     from runtime.simulated.requests import SimulatedServer
 
-SILENCE_US = 3_000_000
-"""How long nothing comes through before the system gives a connection up."""
+SILENCE_US = 5_000_000
+"""How long nothing comes through before the system gives a connection up: as `tcp_links` sets."""
 _MEMORY = 64
 
 
