@@ -1,0 +1,55 @@
+"""Images: the immutable sum of all records up to an offset, and the deltas between them."""
+
+from metadata.buckets import Change, PartitionKey
+from metadata.image.changes import ImageChanges, difference
+from metadata.image.cluster import (
+    NOT_SHUTTING_DOWN,
+    BrokerRegistration,
+    ClusterImage,
+    ControllerRegistration,
+)
+from metadata.image.delta import MetadataDelta
+from metadata.image.metadata_image import (
+    EMPTY,
+    MetadataImage,
+    OpenTransaction,
+    hash_from_scratch,
+)
+from metadata.image.outcomes import Outcome
+from metadata.image.quorum import EpochStart
+from metadata.image.replay_error import ReplayError
+from metadata.image.snapshot import (
+    controllers_records,
+    image_from_records,
+    image_to_records,
+    load_image,
+    shared_records,
+)
+from metadata.image.topics import Partition, Topic, TopicsImage
+
+__all__ = [
+    "EMPTY",
+    "NOT_SHUTTING_DOWN",
+    "BrokerRegistration",
+    "Change",
+    "ClusterImage",
+    "ControllerRegistration",
+    "EpochStart",
+    "ImageChanges",
+    "MetadataDelta",
+    "MetadataImage",
+    "OpenTransaction",
+    "Outcome",
+    "Partition",
+    "PartitionKey",
+    "ReplayError",
+    "Topic",
+    "TopicsImage",
+    "controllers_records",
+    "difference",
+    "hash_from_scratch",
+    "image_from_records",
+    "image_to_records",
+    "load_image",
+    "shared_records",
+]

@@ -1,0 +1,41 @@
+"""Access control entries by their uuid (KIP-801)."""
+
+import msgspec
+
+from metadata.buckets import BucketMap, mix_bytes
+from metadata.image.overlay import Overlay
+from metadata.image.replay_error import ReplayError
+from metadata.records import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+)
+
+
+class AclsImage(msgspec.Struct, frozen=True):
+    """Every access control entry; an entry is what its record says."""
+
+    entries: BucketMap[bytes, AccessControlEntryRecord]
+
+
+EMPTY_ACLS = AclsImage(BucketMap(mix_bytes))
+
+
+class AclsDelta:
+    """Replay of access control entries."""
+
+    def __init__(self, image: AclsImage) -> None:
+        self.entries = Overlay(image.entries)
+
+    def apply(self) -> AclsImage:
+        return AclsImage(self.entries.apply())
+
+    def add_entry(self, record: AccessControlEntryRecord, offset: int) -> None:
+        """An entry is added; its uuid must be new."""
+        if record.id in self.entries:
+            raise ReplayError(offset, f"there is an access control entry {record.id.hex()} already")
+        self.entries.set(record.id, record)
+
+    def remove_entry(self, record: RemoveAccessControlEntryRecord, offset: int) -> None:
+        if record.id not in self.entries:
+            raise ReplayError(offset, f"there is no access control entry {record.id.hex()}")
+        self.entries.remove(record.id)

@@ -1,0 +1,124 @@
+"""The deltas of all families over one image: a line of states that a transaction may leave.
+
+Rule: a family's delta is made when the first record that concerns it comes, so a lone change pays
+for what it touches. The state hash follows from what the overlays hold: the old record's part
+goes, the new one's comes.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from metadata.image.families import DELTAS, REPLAY, TABLES_OF
+from metadata.image.metadata_image import MetadataImage, OpenTransaction
+from metadata.image.overlay import Overlay
+from metadata.image.replay_error import ReplayError
+from metadata.records import Record
+from metadata.state_hash import StateHash, part_of
+
+Handler = Callable[[Any, int], object]
+
+
+class _Handlers(dict[type[Record], Handler]):
+    """From a record's class to what replays it, bound when the first one comes."""
+
+    def __init__(self, own: dict[type[Record], Handler], branch: "Branch") -> None:
+        super().__init__(own)
+        self._branch = branch
+
+    def __missing__(self, kind: type[Record]) -> Handler:
+        if kind not in REPLAY:
+            return _refuse
+        family, method = REPLAY[kind]
+        handler: Handler = getattr(self._branch.family(family), method)
+        self[kind] = handler
+        return handler
+
+
+def _refuse(record: Record, offset: int) -> None:
+    raise ReplayError(offset, f"nothing is known of {type(record).__name__}")
+
+
+class Branch:
+    """What is written over `base`."""
+
+    def __init__(
+        self,
+        base: MetadataImage,
+        own_handlers: dict[type[Record], Handler],
+        interned: dict[Any, Any],
+        unsettled: list[int],
+        with_state_hash: bool,
+    ) -> None:
+        self.base = base
+        self.handlers = _Handlers(own_handlers, self)
+        self._deltas: dict[str, Any] = {}
+        self._interned = interned
+        self._unsettled = unsettled
+        self._with_state_hash = with_state_hash
+
+    def family(self, name: str) -> Any:
+        """Return the delta of a family, made at the first call."""
+        delta = self._deltas.get(name)
+        if delta is None:
+            arguments: tuple[Any, ...] = (getattr(self.base, name),)
+            if name == "topics":
+                arguments += (self._interned,)
+            elif name == "cluster":
+                arguments += (self._unsettled,)
+            delta = self._deltas[name] = DELTAS[name](*arguments)
+        return delta
+
+    def evict(self, timestamp_ms: int) -> None:
+        """A batch of this time ends."""
+        if "outcomes" in self._deltas or len(self.base.outcomes):
+            self.family("outcomes").evict(timestamp_ms)
+
+    def overlay(self, family: str, name: str) -> Overlay[Any, Any] | None:
+        """Return what is written over a map, if its family was touched."""
+        delta = self._deltas.get(family)
+        return None if delta is None else getattr(delta, name)
+
+    def build(
+        self, offset: int, epoch: int, timestamp_ms: int, transaction: OpenTransaction | None
+    ) -> MetadataImage:
+        """Return the image with all that was written."""
+        return msgspec.structs.replace(
+            self.base,
+            offset=offset,
+            epoch=epoch,
+            timestamp_ms=timestamp_ms,
+            transaction=transaction,
+            state_hash=self._state_hash() if self._with_state_hash else None,
+            interned=self._interned,
+            **{name: delta.apply() for name, delta in self._deltas.items()},
+        )
+
+    def _state_hash(self) -> StateHash:
+        before = self.base.state_hash
+        assert before is not None
+        sums = [0, 0]
+        for family, delta in self._deltas.items():
+            for table in TABLES_OF[family]:
+                overlay: Overlay[Any, Any] = getattr(delta, table.map)
+                if overlay.changed:
+                    sums[table.controllers_only] += _difference(overlay, table.records)
+        return before.plus(*sums)
+
+
+def _difference(
+    overlay: Overlay[Any, Any], records: Callable[[Any, Any], tuple[Record, ...]]
+) -> int:
+    """Return what an overlay adds to a sum of the state hash."""
+    total = 0
+    get = overlay.base.get
+    for key, after in overlay.changed.items():
+        before = get(key)
+        if before is after:
+            continue
+        if before is not None:
+            total -= part_of(records(key, before))
+        if after is not None:
+            total += part_of(records(key, after))
+    return total

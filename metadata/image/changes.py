@@ -1,0 +1,134 @@
+"""What changed between two images, table by table, for publishers, `log diff` and tests.
+
+Rule: a table that nobody asks for costs nothing. After a delta the answer is in its overlays;
+between any two images it is found by comparing buckets, of which related images share most.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from metadata.buckets import Change, PartitionKey
+from metadata.image.client_quotas import EntityKey, QuotaValues
+from metadata.image.cluster import BrokerRegistration, ControllerRegistration
+from metadata.image.configs import ConfigResource, ConfigValues
+from metadata.image.families import TABLES, Table
+from metadata.image.metadata_image import MetadataImage
+from metadata.image.outcomes import Outcome
+from metadata.image.quorum import EpochStart
+from metadata.image.scram import CredentialKey
+from metadata.image.topics import Partition, Topic
+from metadata.records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    ProducerIdsRecord,
+    Record,
+    UserScramCredentialRecord,
+)
+
+if TYPE_CHECKING:
+    from metadata.image.branch import Branch
+
+_BY_NAME = {table.name: table for table in TABLES}
+
+
+class ImageChanges:
+    """The changes from `before` to `after`: each table's as `Change(key, before, after)`, sorted.
+
+    `before` is None where something came, `after` is None where it went.
+    """
+
+    def __init__(
+        self, before: MetadataImage, after: MetadataImage, written: "Branch | None" = None
+    ) -> None:
+        """`written` are the overlays that lead from the one to the other, if they are at hand."""
+        self.before = before
+        self.after = after
+        self._written = written
+        self._found: dict[str, tuple[Change[Any, Any], ...]] = {}
+
+    def of(self, name: str) -> tuple[Change[Any, Any], ...]:
+        """Return the changes of a table by its name in `families.TABLES`."""
+        if name not in self._found:
+            self._found[name] = self._find(_BY_NAME[name])
+        return self._found[name]
+
+    def _find(self, table: Table) -> tuple[Change[Any, Any], ...]:
+        if self._written is None:
+            changes: tuple[Change[Any, Any], ...] = self.after.table(table).changes_since(
+                self.before.table(table)
+            )
+            return changes
+        overlay = self._written.overlay(table.family, table.map)
+        return () if overlay is None else overlay.changes()
+
+    def __bool__(self) -> bool:
+        """Tell whether anything changed."""
+        return any(self.of(table.name) for table in TABLES)
+
+    def __iter__(self) -> Iterator[tuple[str, Change[Any, Any]]]:
+        """Yield every change with its table's name, in the order of a snapshot."""
+        for table in TABLES:
+            for change in self.of(table.name):
+                yield table.name, change
+
+    @property
+    def brokers(self) -> tuple[Change[int, BrokerRegistration], ...]:
+        return self.of("brokers")
+
+    @property
+    def controllers(self) -> tuple[Change[int, ControllerRegistration], ...]:
+        return self.of("controllers")
+
+    @property
+    def topics(self) -> tuple[Change[bytes, Topic], ...]:
+        """Created topics have no `before`, deleted ones no `after`."""
+        return self.of("topics")
+
+    @property
+    def partitions(self) -> tuple[Change[PartitionKey, Partition], ...]:
+        return self.of("partitions")
+
+    @property
+    def configs(self) -> tuple[Change[ConfigResource, ConfigValues], ...]:
+        return self.of("configs")
+
+    @property
+    def client_quotas(self) -> tuple[Change[EntityKey, QuotaValues], ...]:
+        return self.of("client_quotas")
+
+    @property
+    def features(self) -> tuple[Change[str, int], ...]:
+        return self.of("features")
+
+    @property
+    def producer_ids(self) -> tuple[Change[str, ProducerIdsRecord], ...]:
+        return self.of("producer_ids")
+
+    @property
+    def acls(self) -> tuple[Change[bytes, AccessControlEntryRecord], ...]:
+        return self.of("acls")
+
+    @property
+    def scram(self) -> tuple[Change[CredentialKey, UserScramCredentialRecord], ...]:
+        return self.of("scram")
+
+    @property
+    def tokens(self) -> tuple[Change[str, DelegationTokenRecord], ...]:
+        return self.of("tokens")
+
+    @property
+    def quorum(self) -> tuple[Change[str, Record], ...]:
+        return self.of("quorum")
+
+    @property
+    def epochs(self) -> tuple[Change[int, EpochStart], ...]:
+        return self.of("epochs")
+
+    @property
+    def outcomes(self) -> tuple[Change[bytes, Outcome], ...]:
+        return self.of("outcomes")
+
+
+def difference(before: MetadataImage, after: MetadataImage) -> ImageChanges:
+    """Return what is different in `after`; open transactions are not looked into."""
+    return ImageChanges(before, after)

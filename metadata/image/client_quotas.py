@@ -1,0 +1,75 @@
+"""Client quotas by entity (KIP-546).
+
+Rule: an entity is its parts in the order of their types, however a record lists them; an entity
+with no quota left is not there.
+"""
+
+from zlib import crc32
+
+import msgspec
+
+from metadata.buckets import BucketMap
+from metadata.image.overlay import Overlay
+from metadata.image.replay_error import ReplayError
+from metadata.records import ClientQuotaRecord, EntityData, Record
+
+EntityKey = tuple[tuple[str, tuple[str, ...]], ...]
+"""(type, (name,)) for each part, sorted; (type, ()) is the default entity of that type."""
+
+QuotaValues = tuple[tuple[str, float], ...]
+"""(quota key, value), sorted by key."""
+
+
+def entity_key(entity: tuple[EntityData, ...]) -> EntityKey:
+    """Return the key of an entity as records and requests name it."""
+    parts = ((part.entity_type, part.entity_name) for part in entity)
+    return tuple(sorted((kind, () if name is None else (name,)) for kind, name in parts))
+
+
+def mix_entity(key: EntityKey) -> int:
+    """Return the same number for an entity in every process."""
+    return crc32("\0".join(part for kind, name in key for part in (kind, *name)).encode())
+
+
+class ClientQuotasImage(msgspec.Struct, frozen=True):
+    """The quotas of each entity that has any."""
+
+    entities: BucketMap[EntityKey, QuotaValues]
+
+    def of(self, *entity: EntityData) -> dict[str, float]:
+        """Return an entity's own quotas, sorted by key."""
+        return dict(self.entities.get(entity_key(entity), ()))
+
+
+EMPTY_CLIENT_QUOTAS = ClientQuotasImage(BucketMap(mix_entity))
+
+
+def quota_records(key: EntityKey, values: QuotaValues) -> tuple[Record, ...]:
+    """Return the records that restore an entity's quotas."""
+    entity = tuple(EntityData(kind, name[0] if name else None) for kind, name in key)
+    return tuple(ClientQuotaRecord(entity, quota, value, False) for quota, value in values)
+
+
+class ClientQuotasDelta:
+    """Replay of client quotas."""
+
+    def __init__(self, image: ClientQuotasImage) -> None:
+        self.entities = Overlay(image.entities)
+
+    def apply(self) -> ClientQuotasImage:
+        return ClientQuotasImage(self.entities.apply())
+
+    def set_quota(self, record: ClientQuotaRecord, offset: int) -> None:
+        """Set a quota, or remove it whether it was there or not."""
+        key = entity_key(record.entity)
+        if not key or len({kind for kind, _ in key}) != len(key):
+            raise ReplayError(offset, "a quota's entity has no part, or two of one type")
+        values = dict(self.entities.get(key) or ())
+        if record.remove:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
+        if values:
+            self.entities.set(key, tuple(sorted(values.items())))
+        else:
+            self.entities.remove(key)

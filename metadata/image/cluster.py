@@ -1,0 +1,197 @@
+"""Who is in the cluster: brokers and controllers that have registered.
+
+Rule: a registration's flags belong to an incarnation. A broker that amends its registration keeps
+fenced, in-shutdown and epoch; only a new incarnation clears them (KIP-631, 841). The offset at
+which a controlled shutdown began is the end offset of the batch that holds the flag: every active
+broker that has applied so much has seen the leaders move. It is known when the batch ends, and
+stands in the image, so that it survives a change of the active controller (Kafka's doesn't).
+"""
+
+import msgspec
+
+from metadata.buckets import BucketMap, mix_int
+from metadata.image.overlay import Overlay
+from metadata.image.replay_error import ReplayError
+from metadata.records import (
+    BrokerEndpoint,
+    BrokerFeature,
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    FencingChange,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+    UnregisterControllerRecord,
+)
+
+NOT_SHUTTING_DOWN = -1
+"""`BrokerRegistration.controlled_shutdown_offset` of a broker that isn't leaving."""
+_SETTLED_AT_BATCH_END = -2
+
+ControllerRegistration = RegisterControllerRecord
+"""A controller's registration is what its record says."""
+
+
+class BrokerRegistration(msgspec.Struct, frozen=True):
+    """A broker as the log knows it."""
+
+    broker_id: int
+    incarnation_id: bytes
+    broker_epoch: int
+    end_points: tuple[BrokerEndpoint, ...]
+    features: tuple[BrokerFeature, ...]
+    rack: str | None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    log_dirs: tuple[bytes, ...] = ()
+    controlled_shutdown_offset: int = NOT_SHUTTING_DOWN
+    """The offset that the slowest active broker must have applied before this one may go."""
+    is_migrating_zk_broker: bool = False
+    cordoned_log_dirs: tuple[bytes, ...] | None = None
+
+    @property
+    def active(self) -> bool:
+        """Neither fenced nor leaving: it may lead and be given replicas."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+
+class ClusterImage(msgspec.Struct, frozen=True):
+    """Brokers and controllers by id."""
+
+    brokers: BucketMap[int, BrokerRegistration]
+    controllers: BucketMap[int, ControllerRegistration]
+
+
+EMPTY_CLUSTER = ClusterImage(BucketMap(mix_int), BucketMap(mix_int))
+
+
+def broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
+    """Return the record that restores a registration, but for its shutdown offset."""
+    return RegisterBrokerRecord(
+        broker.broker_id,
+        broker.incarnation_id,
+        broker.broker_epoch,
+        broker.end_points,
+        broker.features,
+        broker.rack,
+        broker.fenced,
+        broker.in_controlled_shutdown,
+        broker.log_dirs,
+        broker.is_migrating_zk_broker,
+        broker.cordoned_log_dirs,
+    )
+
+
+class ClusterDelta:
+    """Replay of what brokers and controllers register and change."""
+
+    def __init__(self, image: ClusterImage, unsettled: list[int]) -> None:
+        """`unsettled` collects the brokers whose shutdown offset is this batch's end."""
+        self._unsettled = unsettled
+        self.brokers = Overlay(image.brokers)
+        self.controllers = Overlay(image.controllers)
+
+    def apply(self) -> ClusterImage:
+        return ClusterImage(self.brokers.apply(), self.controllers.apply())
+
+    def register_broker(self, record: RegisterBrokerRecord, offset: int) -> None:
+        """A new incarnation replaces all; the same one keeps its flags and epoch."""
+        before = self.brokers.get(record.broker_id)
+        epoch, fenced, leaving = record.broker_epoch, record.fenced, record.in_controlled_shutdown
+        shutdown_offset = _SETTLED_AT_BATCH_END if leaving else NOT_SHUTTING_DOWN
+        if before is not None and before.incarnation_id == record.incarnation_id:
+            epoch, fenced = before.broker_epoch, before.fenced
+            leaving = before.in_controlled_shutdown
+            shutdown_offset = before.controlled_shutdown_offset
+        if shutdown_offset == _SETTLED_AT_BATCH_END:
+            self._unsettled.append(record.broker_id)
+        registration = BrokerRegistration(
+            record.broker_id,
+            record.incarnation_id,
+            epoch,
+            record.end_points,
+            record.features,
+            record.rack,
+            fenced,
+            leaving,
+            record.log_dirs,
+            shutdown_offset,
+            record.is_migrating_zk_broker,
+            record.cordoned_log_dirs,
+        )
+        self.brokers.set(record.broker_id, registration)
+
+    def unregister_broker(self, record: UnregisterBrokerRecord, offset: int) -> None:
+        self._known(record.broker_id, record.broker_epoch, offset)
+        self.brokers.remove(record.broker_id)
+
+    def fence_broker(self, record: FenceBrokerRecord, offset: int) -> None:
+        self._set_fenced(record.id, record.epoch, True, offset)
+
+    def unfence_broker(self, record: UnfenceBrokerRecord, offset: int) -> None:
+        self._set_fenced(record.id, record.epoch, False, offset)
+
+    def _set_fenced(self, broker_id: int, epoch: int, fenced: bool, offset: int) -> None:
+        broker = self._known(broker_id, epoch, offset)
+        self.brokers.set(broker_id, msgspec.structs.replace(broker, fenced=fenced))
+
+    def change_broker(self, record: BrokerRegistrationChangeRecord, offset: int) -> None:
+        """Fence or unfence, begin a controlled shutdown, note log directories (KIP-841, 858)."""
+        broker = self._known(record.broker_id, record.broker_epoch, offset)
+        if record.fenced not in (FencingChange.UNFENCE, FencingChange.NONE, FencingChange.FENCE):
+            raise ReplayError(offset, f"fenced is {record.fenced}; it can be -1, 0 or 1")
+        if record.in_controlled_shutdown not in (0, 1):
+            said = record.in_controlled_shutdown
+            raise ReplayError(offset, f"in_controlled_shutdown is {said}; it can be 0 or 1")
+        fenced, shutdown_offset = broker.fenced, broker.controlled_shutdown_offset
+        if record.fenced != FencingChange.NONE:
+            fenced = record.fenced == FencingChange.FENCE
+        if record.in_controlled_shutdown and not broker.in_controlled_shutdown:
+            shutdown_offset = _SETTLED_AT_BATCH_END
+            self._unsettled.append(record.broker_id)
+        cordoned = record.cordoned_log_dirs
+        changed = msgspec.structs.replace(
+            broker,
+            fenced=fenced,
+            in_controlled_shutdown=bool(
+                broker.in_controlled_shutdown or record.in_controlled_shutdown
+            ),
+            log_dirs=record.log_dirs or broker.log_dirs,
+            controlled_shutdown_offset=shutdown_offset,
+            cordoned_log_dirs=broker.cordoned_log_dirs if cordoned is None else cordoned,
+        )
+        self.brokers.set(record.broker_id, changed)
+
+    def restore_shutdown_offset(self, broker_id: int, shutdown_offset: int, offset: int) -> None:
+        """A snapshot says where a controlled shutdown began."""
+        broker = self.brokers.get(broker_id)
+        if broker is None or not broker.in_controlled_shutdown:
+            raise ReplayError(offset, f"broker {broker_id} isn't in controlled shutdown")
+        changed = msgspec.structs.replace(broker, controlled_shutdown_offset=shutdown_offset)
+        self.brokers.set(broker_id, changed)
+
+    def settle(self, broker_id: int, end_offset: int) -> None:
+        """The batch that may have begun this broker's shutdown ends here."""
+        broker = self.brokers.get(broker_id)
+        if broker is not None and broker.controlled_shutdown_offset == _SETTLED_AT_BATCH_END:
+            changed = msgspec.structs.replace(broker, controlled_shutdown_offset=end_offset)
+            self.brokers.set(broker_id, changed)
+
+    def register_controller(self, record: RegisterControllerRecord, offset: int) -> None:
+        self.controllers.set(record.controller_id, record)
+
+    def unregister_controller(self, record: UnregisterControllerRecord, offset: int) -> None:
+        if record.controller_id not in self.controllers:
+            raise ReplayError(offset, f"controller {record.controller_id} isn't registered")
+        self.controllers.remove(record.controller_id)
+
+    def _known(self, broker_id: int, epoch: int, offset: int) -> BrokerRegistration:
+        broker = self.brokers.get(broker_id)
+        if broker is None:
+            raise ReplayError(offset, f"broker {broker_id} isn't registered")
+        if broker.broker_epoch != epoch:
+            raise ReplayError(
+                offset, f"broker {broker_id} has epoch {broker.broker_epoch}, not {epoch}"
+            )
+        return broker

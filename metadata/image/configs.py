@@ -1,0 +1,67 @@
+"""Configuration by resource.
+
+Rule: a resource with no config left is not there. A topic's configs go with the topic.
+"""
+
+import msgspec
+
+from metadata.buckets import BucketMap, mix_typed_name
+from metadata.image.overlay import Overlay
+from metadata.records import ConfigRecord, ConfigResourceType, Record
+
+ConfigResource = tuple[int, str]
+"""(a `ConfigResourceType`, the resource's name; "" with BROKER: the default of all brokers)."""
+
+ConfigValues = tuple[tuple[str, str], ...]
+"""(name, value), sorted by name."""
+
+
+class ConfigsImage(msgspec.Struct, frozen=True):
+    """What is configured, for each resource that has something configured."""
+
+    resources: BucketMap[ConfigResource, ConfigValues]
+
+    def of(self, resource_type: int, resource_name: str) -> dict[str, str]:
+        """Return a resource's own configs (no defaults), sorted by name."""
+        return dict(self.resources.get((resource_type, resource_name), ()))
+
+    def value(self, resource_type: int, resource_name: str, name: str) -> str | None:
+        """Return one config of a resource; None if it isn't set there."""
+        return self.of(resource_type, resource_name).get(name)
+
+
+EMPTY_CONFIGS = ConfigsImage(BucketMap(mix_typed_name))
+
+
+def config_records(resource: ConfigResource, values: ConfigValues) -> tuple[Record, ...]:
+    """Return the records that restore a resource's configs."""
+    return tuple(ConfigRecord(*resource, name, value) for name, value in values)
+
+
+class ConfigsDelta:
+    """Replay of configs."""
+
+    def __init__(self, image: ConfigsImage) -> None:
+        self.resources = Overlay(image.resources)
+
+    def apply(self) -> ConfigsImage:
+        return ConfigsImage(self.resources.apply())
+
+    def set_config(self, record: ConfigRecord, offset: int) -> None:
+        """Set a key, or delete it if the value is None, whether it was there or not."""
+        resource = (record.resource_type, record.resource_name)
+        values = dict(self.resources.get(resource) or ())
+        if record.value is None:
+            values.pop(record.name, None)
+        else:
+            values[record.name] = record.value
+        if values:
+            self.resources.set(resource, tuple(sorted(values.items())))
+        else:
+            self.resources.remove(resource)
+
+    def remove_topic(self, name: str) -> None:
+        """A topic is gone, and its configs with it."""
+        resource = (int(ConfigResourceType.TOPIC), name)
+        if resource in self.resources:
+            self.resources.remove(resource)

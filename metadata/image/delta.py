@@ -1,0 +1,217 @@
+"""The delta: from one image to the next, record by record.
+
+Rule: replay is a pure function of the image and the records. It reads no clock, rolls no dice and
+iterates nothing unordered, so the same log gives the same image everywhere, however its batches
+are spread over deltas. Only whole batches make an image: some facts are known when a batch ends
+(its end offset, its epoch, what it evicts).
+
+A transaction (KIP-868) replays into a branch. Until its End, readers of the image see the state
+before its Begin; Abort, or the begin of a new epoch, drops the branch.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from metadata.image.branch import Branch, Handler
+from metadata.image.changes import ImageChanges
+from metadata.image.facts import (
+    EPOCH,
+    FACT_RESOURCE,
+    FLOOR,
+    SHUTDOWN,
+    parse_epoch,
+    parse_floor,
+    parse_shutdown,
+)
+from metadata.image.metadata_image import MetadataImage, OpenTransaction, hash_from_scratch
+from metadata.image.quorum import EpochStart
+from metadata.image.replay_error import ReplayError
+from metadata.records import (
+    AbortTransactionRecord,
+    BeginEpochRecord,
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    NoOpRecord,
+    Record,
+    RemoveTopicRecord,
+    RequestOutcomeRecord,
+)
+
+_INTERNED_MAX = 1 << 18
+
+
+class MetadataDelta:
+    """What a sequence of batches changes in an image. Used once: replay, then apply."""
+
+    def __init__(
+        self,
+        image: MetadataImage,
+        *,
+        with_state_hash: bool = True,
+        keep_outcomes: bool = True,
+        from_snapshot: bool = False,
+    ) -> None:
+        """Begin from `image`, which stays as it is.
+
+        Without `keep_outcomes` request outcomes are dropped, as brokers do. `from_snapshot`
+        allows the facts that only snapshots hold.
+        """
+        self._image = image
+        self._with_state_hash = with_state_hash
+        self._keep_outcomes = keep_outcomes
+        self._from_snapshot = from_snapshot
+        fits = image.offset and len(image.interned) < _INTERNED_MAX
+        self._interned: dict[Any, Any] = image.interned if fits else {}
+        self._offset, self._epoch = image.offset, image.epoch
+        self._timestamp_ms = image.timestamp_ms
+        self._in_batch = False
+        self._applied: MetadataImage | None = None
+        self._unsettled: list[int] = []
+        self._epoch_start: EpochStart | None = None
+        if with_state_hash and image.state_hash is None:
+            image = _with_hash(image)
+        self._visible = self._branch_of(image)
+        self._transaction: tuple[str | None, int] | None = None
+        self._current = self._visible
+        if image.transaction is not None:
+            self._transaction = (image.transaction.name, image.transaction.offset)
+            self._current = self._branch_of(image.transaction.branch)
+        self._handlers = self._current.handlers
+
+    def _branch_of(self, image: MetadataImage) -> Branch:
+        return Branch(
+            image, self._own_handlers(), self._interned, self._unsettled, self._with_state_hash
+        )
+
+    def _own_handlers(self) -> dict[type[Record], Handler]:
+        handlers: dict[type[Record], Handler] = {
+            NoOpRecord: _do_nothing,
+            ConfigRecord: self._set_config,
+            RemoveTopicRecord: self._remove_topic,
+            BeginEpochRecord: self._begin_epoch,
+            BeginTransactionRecord: self._begin_transaction,
+            EndTransactionRecord: self._end_transaction,
+            AbortTransactionRecord: self._abort_transaction,
+        }
+        if not self._keep_outcomes:
+            handlers[RequestOutcomeRecord] = _do_nothing
+        return handlers
+
+    def replay(self, record: Record, offset: int) -> None:
+        """Apply one record, which stands at `offset`. Raises ReplayError."""
+        self._in_batch = True
+        self._handlers[type(record)](record, offset)
+
+    def replay_all(self, records: Iterable[Record], base_offset: int) -> None:
+        """Apply records that stand at `base_offset` and behind it. Raises ReplayError."""
+        self._in_batch = True
+        for offset, record in enumerate(records, base_offset):
+            self._handlers[type(record)](record, offset)
+
+    def finish_batch(self, end_offset: int, epoch: int, timestamp_ms: int) -> None:
+        """The records so far make whole batches; the last one ends at `end_offset`."""
+        if end_offset < self._offset or epoch < self._epoch:
+            raise ReplayError(
+                end_offset,
+                f"a batch of epoch {epoch} ends there, and the batch before it ended at "
+                f"{self._offset} in epoch {self._epoch}",
+            )
+        for branch in {id(b): b for b in (self._visible, self._current)}.values():
+            for broker_id in self._unsettled:
+                branch.family("cluster").settle(broker_id, end_offset)
+            if self._epoch_start is not None:
+                branch.family("quorum").begin(epoch, self._epoch_start)
+        self._unsettled.clear()
+        self._epoch_start = None
+        self._current.evict(timestamp_ms)
+        self._offset, self._epoch, self._timestamp_ms = end_offset, epoch, timestamp_ms
+        self._in_batch = False
+
+    def apply(self) -> MetadataImage:
+        """Return the next image. The delta is finished with; its `changes` can be asked."""
+        if self._in_batch:
+            raise ReplayError(self._offset, "its batch has not ended (finish_batch)")
+        if self._applied is None:
+            position = (self._offset, self._epoch, self._timestamp_ms)
+            transaction = None
+            if self._transaction is not None:
+                name, offset = self._transaction
+                transaction = OpenTransaction(name, offset, self._current.build(*position, None))
+            self._applied = self._visible.build(*position, transaction)
+        return self._applied
+
+    @property
+    def image(self) -> MetadataImage:
+        """The image that the delta begins from."""
+        return self._image
+
+    @property
+    def changes(self) -> ImageChanges:
+        """What readers see change from `image` to `apply()`."""
+        direct = self._visible if self._visible.base is self._image else None
+        return ImageChanges(self._image, self.apply(), direct)
+
+    def _set_config(self, record: ConfigRecord, offset: int) -> None:
+        if record.resource_type != FACT_RESOURCE:
+            self._current.family("configs").set_config(record, offset)
+            return
+        if not self._from_snapshot:
+            raise ReplayError(offset, f"config of {record.resource_name} belongs in snapshots only")
+        if record.resource_name == EPOCH:
+            epoch, start, leader_id = parse_epoch(record, offset)
+            self._current.family("quorum").begin(epoch, EpochStart(start, leader_id))
+        elif record.resource_name == SHUTDOWN:
+            broker_id, shutdown_offset = parse_shutdown(record, offset)
+            cluster = self._current.family("cluster")
+            cluster.restore_shutdown_offset(broker_id, shutdown_offset, offset)
+        elif record.resource_name != FLOOR:
+            raise ReplayError(offset, f"this software knows no fact {record.resource_name!r}")
+        elif self._keep_outcomes:
+            self._current.family("outcomes").restore_floor(parse_floor(record, offset))
+
+    def _remove_topic(self, record: RemoveTopicRecord, offset: int) -> None:
+        name = self._current.family("topics").remove_topic(record, offset)
+        self._current.family("configs").remove_topic(name)
+
+    def _begin_epoch(self, record: BeginEpochRecord, offset: int) -> None:
+        self._drop_transaction()
+        self._current.family("quorum").note(record, offset)
+        self._epoch_start = EpochStart(offset, record.leader_id)
+
+    def _begin_transaction(self, record: BeginTransactionRecord, offset: int) -> None:
+        if self._transaction is not None:
+            raise ReplayError(
+                offset, f"a transaction is open already, since offset {self._transaction[1]}"
+            )
+        before = self._visible.build(self._offset, self._epoch, self._timestamp_ms, None)
+        self._visible = self._branch_of(before)
+        self._current = self._branch_of(before)
+        self._transaction = (record.name, offset)
+        self._handlers = self._current.handlers
+
+    def _end_transaction(self, record: EndTransactionRecord, offset: int) -> None:
+        if self._transaction is None:
+            raise ReplayError(offset, "no transaction is open that could end")
+        self._visible = self._current
+        self._transaction = None
+
+    def _abort_transaction(self, record: AbortTransactionRecord, offset: int) -> None:
+        if self._transaction is None:
+            raise ReplayError(offset, "no transaction is open that could be aborted")
+        self._drop_transaction()
+
+    def _drop_transaction(self) -> None:
+        self._current = self._visible
+        self._transaction = None
+        self._handlers = self._current.handlers
+
+
+def _do_nothing(record: Record, offset: int) -> None:
+    """A record that changes nothing here."""
+
+
+def _with_hash(image: MetadataImage) -> MetadataImage:
+    return msgspec.structs.replace(image, state_hash=hash_from_scratch(image))

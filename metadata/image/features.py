@@ -1,0 +1,66 @@
+"""Which features the cluster has agreed to use, and where a migration from ZooKeeper stands.
+
+Rule: a feature at level 0 is not there (KIP-584, 778).
+"""
+
+import msgspec
+
+from metadata.buckets import BucketMap, mix_text
+from metadata.image.overlay import Overlay
+from metadata.image.replay_error import ReplayError
+from metadata.records import (
+    FeatureLevelRecord,
+    Record,
+    ZkMigrationState,
+    ZkMigrationStateRecord,
+)
+
+_ZK = "zookeeper"
+
+
+class FeaturesImage(msgspec.Struct, frozen=True):
+    """Finalised levels by feature, metadata.version among them."""
+
+    levels: BucketMap[str, int]
+    migrations: BucketMap[str, ZkMigrationStateRecord]
+
+    @property
+    def zk_migration_state(self) -> ZkMigrationState:
+        """The phase of the migration; NONE if there never was one."""
+        record = self.migrations.get(_ZK)
+        return ZkMigrationState(0 if record is None else record.zk_migration_state)
+
+
+EMPTY_FEATURES = FeaturesImage(BucketMap(mix_text), BucketMap(mix_text))
+
+
+def feature_records(name: str, level: int) -> tuple[Record, ...]:
+    """Return the record that restores a level."""
+    return (FeatureLevelRecord(name, level),)
+
+
+class FeaturesDelta:
+    """Replay of feature levels."""
+
+    def __init__(self, image: FeaturesImage) -> None:
+        self.levels = Overlay(image.levels)
+        self.migrations = Overlay(image.migrations)
+
+    def apply(self) -> FeaturesImage:
+        return FeaturesImage(self.levels.apply(), self.migrations.apply())
+
+    def set_level(self, record: FeatureLevelRecord, offset: int) -> None:
+        if record.feature_level < 0:
+            raise ReplayError(offset, f"feature {record.name!r} can't be at {record.feature_level}")
+        if record.feature_level:
+            self.levels.set(record.name, record.feature_level)
+        else:
+            self.levels.remove(record.name)
+
+    def set_migration_state(self, record: ZkMigrationStateRecord, offset: int) -> None:
+        if record.zk_migration_state not in list(ZkMigrationState):
+            raise ReplayError(offset, f"there is no migration state {record.zk_migration_state}")
+        if record.zk_migration_state == ZkMigrationState.NONE:
+            self.migrations.remove(_ZK)
+        else:
+            self.migrations.set(_ZK, record)

@@ -1,0 +1,105 @@
+"""The image: all metadata up to an offset, immutable.
+
+Rule: an image is the sum of the records [0, offset), and nothing else goes into it. While a
+transaction is open its records are in the branch, and everything outside of `transaction` is the
+state before it (KIP-868).
+"""
+
+from typing import Any
+
+import msgspec
+
+from metadata.image.acls import EMPTY_ACLS, AclsImage
+from metadata.image.client_quotas import EMPTY_CLIENT_QUOTAS, ClientQuotasImage
+from metadata.image.cluster import EMPTY_CLUSTER, ClusterImage
+from metadata.image.configs import EMPTY_CONFIGS, ConfigsImage
+from metadata.image.families import TABLES, Table
+from metadata.image.features import EMPTY_FEATURES, FeaturesImage
+from metadata.image.outcomes import EMPTY_OUTCOMES, OutcomesImage
+from metadata.image.producer_ids import EMPTY_PRODUCER_IDS, ProducerIdsImage
+from metadata.image.quorum import EMPTY_QUORUM, QuorumImage
+from metadata.image.scram import EMPTY_SCRAM, ScramImage
+from metadata.image.tokens import EMPTY_TOKENS, TokensImage
+from metadata.image.topics import EMPTY_TOPICS, TopicsImage
+from metadata.state_hash import StateHash, part_of
+
+
+class OpenTransaction(msgspec.Struct, frozen=True):
+    """A transaction that has begun and not ended."""
+
+    name: str | None
+    offset: int
+    """Of its Begin record; what may be shown to anybody is the state before it."""
+    branch: "MetadataImage"
+    """The state as it will be when the transaction ends now."""
+
+
+class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """All metadata up to `offset`."""
+
+    offset: int = 0
+    """One more than the last record's: the image holds the records [0, offset)."""
+    epoch: int = 0
+    """Of the last batch; 0 before the first."""
+    timestamp_ms: int = 0
+    """Of the last batch; 0 before the first."""
+    features: FeaturesImage = EMPTY_FEATURES
+    quorum: QuorumImage = EMPTY_QUORUM
+    cluster: ClusterImage = EMPTY_CLUSTER
+    topics: TopicsImage = EMPTY_TOPICS
+    configs: ConfigsImage = EMPTY_CONFIGS
+    client_quotas: ClientQuotasImage = EMPTY_CLIENT_QUOTAS
+    producer_ids: ProducerIdsImage = EMPTY_PRODUCER_IDS
+    acls: AclsImage = EMPTY_ACLS
+    scram: ScramImage = EMPTY_SCRAM
+    tokens: TokensImage = EMPTY_TOKENS
+    outcomes: OutcomesImage = EMPTY_OUTCOMES
+    transaction: OpenTransaction | None = None
+    state_hash: StateHash | None = StateHash()
+    """None if it was not kept (`MetadataDelta(..., with_state_hash=False)`)."""
+    interned: dict[Any, Any] = {}
+    """Equal tuples made one object: shared by the images of one history, no part of the state."""
+
+    def table(self, table: Table) -> Any:
+        """Return the map of a table."""
+        return getattr(getattr(self, table.family), table.map)
+
+    def same_state(self, other: "MetadataImage") -> bool:
+        """Tell whether all families and an open transaction are equal, wherever the logs end."""
+        if any(self.table(table) != other.table(table) for table in TABLES):
+            return False
+        mine, theirs = self.transaction, other.transaction
+        if mine is None or theirs is None:
+            return mine is theirs
+        return (mine.name, mine.offset) == (theirs.name, theirs.offset) and mine.branch.same_state(
+            theirs.branch
+        )
+
+    def same_derived(self, other: "MetadataImage") -> bool:
+        """Tell whether what replay derives is equal too; it must be where the state is."""
+        return self.topics == other.topics and self.outcomes == other.outcomes
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MetadataImage):
+            return NotImplemented
+        return (
+            (self.offset, self.epoch, self.timestamp_ms)
+            == (other.offset, other.epoch, other.timestamp_ms)
+            and self.same_state(other)
+            and self.same_derived(other)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+EMPTY = MetadataImage()
+"""Before the first record."""
+
+
+def hash_from_scratch(image: MetadataImage) -> StateHash:
+    """Compute the state hash of an image; equals what its deltas kept."""
+    sums = [0, 0]
+    for table in TABLES:
+        for key, value in image.table(table).unordered_items():
+            sums[table.controllers_only] += part_of(table.records(key, value))
+    return StateHash().plus(*sums)

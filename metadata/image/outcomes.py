@@ -1,0 +1,122 @@
+"""What was answered to requests, so that a retry gets the same answer and nothing is done twice.
+
+Rule: an outcome is kept for 24 hours of batch time, and at most 1,000,000 of them and 256 MiB;
+when a batch ends, the smallest keys go until all three hold. Keys are UUIDv7, so the smallest is
+the one drawn first. The floor is the largest key that went: a key at or below it may have been
+executed and forgotten, so it is never executed again.
+
+Only controllers hold outcomes; a snapshot for brokers leaves them out.
+"""
+
+import heapq
+from collections.abc import Iterator
+
+import msgspec
+
+from metadata.buckets import BucketMap, mix_bytes, mix_text
+from metadata.image.facts import floor_fact
+from metadata.image.overlay import Overlay
+from metadata.image.replay_error import ReplayError
+from metadata.image.sorted_keys import SortedKeys
+from metadata.records import Record, RequestOutcomeRecord
+
+KEPT_MS = 24 * 60 * 60 * 1000
+KEPT_KEYS_MAX = 1_000_000
+KEPT_BYTES_MAX = 256 * 1024 * 1024
+_BYTES_BESIDE_ANSWER = 16 + 32 + 8
+_FLOOR = "floor"
+
+Outcome = RequestOutcomeRecord
+"""An outcome is what its record says: `digest`, `answer`, `time_ms`."""
+
+
+class OutcomesImage(msgspec.Struct, frozen=True):
+    """Outcomes by request key, and what is needed to evict them in order."""
+
+    by_key: BucketMap[bytes, Outcome]
+    floors: BucketMap[str, bytes]
+    order: SortedKeys
+    size: int
+    """Bytes: 56 and the answer's length for each outcome."""
+
+    def get(self, key: bytes) -> Outcome | None:
+        """Return the outcome of a request, if it is known."""
+        return self.by_key.get(key)
+
+    def __len__(self) -> int:
+        return len(self.by_key)
+
+    @property
+    def floor(self) -> bytes:
+        """The largest evicted key, b"" if none was: a key at or below it is refused."""
+        return self.floors.get(_FLOOR, b"")
+
+
+EMPTY_OUTCOMES = OutcomesImage(BucketMap(mix_bytes), BucketMap(mix_text), SortedKeys(), 0)
+
+
+def floor_records(_name: str, key: bytes) -> tuple[Record, ...]:
+    """Return the fact that restores the floor."""
+    return (floor_fact(key),)
+
+
+class OutcomesDelta:
+    """Replay of outcomes."""
+
+    def __init__(self, image: OutcomesImage) -> None:
+        self.by_key = Overlay(image.by_key)
+        self.floors = Overlay(image.floors)
+        self._order = image.order
+        self._oldest: Iterator[bytes] = iter(image.order)
+        self._next_old = next(self._oldest, None)
+        self._dropped = 0
+        self._new: list[bytes] = []
+        self._count = len(image.by_key)
+        self._size = image.size
+
+    def apply(self) -> OutcomesImage:
+        order = self._order.without_first(self._dropped).with_keys(sorted(self._new))
+        return OutcomesImage(self.by_key.apply(), self.floors.apply(), order, self._size)
+
+    def note(self, record: RequestOutcomeRecord, offset: int) -> None:
+        """A request was executed."""
+        key = record.key
+        if key in self.by_key:
+            raise ReplayError(offset, f"request {key.hex()} was executed before")
+        if key <= (self.floors.get(_FLOOR) or b""):
+            raise ReplayError(offset, f"request {key.hex()} may have been executed before")
+        self.by_key.set(key, record)
+        heapq.heappush(self._new, key)
+        self._count += 1
+        self._size += _size(record)
+
+    def restore_floor(self, key: bytes) -> None:
+        """A snapshot says what was evicted."""
+        self.floors.set(_FLOOR, key)
+
+    def evict(self, timestamp_ms: int) -> None:
+        """A batch of this time ends: let go what need not be kept."""
+        while self._count:
+            new = self._new[0] if self._new else None
+            old = self._next_old
+            from_base = new is None or (old is not None and old < new)
+            key = old if from_base else new
+            assert key is not None
+            outcome = self.by_key.get(key)
+            assert outcome is not None
+            fits = self._count <= KEPT_KEYS_MAX and self._size <= KEPT_BYTES_MAX
+            if fits and outcome.time_ms > timestamp_ms - KEPT_MS:
+                return
+            if from_base:
+                self._next_old = next(self._oldest, None)
+                self._dropped += 1
+            else:
+                heapq.heappop(self._new)
+            self.by_key.remove(key)
+            self.floors.set(_FLOOR, key)
+            self._count -= 1
+            self._size -= _size(outcome)
+
+
+def _size(outcome: Outcome) -> int:
+    return _BYTES_BESIDE_ANSWER + len(outcome.answer)

@@ -1,0 +1,55 @@
+"""Which producer ids are handed out (KIP-730).
+
+Rule: the next id only ever grows, or two producers would share one.
+"""
+
+import msgspec
+
+from metadata.buckets import BucketMap, mix_text
+from metadata.image.overlay import Overlay
+from metadata.image.replay_error import ReplayError
+from metadata.records import ProducerIdsRecord
+
+_LAST = "last"
+
+
+class ProducerIdsImage(msgspec.Struct, frozen=True):
+    """The last block handed out, if any."""
+
+    blocks: BucketMap[str, ProducerIdsRecord]
+
+    @property
+    def last(self) -> ProducerIdsRecord | None:
+        """The record of the last block: who got it, and the first id behind it."""
+        return self.blocks.get(_LAST)
+
+    @property
+    def next_producer_id(self) -> int:
+        """The first id not yet handed out."""
+        last = self.last
+        return 0 if last is None else last.next_producer_id
+
+
+EMPTY_PRODUCER_IDS = ProducerIdsImage(BucketMap(mix_text))
+
+
+class ProducerIdsDelta:
+    """Replay of producer id blocks."""
+
+    def __init__(self, image: ProducerIdsImage) -> None:
+        self.blocks = Overlay(image.blocks)
+
+    def apply(self) -> ProducerIdsImage:
+        return ProducerIdsImage(self.blocks.apply())
+
+    def hand_out(self, record: ProducerIdsRecord, offset: int) -> None:
+        """A block goes to a broker."""
+        last = self.blocks.get(_LAST)
+        handed_out = 0 if last is None else last.next_producer_id
+        if record.next_producer_id <= handed_out:
+            raise ReplayError(
+                offset,
+                f"the next producer id would be {record.next_producer_id}, "
+                f"and ids below {handed_out} are handed out",
+            )
+        self.blocks.set(_LAST, record)

@@ -1,0 +1,42 @@
+"""SCRAM credentials by user and mechanism (KIP-554)."""
+
+import msgspec
+
+from metadata.buckets import BucketMap, mix_name_and_code
+from metadata.image.overlay import Overlay
+from metadata.image.replay_error import ReplayError
+from metadata.records import (
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+
+CredentialKey = tuple[str, int]
+"""(user, a `ScramMechanism`)."""
+
+
+class ScramImage(msgspec.Struct, frozen=True):
+    """Every credential; a credential is what its record says."""
+
+    credentials: BucketMap[CredentialKey, UserScramCredentialRecord]
+
+
+EMPTY_SCRAM = ScramImage(BucketMap(mix_name_and_code))
+
+
+class ScramDelta:
+    """Replay of SCRAM credentials."""
+
+    def __init__(self, image: ScramImage) -> None:
+        self.credentials = Overlay(image.credentials)
+
+    def apply(self) -> ScramImage:
+        return ScramImage(self.credentials.apply())
+
+    def set_credential(self, record: UserScramCredentialRecord, offset: int) -> None:
+        self.credentials.set((record.name, record.mechanism), record)
+
+    def remove_credential(self, record: RemoveUserScramCredentialRecord, offset: int) -> None:
+        key = (record.name, record.mechanism)
+        if key not in self.credentials:
+            raise ReplayError(offset, f"user {key[0]!r} has no credential of mechanism {key[1]}")
+        self.credentials.remove(key)

@@ -1,0 +1,121 @@
+"""From an image to the records of its snapshot, and back.
+
+Rule: the records are in one canonical order, full (no change records, no transaction markers), and
+each can be replayed after those before it; the same state gives the same bytes. What brokers
+share comes first; what only controllers hold follows, and brokers don't get it.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from metadata.image.delta import MetadataDelta
+from metadata.image.families import TABLES, Table
+from metadata.image.metadata_image import EMPTY, MetadataImage
+from metadata.image.topics import partition_record
+from metadata.records import Record
+
+_RECORDS_PER_DELTA = 1 << 16
+
+
+def image_to_records(image: MetadataImage, *, for_brokers: bool = False) -> Iterator[Record]:
+    """Yield the snapshot of an image; a broker's leaves out what only controllers hold.
+
+    Raises ValueError, at the call, while a transaction is open: a snapshot stops before it, so it
+    is made of an older image.
+    """
+    if image.transaction is not None:
+        raise ValueError(f"a transaction is open since offset {image.transaction.offset}")
+    if for_brokers:
+        return shared_records(image)
+    return chain(shared_records(image), controllers_records(image))
+
+
+def shared_records(image: MetadataImage) -> Iterator[Record]:
+    """Yield what brokers hold too, in order. A generator: may be run in slices."""
+    for table in TABLES:
+        if table.name == "topics":
+            yield from _topics(image)
+        elif table.name != "partitions" and not table.controllers_only:
+            yield from _table(image, table)
+
+
+def controllers_records(image: MetadataImage) -> Iterator[Record]:
+    """Yield what only controllers hold, in order."""
+    for table in TABLES:
+        if table.controllers_only:
+            yield from _table(image, table)
+
+
+def _table(image: MetadataImage, table: Table) -> Iterator[Record]:
+    for key, value in image.table(table).items():
+        yield from table.records(key, value)
+
+
+def _topics(image: MetadataImage) -> Iterator[Record]:
+    """Each topic with its partitions behind it: no need to sort all partitions at once."""
+    for topic_id, topic in image.topics.by_id.items():
+        yield topic
+        for partition_id, partition in image.topics.partitions_of(topic_id):
+            yield partition_record((topic_id, partition_id), partition)
+
+
+def image_from_records(
+    records: Iterable[Record],
+    offset: int,
+    epoch: int,
+    timestamp_ms: int,
+    *,
+    with_state_hash: bool = True,
+    keep_outcomes: bool = True,
+) -> MetadataImage:
+    """Return the image whose snapshot these records are. Raises ReplayError.
+
+    `offset`, `epoch` and `timestamp_ms` are the image's. Brokers load a controllers' snapshot
+    with `keep_outcomes=False`.
+    """
+    loading = load_image(
+        records,
+        offset,
+        epoch,
+        timestamp_ms,
+        with_state_hash=with_state_hash,
+        keep_outcomes=keep_outcomes,
+    )
+    image = EMPTY
+    for image in loading:  # noqa: B007 - the last one is the whole
+        pass
+    return image
+
+
+def load_image(
+    records: Iterable[Record],
+    offset: int,
+    epoch: int,
+    timestamp_ms: int,
+    *,
+    with_state_hash: bool = True,
+    keep_outcomes: bool = True,
+) -> Iterator[MetadataImage]:
+    """Do the same in steps, so that a loop can go on between: yields ever fuller images.
+
+    The last one is the whole; those before it are of no use to anybody.
+    """
+    image = MetadataImage()
+    rest = iter(records)
+    done = False
+    while not done:
+        delta = MetadataDelta(
+            image,
+            with_state_hash=with_state_hash,
+            keep_outcomes=keep_outcomes,
+            from_snapshot=True,
+        )
+        for count, record in enumerate(rest, 1):
+            delta.replay(record, offset)
+            if count == _RECORDS_PER_DELTA:
+                break
+        else:
+            done = True
+        delta.finish_batch(offset, epoch, timestamp_ms)
+        image = delta.apply()
+        yield image

@@ -1,0 +1,39 @@
+"""Delegation tokens by id (KIP-48, 900)."""
+
+import msgspec
+
+from metadata.buckets import BucketMap, mix_text
+from metadata.image.overlay import Overlay
+from metadata.image.replay_error import ReplayError
+from metadata.records import (
+    DelegationTokenRecord,
+    RemoveDelegationTokenRecord,
+)
+
+
+class TokensImage(msgspec.Struct, frozen=True):
+    """Every token, expired ones too until they are removed; a token is what its record says."""
+
+    tokens: BucketMap[str, DelegationTokenRecord]
+
+
+EMPTY_TOKENS = TokensImage(BucketMap(mix_text))
+
+
+class TokensDelta:
+    """Replay of delegation tokens."""
+
+    def __init__(self, image: TokensImage) -> None:
+        self.tokens = Overlay(image.tokens)
+
+    def apply(self) -> TokensImage:
+        return TokensImage(self.tokens.apply())
+
+    def set_token(self, record: DelegationTokenRecord, offset: int) -> None:
+        """A token is created, renewed or set to expire."""
+        self.tokens.set(record.token_id, record)
+
+    def remove_token(self, record: RemoveDelegationTokenRecord, offset: int) -> None:
+        if record.token_id not in self.tokens:
+            raise ReplayError(offset, f"there is no delegation token {record.token_id!r}")
+        self.tokens.remove(record.token_id)

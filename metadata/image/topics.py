@@ -1,0 +1,113 @@
+"""Topics and partitions, and what must be found fast about them.
+
+Rule: what the records say is in `by_id` and `partitions`; everything else is derived from it by
+replay and is in no snapshot and no state hash: names, the partitions of a topic, the partitions
+that have a replica on a broker, those without a leader, how many each broker leads. The derived
+maps are maps of the same kind, so an image stays immutable and a lone change stays cheap.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from metadata.buckets import (
+    BucketMap,
+    PartitionKey,
+    mix_bytes,
+    mix_int,
+    mix_partition,
+    mix_text,
+)
+from metadata.records import PartitionRecord, TopicRecord
+
+Topic = TopicRecord
+"""A topic is what its record says: `name` and `topic_id`."""
+
+PartitionIds = range | tuple[int, ...]
+"""The partition numbers of a topic, ascending; a range when none is missing below the highest."""
+
+
+class Partition(msgspec.Struct, frozen=True, gc=False):
+    """The state of one partition (KIP-455, 704, 858, 966); brokers by id."""
+
+    replicas: tuple[int, ...]
+    """The first is the preferred leader."""
+    directories: tuple[bytes, ...]
+    """One for each replica, in their order; empty: not tracked."""
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    removing: tuple[int, ...]
+    adding: tuple[int, ...]
+    leader: int
+    """-1: none."""
+    leader_recovery_state: int
+    """0 recovered, 1 recovering."""
+    leader_epoch: int
+    partition_epoch: int
+
+
+class TopicsImage(msgspec.Struct, frozen=True):
+    """Topics, partitions and the maps derived from them."""
+
+    by_id: BucketMap[bytes, Topic]
+    partitions: BucketMap[PartitionKey, Partition]
+    by_name: BucketMap[str, bytes]
+    partition_ids: BucketMap[bytes, PartitionIds]
+    replicas_by_broker: BucketMap[int, BucketMap[PartitionKey, bool]]
+    leaderless: BucketMap[PartitionKey, bool]
+    leader_counts: BucketMap[int, int]
+    """How many partitions a broker leads, for those that lead any."""
+
+    def named(self, name: str) -> Topic | None:
+        """Return the topic of that name."""
+        topic_id = self.by_name.get(name)
+        return None if topic_id is None else self.by_id[topic_id]
+
+    def ids_of(self, topic_id: bytes) -> PartitionIds:
+        """Return the partition numbers of a topic, ascending; none if there is no such topic."""
+        return self.partition_ids.get(topic_id, range(0))
+
+    def partitions_of(self, topic_id: bytes) -> Iterator[tuple[int, Partition]]:
+        """Yield a topic's partitions with their numbers, ascending."""
+        for partition in self.ids_of(topic_id):
+            yield partition, self.partitions[topic_id, partition]
+
+    def replicas_of(self, broker_id: int) -> Iterator[PartitionKey]:
+        """Yield the partitions that have a replica on a broker, sorted."""
+        return iter(self.replicas_by_broker.get(broker_id, NO_PARTITIONS))
+
+    def leads(self, broker_id: int) -> int:
+        """Return how many partitions a broker leads."""
+        return self.leader_counts.get(broker_id, 0)
+
+
+NO_PARTITIONS: BucketMap[PartitionKey, bool] = BucketMap(mix_partition)
+EMPTY_TOPICS = TopicsImage(
+    BucketMap(mix_bytes),
+    BucketMap(mix_partition),
+    BucketMap(mix_text),
+    BucketMap(mix_bytes),
+    BucketMap(mix_int),
+    NO_PARTITIONS,
+    BucketMap(mix_int),
+)
+
+
+def partition_record(key: PartitionKey, partition: Partition) -> PartitionRecord:
+    """Return the record that restores a partition; absent and empty ELR are the same state."""
+    return PartitionRecord(
+        key[1],
+        key[0],
+        partition.replicas,
+        partition.isr,
+        partition.removing,
+        partition.adding,
+        partition.leader,
+        partition.leader_epoch,
+        partition.partition_epoch,
+        partition.leader_recovery_state,
+        partition.directories,
+        partition.elr or None,
+        partition.last_known_elr or None,
+    )
