@@ -1,0 +1,73 @@
+"""Backfill: history that a node lost or never had, fetched back from a peer's ledger.
+
+Rule: newest first. Each segment must end in the chain hash that the one after it names, so it
+is proved before it is put in place, and what is here is always one run without a gap.
+
+The same fetch mends a damaged segment (`mend`): it must end in what follows it.
+"""
+
+from collections.abc import Sequence
+
+from ledger.catalogue import Catalogue, Segment, find_segments, read_header
+from ledger.chain import LogMark
+from ledger.errors import DamagedBatchError, LedgerError
+from ledger.gaps import Gap, change_gap
+from ledger.pull import SegmentPull
+from ledger.segments import LOG_FOLDER, segment_name
+from runtime.disk import Disk
+
+
+class Backfill:
+    """Fetches the segments before a ledger's run, one after another.
+
+    Use: `next_pull` with what a peer has; run the pull (see `SegmentPull`) and `place` it; then
+    `adopt`, and again until `next_pull` returns None.
+    """
+
+    def __init__(self, disk: Disk, cluster_id: str, catalogue: Catalogue) -> None:
+        self._disk = disk
+        self._cluster_id = cluster_id
+        self._catalogue = catalogue
+
+    @property
+    def wanted_below(self) -> int:
+        """History before this offset is missing; 0: nothing is."""
+        return self._catalogue.log_start
+
+    def next_pull(self, peer_bases: Sequence[int]) -> SegmentPull | None:
+        """Return the next pull; None when nothing is missing, or the peer does not have it."""
+        run = self._catalogue.run
+        below = [base for base in peer_bases if base < self.wanted_below]
+        if not run or not below:
+            return None
+        first = run[0].header.previous
+        return SegmentPull(self._disk, self._cluster_id, max(below), first.log_end, first.head)
+
+    def adopt(self, pull: SegmentPull) -> None:
+        """Make a placed segment readable. Blocks for a folder sync when a gap shrinks."""
+        path = f"{LOG_FOLDER}/{pull.name}"
+        base = int(pull.name.removesuffix(".log"))
+        header, length = read_header(self._disk, path, base, self._cluster_id)
+        catalogue = self._catalogue
+        gap = catalogue.gap
+        catalogue.add(Segment(path, header, length))
+        if gap is not None:
+            change_gap(self._disk, gap, Gap(gap.start, base) if base > gap.start else None)
+            catalogue.settle_gap()
+
+
+def mend(disk: Disk, cluster_id: str, base_offset: int, mark: LogMark) -> SegmentPull:
+    """Return a pull for the segment that `DamagedLedgerError.base_offset` names.
+
+    `mark` is the manifest's. Place it, then open the ledger again. Raises LedgerError when no
+    undamaged neighbour says where the segment must end.
+    """
+    for base, path in find_segments(disk):
+        if base <= base_offset or base >= mark.log_end:
+            continue
+        try:
+            header, _ = read_header(disk, path, base, cluster_id)
+        except DamagedBatchError:
+            raise LedgerError(f"mend {segment_name(base)} first: it is damaged too") from None
+        return SegmentPull(disk, cluster_id, base_offset, base, header.previous.head)
+    return SegmentPull(disk, cluster_id, base_offset, mark.log_end, mark.head)

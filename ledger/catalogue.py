@@ -1,0 +1,308 @@
+"""The catalogue: which segments are here, which holds an offset, and where in it.
+
+Rule: it reads; it never changes a segment. Segments of the run that ends at the log's end
+follow each other without a gap, and each names the chain hash that the one before ends in.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from ledger.batch import BATCH_BYTES_MAX, HEAD, MAGIC, Batch, parse
+from ledger.chain import LogMark
+from ledger.checker import header_objection
+from ledger.errors import (
+    DamagedBatchError,
+    DamagedLedgerError,
+    HistoryMissingError,
+    LedgerError,
+    WrongClusterError,
+)
+from ledger.frame import take_frame
+from ledger.gaps import Gap, list_gaps
+from ledger.index import EVERY_BYTES, EpochStart, SegmentIndex, index_name
+from ledger.scan import Head, walk_frames, walk_heads
+from ledger.segments import (
+    ARCHIVE_FOLDER,
+    HEADER_BYTES_MAX,
+    LOG_FOLDER,
+    SegmentHeader,
+    parse_segment_header,
+    segment_base,
+)
+from runtime.disk import Disk
+
+SEARCH_BYTES = 2 * EVERY_BYTES
+
+
+class Segment:
+    """One segment file."""
+
+    def __init__(self, path: str, header: SegmentHeader, header_length: int) -> None:
+        self.path = path
+        self.header = header
+        self.header_length = header_length
+        self.index: SegmentIndex | None = None
+
+    @property
+    def base_offset(self) -> int:
+        """Offset of the first record."""
+        return self.header.base_offset
+
+    def new_index(self) -> SegmentIndex:
+        """Return an index that holds nothing yet."""
+        return SegmentIndex(self.base_offset, self.header_length, self.header.previous.epoch)
+
+
+def find_segments(disk: Disk) -> list[tuple[int, str]]:
+    """Return (base offset, path) of the segment files in `log/` and `archive/`, ascending."""
+    found: dict[int, str] = {}
+    for folder in (ARCHIVE_FOLDER, LOG_FOLDER):
+        for name in disk.list(folder):
+            base = segment_base(name)
+            if base is not None:
+                found[base] = f"{folder}/{name}"
+    return sorted(found.items())
+
+
+def read_header(
+    disk: Disk, path: str, base_offset: int, cluster_id: str
+) -> tuple[SegmentHeader, int]:
+    """Read a segment's header. Raises DamagedBatchError, WrongClusterError."""
+    header, length = parse_segment_header(disk.read(path, 0, HEADER_BYTES_MAX))
+    if header.cluster_id != cluster_id:
+        raise WrongClusterError(
+            f"{path} belongs to cluster {header.cluster_id!r}, and this node to {cluster_id!r}: "
+            f"point the node at its own folder, or correct cluster_id"
+        )
+    reason = header_objection(header, cluster_id, base_offset, None)
+    if reason:
+        raise DamagedBatchError(0, reason)
+    return header, length
+
+
+class Catalogue:
+    """The segments up to `log_end`, which its owner moves on."""
+
+    def __init__(self, disk: Disk, cluster_id: str, segments: list[Segment], log_end: int) -> None:
+        self._disk = disk
+        self._cluster_id = cluster_id
+        self.segments = segments
+        self.log_end = log_end
+        self._bases = [segment.base_offset for segment in segments]
+        self.gap: Gap | None = None
+        self._first = 0
+        self.settle_gap()
+
+    @property
+    def log_start(self) -> int:
+        """First offset of the run that ends at the log's end."""
+        return self._bases[self._first] if self.segments else self.log_end
+
+    @property
+    def run(self) -> list[Segment]:
+        """The segments of that run."""
+        return self.segments[self._first :]
+
+    def add(self, segment: Segment) -> None:
+        """Take in a segment; of two with the same base the new one counts."""
+        i = bisect_right(self._bases, segment.base_offset)
+        if i and self._bases[i - 1] == segment.base_offset:
+            self.segments[i - 1] = segment
+            return
+        self.segments.insert(i, segment)
+        self._bases.insert(i, segment.base_offset)
+        if i < self._first:
+            self._first += 1
+
+    def settle_gap(self) -> None:
+        """Find the run that ends at the log's end, from the highest marker on.
+
+        What a marker names may have been filled since it was written: segments are fetched
+        newest first, and each is put in place only when it reaches the one after it.
+        """
+        gaps = list_gaps(self._disk)
+        self.gap, self._first = None, 0
+        if not gaps:
+            return
+        gap = gaps[-1]
+        inside = [base for base in self._bases if gap.start < base <= gap.end]
+        end = min(inside, default=gap.end)
+        below = [segment for segment in self.segments if segment.base_offset <= gap.start]
+        if below and self._end_of_file(below[-1]) == end:
+            return
+        self.gap = Gap(gap.start, end)
+        self._first = bisect_right(self._bases, end - 1)
+
+    def _end_of_file(self, segment: Segment) -> int:
+        end = segment.base_offset
+        try:
+            for head in walk_heads(self._disk, segment.path, segment.header_length):
+                end = head.end_offset
+        except DamagedBatchError:
+            pass
+        return end
+
+    def segment_at(self, offset: int) -> Segment:
+        """Return the segment that holds an offset. Raises HistoryMissingError."""
+        if offset < self.log_start:
+            raise HistoryMissingError(offset, self.log_start)
+        return self.segments[bisect_right(self._bases, offset) - 1]
+
+    def end_of(self, segment: Segment) -> int:
+        """Return the offset behind the last record of a segment of the run."""
+        i = bisect_right(self._bases, segment.base_offset)
+        return self._bases[i] if i < len(self._bases) else self.log_end
+
+    def index_of(self, segment: Segment) -> SegmentIndex:
+        """Return a segment's index: the one in memory, the one kept, or a new one."""
+        if segment.index is None:
+            until = self.end_of(segment)
+            index = self._kept_index(segment, until)
+            if index is None:
+                index = segment.new_index()
+                self.fill_index(segment, index, until)
+            segment.index = index
+        return segment.index
+
+    def _kept_index(self, segment: Segment, until: int) -> SegmentIndex | None:
+        try:
+            index = SegmentIndex.decode(self._disk.read(index_name(segment.base_offset)))
+            size = self._disk.size(segment.path)
+        except (FileNotFoundError, LedgerError):
+            return None
+        if index.base_offset != segment.base_offset or index.end_offset != until:
+            return None
+        return index if index.end_position == size else None
+
+    def fill_index(self, segment: Segment, index: SegmentIndex, until: int) -> Head | None:
+        """Walk a segment's heads up to `until`; returns the last. Raises DamagedLedgerError."""
+        try:
+            last = index.add_heads(walk_heads(self._disk, segment.path, index.end_position), until)
+        except DamagedBatchError as error:
+            raise self._damage(segment, error.position, index.end_offset, error.reason) from None
+        except LedgerError as error:
+            raise self._damage(segment, index.end_position, index.end_offset, str(error)) from None
+        if index.end_offset != until:
+            reason = f"the segment ends at offset {index.end_offset}, it reached to {until}"
+            raise self._damage(segment, index.end_position, index.end_offset, reason)
+        return last
+
+    def head_at(self, offset: int) -> tuple[Segment, Head]:
+        """Return the head of the batch that holds an offset before `log_end`."""
+        segment = self.segment_at(offset)
+        position = self.index_of(segment).place_before(offset)
+        try:
+            for head in walk_heads(self._disk, segment.path, position, SEARCH_BYTES):
+                if head.end_offset > offset:
+                    return segment, head
+                position = head.position + head.length
+        except DamagedBatchError as error:
+            raise self._damage(segment, error.position, offset, error.reason) from None
+        raise self._damage(segment, position, offset, f"the segment ends before offset {offset}")
+
+    def read(self, offset: int, max_bytes: int, up_to: int) -> list[bytes]:
+        """Return encoded batches from the one that holds `offset`, checksums verified.
+
+        At least one, unless it ends behind `up_to`; never from more than one segment.
+        """
+        segment, head = self.head_at(offset)
+        up_to = min(up_to, self.end_of(segment))
+        data = self._disk.read(segment.path, head.position, max(max_bytes, head.length))
+        frames: list[bytes] = []
+        at, end = 0, head.base_offset
+        while at < len(data):
+            try:
+                batch_end, frame = _take_batch(data, at)
+            except DamagedBatchError as error:
+                if error.torn and frames:
+                    break
+                position = head.position + error.position
+                raise self._damage(segment, position, end, error.reason) from None
+            if batch_end > up_to:
+                break
+            frames.append(frame)
+            at += len(frame)
+            end = batch_end
+            if end >= up_to:
+                break
+        return frames
+
+    def batches(self, start: int, end: int) -> Iterator[Batch]:
+        """Yield whole batches, verified and chained, from the one that holds `start`.
+
+        Up to the last that begins before `end` (and before `log_end`). Raises DamagedLedgerError.
+        """
+        mark: LogMark | None = None
+        while start < min(end, self.log_end):
+            segment, head = self.head_at(start)
+            stop = min(end, self.end_of(segment))
+            for batch, position in self._parsed(segment, head.position, start):
+                reason = mark.objection(batch) if mark is not None else ""
+                if reason:
+                    raise self._damage(segment, position, start, reason)
+                mark = LogMark(0, b"", 0, 0).after(batch)
+                start = mark.log_end
+                yield batch
+                if start >= stop:
+                    break
+
+    def _parsed(self, segment: Segment, position: int, offset: int) -> Iterator[tuple[Batch, int]]:
+        frames = walk_frames(self._disk, segment.path, position)
+        while True:
+            try:
+                frame = next(frames, None)
+            except DamagedBatchError as error:
+                raise self._damage(segment, error.position, offset, error.reason) from None
+            if frame is None:
+                reason = f"the segment ends at offset {offset}, it reached further"
+                raise self._damage(segment, position, offset, reason)
+            try:
+                batch = parse(frame.window, frame.start)
+            except DamagedBatchError as error:
+                raise self._damage(segment, frame.position, offset, error.reason) from None
+            offset, position = batch.header.end_offset, frame.position + frame.length
+            yield batch, frame.position
+
+    def hash_at(self, end_offset: int) -> bytes | None:
+        """Return the hash of the batch that ends at an offset; None: no batch ends there.
+
+        It is read from the batch after it, so `end_offset` must be before `log_end`.
+        """
+        if end_offset < self.log_start:
+            return None
+        segment = self.segment_at(end_offset)
+        if segment.base_offset == end_offset:
+            return segment.header.previous.head
+        segment, head = self.head_at(end_offset)
+        if head.base_offset != end_offset:
+            return None
+        batch, _ = next(self._parsed(segment, head.position, end_offset))
+        return batch.header.previous_hash
+
+    def epoch_starts(self) -> list[EpochStart]:
+        """Return where each epoch of the run begins, ascending.
+
+        The first may have begun before the run does.
+        """
+        starts: list[EpochStart] = []
+        run = self.run
+        if run and run[0].header.previous.epoch:
+            starts.append(EpochStart(run[0].header.previous.epoch, run[0].base_offset))
+        for i, segment in enumerate(run):
+            after = run[i + 1].header.previous.epoch if i + 1 < len(run) else None
+            if after != segment.header.previous.epoch:
+                starts.extend(self.index_of(segment).epoch_starts)
+        return starts
+
+    def _damage(
+        self, segment: Segment, position: int, offset: int, reason: str
+    ) -> DamagedLedgerError:
+        return DamagedLedgerError(
+            segment.path, position, offset, reason, base_offset=segment.base_offset
+        )
+
+
+def _take_batch(data: bytes, at: int) -> tuple[int, bytes]:
+    frame = take_frame(data, at, MAGIC, BATCH_BYTES_MAX)
+    head = HEAD.unpack_from(frame)
+    return head[5] + head[4], frame

@@ -1,0 +1,71 @@
+"""The hash chain's beginning, and marks: places in the log with all that is needed to go on.
+
+Rule: a mark is enough to judge the next batch, and to judge everything before it.
+"""
+
+import struct
+from hashlib import sha256
+
+import msgspec
+
+from ledger.batch import HASH_BYTES, Batch
+from ledger.errors import LedgerError
+
+_MARK = struct.Struct(">Bqqq32s")
+_MARK_FORMAT = 1
+
+
+def first_hash(cluster_id: str) -> bytes:
+    """Return what the first batch of a cluster names as its predecessor."""
+    return sha256(cluster_id.encode()).digest()
+
+
+class LogMark(msgspec.Struct, frozen=True):
+    """A place between two batches."""
+
+    log_end: int
+    """Offset of the next record."""
+    head: bytes
+    """Hash of the batch that ends here; `first_hash` at 0."""
+    epoch: int
+    """Of that batch; 0 at the beginning."""
+    timestamp_ms: int
+    """Of that batch; 0 at the beginning."""
+
+    def encode(self) -> bytes:
+        """57 bytes: format 1 (u8), log end, epoch, timestamp (i64, big-endian), head."""
+        return _MARK.pack(_MARK_FORMAT, self.log_end, self.epoch, self.timestamp_ms, self.head)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "LogMark":
+        """Read what `encode` wrote. Raises LedgerError."""
+        if len(data) != _MARK.size or data[0] != _MARK_FORMAT:
+            raise LedgerError(f"not a mark of format 1: {data[:64].hex()}")
+        _, log_end, epoch, timestamp_ms, head = _MARK.unpack(data)
+        return cls(log_end, head, epoch, timestamp_ms)
+
+    @classmethod
+    def beginning(cls, cluster_id: str) -> "LogMark":
+        """Return the mark before the first batch."""
+        return cls(0, first_hash(cluster_id), 0, 0)
+
+    def after(self, batch: Batch) -> "LogMark":
+        """Return the mark behind a batch that continues this one."""
+        header = batch.header
+        return LogMark(header.end_offset, batch.hash, header.epoch, header.timestamp_ms)
+
+    def objection(self, batch: Batch) -> str:
+        """Say why a batch does not continue this mark; empty when it does."""
+        header = batch.header
+        if header.base_offset != self.log_end:
+            return f"offset {self.log_end} must follow, the batch begins at {header.base_offset}"
+        if header.previous_hash != self.head:
+            return "the previous hash is not the hash of the batch before: the chain is broken"
+        if header.epoch < self.epoch:
+            return f"the epoch falls from {self.epoch} to {header.epoch}"
+        if header.timestamp_ms < self.timestamp_ms:
+            return f"the timestamp falls from {self.timestamp_ms} to {header.timestamp_ms}"
+        return ""
+
+
+assert _MARK.size == 25 + HASH_BYTES

@@ -1,0 +1,139 @@
+"""Checks one segment, fed piece by piece: frames, checksums, offsets, epochs, times, chain.
+
+Rule: everything that ever judges a whole segment (opening behind the mark, verifying, fetching
+from a peer) does it here, so that there is one idea of what is right.
+"""
+
+from collections.abc import Mapping
+
+from ledger.batch import Batch, parse
+from ledger.chain import LogMark, first_hash
+from ledger.errors import DamagedBatchError, LedgerError, UnknownFormatError
+from ledger.segments import SegmentHeader, parse_segment_header
+
+PIECE_BYTES = 256 * 1024
+"""A good size for one feed: a few milliseconds of work."""
+
+
+class BadSegmentError(LedgerError):
+    """The first bad place of a segment."""
+
+    def __init__(self, position: int, offset: int, reason: str, *, torn: bool = False) -> None:
+        super().__init__(f"byte {position}, offset {offset}: {reason}")
+        self.position = position
+        self.offset = offset
+        self.reason = reason
+        self.torn = torn
+        """The segment just ends too early; every byte that is there is right."""
+
+
+class SegmentChecker:
+    """Feed it a segment from its first byte; what it has passed is right.
+
+    `previous` is the mark that the segment must continue; None: whatever its header says, which
+    is enough when the end is known (the chain is judged backwards as well as forwards).
+    `stop_at` makes it stop at a batch that ends at this offset; what follows is ignored.
+    `known`: chain hashes at batch ends, as remembered elsewhere.
+    """
+
+    def __init__(
+        self,
+        cluster_id: str,
+        base_offset: int,
+        previous: LogMark | None = None,
+        stop_at: int | None = None,
+        known: Mapping[int, bytes] | None = None,
+    ) -> None:
+        self._known = known or {}
+        self._cluster_id = cluster_id
+        self._base_offset = base_offset
+        self._previous = previous
+        self._stop_at = stop_at
+        self._rest = b""
+        self.header: SegmentHeader | None = None
+        self.header_length = 0
+        self.position = 0
+        """Every byte before this one is right."""
+        self.mark = previous or LogMark(base_offset, b"", 0, 0)
+        self.batches = 0
+        self.last: Batch | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """`stop_at` was reached."""
+        return self._stop_at is not None and self.mark.log_end >= self._stop_at
+
+    def feed(self, data: bytes) -> None:
+        """Check the next bytes. Raises BadSegmentError, UnknownFormatError."""
+        buffer = self._rest + data if self._rest else data
+        at = 0
+        try:
+            if self.header is None:
+                at = self._take_header(buffer)
+            while at < len(buffer) and not self.stopped:
+                batch = parse(buffer, at)
+                self._take(batch)
+                at += len(batch.encoded)
+        except DamagedBatchError as error:
+            if not error.torn:
+                raise BadSegmentError(self.position, self.mark.log_end, error.reason) from None
+        except UnknownFormatError as error:
+            raise UnknownFormatError(self.position, error.format_version, error.flags) from None
+        self._rest = b"" if self.stopped else buffer[at:]
+
+    def finish(self) -> None:
+        """No more bytes will come. Raises BadSegmentError, `torn`, if a frame is unfinished."""
+        if self.header is None or self._rest:
+            raise BadSegmentError(
+                self.position, self.mark.log_end, "the file ends inside a frame", torn=True
+            )
+
+    def forget_rest(self) -> None:
+        """Forget the bytes of an unfinished frame: the next feed begins at `position`."""
+        self._rest = b""
+
+    def _take_header(self, buffer: bytes) -> int:
+        header, length = parse_segment_header(buffer)
+        reason = header_objection(header, self._cluster_id, self._base_offset, self._previous)
+        if reason:
+            raise BadSegmentError(0, self._base_offset, reason)
+        self.header, self.header_length, self.mark = header, length, header.previous
+        self.position = length
+        return length
+
+    def _take(self, batch: Batch) -> None:
+        reason = self.mark.objection(batch)
+        if reason:
+            raise BadSegmentError(self.position, self.mark.log_end, reason)
+        if self._stop_at is not None and batch.header.end_offset > self._stop_at:
+            raise BadSegmentError(
+                self.position,
+                self.mark.log_end,
+                f"a batch reaches to {batch.header.end_offset}, over {self._stop_at}",
+            )
+        end = batch.header.end_offset
+        if self._known.get(end, batch.hash) != batch.hash:
+            raise BadSegmentError(
+                self.position,
+                self.mark.log_end,
+                f"the chain hash at offset {end} is not the one remembered elsewhere",
+            )
+        self.mark = self.mark.after(batch)
+        self.position += len(batch.encoded)
+        self.batches += 1
+        self.last = batch
+
+
+def header_objection(
+    header: SegmentHeader, cluster_id: str, base_offset: int, previous: LogMark | None
+) -> str:
+    """Say why a segment's header is not the one that must stand there; empty when it is."""
+    if header.cluster_id != cluster_id:
+        return f"the segment belongs to cluster {header.cluster_id!r}, this is {cluster_id!r}"
+    if header.base_offset != base_offset:
+        return f"the header says {header.base_offset}: this is another segment's content"
+    if previous is not None and header.previous != previous:
+        return "the segment does not continue the one before: the chain is broken"
+    if base_offset == 0 and header.previous.head != first_hash(cluster_id):
+        return "the first hash is not the SHA-256 of the cluster id"
+    return ""

@@ -1,0 +1,137 @@
+"""Reading a node's ledger from outside, while the node runs or long after.
+
+Rule: a reader needs nothing but the segment files and writes nothing. A running node's
+unfinished tail is a note, not damage; so is anything bad behind the mark that was synced.
+"""
+
+from collections.abc import Iterator
+
+from ledger.batch import Batch
+from ledger.catalogue import Catalogue, Segment, find_segments, read_header
+from ledger.chain import LogMark
+from ledger.errors import DamagedBatchError, DamagedLedgerError, LedgerError
+from ledger.scan import walk_heads
+from ledger.segments import HEADER_BYTES_MAX, LOG_FOLDER, parse_segment_header
+from runtime.disk import Disk
+
+
+class LedgerReader:
+    """The ledger in a folder, as far as it can be read now.
+
+    `cluster_id` None: whatever the files say. `synced_to`: the manifest's mark, if known.
+    Raises DamagedLedgerError, WrongClusterError, UnknownFormatError, LedgerError (none there).
+    """
+
+    def __init__(
+        self, disk: Disk, *, cluster_id: str | None = None, synced_to: LogMark | None = None
+    ) -> None:
+        self._disk = disk
+        self._synced_end = synced_to.log_end if synced_to is not None else None
+        self.cluster_id = cluster_id_of(disk) if cluster_id is None else cluster_id
+        self.notes: list[str] = []
+        self._catalogue = self._find()
+
+    @property
+    def log_start(self) -> int:
+        """First offset that can be read."""
+        return self._catalogue.log_start
+
+    @property
+    def log_end(self) -> int:
+        """Offset behind the last record that was there at the last `refresh`."""
+        return self._catalogue.log_end
+
+    def refresh(self) -> None:
+        """See what was appended since."""
+        self._catalogue = self._find()
+
+    def batches(self, start: int | None = None, end: int | None = None) -> Iterator[Batch]:
+        """Yield whole batches, checked and chained, from the one that holds `start`.
+
+        Up to the last that begins before `end`. Raises DamagedLedgerError for what can't be the
+        unfinished tail, HistoryMissingError before `log_start`.
+        """
+        start = self.log_start if start is None else start
+        end = self.log_end if end is None else end
+        try:
+            for batch in self._catalogue.batches(start, end):
+                start = batch.header.end_offset
+                yield batch
+        except DamagedLedgerError as error:
+            if self._synced_end is None or start < self._synced_end:
+                raise
+            self._note(
+                f"{error.file} ends at offset {start}, byte {error.position}: behind it "
+                f"{error.reason}; it was not synced yet, the node writes it again"
+            )
+
+    def offset_at_time(self, timestamp_ms: int) -> int:
+        """Return the end offset of the log as it was at a time (inclusive)."""
+        segments = self._catalogue.run
+        later = [s for s in segments if s.header.previous.timestamp_ms > timestamp_ms]
+        candidates = segments[: len(segments) - len(later)]
+        if not candidates:
+            return self.log_start
+        segment = candidates[-1]
+        end = segment.base_offset
+        until = self._catalogue.end_of(segment)
+        for head in walk_heads(self._disk, segment.path, segment.header_length):
+            if head.timestamp_ms > timestamp_ms or end >= until:
+                break
+            end = head.end_offset
+        return end
+
+    def _find(self) -> Catalogue:
+        self.notes.clear()
+        segments: list[Segment] = []
+        for base, path in find_segments(self._disk):
+            try:
+                header, length = read_header(self._disk, path, base, self.cluster_id)
+            except DamagedBatchError as error:
+                if self._is_tail(base, torn=error.torn):
+                    self._note(f"{path} is being begun")
+                    break
+                raise DamagedLedgerError(path, 0, base, error.reason, base_offset=base) from None
+            segments.append(Segment(path, header, length))
+        if not segments:
+            raise LedgerError("no ledger is here: no segment file in log/ or archive/")
+        return Catalogue(self._disk, self.cluster_id, segments, self._walk_last(segments[-1]))
+
+    def _walk_last(self, segment: Segment) -> int:
+        """Return the log's end: the last whole frame of the last segment."""
+        index = segment.new_index()
+        try:
+            index.add_heads(walk_heads(self._disk, segment.path, index.end_position), 2**63 - 1)
+        except DamagedBatchError as error:
+            if not self._is_tail(index.end_offset, torn=error.torn):
+                raise DamagedLedgerError(
+                    segment.path,
+                    error.position,
+                    index.end_offset,
+                    error.reason,
+                    base_offset=segment.base_offset,
+                ) from None
+            self._note(
+                f"{segment.path} has an unfinished tail at byte {error.position}, "
+                f"offset {index.end_offset}"
+            )
+        segment.index = index
+        return index.end_offset
+
+    def _is_tail(self, offset: int, *, torn: bool) -> bool:
+        return torn if self._synced_end is None else offset >= self._synced_end
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+
+
+def cluster_id_of(disk: Disk) -> str:
+    """Return the cluster id in a folder's first readable segment. Raises LedgerError."""
+    found = find_segments(disk)
+    for _, path in found:
+        try:
+            return parse_segment_header(disk.read(path, 0, HEADER_BYTES_MAX))[0].cluster_id
+        except DamagedBatchError:
+            continue
+    raise LedgerError(f"no ledger is here: no readable segment file in {LOG_FOLDER}/")

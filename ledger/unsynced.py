@@ -1,0 +1,64 @@
+"""Files that hold bytes a loss of power could take.
+
+Rule: a file is closed only when it takes no more bytes, a sync that began after its last one
+has succeeded, and no other sync of it is under way.
+"""
+
+from collections.abc import Callable
+
+from ledger.segments import LOG_FOLDER
+from runtime.disk import AppendFile, Disk
+
+
+class UnsyncedFiles:
+    """The retired files of a ledger, until they are durable."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._retired: list[AppendFile] = []
+        self._durable: list[AppendFile] = []
+        self._running = 0
+
+    def retire(self, file: AppendFile) -> None:
+        """Take over a file that gets no more bytes."""
+        self._retired.append(file)
+
+    def sync(self, current: AppendFile | None, on_done: Callable[[OSError | None], None]) -> None:
+        """Sync the retired files, the current one and the folder's names; call back once."""
+        retired = list(self._retired)
+        files = [*retired, current] if current is not None else retired
+        waiting = len(files) + 1
+        failed: OSError | None = None
+        self._running += 1
+
+        def done(error: OSError | None) -> None:
+            nonlocal waiting, failed
+            failed = failed or error
+            waiting -= 1
+            if waiting == 0:
+                self._settle(retired if failed is None else [])
+                on_done(failed)
+
+        for file in files:
+            self._disk.sync(file, done)
+        self._disk.in_background(
+            lambda: self._disk.sync_folder(LOG_FOLDER), lambda _result, error: done(error)
+        )
+
+    def _settle(self, durable: list[AppendFile]) -> None:
+        self._running -= 1
+        for file in durable:
+            if file in self._retired:
+                self._retired.remove(file)
+                self._durable.append(file)
+        if self._running == 0:
+            for file in self._durable:
+                file.close()
+            self._durable.clear()
+
+    def close(self) -> None:
+        """Close all of them, without a sync."""
+        for file in (*self._retired, *self._durable):
+            file.close()
+        self._retired.clear()
+        self._durable.clear()
