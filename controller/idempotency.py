@@ -89,7 +89,7 @@ class Idempotency:
         `image` is the pending image: an answer in it may not be committed yet. Raises
         QuorateError: REQUEST_ID_REUSED, REQUEST_EXPIRED, REQUEST_FROM_FUTURE.
         """
-        outcome = image.outcomes.find(key.request_id)
+        outcome = image.outcomes.get(key.request_id)
         if outcome is not None:
             if outcome.digest != key.digest:
                 raise _reused(key)

@@ -44,10 +44,16 @@ class Pending:
         self.image = image
         self.mark = self.mark.after(batch)
 
-    def take(self, payload: bytes) -> PendingBatch | None:
-        """Take the oldest batch off the queue if it is the one that was just committed."""
-        if not self._batches or self._batches[0].batch.encoded != payload:
-            return None
+    def is_next(self, payload: bytes) -> bool:
+        """Tell whether the batch that was just committed is the oldest of ours."""
+        return bool(self._batches) and self._batches[0].batch.encoded == payload
+
+    def oldest(self) -> PendingBatch:
+        """The batch that is to be committed next."""
+        return self._batches[0]
+
+    def take(self) -> PendingBatch:
+        """Take the oldest batch off the queue: it is committed."""
         taken = self._batches.popleft()
         self.bytes -= len(taken.batch.encoded)
         return taken

@@ -1,0 +1,235 @@
+"""From committed bytes to the next image, on every controller.
+
+Rule: what is committed meets the ledger's fence, then replay, in order, with nothing in between
+that one node could see and another not. Our own proposals were replayed when they were proposed,
+so their commit moves a pointer. Long batches are replayed in slices: what was handed up and what
+is applied are two offsets.
+
+A committed batch that can't be replayed stops the node: to skip it would be to disagree.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import NamedTuple
+
+from structlog.typing import FilteringBoundLogger
+
+from controller.pending import Pending
+from ledger.batch import Batch, parse
+from ledger.chain import LogMark
+from ledger.errors import LedgerError
+from ledger.ledger import Ledger, Skipped
+from metadata.codec import RecordDecodeError, decode_records
+from metadata.image import MetadataDelta, MetadataImage, ReplayError
+from quorum.api import Mark
+from runtime.clock import Clock
+from runtime.slices import SLICE_S
+
+_STEP = 256
+_DISK_RETRY_S = 1.0
+
+
+class _Committed(NamedTuple):
+    index: int
+    epoch: int
+    payload: bytes
+    last: bool
+    """Of its entry: behind it stands a place that the journal can be cut at."""
+
+
+class Applier:
+    """Applies committed batches to ledger and image."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        on_batch: Callable[[Batch], None],
+        on_progress: Callable[[], None],
+        on_own_skipped: Callable[[str], None],
+        on_failed: Callable[[str], None],
+        log: FilteringBoundLogger,
+    ) -> None:
+        """`on_batch` is called behind each batch, `on_progress` once behind several."""
+        self._clock = clock
+        self._on_batch = on_batch
+        self._on_progress = on_progress
+        self._on_own_skipped = on_own_skipped
+        self._on_failed = on_failed
+        self._log = log
+        self._queue: deque[_Committed] = deque()
+        self._ledger: Ledger | None = None
+        self._work = self._apply_all()
+        self._stepping = False
+        self._scheduled = False
+        self._stopped = False
+        self._idle_waiting: list[Callable[[], None]] = []
+        self._replayed_to = 0
+        self.image = MetadataImage()
+        """The committed image."""
+        self.pending: Pending | None = None
+        """Our proposals, while we lead."""
+        self.leading_epoch = -1
+        self.place = Mark(0, 0, b"")
+        """The last whole entry that is applied: where the journal may be cut."""
+        self.disk_full = ""
+        """Why nothing is applied now, while the disk has no room; else empty."""
+        self._handed_up = 0
+
+    def begin(self, ledger: Ledger, image: MetadataImage, place: Mark) -> None:
+        """Start, or start anew behind a mark: `image` may be ahead of the ledger's end."""
+        self._ledger = ledger
+        self.image = image
+        self._replayed_to = image.offset
+        self.place = place
+        self._handed_up = max(self._handed_up, ledger.log_end)
+        self._step()
+
+    def hold(self) -> None:
+        """Apply nothing until `begin` is called again: the ledger is being replaced."""
+        self._ledger = None
+        self._queue.clear()
+        # A batch that is half replayed belongs to the ledger that goes.
+        self._work.close()
+        self._work = self._apply_all()
+
+    def stop(self) -> None:
+        """Apply nothing any more."""
+        self._stopped = True
+        self._queue.clear()
+
+    @property
+    def handed_up(self) -> int:
+        """End offset of what is committed and known here, applied or waiting."""
+        return self._handed_up
+
+    @property
+    def idle(self) -> bool:
+        """All that was handed up is applied."""
+        return not self._queue and self._ledger is not None
+
+    def when_idle(self, callback: Callable[[], None]) -> None:
+        """Call back when all that was handed up until now, and what follows, is applied."""
+        if self.idle and not self._stepping:
+            callback()
+        else:
+            self._idle_waiting.append(callback)
+
+    def on_committed(self, index: int, epoch: int, payloads: list[bytes]) -> None:
+        """Take the payloads of a committed entry."""
+        if self._stopped:
+            return
+        for number, payload in enumerate(payloads, start=1):
+            self._queue.append(_Committed(index, epoch, payload, number == len(payloads)))
+        self._step()
+
+    def _step(self) -> None:
+        """Apply for one slice; the rest runs when others had their turn."""
+        if self._stepping or self._scheduled or self._stopped or self._ledger is None:
+            return
+        self._stepping = True
+        until = self._clock.monotonic() + SLICE_S
+        try:
+            for more in self._work:
+                if not more or self._stopped:
+                    break
+                if self._clock.monotonic() >= until:
+                    self._later(0.0)
+                    break
+        finally:
+            self._stepping = False
+        if self._stopped:
+            return
+        self._on_progress()
+        if self.idle:
+            waiting, self._idle_waiting = self._idle_waiting, []
+            for callback in waiting:
+                callback()
+
+    def _later(self, delay_s: float) -> None:
+        self._scheduled = True
+
+        def again() -> None:
+            self._scheduled = False
+            self._step()
+
+        if delay_s:
+            self._clock.call_later(delay_s, again)
+        else:
+            self._clock.call_soon(again)
+
+    def _apply_all(self) -> Generator[bool, None, None]:
+        """Work without end; yields whether there is more to do now."""
+        while True:
+            if not self._queue or self._ledger is None:
+                yield False
+                continue
+            try:
+                yield from self._apply(self._queue[0], self._ledger)
+            except OSError as error:
+                if self._ledger.failed is not None:
+                    self._fail(f"the ledger can't be written: {error}")
+                    yield False
+                    continue
+                self._note_full_disk(error)
+                self._later(_DISK_RETRY_S)
+                yield False
+                continue
+            except (LedgerError, RecordDecodeError, ReplayError) as error:
+                self._fail(f"the committed log can't be applied: {error}")
+                yield False
+                continue
+            self.disk_full = ""
+            if self._queue:
+                self._queue.popleft()
+            yield True
+
+    def _apply(self, item: _Committed, ledger: Ledger) -> Generator[bool, None, None]:
+        """Apply one batch; an OSError leaves everything as it was."""
+        own = self.pending is not None and self.pending.is_next(item.payload)
+        batch = self.pending.oldest().batch if own and self.pending else parse(item.payload)
+        image = self.image
+        reason = ledger.objection(item.epoch, batch)
+        if not reason and not own and batch.header.end_offset > self._replayed_to:
+            # Replay first: a batch that does not replay must not be in the ledger either.
+            image = yield from self._replay(batch)
+        accepted = ledger.accept(item.epoch, batch)
+        if isinstance(accepted, Skipped):
+            self._log.warning("batch_skipped", index=item.index, reason=accepted.reason)
+            if own or batch.header.epoch == self.leading_epoch:
+                self._on_own_skipped(accepted.reason)
+        else:
+            if own and self.pending is not None:
+                image = self.pending.take().image
+            self.image = image
+            self._replayed_to = max(self._replayed_to, batch.header.end_offset)
+            self._handed_up = max(self._handed_up, batch.header.end_offset)
+            if batch.header.end_offset == self.image.offset:
+                self._on_batch(batch)
+        if item.last:
+            self.place = Mark(item.index, item.epoch, ledger.mark().encode())
+
+    def _replay(self, batch: Batch) -> Generator[bool, None, MetadataImage]:
+        header = batch.header
+        delta = MetadataDelta(self.image)
+        for number, record in enumerate(decode_records(batch.records)):
+            delta.replay(record, header.base_offset + number)
+            if number % _STEP == _STEP - 1:
+                yield True
+        delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
+        return delta.apply()
+
+    def _note_full_disk(self, error: OSError) -> None:
+        if not self.disk_full:
+            self._log.error("ledger_not_written", error=str(error))
+        self.disk_full = f"the ledger can't be written: {error}"
+
+    def _fail(self, reason: str) -> None:
+        self._stopped = True
+        self._queue.clear()
+        self._on_failed(reason)
+
+
+def mark_of(place: Mark) -> LogMark:
+    """The ledger's mark within the quorum's."""
+    return LogMark.decode(place.data)

@@ -1,0 +1,142 @@
+"""What a fetcher gets: deltas, a snapshot to load, where the histories part, or nothing yet.
+
+Rule: the outcomes of the lifecycle's spec, section 8, in their order. An image replaces, it never
+merges; at least one batch always goes, whatever `maxBytes` says. A snapshot goes instead of
+deltas when the deltas begin before our log, when the histories part below it, or when it is
+smaller than the deltas that it stands for.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from controller.config import ControllerConfig
+from controller.digests import StateMarks
+from ledger.errors import HistoryMissingError
+from ledger.ledger import Ledger
+from metadata.messages import (
+    Divergence,
+    MetadataFetchReply,
+    MetadataFetchRequest,
+    SnapshotToLoad,
+    StateAt,
+)
+
+_NO_EPOCH = -1
+
+
+class Offer(NamedTuple):
+    """A snapshot that fetchers may load."""
+
+    id: str
+    size: int
+    offset: int
+    epoch: int
+    log_bytes_before: int
+    """Of the ledger, up to where it stands: what loading it saves."""
+
+
+class Content(NamedTuple):
+    """The fetch part of a reply."""
+
+    reply: MetadataFetchReply
+    something: bool
+    """There is a reason not to hold the request."""
+
+
+class FetchContent:
+    """Finds what a fetcher lacks."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        ledger: Callable[[], Ledger],
+        marks: StateMarks,
+        offer: Callable[[], Offer | None],
+        bytes_between: Callable[[int, int], int],
+    ) -> None:
+        """`bytes_between` tells how much log lies between two offsets, roughly."""
+        self._config = config
+        self._ledger = ledger
+        self._marks = marks
+        self._offer = offer
+        self._bytes_between = bytes_between
+        self._read_at = (-1, -1, -1)
+        self._read: tuple[bytes, ...] = ()
+
+    def find(self, request: MetadataFetchRequest) -> Content:
+        """The fetch part of the answer, as things stand."""
+        ledger = self._ledger()
+        high_watermark = ledger.log_end
+        offset, epoch = request.fetched_offset, request.fetched_epoch
+        if offset > 0:
+            diverging = self._diverging(ledger, offset, epoch)
+            if diverging is not None:
+                reply = MetadataFetchReply(high_watermark=high_watermark, diverging=diverging)
+                return Content(reply, something=True)
+        offer = self._offer()
+        if offset < ledger.log_start or self._saves(offer, offset, high_watermark):
+            snapshot = None if offer is None else SnapshotToLoad(id=offer.id, size=offer.size)
+            reply = MetadataFetchReply(high_watermark=high_watermark, snapshot=snapshot)
+            return Content(reply, something=snapshot is not None)
+        try:
+            batches = self._batches(ledger, offset, request.max_bytes, high_watermark)
+        except HistoryMissingError:
+            batches = ()
+        return Content(
+            MetadataFetchReply(
+                high_watermark=high_watermark,
+                batches=batches,
+                state_hash=self._state_at(ledger, offset, batches),
+            ),
+            something=bool(batches),
+        )
+
+    def _diverging(self, ledger: Ledger, offset: int, epoch: int) -> Divergence | None:
+        """Where a fetcher's history leaves ours (KIP-595); None: it does not, as far as we know."""
+        if offset < ledger.log_start:
+            return None
+        known = ledger.end_offset_for_epoch(epoch)
+        if known is None:
+            # All epochs that are here are newer: only a snapshot helps, if history is missing.
+            return Divergence(epoch=0, end_offset=0) if ledger.log_start == 0 else None
+        ours, end = known
+        if ours != epoch or end < offset:
+            return Divergence(epoch=ours, end_offset=min(end, offset))
+        return None
+
+    def _saves(self, offer: Offer | None, offset: int, high_watermark: int) -> bool:
+        """A snapshot that is smaller than the deltas up to it goes instead of them."""
+        if offer is None or offer.offset <= offset:
+            return False
+        return offer.size < self._bytes_between(offset, min(offer.offset, high_watermark))
+
+    def _batches(
+        self, ledger: Ledger, offset: int, max_bytes: int, high_watermark: int
+    ) -> tuple[bytes, ...]:
+        """Batches from an offset on; brokers that ask for the same get the same bytes."""
+        if offset >= high_watermark:
+            return ()
+        max_bytes = min(max_bytes, self._config.fetch_bytes_max)
+        if self._read_at != (offset, max_bytes, high_watermark):
+            self._read = tuple(ledger.read_from(offset, max_bytes, high_watermark))
+            self._read_at = (offset, max_bytes, high_watermark)
+        return self._read
+
+    def _state_at(
+        self, ledger: Ledger, offset: int, batches: tuple[bytes, ...]
+    ) -> StateAt | None:
+        end = offset if not batches else batch_end(batches[-1])
+        mark = self._marks.at_or_below(end)
+        if mark is None:
+            return None
+        return StateAt(
+            offset=mark.offset,
+            chain_hash=mark.chain_hash,
+            state_hash=mark.shared.to_bytes(32, "big"),
+        )
+
+
+def batch_end(encoded: bytes) -> int:
+    """End offset of an encoded batch, from its head."""
+    count = int.from_bytes(encoded[12:16], "big")
+    return int.from_bytes(encoded[16:24], "big") + count

@@ -1,0 +1,309 @@
+"""Brokers: register, heartbeat, fence, unfence, controlled shutdown, unregister.
+
+Rule: every row of the tables in the lifecycle's spec stands here, in their order. Registrations
+and flags come from the image, silence and applied offsets from the heartbeat table, which is soft:
+what rests on it becomes a fact only as a record.
+
+Kafka's faults that are not repeated: the offset that a stopping broker waits for is in the image,
+so it survives a failover (KIP-631's does not); a second process with the same id is refused also
+while the first is fenced and alive; and a broker that has begun to stop is not unfenced again, as
+only a new process clears its flag.
+"""
+
+from collections.abc import Callable, Generator
+from enum import Enum
+from typing import NamedTuple
+
+from controller.heartbeats import Heartbeats
+from controller.managers.partition_events import (
+    ELR_FEATURE,
+    elect_leaderless,
+    leave_isr,
+    leave_isr_and_elr,
+)
+from controller.result import ControllerResult
+from metadata.errors import ErrorCode, QuorateError
+from metadata.image import MetadataImage
+from metadata.image.cluster import BrokerRegistration
+from metadata.messages import MetadataFetchRequest, Registration, UnregisterBrokerReply, WantedState
+from metadata.records import (
+    BrokerEndpoint,
+    BrokerFeature,
+    BrokerRegistrationChangeRecord,
+    ControlledShutdownChange,
+    FencingChange,
+    Record,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from metadata.uuids import parse_uuid
+
+_NOWHERE_YET = 2**63 - 1
+"""Lowest applied offset when no broker is active."""
+_RESERVED_DIRECTORIES = 100
+Working = Generator[None, None, ControllerResult]
+
+
+class State(Enum):
+    """A broker as the controller's table has it; derived, never stored."""
+
+    FENCED = "fenced"
+    UNFENCED = "unfenced"
+    CONTROLLED_SHUTDOWN = "controlled shutdown"
+    SHUTDOWN_NOW = "shutdown now"
+    """Fenced, and told that it may go."""
+
+
+class Beat(NamedTuple):
+    """What a broker says of itself in a heartbeat."""
+
+    broker_id: int
+    broker_epoch: int
+    applied_offset: int
+    wanted: WantedState
+
+
+class Standing(NamedTuple):
+    """What a broker is, and is to become."""
+
+    now: State
+    then: State
+
+
+def state_of(broker: BrokerRegistration) -> State:
+    """The state that follows from the registration alone."""
+    if broker.fenced:
+        return State.FENCED
+    if broker.in_controlled_shutdown:
+        return State.CONTROLLED_SHUTDOWN
+    return State.UNFENCED
+
+
+def has_caught_up(broker: BrokerRegistration, applied_offset: int) -> bool:
+    """It has applied its own registration; the log's end would be a moving target."""
+    return applied_offset > broker.broker_epoch
+
+
+def registered(image: MetadataImage, broker_id: int, broker_epoch: int) -> BrokerRegistration:
+    """Return the registration that a request speaks for. Raises QuorateError STALE_BROKER_EPOCH."""
+    broker = image.cluster.brokers.get(broker_id)
+    if broker is None or broker.broker_epoch != broker_epoch:
+        known = "it is not registered" if broker is None else f"its epoch is {broker.broker_epoch}"
+        raise QuorateError(
+            ErrorCode.STALE_BROKER_EPOCH,
+            f"broker {broker_id} has no epoch {broker_epoch}: {known}; stop this process, a new "
+            "one registers",
+        )
+    return broker
+
+
+class BrokerManager:
+    """Decides about brokers."""
+
+    def __init__(self, cluster_id: str, heartbeats: Heartbeats) -> None:
+        self._cluster_id = cluster_id
+        self._heartbeats = heartbeats
+
+    def check_cluster(self, request: MetadataFetchRequest) -> None:
+        """Raise QuorateError INCONSISTENT_CLUSTER_ID for a broker of another cluster."""
+        if request.cluster_id != self._cluster_id:
+            raise QuorateError(
+                ErrorCode.INCONSISTENT_CLUSTER_ID,
+                f"this is cluster {self._cluster_id}, broker {request.broker_id} belongs to "
+                f"{request.cluster_id}: point it at its own controllers, or start it with an "
+                "empty folder",
+            )
+
+    def register(self, image: MetadataImage, request: MetadataFetchRequest) -> Working:
+        """Register a broker process, or amend the registration of the same one."""
+        self.check_cluster(request)
+        registration = request.registration
+        if registration is None:
+            raise QuorateError(
+                ErrorCode.INVALID_REQUEST, "without a broker epoch, `registration` is needed"
+            )
+        incarnation_id = parse_uuid(request.incarnation_id)
+        before = image.cluster.brokers.get(request.broker_id)
+        same = before is not None and before.incarnation_id == incarnation_id
+        if (
+            before is not None
+            and not same
+            and self._heartbeats.is_alive(before.broker_id, before.broker_epoch)
+        ):
+            raise QuorateError(
+                ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+                f"another process with broker id {request.broker_id} is alive; stop it, or wait "
+                "until its session ends if it was just killed",
+            )
+        log_dirs = _checked_directories(image, request.broker_id, registration)
+        _check_features(image, registration)
+        leaving: list[Record] = []
+        if before is not None and not same and image.features.levels.get(ELR_FEATURE, 0) > 0:
+            leaving.extend((yield from leave_isr_and_elr(image, request.broker_id)))
+        elif before is not None and not same and not before.fenced:
+            # Its session ended and the fence decision is yet to come: nothing may stay led by
+            # a process that is gone.
+            leaving.extend((yield from leave_isr(image, request.broker_id)))
+        return _registration(request, registration, incarnation_id, log_dirs, leaving, image.offset)
+
+    def standing(self, image: MetadataImage, beat: Beat) -> Standing:
+        """What the heartbeat's broker is and becomes. Raises QuorateError STALE_BROKER_EPOCH."""
+        broker = registered(image, beat.broker_id, beat.broker_epoch)
+        now = state_of(broker)
+        stop = beat.wanted is WantedState.STOPPING
+        if now is State.FENCED:
+            if stop:
+                return Standing(now, State.SHUTDOWN_NOW)
+            online = beat.wanted is WantedState.ONLINE and not broker.in_controlled_shutdown
+            if online and has_caught_up(broker, beat.applied_offset):
+                return Standing(now, State.UNFENCED)
+            return Standing(now, now)
+        if now is State.UNFENCED:
+            if beat.wanted is WantedState.FENCED:
+                return Standing(now, State.FENCED)
+            if stop and image.topics.leads(beat.broker_id):
+                return Standing(now, State.CONTROLLED_SHUTDOWN)
+            return Standing(now, State.SHUTDOWN_NOW if stop else now)
+        waits = image.topics.leads(beat.broker_id) > 0
+        if waits or broker.controlled_shutdown_offset > self._lowest_applied(image):
+            return Standing(now, now)
+        return Standing(now, State.SHUTDOWN_NOW)
+
+    def heartbeat(self, image: MetadataImage, beat: Beat) -> Working:
+        """Write what a heartbeat changes: no records when nothing does."""
+        now, then = self.standing(image, beat)
+        if now is then or (now is State.FENCED and then is State.SHUTDOWN_NOW):
+            # A fenced broker that is told to go has nothing left to give up.
+            return ControllerResult(())
+        if then is State.UNFENCED:
+            elected = yield from elect_leaderless(image, beat.broker_id)
+            unfence = _change(beat, fenced=FencingChange.UNFENCE)
+            return ControllerResult((unfence, *elected), reason="caught up")
+        moved = yield from leave_isr(image, beat.broker_id)
+        if then is State.CONTROLLED_SHUTDOWN:
+            begin = _change(beat, shutdown=ControlledShutdownChange.IN_CONTROLLED_SHUTDOWN)
+            return ControllerResult((begin, *moved), reason="it wants to stop")
+        fence = _change(beat, fenced=FencingChange.FENCE)
+        reason = "it wants to be fenced" if then is State.FENCED else "it may stop"
+        return ControllerResult((*moved, fence), reason=reason)
+
+    def fence_silent(self, image: MetadataImage, broker_id: int) -> Working:
+        """Fence a broker whose session has ended, if that is still so."""
+        broker = image.cluster.brokers.get(broker_id)
+        if (
+            broker is None
+            or broker.fenced
+            or self._heartbeats.is_alive(broker_id, broker.broker_epoch)
+        ):
+            return ControllerResult(())
+        silence = self._heartbeats.silence_s(broker_id)
+        heard = "since this leader began" if silence is None else f"for {silence:.1f} s"
+        moved = yield from leave_isr(image, broker_id)
+        fence = BrokerRegistrationChangeRecord(
+            broker_id, broker.broker_epoch, fenced=FencingChange.FENCE
+        )
+        return ControllerResult((*moved, fence), reason=f"not heard from {heard}")
+
+    def unregister(self, image: MetadataImage, broker_id: int) -> Working:
+        """Forget a broker."""
+        broker = image.cluster.brokers.get(broker_id)
+        if broker is None:
+            raise QuorateError(
+                ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {broker_id}"
+            )
+        moved = yield from leave_isr_and_elr(image, broker_id)
+        record = UnregisterBrokerRecord(broker_id, broker.broker_epoch)
+        return ControllerResult((*moved, record), UnregisterBrokerReply(broker_id=broker_id))
+
+    def _lowest_applied(self, image: MetadataImage) -> int:
+        """What the slowest active broker has applied; -1 while one has yet to tell us."""
+        return min(
+            (
+                self._heartbeats.applied_offset(broker.broker_id)
+                for broker in image.cluster.brokers.values()
+                if broker.active
+            ),
+            default=_NOWHERE_YET,
+        )
+
+
+def _change(
+    beat: Beat,
+    fenced: FencingChange = FencingChange.NONE,
+    shutdown: ControlledShutdownChange = ControlledShutdownChange.NONE,
+) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(
+        beat.broker_id, beat.broker_epoch, fenced=fenced, in_controlled_shutdown=shutdown
+    )
+
+
+def _registration(
+    request: MetadataFetchRequest,
+    registration: Registration,
+    incarnation_id: bytes,
+    log_dirs: tuple[bytes, ...],
+    leaving: list[Record],
+    offset: int,
+) -> ControllerResult:
+    """The registration's record, whose epoch is its own offset."""
+    record = RegisterBrokerRecord(
+        request.broker_id,
+        incarnation_id,
+        offset + len(leaving),
+        tuple(
+            BrokerEndpoint(e.name, e.host, e.port, e.security_protocol)
+            for e in sorted(registration.endpoints, key=lambda endpoint: endpoint.name)
+        ),
+        tuple(
+            BrokerFeature(f.name, f.min_supported_version, f.max_supported_version)
+            for f in sorted(registration.features, key=lambda feature: feature.name)
+        ),
+        registration.rack,
+        log_dirs=log_dirs,
+    )
+
+    def rebase(moved_to: int) -> ControllerResult:
+        return _registration(request, registration, incarnation_id, log_dirs, leaving, moved_to)
+
+    return ControllerResult((*leaving, record), reason="registration", rebase=rebase)
+
+
+def _checked_directories(
+    image: MetadataImage, broker_id: int, registration: Registration
+) -> tuple[bytes, ...]:
+    """Directory ids: not reserved, no duplicates, no other broker's. Raises QuorateError."""
+    directories = tuple(parse_uuid(text) for text in registration.log_dirs)
+    refuse: Callable[[str], QuorateError] = lambda why: QuorateError(  # noqa: E731
+        ErrorCode.INVALID_REGISTRATION, f"logDirs: {why}"
+    )
+    for directory in directories:
+        if int.from_bytes(directory, "big") < _RESERVED_DIRECTORIES:
+            raise refuse("one of them is a reserved id")
+    if len(set(directories)) < len(directories):
+        raise refuse("one of them is there twice")
+    for other in image.cluster.brokers.values():
+        shared = set(other.log_dirs) & set(directories)
+        if other.broker_id != broker_id and shared:
+            raise refuse(f"one of them belongs to broker {other.broker_id}: is the disk a copy?")
+    names = [endpoint.name for endpoint in registration.endpoints]
+    if len(set(names)) < len(names):
+        raise QuorateError(
+            ErrorCode.INVALID_REGISTRATION, "endpoints: a name is there twice; names are unique"
+        )
+    return directories
+
+
+def _check_features(image: MetadataImage, registration: Registration) -> None:
+    """Every finalised feature must lie in what the broker supports. Raises QuorateError."""
+    supported = {
+        f.name: (f.min_supported_version, f.max_supported_version) for f in registration.features
+    }
+    for name, level in image.features.levels.items():
+        default = (1, 1) if name == "metadata.version" else (0, 0)
+        low, high = supported.get(name, default)
+        if not low <= level <= high:
+            raise QuorateError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"feature {name} is finalised at level {level}, and the broker supports {low} to "
+                f"{high}; use software that supports it",
+            )

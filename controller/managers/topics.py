@@ -1,0 +1,298 @@
+"""Topics: create and delete.
+
+Rule: the topics of one request are judged one by one, in the order of the spec's table; those that
+pass are one atomic change. What must be drawn (ids, placements) is drawn here, by the leader, and
+written; replay draws nothing.
+"""
+
+import re
+from collections.abc import Generator, Iterator, Sequence
+from itertools import islice, product
+
+from controller.config import ControllerConfig
+from controller.managers.partition_events import is_active
+from controller.managers.placement import Candidate, PlacementError, place
+from controller.result import ControllerResult
+from metadata.errors import ErrorCode, QuorateError
+from metadata.image import MetadataImage
+from metadata.messages import (
+    CreatedTopic,
+    CreateTopicsReply,
+    CreateTopicsRequest,
+    DeletedTopic,
+    DeleteTopicsReply,
+    DeleteTopicsRequest,
+    NewTopic,
+    error_reply,
+)
+from metadata.records import (
+    DIRECTORY_UNASSIGNED,
+    PartitionRecord,
+    Record,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from metadata.uuids import parse_uuid, uuid4_from, uuid_text
+from runtime.randomness import Random
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_METADATA_TOPIC = "__cluster_metadata"
+_SPELLINGS_MAX = 1024
+_STEP = 256
+Working = Generator[None, None, ControllerResult]
+
+
+class TopicManager:
+    """Decides about topics."""
+
+    def __init__(self, config: ControllerConfig, random: Random) -> None:
+        self._config = config
+        self._random = random
+
+    def create(self, image: MetadataImage, request: CreateTopicsRequest) -> Working:
+        """Create topics. An error of a lone topic is the request's (QuorateError)."""
+        names = [topic.name for topic in request.topics]
+        twice = {name for name in names if names.count(name) > 1} if len(names) > 1 else set()
+        created: dict[str, str] = {}
+        records: list[Record] = []
+        results: list[CreatedTopic] = []
+        for topic in request.topics:
+            try:
+                if topic.name in twice:
+                    raise QuorateError(
+                        ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is in the request twice"
+                    )
+                self._check_name(image, topic.name, created)
+                mine = yield from self._records(image, topic, len(records))
+            except QuorateError as error:
+                if len(names) == 1:
+                    raise
+                results.append(CreatedTopic(name=topic.name, error=error_reply(error)))
+                continue
+            records.extend(mine)
+            created[_spelling(topic.name)] = topic.name
+            results.append(_created(mine))
+        reply = CreateTopicsReply(topics=tuple(results), dry_run=request.dry_run)
+        return ControllerResult(records, reply)
+
+    def delete(self, image: MetadataImage, request: DeleteTopicsRequest) -> ControllerResult:
+        """Delete topics by names or by ids. An error of a lone topic is the request's."""
+        if bool(request.names) == bool(request.topic_ids):
+            raise QuorateError(
+                ErrorCode.INVALID_REQUEST, "name the topics either by `names` or by `topicIds`"
+            )
+        wanted: Sequence[str] = request.names or request.topic_ids
+        records: list[Record] = []
+        results: list[DeletedTopic] = []
+        for text in wanted:
+            by_id = not request.names
+            try:
+                if wanted.count(text) > 1:
+                    raise QuorateError(
+                        ErrorCode.INVALID_REQUEST, f"topic {text!r} is in the request twice"
+                    )
+                if not self._config.topic_deletion:
+                    raise QuorateError(ErrorCode.TOPIC_DELETION_DISABLED)
+                topic = _known_topic(image, text, by_id=by_id)
+            except QuorateError as error:
+                if len(wanted) == 1:
+                    raise
+                results.append(
+                    DeletedTopic(
+                        name=None if by_id else text,
+                        topic_id=text if by_id else None,
+                        error=error_reply(error),
+                    )
+                )
+                continue
+            records.append(RemoveTopicRecord(topic.topic_id))
+            results.append(DeletedTopic(name=topic.name, topic_id=uuid_text(topic.topic_id)))
+        reply = DeleteTopicsReply(topics=tuple(results), dry_run=request.dry_run)
+        return ControllerResult(records, reply)
+
+    def _check_name(self, image: MetadataImage, name: str, created: dict[str, str]) -> None:
+        if name == _METADATA_TOPIC:
+            raise QuorateError(
+                ErrorCode.INVALID_REQUEST, f"{_METADATA_TOPIC} is the metadata log's own name"
+            )
+        if name in (".", "..") or _NAME.fullmatch(name) is None:
+            raise QuorateError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"topic name {name[:300]!r}: a name has 1 to 249 letters, digits, '.', '_' or "
+                "'-', and is neither '.' nor '..'",
+            )
+        if image.topics.named(name) is not None:
+            raise QuorateError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists")
+        other = created.get(_spelling(name)) or _spelled_alike(image, name)
+        if other is not None:
+            raise QuorateError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"topic {name!r} would be the same as {other!r} in metrics, where '.' is '_'",
+            )
+
+    def _records(
+        self, image: MetadataImage, topic: NewTopic, before: int
+    ) -> Generator[None, None, list[Record]]:
+        """The records of one topic: itself and its partitions."""
+        for config in sorted(topic.configs):
+            # A config that nobody validates must not get in; the config manager will say more.
+            raise QuorateError(
+                ErrorCode.INVALID_CONFIG,
+                f"config {config!r}: configs are not supported by this release; leave them out",
+            )
+        if topic.assignments:
+            rows: Iterator[tuple[int, ...]] = iter(_assigned(image, topic))
+            count = len(topic.assignments)
+        else:
+            rows, count = self._placed(image, topic, before)
+        topic_id = uuid4_from(self._random.getrandbits(122))
+        records: list[Record] = [TopicRecord(topic.name, topic_id)]
+        for partition_id, replicas in enumerate(islice(rows, count)):
+            isr = tuple(broker for broker in replicas if is_active(image, broker))
+            records.append(
+                PartitionRecord(
+                    partition_id,
+                    topic_id,
+                    replicas,
+                    isr,
+                    (),
+                    (),
+                    isr[0],
+                    0,
+                    0,
+                    directories=tuple(_directory(image, broker) for broker in replicas),
+                )
+            )
+            if partition_id % _STEP == _STEP - 1:
+                yield
+        return records
+
+    def _placed(
+        self, image: MetadataImage, topic: NewTopic, before: int
+    ) -> tuple[Iterator[tuple[int, ...]], int]:
+        factor, count = topic.replication_factor, topic.num_partitions
+        if factor == 0 or factor < -1:
+            raise QuorateError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"topic {topic.name!r}: replicationFactor is {factor}; it is 1 or more, or -1 for "
+                f"the default ({self._config.default_replication_factor})",
+            )
+        if count == 0 or count < -1:
+            raise QuorateError(
+                ErrorCode.INVALID_PARTITIONS,
+                f"topic {topic.name!r}: numPartitions is {count}; it is 1 or more, or -1 for the "
+                f"default ({self._config.default_partitions})",
+            )
+        count = self._config.default_partitions if count == -1 else count
+        if before + count > self._config.partitions_per_request_max:
+            raise QuorateError(
+                ErrorCode.INVALID_PARTITIONS,
+                f"topic {topic.name!r}: a request creates at most "
+                f"{self._config.partitions_per_request_max} partitions; send several",
+            )
+        candidates = [
+            Candidate(broker.broker_id, broker.rack, broker.fenced)
+            for broker in image.cluster.brokers.values()
+            if not broker.in_controlled_shutdown
+        ]
+        rows = place(
+            candidates,
+            self._config.default_replication_factor if factor == -1 else factor,
+            self._random,
+        )
+        try:
+            first = next(rows)
+        except PlacementError as error:
+            raise QuorateError(
+                ErrorCode.INVALID_REPLICATION_FACTOR, f"topic {topic.name!r}: {error}"
+            ) from None
+        return _with_first(first, rows), count
+
+
+def _with_first(first: tuple[int, ...], rest: Iterator[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
+    yield first
+    yield from rest
+
+
+def _assigned(image: MetadataImage, topic: NewTopic) -> list[tuple[int, ...]]:
+    """A manual assignment, checked. Raises QuorateError."""
+    if topic.num_partitions != -1 or topic.replication_factor != -1:
+        raise QuorateError(
+            ErrorCode.INVALID_REQUEST,
+            f"topic {topic.name!r}: with assignments, numPartitions and replicationFactor are -1",
+        )
+
+    def refuse(why: str) -> QuorateError:
+        return QuorateError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"topic {topic.name!r}, assignments: {why}"
+        )
+
+    rows = sorted((a.partition_index, a.broker_ids) for a in topic.assignments)
+    if [index for index, _ in rows] != list(range(len(rows))):
+        raise refuse("partitions are numbered from 0 without gaps, each once")
+    for index, replicas in rows:
+        if not replicas:
+            raise refuse(f"partition {index} has no replicas")
+        if len(set(replicas)) < len(replicas):
+            raise refuse(f"partition {index} names a broker twice")
+        for broker in replicas:
+            if image.cluster.brokers.get(broker) is None:
+                raise refuse(f"partition {index} names broker {broker}, which is not registered")
+        if len(replicas) != len(rows[0][1]):
+            raise refuse("all partitions have equally many replicas")
+        if not any(is_active(image, broker) for broker in replicas):
+            raise refuse(f"no replica of partition {index} is online")
+    return [replicas for _, replicas in rows]
+
+
+def _directory(image: MetadataImage, broker_id: int) -> bytes:
+    """A broker's default directory: its only one, else it chooses."""
+    log_dirs = image.cluster.brokers[broker_id].log_dirs
+    return log_dirs[0] if len(log_dirs) == 1 else DIRECTORY_UNASSIGNED
+
+
+def _created(records: Sequence[Record]) -> CreatedTopic:
+    topic, first = records[0], records[1]
+    assert isinstance(topic, TopicRecord)
+    assert isinstance(first, PartitionRecord)
+    return CreatedTopic(
+        name=topic.name,
+        topic_id=uuid_text(topic.topic_id),
+        num_partitions=len(records) - 1,
+        replication_factor=len(first.replicas),
+    )
+
+
+def _known_topic(image: MetadataImage, text: str, *, by_id: bool) -> TopicRecord:
+    if by_id:
+        topic = image.topics.by_id.get(parse_uuid(text))
+        if topic is None:
+            raise QuorateError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {text}")
+        return topic
+    topic = image.topics.named(text)
+    if topic is None:
+        raise QuorateError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic named {text[:300]!r}"
+        )
+    return topic
+
+
+def _spelling(name: str) -> str:
+    """What metrics make of a name."""
+    return name.replace(".", "_")
+
+
+def _spelled_alike(image: MetadataImage, name: str) -> str | None:
+    """A topic whose name is this one once '.' is read as '_'."""
+    places = [i for i, character in enumerate(name) if character in "._"]
+    if 2 ** len(places) > _SPELLINGS_MAX:
+        wanted = _spelling(name)
+        return next((n for n in image.topics.by_name.keys() if _spelling(n) == wanted), None)
+    for characters in product("._", repeat=len(places)):
+        letters = list(name)
+        for place_, character in zip(places, characters, strict=True):
+            letters[place_] = character
+        other = "".join(letters)
+        if image.topics.named(other) is not None:
+            return other
+    return None

@@ -1,0 +1,269 @@
+"""MetadataFetch: registration, heartbeat and fetch of deltas in one exchange (KIP-500).
+
+Rule: contact is noted on arrival, before any queue. The heartbeat part decides only when
+something changes, and never delays the fetch part. What a reply says of the broker is what is
+committed; batches go out as they stand on disk, below the high watermark, the same bytes for all.
+
+A request with nothing to say is held. It is released by the next commit, by a change of this
+broker's standing, or when its wait is over.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from controller.config import ControllerConfig
+from controller.fetch_content import Content, FetchContent
+from controller.heartbeats import Heartbeats
+from controller.managers.brokers import Beat, BrokerManager, State, has_caught_up, registered
+from controller.parked import Parked
+from controller.proposer import Decision, Lost, Outcome, Proposer
+from ledger.batch import Provenance
+from metadata.errors import ErrorCode, QuorateError
+from metadata.image import MetadataImage
+from metadata.messages import (
+    ErrorReply,
+    MetadataFetchReply,
+    MetadataFetchRequest,
+    SeenState,
+    WantedState,
+    error_reply,
+)
+from metadata.uuids import parse_uuid
+from quorum.api import LeaderAndEpoch
+from runtime.requests import Caller
+
+OnReply = Callable[[MetadataFetchReply], None]
+
+
+class _Held(NamedTuple):
+    """A request that waits for something to say."""
+
+    request: MetadataFetchRequest
+    broker_epoch: int
+    on_reply: OnReply
+
+
+class Leadership(NamedTuple):
+    """What a reply says of who leads."""
+
+    leader: LeaderAndEpoch
+    url: str | None
+
+
+class MetadataFetch:
+    """Answers brokers, on the active controller."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        brokers: BrokerManager,
+        heartbeats: Heartbeats,
+        proposer: Proposer,
+        content: FetchContent,
+        parked: Parked,
+        committed: Callable[[], MetadataImage],
+        leadership: Callable[[], Leadership],
+    ) -> None:
+        self._config = config
+        self._brokers = brokers
+        self._heartbeats = heartbeats
+        self._proposer = proposer
+        self._content = content
+        self._parked = parked
+        self._committed = committed
+        self._leadership = leadership
+        self._deciding: set[int] = set()
+        self._held_stopping: dict[int, _Held] = {}
+
+    def handle(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
+        """Answer, now or later, exactly once. Errors are in the reply."""
+        pending = self._proposer.pending
+        if pending is None:
+            on_reply(self._refusal(QuorateError(ErrorCode.NOT_CONTROLLER)))
+            return
+        rose = request.broker_epoch >= 0 and self._heartbeats.touch(
+            request.broker_id, request.broker_epoch, request.applied_offset
+        )
+        try:
+            self._brokers.check_cluster(request)
+            if request.broker_epoch < 0 or request.registration is not None:
+                self._register(request, caller, on_reply)
+                return
+            broker = registered(pending.image, request.broker_id, request.broker_epoch)
+            if broker.incarnation_id != parse_uuid(request.incarnation_id):
+                raise QuorateError(
+                    ErrorCode.STALE_BROKER_EPOCH,
+                    f"epoch {request.broker_epoch} of broker {request.broker_id} belongs to "
+                    "another process; stop this one",
+                )
+            self._beat(request, caller)
+        except QuorateError as error:
+            on_reply(self._refusal(error))
+            return
+        self._answer_or_hold(_Held(request, request.broker_epoch, on_reply))
+        if rose:
+            self._reconsider_stopping()
+
+    def on_progress(self) -> None:
+        """Something was committed: whoever is held has something to hear."""
+        self._parked.wake()
+        self._reconsider_stopping()
+
+    def on_lost(self) -> None:
+        """We lead no more: whoever is held is told who may."""
+        self._deciding.clear()
+        self._parked.wake()
+
+    # -- registration -----------------------------------------------------------------------
+
+    def _register(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
+        if request.broker_epoch >= 0 and self._proposer.pending is not None:
+            # An amendment must come from the process that is registered.
+            registered(self._proposer.pending.image, request.broker_id, request.broker_epoch)
+
+        def done(outcome: Outcome) -> None:
+            if isinstance(outcome, QuorateError):
+                on_reply(self._refusal(outcome))
+                return
+            broker = self._committed().cluster.brokers.get(request.broker_id)
+            if isinstance(outcome, Lost) or broker is None:
+                on_reply(self._refusal(QuorateError(ErrorCode.NOT_CONTROLLER)))
+                return
+            self._heartbeats.touch(request.broker_id, broker.broker_epoch)
+            self._answer(_Held(request, broker.broker_epoch, on_reply))
+
+        self._proposer.submit(
+            Decision(
+                lambda image: self._brokers.register(image, request),
+                self._provenance(request, caller, "RegisterBroker"),
+                done,
+            )
+        )
+
+    # -- heartbeat ----------------------------------------------------------------------------
+
+    def _beat(self, request: MetadataFetchRequest, caller: Caller) -> None:
+        """Decide what a heartbeat changes, if it changes anything."""
+        pending = self._proposer.pending
+        beat = _beat_of(request)
+        if pending is None or request.broker_id in self._deciding:
+            return
+        now, then = self._brokers.standing(pending.image, beat)
+        if now is then:
+            return
+        if now is State.FENCED and then is State.SHUTDOWN_NOW:
+            # It was told, or is told now, that it may go: its id is free for the next process.
+            self._heartbeats.forget(request.broker_id)
+            return
+        self._deciding.add(request.broker_id)
+
+        def done(outcome: Outcome) -> None:
+            self._deciding.discard(request.broker_id)
+
+        self._proposer.submit(
+            Decision(
+                lambda image: self._brokers.heartbeat(image, beat),
+                self._provenance(request, caller, f"BrokerHeartbeat:{then.name}"),
+                done,
+            )
+        )
+
+    def _reconsider_stopping(self) -> None:
+        """A broker's progress, or its fencing, may be what a stopping one waits for."""
+        for held in list(self._held_stopping.values()):
+            try:
+                self._beat(held.request, Caller(f"Broker:{held.request.broker_id}"))
+            except QuorateError:
+                self._parked.wake()
+
+    # -- fetch --------------------------------------------------------------------------------
+
+    def _answer_or_hold(self, held: _Held) -> None:
+        content = self._content.find(held.request)
+        wait_s = min(held.request.max_wait_ms / 1000, self._config.heartbeat_s)
+        if content.something or wait_s <= 0 or self._may_stop(held):
+            held.on_reply(self._reply(held, content))
+            return
+        broker_id = held.request.broker_id
+        stopping = held.request.wanted_state is WantedState.STOPPING
+        if stopping:
+            self._held_stopping[broker_id] = held
+
+        def release() -> None:
+            if self._held_stopping.get(broker_id) is held:
+                del self._held_stopping[broker_id]
+            self._answer(held)
+
+        self._parked.park(wait_s, release)
+
+    def _answer(self, held: _Held) -> None:
+        if self._proposer.pending is None:
+            held.on_reply(self._refusal(QuorateError(ErrorCode.NOT_CONTROLLER)))
+            return
+        held.on_reply(self._reply(held, self._content.find(held.request)))
+
+    def _may_stop(self, held: _Held) -> bool:
+        broker = self._committed().cluster.brokers.get(held.request.broker_id)
+        stopping = held.request.wanted_state is WantedState.STOPPING
+        return stopping and broker is not None and broker.fenced
+
+    def _reply(self, held: _Held, content: Content) -> MetadataFetchReply:
+        """What is committed, as this broker must see it."""
+        image = self._committed()
+        broker = image.cluster.brokers.get(held.request.broker_id)
+        if broker is None or broker.broker_epoch != held.broker_epoch:
+            return self._refusal(
+                QuorateError(
+                    ErrorCode.STALE_BROKER_EPOCH,
+                    f"broker {held.request.broker_id} has no epoch {held.broker_epoch} any more; "
+                    "stop this process, a new one registers",
+                )
+            )
+        seen = SeenState.ONLINE
+        if broker.fenced:
+            seen = SeenState.FENCED
+        elif broker.in_controlled_shutdown:
+            seen = SeenState.STOPPING
+        return self._with_leader(
+            msgspec.structs.replace(
+                content.reply,
+                broker_epoch=broker.broker_epoch,
+                state=seen,
+                may_stop=self._may_stop(held),
+                caught_up=has_caught_up(broker, held.request.applied_offset),
+                session_timeout_ms=int(self._config.session_s * 1000),
+            )
+        )
+
+    def _refusal(self, error: QuorateError) -> MetadataFetchReply:
+        return self._with_leader(MetadataFetchReply(error=self._explained(error)))
+
+    def _explained(self, error: QuorateError) -> ErrorReply:
+        leader, url = self._leadership()
+        return error_reply(
+            error, leader_id=leader.leader, leader_epoch=leader.epoch, leader_url=url
+        )
+
+    def _with_leader(self, reply: MetadataFetchReply) -> MetadataFetchReply:
+        leader, url = self._leadership()
+        return msgspec.structs.replace(
+            reply, leader_id=leader.leader, leader_epoch=leader.epoch, leader_url=url
+        )
+
+    def _provenance(
+        self, request: MetadataFetchRequest, caller: Caller, operation: str
+    ) -> Provenance:
+        return Provenance(
+            principal=f"Broker:{request.broker_id}",
+            auth_method=caller.method,
+            client_address=caller.address,
+            operation=operation,
+        )
+
+
+def _beat_of(request: MetadataFetchRequest) -> Beat:
+    return Beat(
+        request.broker_id, request.broker_epoch, request.applied_offset, request.wanted_state
+    )

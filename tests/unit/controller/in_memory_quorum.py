@@ -1,0 +1,247 @@
+"""`quorum.api.Quorum` for a few controllers in one process, without disks and elections.
+
+The test chooses the leader. What is proposed goes into one shared log after `COMMIT_S` of virtual
+time if the leader can reach a majority; everyone reachable hears of it after another `COMMIT_S`.
+A node that was cut off or down hears what it missed when it is back.
+"""
+
+from collections.abc import Callable, Sequence
+
+from quorum.api import (
+    LeaderAndEpoch,
+    Mark,
+    NotLeaderError,
+    PeerFile,
+    QuorumStatus,
+    Voter,
+)
+
+COMMIT_S = 0.002
+
+
+class InMemoryCluster:
+    """What the nodes share: the committed log, who leads, who is cut off."""
+
+    def __init__(self, node_ids):
+        self.node_ids = tuple(node_ids)
+        self.log = []
+        """(epoch, payloads); the index is the place, from 1."""
+        self.leader = None
+        self.epoch = 0
+        self.cut_off = set()
+        self.kept_from = {}
+        """Node id → index before which others are sent to `on_install`."""
+        self.compacted = 0
+        self.nodes = {}
+        self.disks = {}
+        self.manifests = {}
+
+    def alive(self):
+        return [n for n in self.nodes.values() if n.started and n.node_id not in self.cut_off]
+
+    def has_majority(self):
+        return len(self.alive()) > len(self.node_ids) // 2
+
+    def lead(self, node_id):
+        """Let another node lead, in a new epoch."""
+        old = self.nodes.get(self.leader)
+        self.epoch += 1
+        self.leader = node_id
+        if old is not None and old.started and old.node_id not in self.cut_off:
+            old.lose()
+        for node in self.alive():
+            node.learn()
+        self.nodes[node_id].win()
+
+    def commit(self, epoch, payloads):
+        self.log.append((epoch, list(payloads)))
+        for node in self.alive():
+            node.clock.call_later(COMMIT_S, node.deliver)
+
+    def cut(self, *node_ids):
+        self.cut_off |= set(node_ids)
+
+    def heal(self):
+        self.cut_off.clear()
+        for node in self.alive():
+            node.learn()
+            node.deliver()
+
+
+class InMemoryQuorum:
+    """One node's face."""
+
+    def __init__(self, cluster: InMemoryCluster, node_id: int, clock, listener) -> None:
+        self.cluster = cluster
+        self.node_id = node_id
+        self.clock = clock
+        self.listener = listener
+        self.started = False
+        self.delivered = 0
+        self.leading = 0
+        self.seen = LeaderAndEpoch(None, 0)
+        self.waiting = []
+        self.installing = None
+        self.resigned = []
+        cluster.nodes[node_id] = self
+
+    # -- the test's side ------------------------------------------------------------------
+
+    def learn(self):
+        now = LeaderAndEpoch(self.cluster.leader, self.cluster.epoch)
+        if now != self.seen:
+            self.seen = now
+            if self.leading and now.leader != self.node_id:
+                self.lose()
+            self.listener.on_leader_changed(now)
+
+    def win(self):
+        self.learn()
+        epoch = self.cluster.epoch
+
+        def begin():
+            if self.started and self.cluster.epoch == epoch:
+                self.deliver()
+                self.leading = epoch
+                self.listener.on_leadership(epoch)
+
+        self.clock.call_later(COMMIT_S, begin)
+
+    def lose(self):
+        if self.leading:
+            epoch, self.leading = self.leading, 0
+            self.waiting.clear()
+            self.listener.on_leadership_lost(epoch)
+
+    def deliver(self):
+        if not self.started or self.node_id in self.cluster.cut_off or self.installing:
+            return
+        if self.delivered < self.cluster.compacted:
+            source = self.cluster.leader
+            mark = self.cluster.manifests.get(source)
+            if source != self.node_id and mark is not None:
+                self.installing = mark
+                self.listener.on_install(mark, source)
+                return
+        while self.delivered < len(self.cluster.log):
+            epoch, payloads = self.cluster.log[self.delivered]
+            self.delivered += 1
+            self.listener.on_committed(self.delivered, epoch, payloads)
+
+    # -- quorum.api.Quorum ----------------------------------------------------------------
+
+    def start(self) -> Mark | None:
+        self.started = True
+        mark = self.cluster.manifests.get(self.node_id)
+        self.delivered = mark.index if mark is not None else 0
+        self.clock.call_soon(self.learn)
+        self.clock.call_soon(self.deliver)
+        return mark
+
+    def stop(self) -> None:
+        self.started = False
+        self.leading = 0
+
+    def propose(self, payload: bytes) -> None:
+        if not self.leading or not self.started:
+            raise NotLeaderError(self.seen.leader, self.seen.epoch)
+        self.waiting.append(payload)
+        epoch = self.leading
+        if len(self.waiting) == 1:
+            self.clock.call_later(COMMIT_S, lambda: self.flush(epoch))
+
+    def flush(self, epoch):
+        if self.leading != epoch or self.cluster.epoch != epoch or not self.waiting:
+            return
+        if self.node_id in self.cluster.cut_off or not self.cluster.has_majority():
+            self.clock.call_later(COMMIT_S * 10, lambda: self.flush(epoch))
+            return
+        payloads, self.waiting = self.waiting, []
+        self.cluster.commit(epoch, payloads)
+
+    def leader_and_epoch(self) -> LeaderAndEpoch:
+        return self.seen
+
+    def read_index(self, on_ready: Callable[[bool], None]) -> None:
+        epoch = self.leading
+
+        def answer():
+            confirmed = (
+                bool(epoch)
+                and self.cluster.epoch == epoch
+                and self.node_id not in self.cluster.cut_off
+                and self.cluster.has_majority()
+            )
+            if confirmed:
+                self.deliver()
+            on_ready(confirmed)
+
+        self.clock.call_later(COMMIT_S, answer)
+
+    def resign(self, reason: str) -> None:
+        self.resigned.append(reason)
+        self.lose()
+        if self.cluster.leader == self.node_id:
+            self.cluster.leader = None
+            for node in self.cluster.alive():
+                node.seen = LeaderAndEpoch(None, self.cluster.epoch)
+
+    def compact(self, mark: Mark, on_done: Callable[[bool], None]) -> None:
+        self.cluster.manifests[self.node_id] = mark
+        self.clock.call_soon(lambda: on_done(True))
+
+    def installed(self, mark: Mark) -> None:
+        assert mark == self.installing
+        self.cluster.manifests[self.node_id] = mark
+        self.delivered = mark.index
+        self.installing = None
+
+        def go_on():
+            self.listener.on_installed(mark)
+            self.deliver()
+
+        self.clock.call_soon(go_on)
+
+    def set_digest(self, digest: bytes) -> None:
+        assert len(digest) <= 512
+        for node in self.cluster.alive():
+            if node.node_id != self.node_id and self.node_id not in self.cluster.cut_off:
+                node.clock.call_later(
+                    COMMIT_S,
+                    lambda node=node: node.listener.on_digest(self.node_id, digest),
+                )
+
+    def list_files(self, node_id, folder, on_reply) -> None:
+        disk = self.disk_of(node_id)
+        names: Sequence[tuple[str, int]] | None = None
+        if disk is not None:
+            names = [(n, disk.size(f"{folder}/{n}")) for n in disk.list(folder)]
+        self.clock.call_later(COMMIT_S, lambda: on_reply(names))
+
+    def read_file(self, node_id, name, position, length, on_reply) -> None:
+        disk = self.disk_of(node_id)
+        piece = None
+        if disk is not None and disk.exists(name):
+            piece = PeerFile(disk.size(name), disk.read(name, position, length))
+        self.clock.call_later(COMMIT_S, lambda: on_reply(piece))
+
+    def disk_of(self, node_id):
+        node = self.cluster.nodes.get(node_id)
+        if node is None or not node.started or node_id in self.cluster.cut_off:
+            return None
+        if self.node_id in self.cluster.cut_off:
+            return None
+        return self.cluster.disks.get(node_id)
+
+    def voters(self) -> tuple[Voter, ...]:
+        return tuple(
+            Voter(i, bytes([i]) * 16, "127.0.0.1", 19090 + i) for i in self.cluster.node_ids
+        )
+
+    def status(self) -> QuorumStatus:
+        role = "leader" if self.leading else "follower"
+        last = len(self.cluster.log)
+        return QuorumStatus(
+            self.node_id, bytes([self.node_id]) * 16, role, self.seen.leader, self.seen.epoch,
+            last, self.delivered, last, last, 0, (), "",
+        )
