@@ -130,7 +130,9 @@ class AgentCore:
         """Whether an answer may be given to a client at this moment; ask before each."""
         if self.state is BrokerState.ONLINE and self._lease.expired():
             self._on_lease_expired()
-        return self.state in {BrokerState.ONLINE, BrokerState.STOPPING} and not self._lease.expired()
+        return (
+            self.state in {BrokerState.ONLINE, BrokerState.STOPPING} and not self._lease.expired()
+        )
 
     def freshness_s(self) -> float:
         """Seconds since the sending of the last request that was answered; inf: none yet."""

@@ -89,9 +89,7 @@ class AgentApi:
             else:
                 reply(answer)
 
-        self._requester.request(
-            self._agent.controller_url, forwarded, answered, _FORWARD_LIMIT_S
-        )
+        self._requester.request(self._agent.controller_url, forwarded, answered, _FORWARD_LIMIT_S)
 
 
 def clients_view(image: MetadataImage) -> ClientMetadata:

@@ -44,11 +44,10 @@ def health_of(agent: AgentCore) -> Health:
         broker_epoch=agent.broker_epoch,
         offset=view.fetched_offset,
         epoch=view.fetched_epoch,
-        head=view.head.hex() if view.head else "",
+        head=view.mark.head.hex(),
         state_hash=view.state_hash_text(),
         controller_url=agent.controller_url,
         answered_seconds_ago=None if age == float("inf") else round(age, 3),
         lease_seconds=agent.config.lease_s,
         history_differs=view.differs,
     )
-

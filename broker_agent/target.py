@@ -57,5 +57,5 @@ class Target:
         if self._failures == 1:
             return 0.0
         rounds = min(self._failures - 2, 10)
-        ceiling = min(self._backoff_max_s, _FIRST_BACKOFF_S * 2**rounds)
+        ceiling: float = min(self._backoff_max_s, _FIRST_BACKOFF_S * 2**rounds)
         return ceiling * (0.5 + 0.5 * self._random.random())
