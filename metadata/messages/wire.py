@@ -153,6 +153,7 @@ def _decoder(message_type: Any, media: str) -> Any:
 
 def _in_words(problem: str) -> tuple[str, str]:
     """Turn "Expected `int`, got `str` - at `$.brokerId`" into the field and a sentence."""
+    problem = problem.replace("`None`", "`null`")
     what, _, where = problem.rpartition(" - at ")
     if not what:
         what, where = problem, ""

@@ -11,8 +11,9 @@ class ZkMigrationState(IntEnum):
     """Codes of `ZkMigrationStateRecord.zk_migration_state` (KIP-866)."""
 
     NONE = 0
-    PRE_MIGRATION = 1
-    MIGRATION = 2
+    MIGRATION = 1
+    """Kafka 3.4 wrote 1 for PRE_MIGRATION; 3.5 swapped the two."""
+    PRE_MIGRATION = 2
     POST_MIGRATION = 3
 
 

@@ -1,0 +1,107 @@
+"""The record classes: ids, versions, and what makes a class fit to be a record."""
+
+import msgspec
+import pytest
+
+from metadata import records
+from metadata.codec import decode_record, encode_record
+from metadata.records import (
+    RECORD_CLASSES,
+    REGISTRY,
+    VERSIONS_PER_TYPE,
+    NoOpRecord,
+    PartitionChangeRecord,
+    Record,
+    TopicRecord,
+)
+
+# Ids and newest versions as Kafka's schemas have them; ours and the control types behind.
+EXPECTED = {
+    "RegisterBrokerRecord": (0, 4),
+    "UnregisterBrokerRecord": (1, 0),
+    "TopicRecord": (2, 0),
+    "PartitionRecord": (3, 2),
+    "ConfigRecord": (4, 0),
+    "PartitionChangeRecord": (5, 2),
+    "FenceBrokerRecord": (7, 0),
+    "UnfenceBrokerRecord": (8, 0),
+    "RemoveTopicRecord": (9, 0),
+    "DelegationTokenRecord": (10, 0),
+    "UserScramCredentialRecord": (11, 0),
+    "FeatureLevelRecord": (12, 0),
+    "ClientQuotaRecord": (14, 0),
+    "ProducerIdsRecord": (15, 0),
+    "BrokerRegistrationChangeRecord": (17, 3),
+    "AccessControlEntryRecord": (18, 0),
+    "RemoveAccessControlEntryRecord": (19, 0),
+    "NoOpRecord": (20, 0),
+    "ZkMigrationStateRecord": (21, 0),
+    "RemoveUserScramCredentialRecord": (22, 0),
+    "BeginTransactionRecord": (23, 0),
+    "EndTransactionRecord": (24, 0),
+    "AbortTransactionRecord": (25, 0),
+    "RemoveDelegationTokenRecord": (26, 0),
+    "RegisterControllerRecord": (27, 0),
+    "ClearElrRecord": (28, 0),
+    "UnregisterControllerRecord": (29, 0),
+    "RequestOutcomeRecord": (1001, 0),
+    "ClusterGenerationRecord": (1002, 0),
+    "BeginEpochRecord": (2002, 1),
+    "KRaftVersionRecord": (2005, 0),
+    "VotersRecord": (2006, 0),
+}
+
+
+def test_every_record_of_the_specification_is_there_and_no_other() -> None:
+    found = {cls.__name__: (cls.TYPE_ID, cls.VERSION) for cls in RECORD_CLASSES}
+    assert found == EXPECTED
+
+
+def test_the_registry_names_each_class_once_in_order() -> None:
+    assert list(REGISTRY.values()) == list(RECORD_CLASSES)
+    assert list(REGISTRY) == sorted(REGISTRY)
+    assert len(REGISTRY) == len(RECORD_CLASSES)
+
+
+def test_no_subclass_of_record_is_forgotten() -> None:
+    assert set(Record.__subclasses__()) == set(RECORD_CLASSES)
+
+
+def test_every_record_is_exported() -> None:
+    assert {cls.__name__ for cls in RECORD_CLASSES} <= set(records.__all__)
+    assert all(hasattr(records, name) for name in records.__all__)
+
+
+@pytest.mark.parametrize("cls", RECORD_CLASSES, ids=lambda cls: cls.__name__)
+def test_the_kind_on_disk_is_made_of_id_and_version(cls: type[Record]) -> None:
+    config = cls.__struct_config__
+    assert config.tag == cls.TYPE_ID * VERSIONS_PER_TYPE + cls.VERSION
+    assert 0 <= cls.VERSION < VERSIONS_PER_TYPE
+    assert config.array_like
+    assert config.frozen
+    assert config.forbid_unknown_fields
+    assert not config.gc
+    assert "KIP-" in (cls.__doc__ or "") or "Ours" in (cls.__doc__ or "")
+
+
+def test_a_record_cannot_be_changed_and_can_be_a_key() -> None:
+    record = TopicRecord("a", bytes(16))
+    with pytest.raises(AttributeError):
+        record.name = "b"  # type: ignore[misc]
+    assert {record: 1}[TopicRecord("a", bytes(16))] == 1
+
+
+def test_what_a_change_leaves_alone_is_its_default() -> None:
+    change = PartitionChangeRecord(1, bytes(16))
+    assert change.leader == -2
+    assert change.leader_recovery_state == -1
+    untouched = msgspec.structs.asdict(change)
+    for name in ("partition_id", "topic_id", "leader", "leader_recovery_state"):
+        del untouched[name]
+    assert set(untouched.values()) == {None}
+    assert decode_record(encode_record(change)) == change
+
+
+def test_records_of_different_types_with_equal_fields_differ() -> None:
+    assert encode_record(NoOpRecord()) != encode_record(records.EndTransactionRecord())
+    assert NoOpRecord() != records.EndTransactionRecord()

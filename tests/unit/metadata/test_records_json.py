@@ -1,0 +1,137 @@
+"""Records as JSON for people: readable, and nothing is lost."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from metadata.messages.records_json import (
+    RecordJsonError,
+    record_from_json,
+    record_to_json,
+    record_type_name,
+)
+from metadata.records import (
+    RECORD_CLASSES,
+    AccessControlEntryRecord,
+    BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
+    KRaftVersionRecord,
+    PartitionChangeRecord,
+    Record,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from metadata.uuids import uuid_text
+from tests.strategies import records
+
+UUID = bytes(range(16))
+
+
+@given(records())
+def test_a_record_goes_through_json_text_and_comes_back_equal(record: Record) -> None:
+    text = json.dumps(record_to_json(record), allow_nan=False)
+    back = record_from_json(json.loads(text))
+    assert back == record
+    assert type(back) is type(record)
+
+
+def test_the_names_are_those_of_kafkas_own_dump() -> None:
+    names = {record_type_name(cls) for cls in RECORD_CLASSES}
+    assert len(names) == len(RECORD_CLASSES)
+    assert record_type_name(PartitionChangeRecord) == "PARTITION_CHANGE_RECORD"
+    assert record_type_name(AccessControlEntryRecord) == "ACCESS_CONTROL_ENTRY_RECORD"
+    assert record_type_name(KRaftVersionRecord) == "KRAFT_VERSION_RECORD"
+
+
+def test_what_a_change_leaves_alone_is_left_out_and_what_it_clears_is_not() -> None:
+    change = PartitionChangeRecord(0, UUID, isr=(1,), adding_replicas=(), leader=-1)
+    assert record_to_json(change) == {
+        "type": "PARTITION_CHANGE_RECORD",
+        "version": 2,
+        "data": {
+            "partitionId": 0,
+            "topicId": uuid_text(UUID),
+            "isr": [1],
+            "leader": -1,
+            "addingReplicas": [],
+        },
+    }
+
+
+def test_codes_have_names_and_unknown_codes_stay_numbers() -> None:
+    acl = AccessControlEntryRecord(UUID, 2, "a", 3, "User:a", "*", 99, 3)
+    data = record_to_json(acl)["data"]
+    assert (data["resourceType"], data["patternType"]) == ("TOPIC", "LITERAL")
+    assert (data["operation"], data["permissionType"]) == (99, "ALLOW")
+    assert record_to_json(BrokerRegistrationChangeRecord(1, 2, fenced=-1))["data"]["fenced"] == (
+        "UNFENCE"
+    )
+
+
+def test_flags_are_always_shown() -> None:
+    data = record_to_json(RegisterBrokerRecord(1, UUID, 0, (), (), None))["data"]
+    assert (data["fenced"], data["inControlledShutdown"]) == (True, False)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf")])
+def test_numbers_that_json_lacks_are_text(value: float) -> None:
+    quota = ClientQuotaRecord((), "k", value, False)
+    assert isinstance(record_to_json(quota)["data"]["value"], str)
+    assert record_from_json(record_to_json(quota)) == quota
+
+
+GOOD = {"name": "a", "topicId": uuid_text(UUID)}
+
+
+def test_the_case_that_the_next_ones_spoil_is_good() -> None:
+    value = {"type": "TOPIC_RECORD", "version": 0, "data": GOOD}
+    assert record_from_json(value) == TopicRecord("a", UUID)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (7, "type, version and data"),
+        ({}, "type, version and data"),
+        ({"type": "TOPIC_RECORD", "version": 0}, "type, version and data"),
+        ({"type": "NONE_SUCH", "version": 0, "data": {}}, "unknown record 'NONE_SUCH'"),
+        ({"type": "TOPIC_RECORD", "version": 1, "data": GOOD}, "version 1"),
+        ({"type": ["x"], "version": {}, "data": GOOD}, "unknown record"),
+    ],
+)
+def test_json_that_names_no_record_is_refused(value: Any, words: str) -> None:
+    with pytest.raises(RecordJsonError, match=words):
+        record_from_json(value)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "version", "data", "words"),
+    [
+        ("TOPIC_RECORD", 0, [], "TOPIC_RECORD: expected an object"),
+        ("TOPIC_RECORD", 0, {"name": "a"}, "missing field topicId"),
+        ("TOPIC_RECORD", 0, {**GOOD, "x": 1}, "unknown field x"),
+        ("TOPIC_RECORD", 0, {**GOOD, "name": None}, "name: expected string, got null"),
+        ("TOPIC_RECORD", 0, {**GOOD, "name": 5}, "TOPIC_RECORD"),
+        ("TOPIC_RECORD", 0, {**GOOD, "topicId": "zz"}, "topicId: 'zz' is not a uuid"),
+        ("TOPIC_RECORD", 0, {**GOOD, "topicId": 5}, "topicId: expected uuid, got 5"),
+        ("UNREGISTER_CONTROLLER_RECORD", 0, {"controllerId": 2**31}, "2147483647"),
+        ("UNREGISTER_CONTROLLER_RECORD", 0, {"controllerId": 2**70}, "UNREGISTER"),
+        ("ZK_MIGRATION_STATE_RECORD", 0, {"zkMigrationState": "MAYBE"}, "'MAYBE'"),
+        ("PARTITION_CHANGE_RECORD", 2, {"partitionId": 0, "topicId": GOOD["topicId"], "isr": 1},
+         "isr: expected a list"),
+        ("PARTITION_CHANGE_RECORD", 2, {"partitionId": 0, "topicId": GOOD["topicId"],
+         "isr": ["x"]}, "PARTITION_CHANGE_RECORD"),
+        ("VOTERS_RECORD", 0, {"voters": [{"voterId": 1}]}, r"voters\[0\]: missing field"),
+        ("CLIENT_QUOTA_RECORD", 0, {"entity": [], "key": "k", "value": "much", "remove": False},
+         "value: expected float64"),
+        ("USER_SCRAM_CREDENTIAL_RECORD", 0, {"name": "a", "mechanism": 1, "salt": "*",
+         "storedKey": "", "serverKey": "", "iterations": 1}, "salt: expected bytes"),
+    ],
+)  # fmt: skip
+def test_a_field_that_is_wrong_is_named(
+    type_name: str, version: int, data: Any, words: str
+) -> None:
+    with pytest.raises(RecordJsonError, match=words):
+        record_from_json({"type": type_name, "version": version, "data": data})
