@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from runtime.links import FRAME_BYTES_MAX, LinkEnd, LinkHandler, OnRejected, Peer
-from runtime.simulated.network import SILENCE_US, Path, SimulatedNetwork
+from runtime.simulated.network import SILENCE_US, Path, SimulatedNetwork, Stream
 from runtime.simulated.process import Death, SimulatedProcess
 from runtime.simulated.world import Event
 
@@ -37,10 +37,11 @@ class _Dial:
             self.timer.cancel()
 
 
-class _Side:
-    """One end of a connection."""
+class _Side(Stream):
+    """One end of a connection, and the stream that goes out from there."""
 
     def __init__(self, owner: "SimulatedLinks", node_id: int, path: Path) -> None:
+        super().__init__()
         self.owner = owner
         self.node_id = node_id
         self.path = path
@@ -126,7 +127,7 @@ class SimulatedLinks:
             return True
         side.queued += size
         arrive = partial(other.arrive, frame, size)
-        if not side.path.carry_frame(frame, arrive, other.arrival, other.owner.process):
+        if not side.path.carry_frame(frame, arrive, other.arrival, other.owner.process, side):
             side.queued -= size
         return True
 
@@ -204,7 +205,7 @@ class SimulatedLinks:
         mine.other.other = mine
         answer = self._handler.greeting()
         answered = partial(dialler._answered, dial, mine.other, answer)  # noqa: SLF001
-        back.carry(len(answer), answered, dialler.process, "answered")
+        back.carry(len(answer), answered, dialler.process, "answered", mine)
         self._up(mine)
 
     def _judge(self, handler: LinkHandler, dialled: int | None, greeting: bytes) -> int | str:
@@ -290,7 +291,7 @@ class SimulatedLinks:
         """Let the far side of a connection know that it is over, if word gets through."""
         path = self._network.path(self.process.node_id, side.owner.process.node_id)
         down = partial(side.owner._down, side, end)  # noqa: SLF001 - its twin
-        path.carry(0, down, side.owner.process, f"end-{end.value}")
+        path.carry(0, down, side.owner.process, f"end-{end.value}", side.other)
 
     def _after(self, delay_us: int, side: _Side, end: LinkEnd) -> None:
         self.process.schedule(delay_us, partial(self._down, side, end), f"end-{end.value}")

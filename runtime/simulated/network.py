@@ -55,7 +55,14 @@ PLAIN = PathProfile()
 LOSSY = PathProfile(loss=0.3)
 WILD = PathProfile(loss=0.02, duplicate=0.15, late=0.08, late_us=2_500_000, replay=0.05)
 """Beyond the promise."""
-SLOW = PathProfile(low_us=20_000, high_us=300_000, bytes_per_us=1)
+SLOW = PathProfile(low_us=20_000, high_us=300_000, tail=0.0, bytes_per_us=1)
+
+
+class Stream:
+    """One direction of one connection: what goes over it stays in order."""
+
+    def __init__(self) -> None:
+        self.last_due_us = 0
 
 
 class Path:
@@ -73,7 +80,6 @@ class Path:
         self._blocks = 0
         self._holds = False
         self._held: list[Callable[[], object]] = []
-        self._last_due_us = 0
 
     @property
     def blocked(self) -> bool:
@@ -105,17 +111,22 @@ class Path:
         self.unblock()
 
     def carry(
-        self, size: int, deliver: Callable[[], None], process: "SimulatedProcess | None", label: str
+        self,
+        size: int,
+        deliver: Callable[[], None],
+        process: "SimulatedProcess | None",
+        label: str,
+        stream: Stream | None = None,
     ) -> bool:
-        """Deliver something in order and surely, unless blocked: greetings, resets.
+        """Deliver something surely, unless blocked, and in order within a stream.
 
-        Returns False when it is lost.
+        For greetings, resets, requests. Returns False when it is lost.
         """
         if self._blocks:
             if self._holds:
-                self._held.append(partial(self.carry, size, deliver, process, label))
+                self._held.append(partial(self.carry, size, deliver, process, label, stream))
             return self._holds
-        self._schedule(size, deliver, process, label)
+        self._schedule(size, deliver, process, label, stream)
         return True
 
     def carry_frame(
@@ -124,6 +135,7 @@ class Path:
         deliver: Callable[[], None],
         again: Callable[[bytes], Callable[[], None]],
         process: "SimulatedProcess",
+        stream: Stream,
     ) -> bool:
         """Deliver a frame as the profile has it; `again` makes deliveries that nobody sent.
 
@@ -132,7 +144,7 @@ class Path:
         profile = self.profile
         if self._blocks:
             if self._holds:
-                self._held.append(partial(self.carry_frame, frame, deliver, again, process))
+                self._held.append(partial(self.carry_frame, frame, deliver, again, process, stream))
             return self._holds
         random = self._random
         if profile.loss and random.random() < profile.loss:
@@ -141,7 +153,7 @@ class Path:
             delay_us = profile.draw_us(random) + int(random.random() * profile.late_us)
             self._world.schedule(delay_us, deliver, process, "frame-late")
         else:
-            self._schedule(len(frame), deliver, process, "frame")
+            self._schedule(len(frame), deliver, process, "frame", stream)
         if profile.duplicate and random.random() < profile.duplicate:
             delay_us = profile.draw_us(random) + int(random.random() * profile.late_us)
             self._world.schedule(delay_us, again(frame), process, "frame-twice")
@@ -164,14 +176,20 @@ class Path:
             self.old_frames.append(frame)
 
     def _schedule(
-        self, size: int, deliver: Callable[[], None], process: "SimulatedProcess | None", label: str
+        self,
+        size: int,
+        deliver: Callable[[], None],
+        process: "SimulatedProcess | None",
+        label: str,
+        stream: Stream | None,
     ) -> None:
         profile = self.profile
-        now_us = self._world.now_us
-        due_us = now_us + profile.draw_us(self._random) + size // profile.bytes_per_us
-        # Never before what was sent earlier: this is a stream.
-        due_us = self._last_due_us = max(due_us, self._last_due_us)
-        self._world.schedule(due_us - now_us, deliver, process, label)
+        delay_us = profile.draw_us(self._random) + size // profile.bytes_per_us
+        if stream is not None:
+            due_us = self._world.now_us + delay_us
+            due_us = stream.last_due_us = max(due_us, stream.last_due_us)
+            delay_us = due_us - self._world.now_us
+        self._world.schedule(delay_us, deliver, process, label)
 
 
 class SimulatedNetwork:
