@@ -19,6 +19,7 @@ in `set_peers` or not; whom `set_peers` names is dialled. A peer that is left ou
 """
 
 import asyncio
+import secrets
 from collections import Counter, deque
 
 from structlog.typing import FilteringBoundLogger
@@ -89,7 +90,8 @@ class TcpLinks:
         self.self_id = self_id
         self.clock = clock
         self.defect = on_defect
-        self.instance = random.randbytes(8)
+        # Not of the dice: a process that restarts with the same seed is another one.
+        self.instance = secrets.token_bytes(8)
         self.counters: Counter[str] = Counter()
         """For metrics: frames_sent, frames_received, frames_dropped, dials, dials_failed,
         links_opened, links_ended, links_rejected."""
@@ -197,7 +199,7 @@ class TcpLinks:
             self._dial_failed(target, failure.end, str(failure))
             return
         connection = LinkConnection(
-            self, self._random.randbytes(8), peer.node_id, f"{peer.host}:{peer.port}"
+            self, secrets.token_bytes(8), peer.node_id, f"{peer.host}:{peer.port}"
         )
         target.connection, target.task = connection, None
         try:

@@ -1,0 +1,94 @@
+"""Frames between peers: whole, or the end of the link."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.link_frames import (
+    HEADER,
+    MAGIC,
+    BadFrameError,
+    FrameReader,
+    Hello,
+    Note,
+    framed,
+    framed_hello,
+    framed_refusal,
+    parse_hello,
+    parse_note,
+)
+
+
+@given(st.lists(st.binary(max_size=200)), st.lists(st.integers(1, 50)))
+def test_payloads_come_out_as_they_went_in_however_the_stream_is_cut(
+    payloads: list[bytes], cuts: list[int]
+) -> None:
+    stream = b"".join(framed(payload) for payload in payloads)
+    reader, out = FrameReader(), []
+    position = 0
+    for size in cuts or [7]:
+        out += reader.feed(stream[position : position + size])
+        position += size
+    out += reader.feed(stream[position:])
+    assert out == payloads
+
+
+@given(st.binary(min_size=1, max_size=100), st.integers(0))
+def test_every_flipped_bit_ends_the_stream_or_leaves_it_waiting(payload: bytes, bit: int) -> None:
+    frame = bytearray(framed(payload))
+    bit %= len(frame) * 8
+    frame[bit // 8] ^= 1 << bit % 8
+    try:
+        out = list(FrameReader().feed(bytes(frame)))
+    except BadFrameError:
+        return
+    # A longer length: the reader waits for bytes that do not come, and believes nothing.
+    assert out == []
+
+
+def test_a_length_beyond_the_cap_is_refused_before_its_bytes_come() -> None:
+    reader = FrameReader(cap=100)
+    with pytest.raises(BadFrameError, match="a frame of 101 bytes, where 100 are allowed"):
+        list(reader.feed(HEADER.pack(101, 0)))
+
+
+def test_the_cap_may_be_raised_between_frames_of_one_chunk() -> None:
+    reader = FrameReader(cap=2)
+    out = []
+    for payload in reader.feed(framed(b"ab") + framed(b"a longer one")):
+        out.append(payload)
+        reader.cap = 100
+    assert out == [b"ab", b"a longer one"]
+
+
+def test_an_http_request_is_no_frame() -> None:
+    with pytest.raises(BadFrameError, match="a frame of"):
+        list(FrameReader().feed(b"GET / HTTP/1.1\r\n"))
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"QLK", b"QLK1", b"XXXX\x01", MAGIC + b"\x00", MAGIC + b"\x09"]
+)
+def test_what_is_no_note_of_ours_is_refused(payload: bytes) -> None:
+    with pytest.raises(BadFrameError):
+        parse_note(payload)
+
+
+def test_a_hello_comes_back() -> None:
+    hello = Hello(b"i" * 8, b"l" * 8, b"a" * 8 + b"b" * 8 + bytes(48), b"greeting")
+    [payload] = FrameReader().feed(framed_hello(hello))
+    note, body = parse_note(payload)
+    assert (note, parse_hello(body)) == (Note.HELLO, hello)
+    assert hello.says_ended(b"b" * 8)
+    assert not hello.says_ended(b"ab" * 4)
+
+
+@pytest.mark.parametrize("size", [0, 79, 80 + 4097])
+def test_a_hello_of_a_wrong_size_is_refused(size: int) -> None:
+    with pytest.raises(BadFrameError, match="a greeting of"):
+        parse_hello(bytes(size))
+
+
+def test_a_long_sentence_is_cut() -> None:
+    [payload] = FrameReader().feed(framed_refusal("no! " * 1000))
+    assert len(payload) <= 505
