@@ -12,6 +12,7 @@ from metadata.messages.brokers import (
     ListBrokersReply,
     UnregisterBrokerReply,
 )
+from metadata.messages.clients import ClientBroker, ClientMetadata, ClientPartition, ClientTopic
 from metadata.messages.errors import (
     ErrorReply,
     error_reply,
@@ -62,6 +63,10 @@ from metadata.messages.topics import (
 __all__ = [
     "BrokerDescription",
     "BrokerStateName",
+    "ClientBroker",
+    "ClientMetadata",
+    "ClientPartition",
+    "ClientTopic",
     "CreateTopicsReply",
     "CreateTopicsRequest",
     "CreatedTopic",

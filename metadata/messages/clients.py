@@ -7,9 +7,9 @@ class ClientBroker(ReplyMessage, frozen=True):
     """A broker that serves."""
 
     broker_id: int
-    rack: str | None = None
     endpoints: dict[str, str]
     """host:port by listener name."""
+    rack: str | None = None
 
 
 class ClientPartition(ReplyMessage, frozen=True):

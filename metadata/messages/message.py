@@ -14,11 +14,9 @@ UuidText = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{21}[AQgw]$")]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class RequestMessage(
-    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
-):
+class RequestMessage(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """What a client sends, and every part of it."""
 
 
-class ReplyMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ReplyMessage(msgspec.Struct, frozen=True, rename="camel"):
     """What a node answers, and every part of it."""
