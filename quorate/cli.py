@@ -1,0 +1,71 @@
+"""The command `quorate`.
+
+Rule: results on stdout, everything else on stderr; exit 0 done, 1 not done (and why, in a
+sentence that says what to do), 2 wrong usage. Subcommands are imported when they are called, so
+that a controller starts without paying for tables and a table without paying for a controller.
+"""
+
+import importlib
+import sys
+
+import click
+
+from quorate.version import VERSION
+
+_COMMANDS = {
+    "demo": ("quorate.commands.demo", "The whole story with real processes, in under a minute."),
+    "up": ("quorate.commands.up", "Start a cluster here and show it until Ctrl-C."),
+    "status": ("quorate.commands.status", "How the cluster is: controllers, brokers, offsets."),
+    "quorum": ("quorate.commands.quorum", "Who votes, who leads, who lags."),
+    "brokers": ("quorate.commands.brokers", "List, describe and unregister brokers."),
+    "topics": ("quorate.commands.topics", "Create, list, describe and delete topics."),
+    "log": ("quorate.commands.log", "Dump, replay and verify a log on disk."),
+    "controller": ("quorate.commands.controller", "Run a controller in the foreground."),
+    "broker": ("quorate.commands.broker", "Run a broker agent in the foreground."),
+    "cluster-id": ("quorate.commands.cluster_id", "Draw an id for a new cluster."),
+}
+
+
+class _Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(_COMMANDS[cmd_name][0])
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, message="quorate %(version)s")
+def cli() -> None:
+    """Quorate: a self-managed metadata quorum in the style of KIP-500."""
+
+
+def main() -> None:
+    """Run the command line; every expected failure is one sentence and exit code 1."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.exceptions.Exit as leaving:
+        sys.exit(leaving.exit_code)
+    except click.UsageError as error:
+        error.show()
+        sys.exit(2)
+    except click.ClickException as error:
+        click.echo(f"quorate: {error.format_message()}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader (`| head`) has what it wanted; stdout can't be flushed any more.
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,92 @@
+"""`quorate brokers`."""
+
+from typing import Any
+
+import click
+
+from quorate.finding import Cluster, cluster_options
+from quorate.output import console, facts, print_json, styled, table
+
+
+@click.group("brokers")
+def command() -> None:
+    """List, describe and unregister brokers."""
+
+
+@command.command("list")
+@cluster_options
+def list_brokers(*, cluster: Cluster, output: str) -> None:
+    """List the brokers that are registered."""
+    reply = cluster.ask(lambda client: client.get("/v1/brokers"))
+    if output == "json":
+        print_json(reply)
+        return
+    if not reply["brokers"]:
+        click.echo("no broker is registered")
+        return
+    console().print(
+        table(
+            ["broker", "state", "broker epoch", "rack", "leads", "replicas", "listeners"],
+            [
+                (
+                    broker["brokerId"],
+                    styled(broker["state"]),
+                    broker["brokerEpoch"],
+                    broker["rack"] or "-",
+                    broker["leaders"],
+                    broker["replicas"],
+                    _listeners(broker),
+                )
+                for broker in reply["brokers"]
+            ],
+        )
+    )
+
+
+@command.command("describe")
+@click.argument("broker_id", type=int)
+@cluster_options
+def describe(*, broker_id: int, cluster: Cluster, output: str) -> None:
+    """Describe one broker."""
+    reply = cluster.ask(lambda client: client.get(f"/v1/brokers/{broker_id}"))
+    if output == "json":
+        print_json(reply)
+        return
+    broker = reply["broker"]
+    contact = broker.get("lastContactMs")
+    console().print(
+        facts(
+            [
+                ("broker", broker["brokerId"]),
+                ("state", styled(broker["state"])),
+                ("broker epoch", broker["brokerEpoch"]),
+                ("incarnation", broker["incarnationId"]),
+                ("in controlled shutdown", broker["inControlledShutdown"]),
+                ("rack", broker["rack"] or "-"),
+                ("listeners", _listeners(broker)),
+                ("leads", f"{broker['leaders']} of {broker['replicas']} replicas"),
+                ("last heard", "unknown" if contact is None else f"{contact} ms ago"),
+                ("applied", broker.get("appliedOffset")),
+                ("as of offset", f"{reply['offset']} (epoch {reply['epoch']})"),
+            ]
+        )
+    )
+
+
+@command.command("unregister")
+@click.argument("broker_id", type=int)
+@click.option("--reason", default="", help="Why; it is kept in the log.")
+@cluster_options
+def unregister(*, broker_id: int, reason: str, cluster: Cluster, output: str) -> None:
+    """Forget a broker that will not come back."""
+    reply = cluster.ask(
+        lambda client: client.change("DELETE", f"/v1/brokers/{broker_id}", None, reason)
+    )
+    if output == "json":
+        print_json(reply)
+    else:
+        click.echo(f"broker {broker_id} is forgotten (offset {reply['offset']})")
+
+
+def _listeners(broker: dict[str, Any]) -> str:
+    return ", ".join(f"{e['name']}://{e['host']}:{e['port']}" for e in broker["endpoints"]) or "-"

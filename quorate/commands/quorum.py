@@ -1,0 +1,68 @@
+"""`quorate quorum`: who votes, who leads, who lags."""
+
+import click
+
+from quorate.finding import Cluster, cluster_options
+from quorate.output import console, facts, print_json, styled, table
+
+
+@click.group("quorum")
+def command() -> None:
+    """Who votes, who leads, who lags."""
+
+
+@command.command("status")
+@cluster_options
+def status(*, cluster: Cluster, output: str) -> None:
+    """Describe the quorum as the active controller sees it."""
+    reply = cluster.ask(lambda client: client.get("/v1/quorum"))
+    if output == "json":
+        print_json(reply)
+        return
+    screen = console()
+    screen.print(
+        facts(
+            [
+                ("cluster", reply["clusterId"]),
+                ("leader", f"{reply['leaderId']}  {reply['leaderUrl'] or ''}"),
+                ("epoch", reply["leaderEpoch"]),
+                ("high watermark", reply["highWatermark"]),
+                (
+                    "journal",
+                    f"{reply['journalBytes'] / 1024:.0f} KiB, {reply['lastIndex']} entries",
+                ),
+                *([("note", reply["note"])] if reply["note"] else []),
+            ]
+        )
+    )
+    screen.print()
+    screen.print(
+        table(
+            ["node", "role", "directory", "listens", "durable to", "lag", "heard"],
+            [
+                (
+                    member["nodeId"],
+                    styled(_role(member, reply["leaderId"])),
+                    member["directoryId"],
+                    f"{member['host']}:{member['port']}",
+                    member["matchIndex"],
+                    max(0, reply["lastIndex"] - member["matchIndex"]),
+                    _heard(member, reply["leaderId"]),
+                )
+                for member in reply["members"]
+            ],
+        )
+    )
+
+
+def _role(member: dict[str, object], leader: object) -> str:
+    if not member["isVoter"]:
+        return "observer"
+    return "leader" if member["nodeId"] == leader else "follower"
+
+
+def _heard(member: dict[str, object], leader: object) -> str:
+    contact = member.get("lastContactMs")
+    if member["nodeId"] == leader:
+        return "itself"
+    return "never" if contact is None else f"{contact} ms ago"

@@ -1,0 +1,111 @@
+"""`quorate status`: every controller as it answers for itself, and the brokers."""
+
+import asyncio
+from typing import Any
+
+import click
+
+from quorate.client import ClientError, QuorateClient
+from quorate.failure import Failure
+from quorate.finding import Cluster, cluster_options
+from quorate.output import console, print_json, styled, table
+
+
+@click.command("status")
+@cluster_options
+def command(*, cluster: Cluster, output: str) -> None:
+    """Show how the cluster is. Exit 1 when no controller is active."""
+    found = cluster.ask(lambda client: observe(client, cluster.urls))
+    if output == "json":
+        print_json(found)
+    else:
+        draw(found)
+    if found["active"] is None:
+        raise Failure(
+            "no controller is active: a majority must run and reach each other. "
+            "`quorate quorum status` on each shows why."
+        )
+
+
+async def observe(client: QuorateClient, urls: tuple[str, ...]) -> dict[str, Any]:
+    """Ask every controller for itself, and one for the brokers; never raises for one that is down."""
+    answers = await asyncio.gather(*(_status_of(client, url) for url in urls))
+    active = next((a for a in answers if a.get("active")), None)
+    brokers: list[dict[str, Any]] = []
+    if active is not None:
+        try:
+            reply = await client.from_one(active["url"], "/v1/brokers", {"consistency": "stale"})
+            brokers = reply["brokers"]
+        except (ClientError, KeyError):
+            brokers = []
+    return {
+        "clusterId": next((a["clusterId"] for a in answers if "clusterId" in a), None),
+        "active": None if active is None else active["nodeId"],
+        "epoch": None if active is None else active["leaderEpoch"],
+        "controllers": answers,
+        "brokers": brokers,
+    }
+
+
+async def _status_of(client: QuorateClient, url: str) -> dict[str, Any]:
+    try:
+        answer = await client.from_one(url, "/v1/status", {"consistency": "stale"})
+    except Exception as error:  # noqa: BLE001 - one controller that is down is part of the picture
+        return {"url": url, "role": "down", "active": False, "note": str(error)}
+    return {"url": url, **answer}
+
+
+def draw(found: dict[str, Any]) -> None:
+    """Print what was observed."""
+    for part in tables(found):
+        console().print(part)
+
+
+def tables(found: dict[str, Any]) -> list[Any]:
+    """The observation as tables: controllers, then brokers."""
+    active = found["active"]
+    title = f"cluster {found['clusterId']}" + (
+        f"   active controller {active}   epoch {found['epoch']}" if active is not None else ""
+    )
+    controllers = table(
+        ["controller", "role", "epoch", "log end", "checkpoint", "topics", "partitions", "note"],
+        [
+            (
+                answer.get("nodeId", answer["url"]),
+                styled("active" if answer["active"] else answer["role"]),
+                answer.get("leaderEpoch", "-"),
+                answer.get("logEnd", "-"),
+                _offset_of(answer.get("newestSnapshot")),
+                answer.get("topics", "-"),
+                answer.get("partitions", "-"),
+                answer.get("note", ""),
+            )
+            for answer in found["controllers"]
+        ],
+        title,
+    )
+    brokers = table(
+        ["broker", "state", "epoch", "leads", "replicas", "applied", "heard", "listeners"],
+        [
+            (
+                broker["brokerId"],
+                styled(broker["state"]),
+                broker["brokerEpoch"],
+                broker["leaders"],
+                broker["replicas"],
+                "-" if broker.get("appliedOffset") is None else broker["appliedOffset"],
+                _ago(broker.get("lastContactMs")),
+                ", ".join(f"{e['host']}:{e['port']}" for e in broker["endpoints"]),
+            )
+            for broker in found["brokers"]
+        ],
+    )
+    return [controllers, "", brokers] if found["brokers"] else [controllers]
+
+
+def _ago(milliseconds: int | None) -> str:
+    return "-" if milliseconds is None else f"{milliseconds / 1000:.1f} s ago"
+
+
+def _offset_of(snapshot: str | None) -> str:
+    return "-" if not snapshot else str(int(snapshot.partition("-")[0]))

@@ -1,0 +1,161 @@
+"""`quorate topics`."""
+
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from quorate.failure import Failure
+from quorate.finding import Cluster, cluster_options
+from quorate.output import console, facts, print_json, table
+
+
+@click.group("topics")
+def command() -> None:
+    """Create, list, describe and delete topics."""
+
+
+@command.command("create")
+@click.argument("names", nargs=-1, required=True)
+@click.option("--partitions", type=int, default=-1, help="-1: the cluster's default.")
+@click.option("--replication-factor", type=int, default=-1, help="-1: the cluster's default.")
+@click.option("--dry-run", is_flag=True, help="Show the records that would be written; write none.")
+@click.option("--reason", default="", help="Why; it is kept in the log.")
+@cluster_options
+def create(
+    *,
+    names: tuple[str, ...],
+    partitions: int,
+    replication_factor: int,
+    dry_run: bool,
+    reason: str,
+    cluster: Cluster,
+    output: str,
+) -> None:
+    """Create topics; all that can be are one atomic batch."""
+    body = {
+        "topics": [
+            {"name": name, "numPartitions": partitions, "replicationFactor": replication_factor}
+            for name in names
+        ],
+        "dryRun": dry_run,
+    }
+    reply = cluster.ask(lambda client: client.change("POST", "/v1/topics", body, reason))
+    if output == "json":
+        print_json(reply)
+    else:
+        _show_created(reply)
+    _fail_for(reply)
+
+
+def _show_created(reply: dict[str, Any]) -> None:
+    if reply["dryRun"]:
+        print_json(reply["records"])
+        return
+    for topic in reply["topics"]:
+        if topic["error"] is None:
+            click.echo(
+                f"created {topic['name']}: {topic['numPartitions']} partitions, "
+                f"{topic['replicationFactor']} replicas each (offset {reply['offset']})"
+            )
+
+
+@command.command("list")
+@cluster_options
+def list_topics(*, cluster: Cluster, output: str) -> None:
+    """List all topics."""
+
+    async def all_pages(client: Any) -> dict[str, Any]:
+        reply: dict[str, Any] = await client.get("/v1/topics")
+        page = reply
+        while page.get("nextAfter"):
+            page = await client.get("/v1/topics", {"after": page["nextAfter"]})
+            reply["topics"] += page["topics"]
+        reply["nextAfter"] = None
+        return reply
+
+    reply = cluster.ask(all_pages)
+    if output == "json":
+        print_json(reply)
+        return
+    if not reply["topics"]:
+        click.echo("no topics")
+        return
+    console().print(
+        table(
+            ["topic", "id", "partitions", "replicas", "leaderless", "under-replicated"],
+            [
+                (
+                    topic["name"],
+                    topic["topicId"],
+                    topic["partitionCount"],
+                    topic["replicationFactor"],
+                    topic["leaderless"],
+                    topic["underReplicated"],
+                )
+                for topic in reply["topics"]
+            ],
+        )
+    )
+
+
+@command.command("describe")
+@click.argument("name")
+@cluster_options
+def describe(*, name: str, cluster: Cluster, output: str) -> None:
+    """Describe one topic and its partitions."""
+    reply = cluster.ask(lambda client: client.get(f"/v1/topics/{quote(name, safe='')}"))
+    if output == "json":
+        print_json(reply)
+        return
+    screen = console()
+    for topic in reply["topics"]:
+        screen.print(
+            facts([("topic", topic["name"]), ("id", topic["topicId"]), ("offset", reply["offset"])])
+        )
+        screen.print(
+            table(
+                ["partition", "leader", "leader epoch", "partition epoch", "replicas", "isr"],
+                [
+                    (
+                        partition["partition"],
+                        "none" if partition["leader"] < 0 else partition["leader"],
+                        partition["leaderEpoch"],
+                        partition["partitionEpoch"],
+                        ",".join(map(str, partition["replicas"])),
+                        ",".join(map(str, partition["isr"])),
+                    )
+                    for partition in topic["partitions"]
+                ],
+            )
+        )
+
+
+@command.command("delete")
+@click.argument("name")
+@click.option("--dry-run", is_flag=True, help="Show the records that would be written; write none.")
+@click.option("--reason", default="", help="Why; it is kept in the log.")
+@cluster_options
+def delete(*, name: str, dry_run: bool, reason: str, cluster: Cluster, output: str) -> None:
+    """Delete a topic."""
+    path = f"/v1/topics/{quote(name, safe='')}" + ("?dryRun=true" if dry_run else "")
+    reply = cluster.ask(lambda client: client.change("DELETE", path, None, reason))
+    if output == "json":
+        print_json(reply)
+    elif reply["dryRun"]:
+        print_json(reply["records"])
+    elif all(topic["error"] is None for topic in reply["topics"]):
+        click.echo(f"deleted {name} (offset {reply['offset']})")
+    _fail_for(reply)
+
+
+def _fail_for(reply: dict[str, Any]) -> None:
+    """Exit 1 when a topic was refused, with every reason."""
+    refused = [topic for topic in reply["topics"] if topic["error"] is not None]
+    if refused:
+        raise Failure(
+            "; ".join(
+                f"{topic['name']}: {topic['error']['message']} [{topic['error']['code']}]"
+                for topic in refused
+            )
+        )
