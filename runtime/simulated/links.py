@@ -175,7 +175,7 @@ class SimulatedLinks:
         if target is not None and target.listening:
             accept = partial(target._accept, self, dial, greeting)  # noqa: SLF001 - its twin
             target.process.schedule(0, accept, "accept")
-        elif target is None or target.process.death is not Death.POWER:
+        elif target is None or target.process.machine.powered:
             back = self._network.path(self._world_id(dial.peer), self.process.node_id)
             refused = partial(self._dial_failed, dial, LinkEnd.REFUSED)
             back.carry(0, refused, self.process, "refused")
@@ -299,10 +299,8 @@ class SimulatedLinks:
     def _send_to_the_dead(self, side: _Side) -> None:
         """Have the peer's system, if it runs, answer that it knows no such connection."""
         dead = side.other.owner
-        now = self._network.listeners.get(dead.address)
-        runs = dead.process.death is not Death.POWER or (now is not None and now.process.alive)
         back = self._network.path(dead.process.node_id, self.process.node_id)
-        if runs and not side.path.blocked:
+        if dead.process.machine.powered and not side.path.blocked:
             down = partial(self._down, side, LinkEnd.RESET)
             back.carry(0, down, self.process, "end-reset")
 

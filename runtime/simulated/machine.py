@@ -22,6 +22,8 @@ class Machine:
         self.rate = 1.0
         """Seconds that pass here while a true second passes."""
         self.wall_offset_us = 0
+        self.powered = False
+        """Whether its system runs, and so answers for processes that don't."""
         self._world = world
         self._random = world.random(f"machine/{node_id}")
         self._true_us = 0
@@ -29,7 +31,8 @@ class Machine:
         self.reboot()
 
     def reboot(self) -> None:
-        """Let the monotonic clock begin anew. Only while no process runs here."""
+        """Let the monotonic clock begin anew; a process that starts here has power again."""
+        self.powered = False
         self._true_us = self._world.now_us
         self._local_us = self._random.randrange(_BOOTED_AT_MOST_S * 1_000_000)
 

@@ -31,6 +31,7 @@ class SimulatedProcess:
         self.world = world
         self.node_id = node_id
         self.machine = world.machine(node_id)
+        self.machine.powered = True
         self.alive = True
         self.paused = False
         self.death: Death | None = None

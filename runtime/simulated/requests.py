@@ -115,7 +115,7 @@ class SimulatedRequests:
         if server.serving:
             serve = partial(self._serve, server, request, pending)
             server.process.schedule(0, serve, "serve")
-        elif server.process.death is not Death.POWER:
+        elif server.process.machine.powered:
             self._answer(server, Unreachable("refused (simulated)", refused=True), pending)
 
     def _serve(
