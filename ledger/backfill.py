@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ledger.catalogue import Catalogue, Segment, find_segments, read_header
 from ledger.chain import LogMark
 from ledger.errors import DamagedBatchError, LedgerError
-from ledger.gaps import Gap, change_gap
+from ledger.gaps import change_gap, list_gaps
 from ledger.pull import SegmentPull
 from ledger.segments import LOG_FOLDER, segment_name
 from runtime.disk import Disk
@@ -44,16 +44,23 @@ class Backfill:
         return SegmentPull(self._disk, self._cluster_id, max(below), first.log_end, first.head)
 
     def adopt(self, pull: SegmentPull) -> None:
-        """Make a placed segment readable. Blocks for a folder sync when a gap shrinks."""
+        """Make a placed segment readable. Blocks for syncs when a gap shrinks."""
         path = f"{LOG_FOLDER}/{pull.name}"
         base = int(pull.name.removesuffix(".log"))
         header, length = read_header(self._disk, path, base, self._cluster_id)
         catalogue = self._catalogue
-        gap = catalogue.gap
         catalogue.add(Segment(path, header, length))
-        if gap is not None:
-            change_gap(self._disk, gap, Gap(gap.start, base) if base > gap.start else None)
-            catalogue.settle_gap()
+        catalogue.settle_gap()
+        tidy_gaps(self._disk, catalogue)
+
+
+def tidy_gaps(disk: Disk, catalogue: Catalogue) -> None:
+    """Let the markers say what is still missing."""
+    while gaps := list_gaps(disk):
+        if gaps[-1] == catalogue.gap:
+            return
+        change_gap(disk, gaps[-1], catalogue.gap)
+        catalogue.settle_gap()
 
 
 def mend(disk: Disk, cluster_id: str, base_offset: int, mark: LogMark) -> SegmentPull:

@@ -120,18 +120,15 @@ class Catalogue:
         What a marker names may have been filled since it was written: segments are fetched
         newest first, and each is put in place only when it reaches the one after it.
         """
-        gaps = list_gaps(self._disk)
         self.gap, self._first = None, 0
-        if not gaps:
-            return
-        gap = gaps[-1]
-        inside = [base for base in self._bases if gap.start < base <= gap.end]
-        end = min(inside, default=gap.end)
-        below = [segment for segment in self.segments if segment.base_offset <= gap.start]
-        if below and self._end_of_file(below[-1]) == end:
-            return
-        self.gap = Gap(gap.start, end)
-        self._first = bisect_right(self._bases, end - 1)
+        for gap in reversed(list_gaps(self._disk)):
+            inside = [base for base in self._bases if gap.start < base <= gap.end]
+            end = min(inside, default=gap.end)
+            below = [segment for segment in self.segments if segment.base_offset <= gap.start]
+            if not below or self._end_of_file(below[-1]) != end:
+                self.gap = Gap(gap.start, end)
+                self._first = bisect_right(self._bases, end - 1)
+                return
 
     def _end_of_file(self, segment: Segment) -> int:
         end = segment.base_offset
@@ -180,8 +177,6 @@ class Catalogue:
             last = index.add_heads(walk_heads(self._disk, segment.path, index.end_position), until)
         except DamagedBatchError as error:
             raise self._damage(segment, error.position, index.end_offset, error.reason) from None
-        except LedgerError as error:
-            raise self._damage(segment, index.end_position, index.end_offset, str(error)) from None
         if index.end_offset != until:
             reason = f"the segment ends at offset {index.end_offset}, it reached to {until}"
             raise self._damage(segment, index.end_position, index.end_offset, reason)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ledger.errors import LedgerError
+from ledger.errors import DamagedBatchError, LedgerError
 from ledger.frame import CRC_BYTES, FORMAT, finish_frame, take_frame
 from ledger.scan import Head
 
@@ -61,14 +61,13 @@ class SegmentIndex:
     def add_heads(self, heads: Iterable[Head], until: int) -> Head | None:
         """Note batches up to the end offset `until`; returns the last.
 
-        Raises LedgerError when offsets do not follow each other; stops behind `until`.
+        Raises DamagedBatchError when offsets do not follow each other; stops behind `until`.
         """
         head = None
         for head in heads:
             if head.base_offset != self.end_offset:
-                raise LedgerError(
-                    f"offset {self.end_offset} must follow, a batch begins at {head.base_offset}"
-                )
+                reason = f"offset {self.end_offset} must follow, not {head.base_offset}"
+                raise DamagedBatchError(head.position, reason)
             self.add(head.base_offset, head.records, head.epoch, head.length)
             if self.end_offset >= until:
                 break

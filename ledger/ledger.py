@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ledger.archive import archive_segments
+from ledger.backfill import tidy_gaps
 from ledger.batch import Batch
 from ledger.cache import NewestBatches
 from ledger.catalogue import Catalogue
@@ -79,6 +80,7 @@ class Ledger:
         vetted = [s for s in segments if s.base_offset < mark.log_end]
         waiting = segments[len(vetted) :]
         catalogue = Catalogue(disk, cluster_id, vetted, mark.log_end)
+        tidy_gaps(disk, catalogue)
         tail = Tail(disk, cluster_id, catalogue, waiting, position, segment_bytes, log)
         return cls(disk, cluster_id, catalogue, tail, mark)
 

@@ -166,7 +166,9 @@ class _Verification:
         """Where the history in segment `i` ends because a gap follows."""
         base = self._found[i][0]
         after = self._found[i + 1][0] if i + 1 < len(self._found) else None
-        ends = [g.start for g in self._gaps.values() if base < g.start and g.end == after]
+        if after is None:
+            return None
+        ends = [g.start for g in self._gaps.values() if base < g.start < after <= g.end]
         return ends[0] if ends else None
 
     def _may_follow(self, i: int, base: int) -> bool:
@@ -174,10 +176,10 @@ class _Verification:
         if mark is None or mark.log_end == base:
             return True
         gap = self._gaps.get(mark.log_end)
-        if gap is not None and gap.end == base:
+        if gap is not None and base <= gap.end:
             self._notes.append(
-                f"offsets {gap.start} to {gap.end - 1} are being fetched back from a peer; "
-                f"the run that is complete begins at {gap.end}"
+                f"offsets {gap.start} to {base - 1} are being fetched back from a peer; "
+                f"the run that is complete begins at {base}"
             )
             self._mark, self._log_start = None, base
             return True

@@ -71,6 +71,12 @@ class Node:
         assert outcome == [None]
         return mark
 
+    def warm_and_cold(self, ledger):
+        """The ledger as it is, then as it is after a restart."""
+        mark = self.sync(ledger)
+        yield ledger
+        yield self.reopen(mark)
+
     def settle(self):
         self.world.run_for(10.0)
 

@@ -94,7 +94,7 @@ def test_reads_stop_at_the_high_watermark():
     batches = make_batches(9)
     node = Node()
     ledger = fill(node.open(), batches)
-    for reader in (ledger, node.reopen(node.sync(ledger))):
+    for reader in node.warm_and_cold(ledger):
         for up_to in range(reader.log_end + 2):
             found = reader.read_from(0, 10**6, up_to)
             fitting = [b.encoded for b in batches if b.header.end_offset <= up_to]
@@ -105,7 +105,7 @@ def test_an_offset_inside_a_batch_gives_that_batch():
     batches = make_batches(9)
     node = Node()
     ledger = fill(node.open(), batches)
-    for reader in (ledger, node.reopen(node.sync(ledger))):
+    for reader in node.warm_and_cold(ledger):
         for batch in batches:
             for offset in range(batch.header.base_offset, batch.header.end_offset):
                 assert reader.read_from(offset, 0, 10**6) == [batch.encoded]
@@ -310,7 +310,7 @@ def test_epochs_and_where_they_end():
     for segment_bytes in (1_000, 100_000):
         node = Node(segment_bytes=segment_bytes)
         ledger = fill(node.open(), batches)
-        for reader in (ledger, node.reopen(node.sync(ledger))):
+        for reader in node.warm_and_cold(ledger):
             assert reader.epoch_start_offsets == [
                 EpochStart(epoch, starts[epoch]) for epoch in (1, 3, 4, 7, 9)
             ]
@@ -326,7 +326,7 @@ def test_hash_at_is_known_at_every_batch_end_and_nowhere_else():
     node = Node(segment_bytes=2_000)
     ledger = fill(node.open(), batches)
     expected = {b.header.end_offset: b.hash for b in batches} | {0: first_hash(CLUSTER)}
-    for reader in (ledger, node.reopen(node.sync(ledger))):
+    for reader in node.warm_and_cold(ledger):
         for offset in range(reader.log_end + 3):
             assert reader.hash_at(offset) == expected.get(offset)
             if offset <= reader.log_end:
@@ -393,12 +393,12 @@ def test_archived_segments_stay_readable():
     node = Node(segment_bytes=4_000)
     ledger = fill(node.open(), batches)
     assert ledger.archive_before(10**6) == []  # nothing is synced yet
-    mark = node.sync(ledger)
+    node.sync(ledger)
     before = node.files()
     moved = ledger.archive_before(ledger.log_end)
     assert len(moved) == len(before) - 1
     assert sorted(node.files("archive")) == [f"archive/{name}" for name in moved]
-    for reader in (ledger, node.reopen(mark)):
+    for reader in node.warm_and_cold(ledger):
         assert reader.log_start == 0
         assert [b.encoded for b in reader.batches(0)] == [b.encoded for b in batches]
 
