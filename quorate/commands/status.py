@@ -28,7 +28,7 @@ def command(*, cluster: Cluster, output: str) -> None:
 
 
 async def observe(client: QuorateClient, urls: tuple[str, ...]) -> dict[str, Any]:
-    """Ask every controller for itself, and one for the brokers; never raises for one that is down."""
+    """Ask every controller for itself and the active one for brokers; one that is down is shown."""
     answers = await asyncio.gather(*(_status_of(client, url) for url in urls))
     active = next((a for a in answers if a.get("active")), None)
     brokers: list[dict[str, Any]] = []
