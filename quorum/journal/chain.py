@@ -27,6 +27,8 @@ from quorum.journal.segments import Segment
 from quorum.journal.state import ENTRY_HEAD, IllegalFrameError, JournalState
 from runtime.disk import Disk
 
+_ENTRY = int(Kind.ENTRY)
+
 
 class SegmentFile(NamedTuple):
     """A segment as it lies on the disk."""
@@ -87,12 +89,13 @@ def read_files(disk: Disk, cluster_id: str, node_id: int) -> list[SegmentFile]:
     files: list[SegmentFile] = []
     identity: Identity | None = None
     for short in disk.list(FOLDER):
-        if not short.endswith(SUFFIX):
+        number = short.removesuffix(SUFFIX)
+        if short == number or not number.isdigit():
             continue
         name = f"{FOLDER}/{short}"
         data = disk.read(name)
         opening = read_opening(name, data)
-        sequence = int(short.removesuffix(SUFFIX))
+        sequence = int(number)
         if opening is not None:
             refuse_stranger(name, opening, cluster_id, node_id)
             identity = identity or opening.identity
@@ -178,7 +181,8 @@ class _Walk:
     def _walk(self, file: SegmentFile, limit: int | None) -> None:
         opening = file.opening
         assert opening is not None
-        apply, synced, top = self.state.apply, max(self.synced, opening.synced), 0
+        state, synced, top = self.state, max(self.synced, opening.synced), 0
+        apply = state.apply
         reader = frames_of(file, self._identity)
         illegal = ""
         for frame in reader:
@@ -191,8 +195,8 @@ class _Walk:
                 reader.offset = frame.position - file.shift
                 break
             synced = max(synced, frame.synced)
-            if frame.kind == Kind.ENTRY:
-                top = max(top, self.state.last_index)
+            if frame.kind == _ENTRY and state.entries[-1][1] > top:
+                top = state.entries[-1][1]
             self.end = frame.end
         self.synced = synced
         self.segments.append(Segment(file.name, file.sequence, file.base, top))

@@ -60,12 +60,9 @@ class Frame(NamedTuple):
     kind: int
     position: int
     synced: int
+    end: int
+    """The position behind it."""
     body: bytes
-
-    @property
-    def end(self) -> int:
-        """The position behind it."""
-        return self.position + HEADER_BYTES + len(self.body)
 
 
 def encode_header(kind: int, position: int, synced: int, body: bytes, seed: int) -> bytes:
@@ -115,7 +112,7 @@ class FrameReader:
                 return
             offset = start + length
             self.offset = offset
-            yield Frame(kind, position, synced, body)
+            yield Frame(kind, position, synced, offset + shift, body)
 
 
 class Found(NamedTuple):

@@ -210,7 +210,7 @@ class RaftJournal(Journal):  # type: ignore[misc]
         """Void all entries: the core is about to begin again from a manifest."""
         self._state.truncate(0)
         self._position_needing_sync = self._writer.append(Kind.TRUNCATE_FROM, index_body(0))
-        self._writer.retire_below(1, all_older=True)
+        self._writer.retire_older()
 
     def deleteEntriesFrom(self, entryFrom: int) -> None:  # noqa: N802, N803 - the core's name
         """Void the entries from a place in the list on."""
@@ -332,8 +332,7 @@ class RaftJournal(Journal):  # type: ignore[misc]
 
         Only one sync is under way: what comes meanwhile is synced together, behind it.
         """
-        if self.durable_position < self._position_needing_sync:
-            self._writer.sync()
+        self._writer.sync(self._position_needing_sync)
 
     def note_synced(self) -> None:
         """Write down what is durable; call when idle: it narrows the window of `opening`."""

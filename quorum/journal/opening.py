@@ -179,13 +179,12 @@ def _begin_again(disk: Disk, chain: Chain, synced: int, fit: _Fit) -> Opened:
     state = fit.state
     if fit.reset:
         state.entries, state.ends, state.absent_to = list(fit.pair), [], 0
-    term = max(chain.highest_term, state.highest_term)
     if fit.damage is not None:
         state.damage = str(fit.damage)
-        state.vote = Vote(term, UNKNOWN_VOTE)
+        state.vote = Vote(max(chain.highest_term, state.highest_term), UNKNOWN_VOTE)
         state.commit_index = min(state.commit_index, max(1, state.last_index))
-    elif term > state.vote.term:
-        state.vote = Vote(term, None)
+    elif state.highest_term > state.vote.term:
+        state.vote = Vote(state.highest_term, None)
     position = max(synced, chain.highest_end)
     opened = _begin(disk, chain.identity, chain.last_sequence + 1, position, state)
     _tidy(disk, [*chain.obsolete, *(file.name for file in chain.files)], state)

@@ -67,9 +67,12 @@ class SegmentWriter:
         self._buffered = 0
         self._unsynced: list[AppendFile] = []
         self._new_name = False
+        self._in_flight: list[AppendFile] = []
         self._outstanding = 0
         self._target = 0
-        self._wanted = False
+        self._wanted = 0
+        self._state_end = written_position
+        """Behind the active segment's state: once durable, older segments can be spared."""
         self._retire_below = 0
         self._retire_at = 0
         self._closed = False
@@ -137,41 +140,40 @@ class SegmentWriter:
         self.top_index = 0
         self._seed = self._identity.seed(sequence)
         self._file, self._file_bytes = file, len(opening)
-        self.append(Kind.STATE, self._state_body())
+        self._state_end = self.append(Kind.STATE, self._state_body())
         self._write_buffer()
 
     # -- durability --------------------------------------------------------------------------
 
-    def sync(self) -> None:
-        """Sync all that was appended; when a sync is under way, once more behind it."""
-        if self.failure is not None or self._closed:
+    def sync(self, upto: int) -> None:
+        """Make what ends at or before `upto` durable, and all else that was appended.
+
+        When a sync is under way that does not cover it, another follows.
+        """
+        if self.failure is not None or self._closed or upto <= self.durable_position:
             return
         if self._outstanding:
-            self._wanted = True
+            self._wanted = max(self._wanted, upto)
             return
-        self._wanted = False
         self.flush()
-        if self.failure is None and self.durable_position < self.written_position:
+        if self.failure is None:
             self._start_sync()
 
     def _start_sync(self) -> None:
         self._target = self.written_position
-        closing, self._unsynced = self._unsynced, []
+        self._in_flight, self._unsynced = self._unsynced, []
         new_name, self._new_name = self._new_name, False
-        self._outstanding = len(closing) + new_name + 1
-        for file in closing:
-            self._disk.sync(file, partial(self._one_done, file))
+        self._outstanding = len(self._in_flight) + new_name + 1
+        for file in self._in_flight:
+            self._disk.sync(file, self._one_done)
         if new_name:
             self._disk.in_background(
-                partial(self._disk.sync_folder, FOLDER),
-                lambda _, error: self._one_done(None, error),
+                partial(self._disk.sync_folder, FOLDER), lambda _, error: self._one_done(error)
             )
-        self._disk.sync(self._file, partial(self._one_done, None))
+        self._disk.sync(self._file, self._one_done)
 
-    def _one_done(self, closing: AppendFile | None, error: OSError | None) -> None:
+    def _one_done(self, error: OSError | None) -> None:
         self._outstanding -= 1
-        if closing is not None:
-            closing.close()
         if self.failure is not None or self._closed:
             return
         if error is not None:
@@ -180,6 +182,9 @@ class SegmentWriter:
             self._group_done()
 
     def _group_done(self) -> None:
+        for file in self._in_flight:
+            file.close()
+        self._in_flight = []
         self.durable_position = self._target
         try:
             self._witness.note(self.durable_position)
@@ -188,8 +193,7 @@ class SegmentWriter:
             return
         self._retire()
         self._on_durable()
-        if self._wanted:
-            self.sync()
+        self.sync(self._wanted)
 
     def close(self) -> None:
         """Stop in order: make all durable, and say so durably. Blocks. Raises OSError."""
@@ -201,12 +205,12 @@ class SegmentWriter:
             if self.failure is None:
                 self._sync_blocking()
         finally:
-            for file in (*self._unsynced, self._file):
+            for file in (*self._in_flight, *self._unsynced, self._file):
                 file.close()
             self._witness.close()
 
     def _sync_blocking(self) -> None:
-        for file in (*self._unsynced, self._file):
+        for file in (*self._in_flight, *self._unsynced, self._file):
             file.sync()
         self._disk.sync_folder(FOLDER)
         self.durable_position = self.written_position
@@ -224,17 +228,21 @@ class SegmentWriter:
 
     # -- forgetting --------------------------------------------------------------------------
 
-    def retire_below(self, index: int, *, all_older: bool = False) -> None:
+    def retire_below(self, index: int) -> None:
         """Unlink the oldest segments that hold only entries below `index`.
 
-        It is done when all that was appended by now is durable. With `all_older` nothing
-        that stands in older segments is needed, whatever its index.
+        It is done when the active segment's state is durable, since it takes their place.
         """
-        if all_older:
-            self._closed_segments = [s._replace(top_index=0) for s in self._closed_segments]
-        self._retire_below = max(index, self._retire_below) if not all_older else index
-        self._retire_at = self.written_position
+        self._retire_below = max(index, self._retire_below)
+        self._retire_at = max(self._state_end, self._retire_at)
         self._retire()
+
+    def retire_older(self) -> None:
+        """Unlink all older segments, once what was appended by now is durable."""
+        self._closed_segments = [s._replace(top_index=0) for s in self._closed_segments]
+        self.top_index = 0
+        self._retire_below = 1
+        self._retire_at = self.written_position
 
     def _retire(self) -> None:
         if not self._retire_below or self.durable_position < self._retire_at:

@@ -18,6 +18,7 @@ VotedFor = str | int | bytes | None
 
 ENTRY_HEAD = struct.Struct("<QQ")
 _INDEX = struct.Struct("<Q")
+_ENTRY = int(Kind.ENTRY)
 
 
 class IllegalFrameError(Exception):
@@ -64,7 +65,7 @@ class JournalState:
     def apply(self, frame: Frame) -> None:
         """Add one frame. Raises IllegalFrameError."""
         kind, body = frame.kind, frame.body
-        if kind == Kind.ENTRY:
+        if kind == _ENTRY:
             self._add(frame)
         elif kind == Kind.TRUNCATE_FROM:
             self.truncate(_INDEX.unpack(body)[0])
@@ -84,12 +85,11 @@ class JournalState:
             raise IllegalFrameError(f"a frame of unknown kind {kind}")
 
     def _add(self, frame: Frame) -> None:
-        body = frame.body
+        body, entries = frame.body, self.entries
         index, term = ENTRY_HEAD.unpack_from(body)
-        entries = self.entries
-        expected = entries[-1][1] + 1 if entries else self.absent_to + 1
-        if index != expected and (entries or self.absent_to):
-            raise IllegalFrameError(f"entry {index} stands where {expected} belongs")
+        before = entries[-1][1] if entries else self.absent_to
+        if index != before + 1 and before:
+            raise IllegalFrameError(f"entry {index} stands behind entry {before}")
         entries.append((body[ENTRY_HEAD.size :], index, term))
         self.ends.append(frame.end)
 
