@@ -1,21 +1,23 @@
 # ruff: noqa: SLF001 - a map looks into others of its class
 """A map that never changes, whose next version shares all but what was written.
 
-Rule: a `BucketMap` is immutable. `with_changes` gives the next one: it copies the list of buckets
-and each bucket that it writes, once, so a lone change costs microseconds whatever the size, and a
-bulk load costs little more than a plain dict. Maps of the same origin are compared by the
-identity of their buckets.
+Rule: a `BucketMap` is immutable. `with_changes` gives the next one: it copies a bucket, and the
+page of buckets it lies in, at its first write, so a lone change costs microseconds whatever the
+size, and a bulk load costs little more than a plain dict. Maps of one origin are compared by the
+identity of their pages and buckets.
 
-There is 1 bucket up to 128 entries, 32 up to 8,192 and 1,024 beyond, so that small maps stay
-small; how many there are shows nowhere but in speed. Iteration is sorted by key. A key's bucket is
-found by a function that is the same in every process and Python (`hash()` isn't): crc32 of bytes
-and text; for a partition, its topic's last two bytes plus its number; for integers a
-multiplicative mix (Knuth), as broker ids often come in steps.
+A bucket is a dict of 4 to 32 entries on average, and there are as many as that takes: copying a
+bucket touches every entry in it (their reference counts), so with 1,024 buckets for 100,000
+partitions a batch of 50 changes would touch 5,000 others and push all else out of the processor's
+cache; that was measured to be four times slower. How many buckets there are shows nowhere else:
+iteration is sorted by key. A key's bucket is found by a function that is the same in every process
+and Python (`hash()` isn't): crc32 of bytes and text; for a partition, its topic's last two bytes
+plus its number; for integers a multiplicative mix (Knuth), as broker ids often come in steps.
 
 None is no value: it stands for "absent" in `with_changes` and in a `Change`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Generic, NamedTuple, TypeVar, overload
 from zlib import crc32
 
@@ -26,8 +28,15 @@ D = TypeVar("D")
 PartitionKey = tuple[bytes, int]
 """(topic id, partition number)."""
 
-_SIZES: Final = ((128, 1), (8192, 32))
-_MOST_BUCKETS: Final = 1024
+_SHAPES: Final = (
+    (32, 0, 0),
+    (256, 0, 3),
+    (2_048, 3, 3),
+    (16_384, 5, 4),
+    (131_072, 7, 5),
+    (1 << 62, 9, 6),
+)
+"""(most entries, bits of the page number, bits of the bucket number within its page)."""
 
 
 class Change(NamedTuple, Generic[K, V]):
@@ -74,26 +83,45 @@ def mix_name_and_code(key: tuple[str, int]) -> int:
 class BucketMap(Generic[K, V]):
     """An immutable map; see the module."""
 
-    __slots__ = ("_buckets", "_length", "_mask", "_mix")
+    __slots__ = ("_in_page", "_length", "_mask", "_mix", "_pages", "_shift")
+
+    _mix: Callable[[K], int]
+    _pages: list[list[dict[K, V]]]
+    _length: int
+    _shift: int
+    """Bits of an index that number a bucket within its page."""
+    _in_page: int
+    _mask: int
 
     def __init__(self, mix: Callable[[K], int], items: Mapping[K, V] | None = None) -> None:
         """`mix` gives each key a number, the same in every process."""
         self._mix = mix
-        self._buckets: list[dict[K, V]] = [{}]
-        self._mask = 0
-        self._length = 0
+        self._reshape(0)
         if items:
             loaded = self.with_changes(items)
-            self._buckets, self._mask, self._length = loaded._buckets, loaded._mask, len(loaded)
+            self._pages, self._length = loaded._pages, loaded._length
+            self._shift, self._in_page, self._mask = loaded._shift, loaded._in_page, loaded._mask
+
+    def _reshape(self, length: int) -> None:
+        """Become empty, with buckets for `length` entries."""
+        page_bits, self._shift = next(
+            (pages, buckets) for most, pages, buckets in _SHAPES if length <= most
+        )
+        self._in_page = (1 << self._shift) - 1
+        self._mask = (1 << (page_bits + self._shift)) - 1
+        self._pages = [[{} for _ in range(1 << self._shift)] for _ in range(1 << page_bits)]
+        self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
     def __contains__(self, key: object) -> bool:
-        return key in self._buckets[self._mix(key) & self._mask]  # type: ignore[arg-type]
+        index = self._mix(key) & self._mask  # type: ignore[arg-type]
+        return key in self._pages[index >> self._shift][index & self._in_page]
 
     def __getitem__(self, key: K) -> V:
-        return self._buckets[self._mix(key) & self._mask][key]
+        index = self._mix(key) & self._mask
+        return self._pages[index >> self._shift][index & self._in_page][key]
 
     @overload
     def get(self, key: K) -> V | None: ...
@@ -101,11 +129,12 @@ class BucketMap(Generic[K, V]):
     def get(self, key: K, default: D) -> V | D: ...
     def get(self, key: K, default: D | None = None) -> V | D | None:
         """Return the value, or the default."""
-        return self._buckets[self._mix(key) & self._mask].get(key, default)
+        index = self._mix(key) & self._mask
+        return self._pages[index >> self._shift][index & self._in_page].get(key, default)
 
     def __iter__(self) -> Iterator[K]:
         """Yield the keys, sorted. Sorts them all first: 0.1 s for 100,000 partitions."""
-        keys: list[Any] = [key for bucket in self._buckets for key in bucket]
+        keys: list[Any] = [key for page in self._pages for bucket in page for key in bucket]
         keys.sort()
         return iter(keys)
 
@@ -123,25 +152,32 @@ class BucketMap(Generic[K, V]):
 
     def unordered_values(self) -> Iterator[V]:
         """Yield the values in no order, at once: for sums, never for records or replay."""
-        return (value for bucket in self._buckets for value in bucket.values())
+        return (value for page in self._pages for bucket in page for value in bucket.values())
 
     def unordered_items(self) -> Iterator[tuple[K, V]]:
         """Yield the entries in no order, at once: for sums, never for records or replay."""
-        return (item for bucket in self._buckets for item in bucket.items())
+        return (item for page in self._pages for bucket in page for item in bucket.items())
 
     def with_changes(self, changes: Mapping[K, V | None]) -> "BucketMap[K, V]":
         """Return the map with these entries set or, where the value is None, removed."""
         if not changes:
             return self
-        buckets, owned = self._writable(len(changes))
-        mix, mask, length = self._mix, len(buckets) - 1, self._length
+        result, owned = self._writable(len(changes))
+        mix, mask, shift, in_page = result._mix, result._mask, result._shift, result._in_page
+        pages, length = result._pages, result._length
+        owned_pages = set[int]()
         for key, value in changes.items():
             index = mix(key) & mask
             if owned[index]:
-                bucket = buckets[index]
+                bucket = pages[index >> shift][index & in_page]
             else:
+                number = index >> shift
+                if number not in owned_pages:
+                    owned_pages.add(number)
+                    pages[number] = pages[number].copy()
+                page = pages[number]
+                bucket = page[index & in_page] = page[index & in_page].copy()
                 owned[index] = 1
-                bucket = buckets[index] = buckets[index].copy()
             if value is None:
                 if bucket.pop(key, None) is not None:
                     length -= 1
@@ -149,21 +185,25 @@ class BucketMap(Generic[K, V]):
                 length -= len(bucket)
                 bucket[key] = value
                 length += len(bucket)
-        result: BucketMap[K, V] = BucketMap.__new__(BucketMap)
-        result._mix, result._buckets, result._mask, result._length = mix, buckets, mask, length
+        result._length = length
         return result
 
-    def _writable(self, growth: int) -> tuple[list[dict[K, V]], bytearray]:
-        """Return buckets, enough of them for what comes, and a 1 for each that is not shared."""
-        wanted = _bucket_count(self._length + growth)
-        if wanted <= len(self._buckets):
-            return self._buckets.copy(), bytearray(len(self._buckets))
-        mix, mask = self._mix, wanted - 1
-        buckets: list[dict[K, V]] = [{} for _ in range(wanted)]
-        for bucket in self._buckets:
-            for key, value in bucket.items():
-                buckets[mix(key) & mask][key] = value
-        return buckets, bytearray(b"\x01" * wanted)
+    def _writable(self, growth: int) -> tuple["BucketMap[K, V]", bytearray]:
+        """Return a copy with room for what comes, and a 1 for each bucket that is not shared."""
+        result: BucketMap[K, V] = BucketMap.__new__(BucketMap)
+        result._mix = mix = self._mix
+        most = next(most for most, pages, buckets in _SHAPES if self._mask < 1 << pages + buckets)
+        if self._length + growth <= most:
+            result._shift, result._in_page, result._mask = self._shift, self._in_page, self._mask
+            result._pages, result._length = self._pages.copy(), self._length
+            return result, bytearray(self._mask + 1)
+        result._reshape(self._length + growth)
+        pages, shift, in_page, mask = result._pages, result._shift, result._in_page, result._mask
+        for key, value in self.unordered_items():
+            index = mix(key) & mask
+            pages[index >> shift][index & in_page][key] = value
+        result._length = self._length
+        return result, bytearray(b"\x01" * (mask + 1))
 
     def changed_since(self, other: "BucketMap[K, V]") -> Iterator[K]:
         """Yield the keys whose values differ from an earlier (or any other) map's, sorted."""
@@ -185,14 +225,18 @@ class BucketMap(Generic[K, V]):
         changes.sort(key=order)
         return tuple(changes)
 
-    def _unshared(self, other: "BucketMap[K, V]") -> Iterable[tuple[dict[K, V], dict[K, V]]]:
+    def _unshared(self, other: "BucketMap[K, V]") -> Iterator[tuple[dict[K, V], dict[K, V]]]:
         """Pair the buckets that may differ."""
-        if self._buckets is other._buckets:
-            return ()
+        if self._pages is other._pages:
+            return
         if self._mask != other._mask:
-            return ((dict(self.unordered_items()), dict(other.unordered_items())),)
-        pairs = zip(self._buckets, other._buckets, strict=True)
-        return ((mine, theirs) for mine, theirs in pairs if mine is not theirs)
+            yield dict(self.unordered_items()), dict(other.unordered_items())
+            return
+        for mine, theirs in zip(self._pages, other._pages, strict=True):
+            if mine is not theirs:
+                yield from (
+                    (one, two) for one, two in zip(mine, theirs, strict=True) if one is not two
+                )
 
     def __eq__(self, other: object) -> bool:
         """Tell whether the entries are the same; shared buckets cost nothing."""
@@ -207,13 +251,6 @@ class BucketMap(Generic[K, V]):
     def __repr__(self) -> str:
         shown = ", ".join(f"{key!r}: {value!r}" for key, value in self.items())
         return f"BucketMap({{{shown}}})"
-
-
-def _bucket_count(length: int) -> int:
-    for most, count in _SIZES:
-        if length <= most:
-            return count
-    return _MOST_BUCKETS
 
 
 def _key_of(change: Change[Any, Any]) -> Any:

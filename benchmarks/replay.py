@@ -1,0 +1,206 @@
+"""How fast records become state: `python benchmarks/replay.py [--partitions N] [--changes N]`.
+
+Prints, for one core: decode and replay of a log as a restart does it (many batches in one delta),
+as a standby does it (a delta for each batch), with and without state hash; what a lone change
+costs in a large image; bytes a partition. Beside them the floor of this machine in the same run:
+dict inserts and SHA-256, so that a noisy machine shows.
+"""
+
+import argparse
+import gc
+import hashlib
+import random
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+
+from metadata.codec import decode_records, encode_records
+from metadata.image import (
+    EMPTY,
+    MetadataDelta,
+    MetadataImage,
+    hash_from_scratch,
+    image_from_records,
+    image_to_records,
+)
+from metadata.records import (
+    NO_LEADER_CHANGE,
+    BrokerEndpoint,
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+
+BROKERS = 30
+PARTITIONS_PER_TOPIC = 50
+RECORDS_PER_BATCH = 50
+SEED = 2
+
+
+def topic_id(number: int) -> bytes:
+    return hashlib.sha256(b"topic %d" % number).digest()[:16]
+
+
+def creation(partitions: int) -> Iterator[Record]:
+    """Brokers, topics, partitions with three replicas each."""
+    end_point = (BrokerEndpoint("PLAINTEXT", "broker.example", 9092, 0),)
+    for broker in range(BROKERS):
+        yield RegisterBrokerRecord(broker, bytes(16), broker, end_point, (), f"zone-{broker % 3}")
+        yield BrokerRegistrationChangeRecord(broker, broker, fenced=-1)
+    for number in range(partitions):
+        topic = topic_id(number // PARTITIONS_PER_TOPIC)
+        partition = number % PARTITIONS_PER_TOPIC
+        if partition == 0:
+            yield TopicRecord(f"topic-{number // PARTITIONS_PER_TOPIC}", topic)
+        replicas = tuple((number + step * (1 + number // BROKERS % 7)) % BROKERS for step in range(3))
+        directories = tuple(bytes([replica]) * 16 for replica in replicas)
+        yield PartitionRecord(
+            partition, topic, replicas, replicas, (), (), replicas[0], 0, 0, directories=directories
+        )
+
+
+def changes(image: MetadataImage, count: int) -> Iterator[Record]:
+    """What a busy cluster writes: mostly ISRs and leaders, some fencing, some configs."""
+    dice = random.Random(SEED)
+    keys = list(image.topics.partitions)
+    for number in range(count):
+        topic, partition = keys[dice.randrange(len(keys))]
+        replicas = image.topics.partitions[topic, partition].replicas
+        kind = dice.random()
+        if kind < 0.01:
+            broker = dice.randrange(BROKERS)
+            yield BrokerRegistrationChangeRecord(broker, broker, fenced=dice.choice((-1, 1)))
+        elif kind < 0.03:
+            yield ConfigRecord(2, f"topic-{dice.randrange(100)}", "retention.ms", str(number))
+        else:
+            isr = tuple(dice.sample(replicas, dice.randint(1, 3)))
+            leader = isr[0] if kind < 0.6 else NO_LEADER_CHANGE
+            yield PartitionChangeRecord(partition, topic, isr, leader)
+
+
+def batches(records: Sequence[Record], base: int) -> list[tuple[int, int, bytes]]:
+    """Cut records into encoded batches: (base offset, end offset, bytes)."""
+    found = []
+    for start in range(0, len(records), RECORDS_PER_BATCH):
+        some = records[start : start + RECORDS_PER_BATCH]
+        found.append((base + start, base + start + len(some), encode_records(some)))
+    return found
+
+
+def replay_in_one(
+    image: MetadataImage, log: list[tuple[int, int, bytes]], with_state_hash: bool
+) -> MetadataImage:
+    """As a restart does."""
+    delta = MetadataDelta(image, with_state_hash=with_state_hash)
+    for base, end, data in log:
+        delta.replay_all(decode_records(data), base)
+        delta.finish_batch(end, 1, end)
+    return delta.apply()
+
+
+def replay_each(
+    image: MetadataImage, log: list[tuple[int, int, bytes]], with_state_hash: bool
+) -> MetadataImage:
+    """As a standby does."""
+    for base, end, data in log:
+        delta = MetadataDelta(image, with_state_hash=with_state_hash)
+        delta.replay_all(decode_records(data), base)
+        delta.finish_batch(end, 1, end)
+        image = delta.apply()
+    return image
+
+
+def timed(work: Callable[[], object], count: int, what: str) -> None:
+    """Run three times, print the best."""
+    best = float("inf")
+    for _ in range(3):
+        gc.collect()
+        gc.freeze()
+        started = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - started)
+    print(f"{what:<58} {count / best:>12,.0f}/s {best / count * 1e6:>9.2f} µs")
+
+
+def lone_changes(image: MetadataImage, with_state_hash: bool) -> None:
+    """One PartitionChange, one delta, one image."""
+    topic = topic_id(0)
+
+    def work() -> None:
+        now = image
+        for number in range(2000):
+            delta = MetadataDelta(now, with_state_hash=with_state_hash)
+            record = PartitionChangeRecord(number % PARTITIONS_PER_TOPIC, topic, (0,), 0)
+            delta.replay(record, now.offset)
+            delta.finish_batch(now.offset + 1, 1, 1)
+            now = delta.apply()
+
+    said = "with state hash" if with_state_hash else "without state hash"
+    timed(work, 2000, f"a lone change, delta to image, {said}")
+
+
+def floors() -> None:
+    """What the machine can do at all."""
+    keys = [(b"0123456789abcdef", number) for number in range(200_000)]
+    timed(lambda: dict.fromkeys(keys), len(keys), "floor: dict inserts")
+    data = bytes(90)
+
+    def hashes() -> None:
+        for _ in range(200_000):
+            hashlib.sha256(data).digest()
+
+    timed(hashes, 200_000, "floor: SHA-256 of 90 bytes")
+
+
+def memory(records: list[Record]) -> None:
+    """Bytes that the image holds for each partition, with all indexes."""
+    log = batches(records, 0)
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    image = replay_in_one(EMPTY, log, False)
+    gc.collect()
+    held = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    print(f"{'memory':<58} {held / len(image.topics.partitions):>12,.0f} bytes a partition")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--partitions", type=int, default=100_000)
+    parser.add_argument("--changes", type=int, default=200_000)
+    arguments = parser.parse_args()
+    floors()
+    created = list(creation(arguments.partitions))
+    start = batches(created, 0)
+    image = replay_in_one(EMPTY, start, True)
+    changed = list(changes(image, arguments.changes))
+    log = batches(changed, image.offset)
+    print(f"{len(created):,} records create, {len(changed):,} change; {RECORDS_PER_BATCH} a batch")
+    timed(lambda: [decode_records(b) for _, _, b in log], len(changed), "decode changes, no replay")
+    for hashed in (False, True):
+        said = "with state hash" if hashed else "without state hash"
+        timed(lambda h=hashed: replay_in_one(EMPTY, start, h), len(created), f"create, {said}")
+        timed(
+            lambda h=hashed: replay_in_one(image, log, h), len(changed), f"change, one delta, {said}"
+        )
+        timed(
+            lambda h=hashed: replay_each(image, log, h),
+            len(changed),
+            f"change, a delta for each batch, {said}",
+        )
+    lone_changes(image, False)
+    lone_changes(image, True)
+    snapshot = list(image_to_records(image))
+    timed(lambda: list(image_to_records(image)), len(snapshot), "image to records")
+    timed(lambda: image_from_records(snapshot, image.offset, 1, 1), len(snapshot), "load, with hash")
+    timed(lambda: hash_from_scratch(image), len(snapshot), "state hash from scratch")
+    memory(created)
+
+
+if __name__ == "__main__":
+    main()
