@@ -1,0 +1,58 @@
+"""The log in words: each batch with who, when and why, each record with its fields.
+
+Rule: what is shown is what is written; nothing is left out but request outcomes' answers, which
+are bytes. Times are UTC.
+"""
+
+import datetime as dt
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from audit.folder import open_reader
+from ledger.batch import Batch
+from metadata.codec import decode_records
+from metadata.messages.records_json import record_to_json
+from metadata.uuids import uuid_text
+
+
+def dump(folder: Path, from_offset: int | None, to_offset: int | None) -> Iterator[dict[str, Any]]:
+    """Yield the batches of a range as plain values. Raises NoLogError, LedgerError, OSError."""
+    reader = open_reader(folder)
+    for batch in reader.batches(from_offset, to_offset):
+        yield batch_in_words(batch)
+
+
+def batch_in_words(batch: Batch) -> dict[str, Any]:
+    """Return a batch as plain values, its records with their offsets."""
+    header = batch.header
+    provenance = header.provenance
+    said = {
+        "principal": provenance.principal,
+        "authMethod": provenance.auth_method,
+        "onBehalfOf": provenance.on_behalf_of,
+        "clientAddress": provenance.client_address,
+        "clientId": provenance.client_id,
+        "requestId": uuid_text(provenance.request_id) if provenance.request_id else "",
+        "operation": provenance.operation,
+        "reason": provenance.reason,
+    }
+    return {
+        "baseOffset": header.base_offset,
+        "count": header.count,
+        "epoch": header.epoch,
+        "time": utc(header.timestamp_ms),
+        **{name: value for name, value in said.items() if value},
+        "hash": batch.hash.hex(),
+        "previousHash": header.previous_hash.hex(),
+        "records": [
+            {"offset": offset, **record_to_json(record)}
+            for offset, record in enumerate(decode_records(batch.records), header.base_offset)
+        ],
+    }
+
+
+def utc(timestamp_ms: int) -> str:
+    """A time as people read it."""
+    moment = dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,249 @@
+"""`quorate log`: the log on disk, with no cluster needed."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from audit.agreement import Agreement, agree
+from audit.dump import dump, utc
+from audit.folder import NoLogError, node_folders
+from audit.replay import Replayed, replay
+from ledger.errors import LedgerError
+from metadata.image import ReplayError
+from quorate.failure import Failure
+from quorate.finding import output_option
+from quorate.output import console, facts, print_json, print_line, table
+
+_FOLDER = click.argument(
+    "folder", type=click.Path(path_type=Path), default=Path("quorate-data"), required=False
+)
+_EXPECTED = (NoLogError, LedgerError, ReplayError, OSError)
+
+
+@click.group("log")
+def command() -> None:
+    """Dump, replay and verify a log on disk.
+
+    FOLDER is a controller's folder, or that of `quorate up` (then all its controllers). Nothing
+    in it is changed, and its node may be running.
+    """
+
+
+@command.command("dump")
+@_FOLDER
+@click.option("--from", "from_offset", type=int, help="First offset.")
+@click.option("--to", "to_offset", type=int, help="Up to this offset, without it.")
+@output_option
+def dump_log(folder: Path, from_offset: int | None, to_offset: int | None, output: str) -> None:
+    """Print the batches in words; with --output json one document a line."""
+
+    def show() -> None:
+        for batch in dump(_folders(folder)[0], from_offset, to_offset):
+            if output == "json":
+                print_line(batch)
+            else:
+                _show_batch(batch)
+
+    _expecting(show)
+
+
+def _show_batch(batch: dict[str, Any]) -> None:
+    end = batch["baseOffset"] + batch["count"] - 1
+    span = f"{batch['baseOffset']}" if batch["count"] == 1 else f"{batch['baseOffset']}-{end}"
+    who = batch.get("principal", "-")
+    if behalf := batch.get("onBehalfOf"):
+        who += f" for {behalf}"
+    reason = f"  “{batch['reason']}”" if "reason" in batch else ""
+    click.echo(
+        f"{span}  epoch {batch['epoch']}  {batch['time']}  {who}  "
+        f"{batch.get('operation', '-')}{reason}  #{batch['hash'][:12]}"
+    )
+    for record in batch["records"]:
+        fields = " ".join(f"{name}={_short(value)}" for name, value in record["data"].items())
+        click.echo(f"    {record['offset']}  {record['type']}  {fields}")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ",".join(_short(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{k}:{_short(v)}" for k, v in value.items()) + "}"
+    return "-" if value is None else str(value)
+
+
+@command.command("verify")
+@_FOLDER
+@output_option
+def verify(folder: Path, output: str) -> None:
+    """Check frames, checksums, chain, offsets and epochs; name the first bad place.
+
+    Several controllers are also held against each other. Exit 1 when anything is wrong.
+    """
+    found = _expecting(lambda: _with_progress("verifying", lambda p: agree(_folders(folder), p)))
+    if output == "json":
+        print_json(_agreement_json(found))
+    else:
+        _show_agreement(found)
+    if not found.ok:
+        raise Failure(_first_problem(found))
+
+
+def _agreement_json(found: Agreement) -> dict[str, Any]:
+    return {
+        "ok": found.ok,
+        "commonOffset": found.common_offset,
+        "problem": found.problem,
+        "nodes": [
+            {
+                "folder": node.folder,
+                "ok": node.report.ok,
+                "clusterId": node.report.cluster_id,
+                "segments": node.report.segments,
+                "batches": node.report.batches,
+                "records": node.report.records,
+                "historyFrom": node.report.log_start,
+                "logEnd": node.report.log_end,
+                "head": node.report.head.hex(),
+                "firstBad": node.report.first_bad,
+                "notes": node.report.notes,
+            }
+            for node in found.nodes
+        ],
+    }
+
+
+def _show_agreement(found: Agreement) -> None:
+    screen = console()
+    screen.print(
+        table(
+            ["log", "verdict", "segments", "batches", "records", "log end", "head"],
+            [
+                (
+                    Path(node.folder).name,
+                    "sound" if node.report.ok else "DAMAGED",
+                    node.report.segments,
+                    node.report.batches,
+                    node.report.records,
+                    node.report.log_end,
+                    node.report.head.hex()[:16],
+                )
+                for node in found.nodes
+            ],
+        )
+    )
+    for node in found.nodes:
+        for note in node.report.notes:
+            screen.print(f"note: {Path(node.folder).name}: {note}")
+    if found.ok and len(found.nodes) > 1:
+        screen.print(f"{len(found.nodes)} logs agree up to offset {found.common_offset}")
+
+
+def _first_problem(found: Agreement) -> str:
+    for node in found.nodes:
+        bad = node.report.first_bad
+        if bad is not None:
+            return (
+                f"{node.folder}/{bad.file}, byte {bad.position}, offset {bad.offset}: "
+                f"{bad.sentence}"
+            )
+    return found.problem
+
+
+@command.command("replay")
+@_FOLDER
+@click.option("--to", "to_offset", type=int, help="State at this offset instead of the end.")
+@output_option
+def replay_log(folder: Path, to_offset: int | None, output: str) -> None:
+    """Replay to a state and its hash; several controllers' states must be equal."""
+
+    def work(on_progress: Callable[[int, int], None]) -> list[Replayed]:
+        folders = _folders(folder)
+        end = to_offset
+        if end is None and len(folders) > 1:
+            end = agree(folders).common_offset
+        return [replay(each, to_offset=end, on_progress=on_progress) for each in folders]
+
+    states = _expecting(lambda: _with_progress("replaying", work))
+    if output == "json":
+        print_json([_state_json(state) for state in states])
+    else:
+        _show_states(states)
+    if len({state.state_hash for state in states}) > 1:
+        raise Failure("the states differ: `quorate log verify` names the first bad place.")
+
+
+def _state_json(state: Replayed) -> dict[str, Any]:
+    image = state.image
+    return {
+        "folder": state.folder,
+        "clusterId": state.cluster_id,
+        "fromOffset": state.from_offset,
+        "offset": image.offset,
+        "epoch": image.epoch,
+        "time": utc(image.timestamp_ms),
+        "batches": state.batches,
+        "records": state.records,
+        "brokers": len(image.cluster.brokers),
+        "topics": len(image.topics.by_id),
+        "partitions": len(image.topics.partitions),
+        "stateHash": state.state_hash.hex(),
+        "head": state.head.hex(),
+        "notes": state.notes,
+    }
+
+
+def _show_states(states: list[Replayed]) -> None:
+    screen = console()
+    for state in states:
+        image = state.image
+        screen.print(
+            facts(
+                [
+                    ("log", state.folder),
+                    (
+                        "state at",
+                        f"offset {image.offset}, epoch {image.epoch}, {utc(image.timestamp_ms)}",
+                    ),
+                    ("replayed", f"{state.records} records in {state.batches} batches"),
+                    (
+                        "holds",
+                        f"{len(image.cluster.brokers)} brokers, {len(image.topics.by_id)} "
+                        f"topics, {len(image.topics.partitions)} partitions",
+                    ),
+                    ("state hash", state.state_hash.hex()),
+                ]
+            )
+        )
+    if len(states) > 1 and len({state.state_hash for state in states}) == 1:
+        screen.print(f"{len(states)} logs, one state hash")
+
+
+def _folders(folder: Path) -> list[Path]:
+    return node_folders(folder)
+
+
+def _expecting(work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except _EXPECTED as error:
+        raise Failure(str(error)) from None
+
+
+def _with_progress(what: str, work: Callable[[Callable[[int, int], None]], Any]) -> Any:
+    """Show a bar on stderr while the work takes long; nothing when it is not a terminal."""
+    bar = Progress(
+        TextColumn(what),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not Console(stderr=True).is_terminal,
+    )
+    with bar:
+        task = bar.add_task(what, total=None)
+        return work(lambda done, total: bar.update(task, completed=done, total=total))
