@@ -1,0 +1,1 @@
+"""Agreement on opaque bytes: Raft by PySyncObj, made safe from outside."""

@@ -36,7 +36,7 @@ class LeaderAndEpoch(NamedTuple):
 class Mark(NamedTuple):
     """A place in the sequence of committed entries, and what the owner needs to resume there."""
 
-    index: int
+    index: int  # type: ignore[assignment]
     """Every entry up to and including this one is behind the mark."""
     epoch: int
     """The epoch of the entry at `index`."""
@@ -154,8 +154,10 @@ class Quorum(Protocol):
         """Who leads, as far as we know."""
 
     def read_index(self, on_ready: Callable[[bool], None]) -> None:
-        """Call back True when a majority has confirmed, after this call, that we lead, and all
-        that was committed at the call has been handed up; False when we do not lead.
+        """Call back True when it is safe to read what was handed up; False when we do not lead.
+
+        True: a majority has confirmed, after this call, that we lead, and all that was committed
+        at the call has been handed up.
         """
 
     def resign(self, reason: str) -> None:
@@ -174,7 +176,10 @@ class Quorum(Protocol):
         """Send this with the heartbeats from now on; at most 512 bytes."""
 
     def list_files(
-        self, node_id: int, folder: str, on_reply: Callable[[Sequence[tuple[str, int]] | None], None]
+        self,
+        node_id: int,
+        folder: str,
+        on_reply: Callable[[Sequence[tuple[str, int]] | None], None],
     ) -> None:
         """Names and sizes in a shared folder of a peer; None when there is no answer."""
 

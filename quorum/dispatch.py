@@ -1,0 +1,130 @@
+"""Which part a frame is for, and the rule of the stamp.
+
+Rule: an answer counts in its own term only. A higher term in any frame makes the core step down
+at once, except in what a leader or a candidate says: there the rules of following and electing
+decide first, so that nobody is disturbed while a leader is heard.
+"""
+
+from quorum.codec import BadBytesError
+from quorum.core import Core, Role
+from quorum.files import PeerFiles
+from quorum.frames import Frame, Kind, decode
+from quorum.guard.elections import Elections
+from quorum.guard.following import Following
+from quorum.guard.repair import Repair
+from quorum.guard.replicas import Replica
+from quorum.guard.replication import Replication
+from quorum.inside import Inside
+from quorum.reads import Reads
+
+_JUDGED_BY_RULES = {Kind.APPEND, Kind.SNAPSHOT, Kind.VOTE_REQUEST, Kind.PREVOTE_REQUEST}
+_WITHOUT_A_CORE = {Kind.DIGEST, Kind.LIST, Kind.LISTED, Kind.READ, Kind.PIECE}
+
+
+class Dispatch:
+    """Hands frames out."""
+
+    def __init__(
+        self,
+        inside: Inside,
+        *,
+        elections: Elections,
+        following: Following,
+        replication: Replication,
+        repair: Repair,
+        reads: Reads,
+        files: PeerFiles,
+    ) -> None:
+        self._inside = inside
+        self._elections = elections
+        self._following = following
+        self._replication = replication
+        self._repair = repair
+        self._reads = reads
+        self._files = files
+
+    def read(self, node_id: int, data: bytes) -> tuple[Replica, Frame] | None:
+        """Decode a frame of a linked replica; None when it is refused."""
+        inside = self._inside
+        replica = inside.replicas.get(node_id)
+        if replica is None or not replica.linked:
+            return None
+        try:
+            frame = decode(data)
+        except BadBytesError as error:
+            inside.count("bad_frame")
+            inside.log.warning("frame_refused", node=node_id, why=str(error))
+            return None
+        if frame[2] != replica.node.directory_id:
+            inside.count("frame_of_another_directory")
+            return None
+        return replica, frame
+
+    def take(self, replica: Replica, frame: Frame) -> None:
+        """Let the right part have it."""
+        kind, term = frame[0], frame[1]
+        if kind in _WITHOUT_A_CORE:
+            self._take_beside(replica, frame, kind)
+            return
+        core = self._inside.core
+        if core is None:
+            return
+        if term > core.term and kind not in _JUDGED_BY_RULES:
+            core.raise_term(term, replica.node)
+        if kind == Kind.APPEND:
+            self._following.on_append(replica, frame)
+        elif kind == Kind.SNAPSHOT:
+            self._following.on_snapshot(replica, frame)
+        elif kind == Kind.VOTE_REQUEST:
+            self._elections.on_vote_request(replica, frame)
+        elif kind == Kind.PREVOTE_REQUEST:
+            self._elections.on_prevote_request(replica, frame)
+        elif kind == Kind.PROBE:
+            self._answer_probe(replica, core, frame[3])
+        elif kind == Kind.PROBE_ANSWER and self._repair.needed:
+            self._repair.on_answer(replica, term, frame[3], frame[4])
+        elif self.is_current(term, core.term):
+            self._take_answer(replica, core, frame, kind)
+        else:
+            self._inside.count("answer_of_another_epoch")
+
+    def is_current(self, stamp: int, term: int) -> bool:
+        """Tell whether an answer counts."""
+        return stamp == term
+
+    def _take_answer(self, replica: Replica, core: Core, frame: Frame, kind: int) -> None:
+        if kind == Kind.ACK:
+            if core.role is Role.LEADER:
+                _, _, _, match, next_index, counted = frame
+                self._replication.on_ack(replica, match, next_index, counted=counted)
+        elif kind == Kind.PREVOTE:
+            self._elections.on_prevote(replica, frame)
+        elif kind == Kind.VOTE:
+            self._elections.on_vote(replica)
+        elif kind == Kind.PROBE_ANSWER:
+            if core.role is Role.LEADER:
+                self._reads.on_answer(replica, frame[3], counted=frame[5])
+        elif kind == Kind.TIMEOUT_NOW:
+            self._elections.on_timeout_now(replica)
+
+    def _answer_probe(self, replica: Replica, core: Core, number: int) -> None:
+        inside = self._inside
+        if inside.formation.we_vote:
+            inside.outbox.send(
+                replica.node_id,
+                Kind.PROBE_ANSWER,
+                core.term,
+                number,
+                inside.view.last,
+                inside.may_vote,
+            )
+
+    def _take_beside(self, replica: Replica, frame: Frame, kind: int) -> None:
+        if kind == Kind.DIGEST:
+            self._inside.listener.on_digest(replica.node_id, frame[3])
+        elif kind == Kind.LIST:
+            self._files.on_list(replica, frame[3], frame[4])
+        elif kind == Kind.READ:
+            self._files.on_read(replica, frame)
+        else:
+            self._files.on_answer(replica, frame)

@@ -1,0 +1,129 @@
+"""Files of peers over the links: what a follower that jumps, or backfills history, fetches.
+
+Rule: only folders that the settings share, only names that are plain; a piece at a time, asked
+for by position, so that any fetch goes on where it stopped. Reading is done off the loop.
+"""
+
+from collections.abc import Callable, Sequence
+
+from quorum.api import PeerFile
+from quorum.config import FILE_PIECE_BYTES_MAX
+from quorum.frames import Frame, Kind
+from quorum.guard.replicas import Replica
+from quorum.inside import Inside
+from runtime.clock import Timer
+from runtime.paths import BadNameError, checked
+
+OnListed = Callable[[Sequence[tuple[str, int]] | None], None]
+OnPiece = Callable[[PeerFile | None], None]
+Piece = tuple[int, bytes]
+
+
+class PeerFiles:
+    """Asks, and answers."""
+
+    def __init__(self, inside: Inside) -> None:
+        self._inside = inside
+        self._number = 0
+        self._waiting: dict[int, tuple[int, Timer, Callable[[Frame | None], None]]] = {}
+
+    def ask_list(self, node_id: int, folder: str, on_reply: OnListed) -> None:
+        """Ask for names and sizes."""
+
+        def answered(frame: Frame | None) -> None:
+            on_reply(frame[5] if frame is not None and frame[4] else None)
+
+        self._ask(node_id, Kind.LIST, (folder,), answered)
+
+    def ask_piece(
+        self, node_id: int, name: str, position: int, length: int, on_reply: OnPiece
+    ) -> None:
+        """Ask for a piece of a file."""
+
+        def answered(frame: Frame | None) -> None:
+            on_reply(PeerFile(frame[4], frame[5]) if frame is not None and frame[4] >= 0 else None)
+
+        length = min(length, FILE_PIECE_BYTES_MAX)
+        self._ask(node_id, Kind.READ, (name, position, length), answered)
+
+    def _ask(
+        self,
+        node_id: int,
+        kind: Kind,
+        fields: tuple[object, ...],
+        answered: Callable[[Frame | None], None],
+    ) -> None:
+        inside = self._inside
+        self._number += 1
+        number = self._number
+        timer = inside.clock.call_later(
+            inside.config.file_timeout_ms / 1000, lambda: self._finish(number, node_id, None)
+        )
+        self._waiting[number] = (node_id, timer, answered)
+        if not inside.outbox.send(node_id, kind, inside.term, number, *fields):
+            inside.clock.call_soon(lambda: self._finish(number, node_id, None))
+
+    def on_answer(self, replica: Replica, frame: Frame) -> None:
+        """Take a peer's answer."""
+        self._finish(frame[3], replica.node_id, frame)
+
+    def _finish(self, number: int, node_id: int, frame: Frame | None) -> None:
+        waiting = self._waiting.get(number)
+        if waiting is None or waiting[0] != node_id:
+            return
+        del self._waiting[number]
+        waiting[1].cancel()
+        if not self._inside.stopped:
+            waiting[2](frame)
+
+    def on_list(self, replica: Replica, number: int, folder: str) -> None:
+        """Answer with names and sizes in a shared folder."""
+        inside, disk = self._inside, self._inside.disk
+        if folder not in inside.config.shared_folders:
+            self._send_listing(replica.node_id, number, None)
+            return
+
+        def look() -> list[tuple[str, int]]:
+            return [(name, disk.size(f"{folder}/{name}")) for name in disk.list(folder)]
+
+        disk.in_background(
+            look, lambda found, _error: self._send_listing(replica.node_id, number, found)
+        )
+
+    def _send_listing(self, node_id: int, number: int, found: list[tuple[str, int]] | None) -> None:
+        inside = self._inside
+        if not inside.stopped:
+            inside.outbox.send(
+                node_id, Kind.LISTED, inside.term, number, found is not None, tuple(found or ())
+            )
+
+    def on_read(self, replica: Replica, frame: Frame) -> None:
+        """Answer with a piece of a file in a shared folder."""
+        disk = self._inside.disk
+        number, name, position, length = frame[3:]
+        if not self.may_read(name) or not 0 <= length <= FILE_PIECE_BYTES_MAX or position < 0:
+            self._send_piece(replica.node_id, number, None)
+            return
+
+        def read() -> Piece:
+            return disk.size(name), disk.read(name, position, length)
+
+        disk.in_background(
+            read, lambda piece, _error: self._send_piece(replica.node_id, number, piece)
+        )
+
+    def may_read(self, name: str) -> bool:
+        """Tell whether a name is one plain name in a shared folder."""
+        folder, _, plain = name.partition("/")
+        if folder not in self._inside.config.shared_folders or "/" in plain:
+            return False
+        try:
+            return checked(name) == name
+        except BadNameError:
+            return False
+
+    def _send_piece(self, node_id: int, number: int, piece: Piece | None) -> None:
+        inside = self._inside
+        size, data = piece if piece is not None else (-1, b"")
+        if not inside.stopped:
+            inside.outbox.send(node_id, Kind.PIECE, inside.term, number, size, data)

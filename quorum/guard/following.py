@@ -1,0 +1,140 @@
+"""The follower's side: appends judged before the core sees them, answers held until durable.
+
+Rule: the core gets real news only; for everything else it gets a heartbeat that touches no log,
+with a commit index that covers no more than what was matched. The answer says exactly what was
+matched, and leaves when that, and the term, are durable.
+
+A node with a damaged journal answers that it isn't to be counted: it may have lost what it
+acknowledged, so it only catches up (see `quorum.guard.repair`).
+"""
+
+from typing import Any
+
+from quorum.core import Core, CoreNode, Role
+from quorum.frames import Frame, Kind
+from quorum.guard.appends import Append, Conflict, Matched, judge
+from quorum.guard.elections import Elections
+from quorum.guard.repair import Repair
+from quorum.guard.replicas import Replica
+from quorum.inside import BrokenPromiseError, Inside
+from quorum.jump import Jump
+
+NO_MATCH = -1
+
+
+class Following:
+    """What a node does with a leader's frames."""
+
+    def __init__(self, inside: Inside, elections: Elections, jump: Jump, repair: Repair) -> None:
+        self._inside = inside
+        self._elections = elections
+        self._jump = jump
+        self._repair = repair
+
+    @property
+    def _core(self) -> Core:
+        assert self._inside.core is not None
+        return self._inside.core
+
+    def on_append(self, replica: Replica, frame: Frame) -> None:
+        """Take an append or a heartbeat."""
+        _, term, _, commit, previous, previous_term, entries = frame
+        if not self._from_the_leader(replica, term):
+            return
+        inside, core = self._inside, self._core
+        judgement = judge(inside.view, core.commit_index, previous, previous_term, entries)
+        if self._jump.is_installing:
+            self.heartbeat(replica, term, core.commit_index)
+            self._jump.finish()
+            self._answer(replica.node_id)
+        elif isinstance(judgement, Append):
+            self._give(replica, term, commit, judgement)
+            self._repair.on_matched(term, judgement.entries[-1][1])
+        elif isinstance(judgement, Matched):
+            self.heartbeat(replica, term, min(commit, judgement.match))
+            self._answer(replica.node_id, match=judgement.match)
+            self._repair.on_matched(term, judgement.match)
+        elif isinstance(judgement, Conflict):
+            raise BrokenPromiseError(
+                f"node {replica.node_id}, leader of epoch {term}, contradicts entry "
+                f"{judgement.at}, which is committed here: one of the two has lost data; keep "
+                "both folders and compare their logs"
+            )
+        else:
+            self.heartbeat(replica, term, core.commit_index)
+            waits = judgement.is_gap and self._jump.waits_for(replica.node_id, term)
+            self._answer(replica.node_id, next_index=0 if waits else judgement.next_index)
+        self._jump.on_progress()
+
+    def on_snapshot(self, replica: Replica, frame: Frame) -> None:
+        """Take a manifest: we are too far behind for entries."""
+        _, term, _, _, manifest = frame
+        if not self._from_the_leader(replica, term):
+            return
+        self.heartbeat(replica, term, self._core.commit_index)
+        matched = self._jump.offered(replica, term, manifest)
+        self._answer(replica.node_id, match=NO_MATCH if matched is None else matched)
+
+    def heartbeat(self, replica: Replica, term: int, commit: int) -> None:
+        """Let the core know that a leader lives, without touching its log."""
+        self._core.receive(
+            replica.node, {"type": "append_entries", "term": term, "commit_index": commit}
+        )
+
+    def send_answer(self, node: CoreNode, message: dict[str, Any]) -> bool:
+        """Send the core's own answer to an append. Called from inside the core."""
+        next_index = message["next_node_idx"]
+        if message["success"]:
+            self._answer(node.node_id, match=next_index - 1)
+        else:
+            self._answer(node.node_id, next_index=next_index if message["reset"] else 0)
+        return True
+
+    def _from_the_leader(self, replica: Replica, term: int) -> bool:
+        inside, core = self._inside, self._core
+        if term < core.term:
+            # Our stamp tells it.
+            self._answer(replica.node_id)
+            return False
+        if not replica.is_voter:
+            inside.count("append_of_an_observer")
+            return False
+        same_term = term == core.term
+        other = core.leader is not None and core.leader != replica.node
+        if same_term and (core.role is Role.LEADER or other):
+            inside.count("second_leader")
+            inside.log.error("two_leaders_in_one_epoch", epoch=term, other=replica.node_id)
+            return False
+        self._elections.heard(replica)
+        return True
+
+    def _give(self, replica: Replica, term: int, commit: int, news: Append) -> None:
+        self._core.receive(
+            replica.node,
+            {
+                "type": "append_entries",
+                "term": term,
+                "commit_index": commit,
+                "prevLogIdx": news.previous,
+                "prevLogTerm": news.previous_term,
+                "entries": news.entries,
+            },
+        )
+
+    def _answer(self, node_id: int, *, match: int = NO_MATCH, next_index: int = 0) -> None:
+        """Answer when what it promises is durable: the term, and the entries up to `match`."""
+        inside = self._inside
+        inside.outbox.hold(
+            self.position_promised(match),
+            node_id,
+            Kind.ACK,
+            inside.term,
+            match,
+            next_index,
+            not inside.journal.damage,
+        )
+
+    def position_promised(self, match: int) -> int:
+        """Return up to where the journal must be durable for an answer to leave."""
+        journal = self._inside.journal
+        return max(journal.position_of_vote, journal.position_of_entry(match))

@@ -1,0 +1,83 @@
+"""The way back of a node whose journal was damaged.
+
+Rule: it may have lost entries that it acknowledged and votes that it cast, so until it is
+repaired it neither votes nor is counted. In one round of questions, asked in this process's
+life, *every* other voter says its term; the highest bounds any vote that was forgotten, since a
+candidate's own term is durable before it asks. Once a leader of at least that term has brought
+us up to the last index that it named in the same round, nothing we ever acknowledged can be
+missing from what we hold, and we vote again, in later terms only.
+
+Why every voter, not a majority: the candidate that has our forgotten vote may be the one left
+out, and a second vote in its term would make two leaders.
+"""
+
+from quorum.core import Core
+from quorum.frames import Kind
+from quorum.guard.replicas import Replica
+from quorum.inside import Inside
+
+_UNKNOWN = "unknown"
+
+
+class Repair:
+    """Idle while the journal is sound."""
+
+    def __init__(self, inside: Inside) -> None:
+        self._inside = inside
+        self._round = inside.random.getrandbits(60)
+        self._answers: dict[int, tuple[int, int]] = {}
+        self._target: tuple[int, int] | None = None
+        self._asked_at = -1e9
+
+    @property
+    def _core(self) -> Core:
+        assert self._inside.core is not None
+        return self._inside.core
+
+    @property
+    def needed(self) -> bool:
+        """Whether we are a voter that may not vote."""
+        return bool(self._inside.journal.damage) and self._inside.formation.we_vote
+
+    def on_tick(self) -> None:
+        """Ask every voter, again and again while no answer stands."""
+        inside = self._inside
+        if not self.needed or inside.now - self._asked_at < inside.config.election_timeout_s:
+            return
+        if self._target is not None and self._target[0] == inside.term:
+            return
+        self._asked_at = inside.now
+        self._round += 1
+        self._answers.clear()
+        self._target = None
+        for replica in inside.replicas.linked_voters():
+            inside.outbox.send(replica.node_id, Kind.PROBE, inside.term, self._round)
+
+    def on_answer(self, replica: Replica, term: int, number: int, last_index: int) -> None:
+        """Take a voter's term and last index."""
+        inside = self._inside
+        if not self.needed or number != self._round or not replica.is_voter:
+            return
+        self._answers[replica.node_id] = (term, last_index)
+        leader = self._core.leader
+        if leader is None or len(self._answers) < len(inside.formation.pinned) - 1:
+            return
+        highest = max(term for term, _ in self._answers.values())
+        leaders_term, leaders_last = self._answers.get(leader.node_id, (-1, 0))
+        if leaders_term == inside.term and leaders_term >= highest:
+            self._target = (leaders_term, leaders_last)
+
+    def on_matched(self, term: int, index: int) -> None:
+        """Our log is the leader's of `term` up to `index`."""
+        inside = self._inside
+        if not self.needed or self._target is None:
+            return
+        target_term, target = self._target
+        if term != target_term or index < target or inside.view.durable < target:
+            return
+        self._target = None
+        # The forgotten vote may have been cast in this very term.
+        inside.no_vote_up_to = term
+        inside.journal.setCurrentTerm(term, _UNKNOWN)
+        inside.journal.repaired()
+        inside.log.info("journal_repaired", epoch=term, index=index)

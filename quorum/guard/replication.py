@@ -1,0 +1,221 @@
+"""The leader's side: appends on their way out, acknowledgements on their way in.
+
+Rule: the core hears of an acknowledgement only as far as our *own* copy is durable, and only
+what was said in the current term, by a replica that counts, of an index that we have. After each
+it is told again where to go on sending: on its own it goes back to the acknowledged index and
+sends all that is in flight once more.
+
+A follower's window is bounded: when it is full, or the link's queue is, the core is told that
+the follower is not connected, which ends its sending; `resume` connects it again.
+"""
+
+from typing import Any
+
+from quorum.core import Core, CoreNode
+from quorum.frames import Kind
+from quorum.guard.replicas import NEVER, Replica
+from quorum.inside import Inside
+
+
+class Replication:
+    """What a leader keeps of its followers. Idle while we don't lead."""
+
+    def __init__(self, inside: Inside) -> None:
+        self._inside = inside
+        self._encoded: tuple[tuple[int, ...], bytes] = ((), b"")
+
+    @property
+    def _core(self) -> Core:
+        assert self._inside.core is not None
+        return self._inside.core
+
+    # Whom the core may send to.
+
+    def begin_epoch(self) -> None:
+        """We lead now: connect every linked replica. Called from inside the core."""
+        last = self._inside.view.last
+        for replica in self._inside.replicas:
+            replica.begin_epoch(last)
+            if replica.linked:
+                self._connect(replica)
+
+    def end_epoch(self) -> None:
+        """We don't lead any more. Called from inside the core."""
+        for replica in self._inside.replicas:
+            self._disconnect(replica)
+
+    def link_up(self, replica: Replica) -> None:
+        """A link opened while we lead: go on from what is known to be there."""
+        if replica.acked:
+            replica.sent = replica.floor = replica.acked
+        else:
+            replica.begin_epoch(self._inside.view.last)
+        self._connect(replica)
+        self._aim(replica)
+
+    def link_down(self, replica: Replica) -> None:
+        """A link ended."""
+        self._disconnect(replica)
+
+    def _connect(self, replica: Replica) -> None:
+        if not replica.connected:
+            replica.connected = True
+            replica.held_back_at = NEVER
+            self._core.connect(replica.node, voter=replica.is_voter)
+            if not replica.is_voter:
+                # The core begins an observer anew at every connection.
+                replica.fed = 0
+                replica.core_next = self._inside.view.last + 1
+
+    def _disconnect(self, replica: Replica) -> None:
+        replica.held_back_at = NEVER
+        if replica.connected:
+            replica.connected = False
+            self._core.disconnect(replica.node, voter=replica.is_voter)
+
+    # Out.
+
+    def outgoing(self, node: CoreNode, message: dict[str, Any]) -> bool:
+        """Send an append of the core's. Called from inside the core."""
+        replica = self._inside.replicas.of(node)
+        if replica is None:
+            return False
+        if "serialized" in message:
+            return self._send_manifest(replica, message)
+        entries = message["entries"]
+        sent = True
+        if entries:
+            last = entries[-1][1]
+            replica.core_next = last + 1
+            sent = self._has_room(replica, last)
+        sent = sent and self._inside.outbox.send_encoded(
+            replica.node_id,
+            self._frame(message["prevLogIdx"], message["prevLogTerm"], entries),
+        )
+        if entries and sent:
+            replica.sent = max(replica.sent, last)
+        elif entries:
+            self._hold_back(replica)
+        return sent
+
+    def _frame(self, previous: int, previous_term: int, entries: list[Any]) -> bytes:
+        """Encode an append; followers that are equally far share the bytes."""
+        inside = self._inside
+        term = self._core.term
+        commit = min(self._core.commit_index, inside.view.durable)
+        key = (term, commit, previous, len(entries))
+        if self._encoded[0] != key:
+            frame = inside.outbox.encode(
+                Kind.APPEND, term, commit, previous, previous_term, entries
+            )
+            self._encoded = (key, frame)
+        return self._encoded[1]
+
+    def _has_room(self, replica: Replica, last: int) -> bool:
+        if replica.sent <= replica.floor:
+            return True
+        in_flight = self._inside.view.bytes_between(replica.floor, last)
+        return in_flight <= self._inside.config.window_bytes
+
+    def _hold_back(self, replica: Replica) -> None:
+        self._disconnect(replica)
+        replica.held_back_at = self._inside.now
+
+    def _send_manifest(self, replica: Replica, message: dict[str, Any]) -> bool:
+        data = message["serialized"]
+        sent = False
+        if data:
+            manifest = data[0]
+            replica.core_next = replica.sent = replica.floor = self._inside.view.first + 1
+            replica.core_next += 1
+            commit = min(self._core.commit_index, self._inside.view.durable)
+            sent = self._inside.outbox.send(
+                replica.node_id, Kind.SNAPSHOT, self._core.term, commit, manifest
+            )
+        if not sent:
+            self._hold_back(replica)
+        return sent
+
+    # In.
+
+    def on_ack(self, replica: Replica, match: int, next_index: int, *, counted: bool) -> None:
+        """Take an answer of the current term."""
+        last = self._inside.view.last
+        if match > last or next_index > last + 1:
+            self._inside.count("ack_beyond_our_log")
+            return
+        replica.answered_at = self._inside.now
+        if match >= 0:
+            if counted:
+                replica.acked = max(replica.acked, match)
+            replica.sent = max(replica.sent, match)
+            replica.floor = max(replica.floor, match)
+        elif next_index > 0 and not (counted and next_index <= replica.acked):
+            replica.sent = replica.floor = next_index - 1
+        self._resume(replica)
+        if not self._feed(replica):
+            self._tell(replica)
+        self._aim(replica)
+
+    def on_durable(self) -> None:
+        """Our own copy has become durable further."""
+        for replica in self._inside.replicas:
+            if self._feed(replica):
+                self._aim(replica)
+
+    def on_tick(self) -> None:
+        """Ask followers that are held back how far they are; they may have lost all of it."""
+        inside = self._inside
+        for replica in inside.replicas:
+            held_back_at = replica.held_back_at
+            if held_back_at == NEVER or not replica.linked:
+                continue
+            if inside.now - held_back_at >= inside.config.heartbeat_s:
+                replica.held_back_at = inside.now
+                previous = max(min(replica.sent, inside.view.last), inside.view.first)
+                frame = self._frame(previous, inside.view.term_at(previous), [])
+                inside.outbox.send_encoded(replica.node_id, frame)
+
+    def _resume(self, replica: Replica) -> None:
+        if replica.held_back_at == NEVER or not replica.linked:
+            return
+        in_flight = self._inside.view.bytes_between(replica.floor, replica.sent)
+        if in_flight <= self._inside.config.window_bytes // 2:
+            self._connect(replica)
+
+    def _feed(self, replica: Replica) -> bool:
+        """Tell the core how far a follower is, up to what is durable here."""
+        fed = min(replica.acked, self._inside.view.durable)
+        if fed <= replica.fed or not (replica.connected or replica.is_voter):
+            return False
+        replica.fed = fed
+        replica.core_next = fed + 1
+        self._tell(replica, next_index=fed + 1, success=True)
+        return True
+
+    def _aim(self, replica: Replica) -> None:
+        """Tell the core where to go on sending."""
+        wanted = replica.sent + 1
+        if replica.core_next != wanted and replica.connected:
+            replica.core_next = wanted
+            self._tell(replica, next_index=wanted, reset=True)
+
+    def _tell(
+        self,
+        replica: Replica,
+        *,
+        next_index: int = 0,
+        success: bool = False,
+        reset: bool = False,
+    ) -> None:
+        if not (replica.connected or replica.is_voter):
+            return
+        self._core.receive(
+            replica.node,
+            {
+                "type": "next_node_idx",
+                "next_node_idx": next_index,
+                "success": success,
+                "reset": reset,
+            },
+        )

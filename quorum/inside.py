@@ -1,0 +1,81 @@
+"""What the parts of one node share.
+
+Rule: a part keeps its own state and finds the others' here. Nobody but the node itself calls the
+listener or schedules a turn; parts ask for a turn by `wake`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from structlog.typing import FilteringBoundLogger
+
+from quorum.api import QuorumListener
+from quorum.config import QuorumConfig
+from quorum.formation import Formation
+from quorum.guard.log_view import LogView
+from quorum.guard.outbox import Outbox
+from quorum.guard.replicas import Replicas
+from quorum.journal import RaftJournal
+from runtime.clock import Clock
+from runtime.disk import Disk
+from runtime.links import PeerLinks
+
+if TYPE_CHECKING:
+    from quorum.core import Core
+    from runtime.randomness import Random
+
+
+class BrokenPromiseError(Exception):
+    """Something that can't happen has: the node stops; the message says what."""
+
+
+@dataclass
+class Inside:
+    """One node, seen by its parts."""
+
+    config: QuorumConfig
+    clock: Clock
+    random: "Random"
+    disk: Disk
+    links: PeerLinks
+    listener: QuorumListener
+    log: FilteringBoundLogger
+    journal: RaftJournal
+    formation: Formation
+    outbox: Outbox
+    view: LogView
+    wake: Callable[[], None]
+    replicas: Replicas = field(default_factory=Replicas)
+    core: "Core | None" = None
+    """None until the voters are known."""
+    stopped: bool = False
+    no_vote_up_to: int = -1
+    """Terms in which a vote may have been forgotten (see `quorum.guard.repair`)."""
+    disk_is_stuck: bool = False
+    counters: dict[str, int] = field(default_factory=dict)
+    """What was refused, by reason."""
+
+    @property
+    def now(self) -> float:
+        """Monotonic seconds."""
+        return self.clock.monotonic()
+
+    @property
+    def term(self) -> int:
+        """The current term; the stamp of what we send."""
+        return self.core.term if self.core is not None else self.journal.getCurrentTerm()
+
+    @property
+    def may_vote(self) -> bool:
+        """Whether this node's voice counts: a pinned voter with a sound journal."""
+        return self.formation.we_vote and not self.journal.damage
+
+    @property
+    def may_lead(self) -> bool:
+        """Whether this node could serve as leader: its disk answers and has room."""
+        return not self.disk_is_stuck and self.journal.has_room
+
+    def count(self, reason: str) -> None:
+        """Count something that was refused."""
+        self.counters[reason] = self.counters.get(reason, 0) + 1

@@ -1,0 +1,428 @@
+"""One node of the quorum: its parts put together, and the order in which they run.
+
+Rule: everything enters here, by a call from above, a frame, a link that opens or ends, a sync
+that completed or a timer; and every entry ends in a *turn*: the core ticks, the listener is told,
+what waits is proposed, and what was written is synced. A broken promise or a broken disk stops
+the node; an exception that nobody planned for is a defect and is not caught.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from structlog.typing import FilteringBoundLogger
+
+from quorum.api import (
+    LeaderAndEpoch,
+    Mark,
+    NotLeaderError,
+    PeerFile,
+    QuorumListener,
+    QuorumStatus,
+    QuorumStoppedError,
+    Voter,
+)
+from quorum.compaction import Compaction
+from quorum.config import QuorumConfig
+from quorum.core import Core, CoreNode, Role
+from quorum.digests import Digests
+from quorum.dispatch import Dispatch
+from quorum.files import PeerFiles
+from quorum.formation import Formation
+from quorum.frames import Kind
+from quorum.greeting import encode_greeting
+from quorum.guard.elections import Elections
+from quorum.guard.following import Following
+from quorum.guard.log_view import LogView
+from quorum.guard.outbox import Outbox
+from quorum.guard.repair import Repair
+from quorum.guard.replication import Replication
+from quorum.guard.transfer import Transfer
+from quorum.handing_up import HandingUp
+from quorum.inside import BrokenPromiseError, Inside
+from quorum.journal import RaftJournal
+from quorum.jump import Jump
+from quorum.manifest import ManifestStore
+from quorum.membership import Membership
+from quorum.proposals import Proposals
+from quorum.reads import Reads
+from quorum.standing import standing
+from runtime.clock import Clock, Timer
+from runtime.disk import Disk
+from runtime.links import LinkEnd, PeerLinks
+
+if TYPE_CHECKING:
+    from runtime.randomness import Random
+
+
+class QuorumNode:
+    """`quorum.api.Quorum` over PySyncObj."""
+
+    def __init__(
+        self,
+        config: QuorumConfig,
+        *,
+        clock: Clock,
+        random: "Random",
+        disk: Disk,
+        links: PeerLinks,
+        listener: QuorumListener,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self.config = config
+        self._clock = clock
+        self._random = random
+        self._disk = disk
+        self._links = links
+        self._listener = listener
+        self._log = log.bind(node_id=config.node_id)
+        self._turn_due = False
+        self._timer: Timer | None = None
+        self._synced_at = 0.0
+
+    # -- life --------------------------------------------------------------------------------
+
+    def start(self) -> Mark | None:
+        """Open the folder, join the peers; see `quorum.api`."""
+        config, disk = self.config, self._disk
+        disk.lock()
+        manifests = ManifestStore(
+            disk,
+            to_node=lambda voter: CoreNode(voter.node_id, voter.directory_id),
+            on_failed=self._disk_failed,
+            log=self._log,
+        )
+        manifest = manifests.load()
+        journal = RaftJournal.open(
+            disk,
+            cluster_id=config.cluster_id,
+            node_id=config.node_id,
+            new_directory_id=self._random.randbytes(16),
+            manifest=manifest,
+            on_durable=self._on_durable,
+            on_failed=self._disk_failed,
+            log=self._log,
+            segment_bytes=config.segment_bytes,
+        )
+        self._build(journal, manifests, manifest.mark.index if manifest is not None else 1)
+        self._links.set_peers(config.peers)
+        self._links.start(self)
+        if len(config.peers) == 1:
+            self._membership.form()
+        if self.inside.formation.known:
+            self._begin_core()
+        self._on_timer()
+        return manifest.mark if manifest is not None else None
+
+    def _build(self, journal: RaftJournal, manifests: ManifestStore, resumed_at: int) -> None:
+        self.inside = inside = Inside(
+            config=self.config,
+            clock=self._clock,
+            random=self._random,
+            disk=self._disk,
+            links=self._links,
+            listener=self._listener,
+            log=self._log,
+            journal=journal,
+            formation=Formation(self.config, journal),
+            outbox=Outbox(self._links, journal),
+            view=LogView(journal),
+            wake=self._wake,
+        )
+        self._manifests = manifests
+        self.handing_up = HandingUp(inside, resumed_at)
+        self._jump = Jump(inside, manifests, self.handing_up.jumped)
+        self._elections = Elections(inside)
+        self._repair = Repair(inside)
+        self._following = Following(inside, self._elections, self._jump, self._repair)
+        self._replication = Replication(inside)
+        self._transfer = Transfer(inside, self._elections)
+        self._reads = Reads(inside)
+        self._files = PeerFiles(inside)
+        self._digests = Digests(inside)
+        self._proposals = Proposals()
+        self._membership = Membership(inside, self._elections, self._replication, self._begin_core)
+        self._compaction = Compaction(inside, manifests, self._membership.voters)
+        self._dispatch = Dispatch(
+            inside,
+            elections=self._elections,
+            following=self._following,
+            replication=self._replication,
+            repair=self._repair,
+            reads=self._reads,
+            files=self._files,
+        )
+
+    def _begin_core(self) -> None:
+        inside = self.inside
+        if inside.core is not None:
+            return
+        me = CoreNode(self.config.node_id, inside.journal.directory_id)
+        pinned = [CoreNode(*item) for item in sorted(inside.formation.pinned.items())]
+        inside.core = Core(
+            self.config,
+            world=self,
+            manifests=self._manifests,
+            self_node=me,
+            others=[node for node in pinned if node != me],
+            on_send=self._core_sends,
+            on_apply=self.handing_up.applied,
+            on_role=self._role_changed,
+        )
+        # The core loads its dump in its first tick, which must precede any message.
+        inside.core.tick()
+        self._wake()
+
+    def stop(self) -> None:
+        """Leave in order."""
+        inside = self.inside
+        if inside.stopped:
+            return
+        successor = self._transfer.successor()
+        if inside.core is not None and inside.core.role is Role.LEADER and successor is not None:
+            inside.outbox.send(successor.node_id, Kind.TIMEOUT_NOW, inside.term)
+        self._end()
+        inside.journal.close()
+
+    def _end(self) -> None:
+        self.inside.stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._links.stop()
+
+    def _halt(self, reason: str) -> None:
+        if not self.inside.stopped:
+            self._end()
+            self._log.critical("quorum_stopped", why=reason)
+            self._reads.fail_all()
+            self._listener.on_stopped(reason)
+
+    def _disk_failed(self, error: OSError) -> None:
+        # Perhaps inside the core: the journal makes nothing durable from here on anyway.
+        reason = error.strerror or str(error)
+        self._clock.call_soon(lambda: self._halt(reason))
+
+    # -- what the core asks for (quorum.seams.CoreWorld) --------------------------------------
+
+    @property
+    def journal(self) -> RaftJournal:
+        """What the core writes to."""
+        return self.inside.journal
+
+    def monotonic(self) -> float:
+        """Seconds; above zero, since the core takes zero for a deadline that is due."""
+        return self._clock.monotonic() + 1.0
+
+    def dice(self) -> float:
+        """From 0 to below 1."""
+        return self._random.random()
+
+    def _core_sends(self, node: CoreNode, message: dict[str, Any]) -> bool:
+        kind = message["type"]
+        if kind == "append_entries":
+            return self._replication.outgoing(node, message)
+        if kind == "next_node_idx":
+            return self._following.send_answer(node, message)
+        if kind == "request_vote":
+            return self._elections.send_request(
+                node, message["last_log_index"], message["last_log_term"]
+            )
+        if kind == "response_vote":
+            return self._elections.send_vote(node)
+        # Forwarded commands: a client goes to the leader itself.
+        self.inside.count("forwarding_refused")
+        return False
+
+    def _role_changed(self, old: Role, new: Role) -> None:
+        if new is Role.LEADER:
+            self.handing_up.leading()
+            self._replication.begin_epoch()
+        elif old is Role.LEADER:
+            self.handing_up.leading_no_more()
+            self._replication.end_epoch()
+            self._proposals.clear()
+
+    # -- turns -------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        if not self._turn_due and not self.inside.stopped:
+            self._turn_due = True
+            self._clock.call_soon(self._due_turn)
+
+    def _due_turn(self) -> None:
+        self._turn_due = False
+        self._guarded(self._turn)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        if self.inside.stopped:
+            return
+        try:
+            work()
+        except (BrokenPromiseError, OSError) as error:
+            self._halt(str(error))
+
+    def _turn(self) -> None:
+        inside = self.inside
+        core = inside.core
+        if core is not None:
+            core.tick()
+            self._jump.finish()
+            self._elections.on_turn()
+            self._transfer.on_turn()
+            self._tell()
+            if inside.stopped:
+                return
+            self._reads.on_turn(self.handing_up.delivered_index)
+            self._propose_waiting()
+        inside.journal.sync()
+
+    def _tell(self) -> None:
+        handing_up, listener = self.handing_up, self._listener
+        if handing_up.tell_lost():
+            self._reads.fail_all()
+        news, self._jump.news = self._jump.news, []
+        for item in news:
+            if item is None:
+                listener.on_install_dropped()
+            else:
+                listener.on_install(*item)
+        handing_up.tell_committed()
+        handing_up.tell_leading()
+        handing_up.tell_leader(self.leader_and_epoch())
+
+    def _propose_waiting(self) -> None:
+        journal, core = self.inside.journal, self.inside.core
+        if (
+            self._proposals
+            and core is not None
+            and self.handing_up.announced is not None
+            and not self._transfer.running
+            and journal.durable_position >= journal.position_needing_sync
+        ):
+            core.append(self._proposals.take_entry())
+            core.tick()
+
+    def _on_durable(self) -> None:
+        self._guarded(self._go_on_durable)
+
+    def _go_on_durable(self) -> None:
+        inside = self.inside
+        self._synced_at = inside.now
+        inside.outbox.release(inside.term)
+        if inside.core is not None:
+            if inside.core.role is Role.LEADER:
+                self._replication.on_durable()
+            self._turn()
+
+    def _on_timer(self) -> None:
+        self._timer = self._clock.call_later(self.config.tick_s, self._on_timer)
+        self._guarded(self._tick)
+
+    def _tick(self) -> None:
+        inside = self.inside
+        self._look_at_disk()
+        if inside.core is not None:
+            if inside.core.role is Role.LEADER:
+                self._replication.on_tick()
+                if not inside.may_lead and self._transfer.successor() is not None:
+                    self._transfer.begin("our disk does not answer, or is full")
+            self._repair.on_tick()
+            self._digests.on_tick()
+        self._turn()
+
+    def _look_at_disk(self) -> None:
+        inside = self.inside
+        if inside.journal.durable_position >= inside.journal.position_needing_sync:
+            self._synced_at = inside.now
+        inside.disk_is_stuck = inside.now - self._synced_at > 2 * self.config.election_timeout_s
+
+    # -- links (runtime.links.LinkHandler) ----------------------------------------------------
+
+    def greeting(self) -> bytes:
+        return encode_greeting(self.config, self.inside.journal, self.inside.formation)
+
+    def judge(self, node_id: int | None, greeting: bytes, certified: str | None) -> int | str:
+        return self._membership.judge(node_id, greeting, certified)
+
+    def on_link_up(self, node_id: int) -> None:
+        self._guarded(lambda: self._membership.on_link_up(node_id))
+        self._wake()
+
+    def on_link_down(self, node_id: int, end: LinkEnd) -> None:
+        self._guarded(lambda: self._membership.on_link_down(node_id, end))
+        self._wake()
+
+    def on_frame(self, node_id: int, frame: bytes) -> None:
+        if self.inside.stopped:
+            return
+        read = self._dispatch.read(node_id, frame)
+        if read is None:
+            return
+        replica, fields = read
+        try:
+            if fields[0] == Kind.FORMATION:
+                self._membership.on_formation(replica, fields[3])
+            else:
+                self._dispatch.take(replica, fields)
+        except (BrokenPromiseError, OSError) as error:
+            self._halt(str(error))
+        self._wake()
+
+    # -- quorum.api.Quorum --------------------------------------------------------------------
+
+    def propose(self, payload: bytes) -> None:
+        if self.inside.stopped:
+            raise QuorumStoppedError("the quorum node has stopped")
+        if self.handing_up.announced is None:
+            raise NotLeaderError(*self.leader_and_epoch())
+        self._proposals.add(payload)
+        self._wake()
+
+    def leader_and_epoch(self) -> LeaderAndEpoch:
+        return LeaderAndEpoch(self._elections.leader, self.inside.term)
+
+    def read_index(self, on_ready: Callable[[bool], None]) -> None:
+        core = self.inside.core
+        if self.inside.stopped or core is None or self.handing_up.announced is None:
+            self._clock.call_soon(lambda: on_ready(False))
+        else:
+            self._reads.add(core.commit_index, on_ready)
+
+    def resign(self, reason: str) -> None:
+        if self.inside.core is not None and not self.inside.stopped:
+            self._transfer.begin(reason)
+
+    def compact(self, mark: Mark, on_done: Callable[[bool], None]) -> None:
+        if not self.inside.stopped:
+            self._compaction.add(mark, on_done)
+
+    def installed(self, mark: Mark) -> None:
+        if not self.inside.stopped:
+            self._jump.installed(mark)
+            self._wake()
+
+    def set_digest(self, digest: bytes) -> None:
+        self._digests.set(digest)
+
+    def list_files(
+        self,
+        node_id: int,
+        folder: str,
+        on_reply: Callable[[Sequence[tuple[str, int]] | None], None],
+    ) -> None:
+        self._files.ask_list(node_id, folder, on_reply)
+
+    def read_file(
+        self,
+        node_id: int,
+        name: str,
+        position: int,
+        length: int,
+        on_reply: Callable[[PeerFile | None], None],
+    ) -> None:
+        self._files.ask_piece(node_id, name, position, length, on_reply)
+
+    def voters(self) -> tuple[Voter, ...]:
+        return self._membership.voters()
+
+    def status(self) -> QuorumStatus:
+        return standing(self.inside, self._elections, self.handing_up, self._jump)

@@ -1,0 +1,73 @@
+"""How a node stands, for people and metrics."""
+
+from quorum.api import QuorumStatus, ReplicaState
+from quorum.core import Role
+from quorum.guard.elections import Elections
+from quorum.guard.replicas import NEVER, Replica
+from quorum.handing_up import HandingUp
+from quorum.inside import Inside
+from quorum.jump import Jump
+
+
+def standing(
+    inside: Inside, elections: Elections, handing_up: HandingUp, jump: Jump
+) -> QuorumStatus:
+    """Return a node's status."""
+    core = inside.core
+    leads = core is not None and core.role is Role.LEADER
+    return QuorumStatus(
+        node_id=inside.config.node_id,
+        directory_id=inside.journal.directory_id,
+        role=_role(inside),
+        leader=elections.leader,
+        epoch=inside.term,
+        commit_index=core.commit_index if core is not None else 0,
+        applied_index=handing_up.delivered_index,
+        last_index=inside.view.last,
+        durable_index=inside.view.durable,
+        journal_bytes=inside.journal.size_bytes,
+        replicas=tuple(_replica(inside, replica) for replica in inside.replicas) if leads else (),
+        note=_note(inside, jump),
+    )
+
+
+def _role(inside: Inside) -> str:
+    if inside.formation.known and not inside.formation.we_vote:
+        return "observer"
+    if inside.journal.damage:
+        return "damaged"
+    return Role.FOLLOWER.name.lower() if inside.core is None else inside.core.role.name.lower()
+
+
+def _replica(inside: Inside, replica: Replica) -> ReplicaState:
+    answered_at = replica.answered_at
+    return ReplicaState(
+        node_id=replica.node_id,
+        directory_id=replica.node.directory_id,
+        match_index=replica.acked,
+        last_contact_s=-1.0 if answered_at == NEVER else inside.now - answered_at,
+        is_voter=replica.is_voter,
+    )
+
+
+def _note(inside: Inside, jump: Jump) -> str:
+    if inside.stopped:
+        return "stopped"
+    if inside.journal.damage:
+        return f"does not vote until it has caught up: {inside.journal.damage}"
+    if not inside.formation.known:
+        missing = sorted(
+            {peer.node_id for peer in inside.config.peers}
+            - {replica.node_id for replica in inside.replicas.linked()}
+            - {inside.config.node_id}
+        )
+        return f"waits for every configured controller to form the quorum; not here: {missing}"
+    if jump.pending is not None:
+        return f"too far behind for entries: fetches what is behind index {jump.pending.index}"
+    if not inside.formation.we_vote:
+        return "observes: this folder is not among those the quorum was formed with"
+    if inside.disk_is_stuck:
+        return "the disk does not answer"
+    if not inside.journal.has_room:
+        return "the disk is almost full: it neither leads nor takes proposals"
+    return ""

@@ -1,0 +1,363 @@
+"""A simulated quorum: hosts, nodes, an owner above each, and proposers that remember.
+
+Rule: the owner does what a controller does with bytes, and no more: it keeps what is handed up
+in a durable file of its own (so that a mark means something), proposes while it leads, compacts
+now and then, and answers a jump by fetching the file of a peer. What it saw goes to the
+invariants, which outlive every process.
+"""
+
+import random as random_module
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+from quorum.api import LeaderAndEpoch, Mark, NotLeaderError, QuorumStoppedError
+from quorum.config import QuorumConfig
+from quorum.core import Role
+from quorum.node import QuorumNode
+from runtime.simulated.host import SimulatedHost
+from runtime.simulated.links import SimulatedLinks
+from runtime.simulated.network import SimulatedNetwork
+from runtime.simulated.process import SimulatedProcess
+from runtime.simulated.world import US, World
+
+from tests.simulation.quorum_invariants import Invariants
+
+CLUSTER_ID = "simulated-cluster-0001"
+STORE = "log/owner"
+
+
+def quiet_log() -> structlog.typing.FilteringBoundLogger:
+    """A logger that drops everything: a run is told by its trace."""
+    return structlog.wrap_logger(None, processors=[_drop], wrapper_class=structlog.BoundLogger)
+
+
+def _drop(_logger: object, _name: str, _event: object) -> object:
+    raise structlog.DropEvent
+
+
+@dataclass
+class Shape:
+    """What kind of cluster, and how much happens in it."""
+
+    nodes: int = 3
+    torment_s: float = 20.0
+    proposals_per_s: float = 60.0
+    tail_bytes: int = 20_000
+    compact_every: int = 60
+    segment_bytes: int = 32_000
+    reads_per_s: float = 20.0
+    payload_bytes: tuple[int, int] = (8, 200)
+    window_bytes: int = 64_000
+
+
+class Owner:
+    """What stands above one node, in one life of its process."""
+
+    def __init__(self, cluster: "QuorumCluster", node_id: int, process: SimulatedProcess) -> None:
+        self.cluster = cluster
+        self.node_id = node_id
+        self.process = process
+        self.quorum: QuorumNode = None  # type: ignore[assignment]
+        self.leads: int | None = None
+        self.position = 0
+        self.content = b""
+        self.installing: Mark | None = None
+        self.stopped = ""
+        self.last_delivered = 0
+        self.compacting = False
+
+    # A durable store: the concatenated payloads, length-prefixed; a mark is its length.
+
+    def open(self, mark: Mark | None) -> None:
+        disk = self.cluster.disks[self.node_id]
+        disk.make_folder("log")
+        self.position = int.from_bytes(mark.data, "big") if mark is not None else 0
+        self.last_delivered = mark.index if mark is not None else 1
+        self.content = disk.read(STORE)[: self.position] if disk.exists(STORE) else b""
+        assert len(self.content) == self.position, "what is behind the mark is not durable"
+        if disk.exists(STORE):
+            file = disk.open(STORE)
+            file.truncate(self.position)
+        else:
+            file = disk.open(STORE)
+            disk.sync_folder("log")
+        self.file = file
+
+    def on_committed(self, index: int, epoch: int, payloads: Sequence[bytes]) -> None:
+        self.cluster.invariants.committed(self.node_id, index, epoch, payloads, self)
+        self.last_delivered = index
+        data = b"".join(len(p).to_bytes(4, "big") + p for p in payloads)
+        self.file.append(data)
+        self.content += data
+        self.cluster.proposers.committed(self, epoch, payloads)
+        if index % self.cluster.shape.compact_every == 0:
+            self.compact(Mark(index, epoch, len(self.content).to_bytes(8, "big")))
+
+    def compact(self, mark: Mark) -> None:
+        if self.compacting:
+            return
+        self.compacting = True
+
+        def synced(error: OSError | None) -> None:
+            assert error is None
+            self.quorum.compact(mark, done)
+
+        def done(_: bool) -> None:
+            self.compacting = False
+
+        self.cluster.disks[self.node_id].sync(self.file, synced)
+
+    def on_leadership(self, epoch: int) -> None:
+        self.leads = epoch
+        self.cluster.invariants.leadership(self.node_id, epoch)
+        self.cluster.leaderships += 1
+
+    def on_leadership_lost(self, epoch: int) -> None:
+        assert self.leads == epoch
+        self.leads = None
+
+    def on_leader_changed(self, now: LeaderAndEpoch) -> None:
+        self.cluster.invariants.leader_seen(self.node_id, now)
+
+    def on_install(self, mark: Mark, source: int) -> None:
+        self.installing = mark
+        self.cluster.installs += 1
+        self._fetch(mark, source, b"")
+
+    def _fetch(self, mark: Mark, source: int, got: bytes) -> None:
+        if self.installing != mark or self.stopped:
+            return
+        wanted = int.from_bytes(mark.data, "big") - len(got)
+        if wanted == 0:
+            self._store(mark, got)
+            return
+
+        def arrived(piece: object) -> None:
+            if self.installing != mark or self.stopped:
+                return
+            if piece is None or not piece.data:  # type: ignore[attr-defined]
+                others = [n for n in self.cluster.hosts if n != self.node_id]
+                next_source = others[(others.index(source) + 1) % len(others)]
+                self.process.clock.call_later(
+                    0.1, lambda: self._fetch(mark, next_source, got)
+                )
+                return
+            self._fetch(mark, source, got + piece.data[:wanted])  # type: ignore[attr-defined]
+
+        self.quorum.read_file(source, STORE, len(got), min(wanted, 4096), arrived)
+
+    def _store(self, mark: Mark, content: bytes) -> None:
+        """As a controller does: beside, synced; moved into place once installed."""
+        disk = self.cluster.disks[self.node_id]
+        disk.make_folder("incoming")
+        disk.replace(f"incoming/{mark.index}", content)
+        if content[: len(self.content)] != self.content:
+            self.cluster.world.fail("a jump contradicts what was handed up", self.node_id)
+        # The store only grows, so what is fetched may be put in place before the commit point.
+        self.file.append(content[len(self.content) :])
+        self.content = content
+
+        def synced(error: OSError | None) -> None:
+            assert error is None
+            if self.installing == mark:
+                self.quorum.installed(mark)
+
+        disk.sync(self.file, synced)
+
+    def on_install_dropped(self) -> None:
+        self.installing = None
+
+    def on_installed(self, mark: Mark) -> None:
+        assert self.installing == mark
+        self.installing = None
+        self.cluster.jumps += 1
+        self.cluster.invariants.installed(self.node_id, mark, self)
+        self.last_delivered = mark.index
+
+    def on_digest(self, node_id: int, digest: bytes) -> None:
+        self.cluster.digests += 1
+
+    def on_stopped(self, reason: str) -> None:
+        self.stopped = reason
+        self.cluster.stopped.append((self.node_id, reason))
+
+
+@dataclass
+class Counts:
+    proposed: int = 0
+    acknowledged: int = 0
+    reads: int = 0
+    refused_reads: int = 0
+
+
+class Proposers:
+    """Clients of the cluster: they propose at whoever leads, and remember what was acknowledged."""
+
+    def __init__(self, cluster: "QuorumCluster") -> None:
+        self.cluster = cluster
+        self.random = cluster.world.random("proposers")
+        self.counts = Counts()
+        self.next = 0
+        self.waiting: dict[int, dict[bytes, None]] = {}
+
+    def start(self) -> None:
+        self._plan(self.cluster.shape.proposals_per_s, self._propose)
+        self._plan(self.cluster.shape.reads_per_s, self._read)
+
+    def _plan(self, rate: float, act: Callable[[], None]) -> None:
+        def go() -> None:
+            act()
+            if self.cluster.busy:
+                delay = self.random.expovariate(rate)
+                self.cluster.world.schedule(int(delay * US), go, None, "client")
+
+        go()
+
+    def _leaders(self) -> list[Owner]:
+        return [o for o in self.cluster.owners.values() if o.process.alive and o.leads is not None]
+
+    def _propose(self) -> None:
+        for owner in self._leaders():
+            burst = 1 if self.random.random() < 0.7 else self.random.randrange(2, 12)
+            if not owner.process.paused:
+                owner.process.run(lambda o=owner, b=burst: self._burst(o, b), "propose")  # type: ignore[misc]
+
+    def _burst(self, owner: Owner, burst: int) -> None:
+        for _ in range(burst):
+            self.next += 1
+            size = self.random.randrange(*self.cluster.shape.payload_bytes)
+            payload = self.next.to_bytes(8, "big") + bytes(size)
+            try:
+                owner.quorum.propose(payload)
+            except (NotLeaderError, QuorumStoppedError):
+                return
+            self.counts.proposed += 1
+            self.waiting.setdefault(id(owner), {})[payload] = None
+
+    def committed(self, owner: Owner, epoch: int, payloads: Sequence[bytes]) -> None:
+        """The proposing leader hands it up: that is the acknowledgement."""
+        mine = self.waiting.get(id(owner))
+        if owner.leads is None or not mine:
+            return
+        for payload in payloads:
+            if payload in mine:
+                del mine[payload]
+                self.counts.acknowledged += 1
+                self.cluster.invariants.acknowledged(payload)
+
+    def _read(self) -> None:
+        owners = [o for o in self.cluster.owners.values() if o.process.alive]
+        for owner in owners:
+            if owner.leads is not None or self.random.random() < 0.1:
+                must_see = self.cluster.invariants.acknowledged_index
+                if not owner.process.paused:
+                    owner.process.run(lambda o=owner, m=must_see: self._ask(o, m), "read")  # type: ignore[misc]
+
+    def _ask(self, owner: Owner, must_see: int) -> None:
+        def ready(may_read: bool) -> None:
+            if may_read:
+                self.counts.reads += 1
+                self.cluster.invariants.read(owner.node_id, owner.last_delivered, must_see)
+            else:
+                self.counts.refused_reads += 1
+
+        owner.quorum.read_index(ready)
+
+
+@dataclass
+class QuorumCluster:
+    """All of it; also what the nemesis needs (`runtime.simulated.faults.Cluster`)."""
+
+    seed: int
+    shape: Shape = field(default_factory=Shape)
+
+    def __post_init__(self) -> None:
+        self.world = World(self.seed)
+        self.network = SimulatedNetwork(self.world)
+        self.hosts = {
+            node_id: SimulatedHost(self.world, self.network, node_id)
+            for node_id in range(1, self.shape.nodes + 1)
+        }
+        self.peers = tuple(self.network.peer(node_id) for node_id in self.hosts)
+        self.owners: dict[int, Owner] = {}
+        self.disks: dict[int, object] = {}
+        self.links: dict[int, SimulatedLinks] = {}
+        self.invariants = Invariants(self)
+        self.proposers = Proposers(self)
+        self.busy = True
+        self.leaderships = self.installs = self.jumps = self.digests = 0
+        self.stopped: list[tuple[int, str]] = []
+        self.world.after_event(self.invariants.after_event)
+
+    def config(self, node_id: int) -> QuorumConfig:
+        return QuorumConfig(
+            cluster_id=CLUSTER_ID,
+            node_id=node_id,
+            peers=self.peers,
+            tail_bytes=self.shape.tail_bytes,
+            segment_bytes=self.shape.segment_bytes,
+            window_bytes=self.shape.window_bytes,
+        )
+
+    def start(self, node_id: int) -> None:
+        host = self.hosts[node_id]
+        process = host.boot()
+        owner = Owner(self, node_id, process)
+        self.owners[node_id] = owner
+
+        def begin() -> None:
+            disk = self.disks[node_id] = host.disk()
+            links = self.links[node_id] = host.links()
+            stream = self.world.random(f"node/{node_id}")
+            owner.quorum = QuorumNode(
+                self.config(node_id),
+                clock=process.clock,
+                random=random_module.Random(stream.getrandbits(64)),
+                disk=disk,
+                links=links,
+                listener=owner,
+                log=quiet_log(),
+            )
+            self.invariants.restarted(node_id)
+            mark = owner.quorum.start()
+            owner.open(mark)
+
+        process.run(begin, "start")
+
+    def start_all(self) -> None:
+        for node_id in self.hosts:
+            self.start(node_id)
+
+    def leader(self) -> int | None:
+        leading = [
+            (owner.quorum.inside.term, node_id)
+            for node_id, owner in self.running()
+            if owner.quorum.inside.core is not None
+            and owner.quorum.inside.core.role is Role.LEADER
+        ]
+        return max(leading)[1] if leading else None
+
+    def running(self) -> list[tuple[int, Owner]]:
+        return [
+            (node_id, owner)
+            for node_id, owner in self.owners.items()
+            if owner.process.alive and hasattr(owner.quorum, "inside")
+        ]
+
+    def reset_link(self, one: int, other: int) -> None:
+        links = self.links.get(one)
+        if links is not None and self.hosts[one].running:
+            links.reset(other)
+
+    def serving(self) -> int | None:
+        """The node whose owner was told that it leads, in the highest epoch."""
+        leading = [(o.leads, n) for n, o in self.running() if o.leads is not None]
+        return max(leading)[1] if leading else None
+
+    def caught_up(self) -> bool:
+        """Every node has been handed all that any was."""
+        if len(self.running()) < len(self.hosts) or self.serving() is None:
+            return False
+        ends = {owner.last_delivered for _, owner in self.running()}
+        return len(ends) == 1 and ends.pop() >= self.invariants.acknowledged_index
