@@ -71,8 +71,6 @@ class MetadataDelta:
         self._applied: MetadataImage | None = None
         self._unsettled: list[int] = []
         self._epoch_start: EpochStart | None = None
-        if with_state_hash and image.state_hash is None:
-            image = _with_hash(image)
         self._visible = self._branch_of(image)
         self._transaction: tuple[str | None, int] | None = None
         self._current = self._visible
@@ -82,6 +80,8 @@ class MetadataDelta:
         self._handlers = self._current.handlers
 
     def _branch_of(self, image: MetadataImage) -> Branch:
+        if self._with_state_hash and image.state_hash is None:
+            image = msgspec.structs.replace(image, state_hash=hash_from_scratch(image))
         return Branch(
             image, self._own_handlers(), self._interned, self._unsettled, self._with_state_hash
         )
@@ -211,7 +211,3 @@ class MetadataDelta:
 
 def _do_nothing(record: Record, offset: int) -> None:
     """A record that changes nothing here."""
-
-
-def _with_hash(image: MetadataImage) -> MetadataImage:
-    return msgspec.structs.replace(image, state_hash=hash_from_scratch(image))

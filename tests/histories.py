@@ -1,0 +1,432 @@
+"""Legal record histories from a seed: what a cluster that lived may have in its log.
+
+Rule: the generator keeps its own small model of what exists, without a line of the image's code,
+so that a record it writes is one that replay must accept. Batches carry what replay needs of
+them: where they begin and end, epoch and time.
+"""
+
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+from metadata.records import (
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginEpochRecord,
+    BeginTransactionRecord,
+    BrokerEndpoint,
+    BrokerFeature,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ClientQuotaRecord,
+    ClusterGenerationRecord,
+    ConfigRecord,
+    ControllerEndpoint,
+    ControllerFeature,
+    DelegationTokenRecord,
+    EndTransactionRecord,
+    EntityData,
+    EpochVoter,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    KRaftVersionRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    Record,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
+    RequestOutcomeRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+    UnregisterControllerRecord,
+    UserScramCredentialRecord,
+    Voter,
+    VoterEndpoint,
+    VoterKRaftVersions,
+    VotersRecord,
+    ZkMigrationStateRecord,
+)
+
+HOUR_MS = 60 * 60 * 1000
+
+
+class HistoryBatch(NamedTuple):
+    """Records that are atomic, and where they stand."""
+
+    base_offset: int
+    epoch: int
+    timestamp_ms: int
+    records: tuple[Record, ...]
+
+    @property
+    def end_offset(self) -> int:
+        return self.base_offset + len(self.records)
+
+
+class _Model:
+    """What exists; copied when a transaction begins."""
+
+    def __init__(self) -> None:
+        self.brokers: dict[int, tuple[bytes, int]] = {}
+        self.controllers: set[int] = set()
+        self.topics: dict[bytes, tuple[str, dict[int, int]]] = {}
+        self.acls: list[bytes] = []
+        self.credentials: set[tuple[str, int]] = set()
+        self.tokens: set[str] = set()
+        self.next_producer_id = 0
+
+    def copy(self) -> "_Model":
+        twin = _Model()
+        twin.brokers = dict(self.brokers)
+        twin.controllers = set(self.controllers)
+        twin.topics = {key: (name, dict(parts)) for key, (name, parts) in self.topics.items()}
+        twin.acls = list(self.acls)
+        twin.credentials = set(self.credentials)
+        twin.tokens = set(self.tokens)
+        twin.next_producer_id = self.next_producer_id
+        return twin
+
+
+class History:
+    """Writes one batch after another."""
+
+    def __init__(self, seed: int, *, brokers: int = 6) -> None:
+        self._dice = random.Random(seed)
+        self._broker_ids = range(brokers)
+        self._model = _Model()
+        self._before: _Model | None = None
+        self._offset = 0
+        self._epoch = 0
+        self._timestamp_ms = 1_700_000_000_000
+        self._records: list[Record] = []
+        self._actions: tuple[tuple[int, Callable[[], None]], ...] = (
+            (6, self._register_broker),
+            (6, self._change_broker),
+            (1, self._unregister_broker),
+            (2, self._controller),
+            (5, self._create_topic),
+            (2, self._remove_topic),
+            (30, self._change_partition),
+            (3, self._rewrite_partition),
+            (1, self._clear_elr),
+            (4, self._config),
+            (3, self._quota),
+            (2, self._producer_ids),
+            (2, self._acl),
+            (2, self._credential),
+            (2, self._token),
+            (2, self._feature),
+            (1, self._quorum),
+            (1, self._no_op),
+        )
+
+    def batches(self, count: int) -> list[HistoryBatch]:
+        """Return the next `count` batches."""
+        return [self.batch() for _ in range(count)]
+
+    def batch(self) -> HistoryBatch:
+        """Return the next batch."""
+        self._records = []
+        self._timestamp_ms += self._dice.choice((0, 1, 200, HOUR_MS))
+        if self._epoch == 0 or self._dice.random() < 0.05:
+            self._begin_epoch()
+        for _ in range(self._dice.randint(1, 6)):
+            if self._dice.random() < 0.06:
+                self._transaction()
+            weights = [weight for weight, _ in self._actions]
+            self._dice.choices(self._actions, weights)[0][1]()
+        if self._dice.random() < 0.5:
+            self._outcome()
+        if not self._records:
+            self._no_op()
+        batch = HistoryBatch(self._offset, self._epoch, self._timestamp_ms, tuple(self._records))
+        self._offset = batch.end_offset
+        return batch
+
+    def close_transaction(self) -> HistoryBatch | None:
+        """Return a batch that ends the open transaction; None if there is none."""
+        if self._before is None:
+            return None
+        self._records = [EndTransactionRecord()]
+        self._before = None
+        batch = HistoryBatch(self._offset, self._epoch, self._timestamp_ms, tuple(self._records))
+        self._offset = batch.end_offset
+        return batch
+
+    def _write(self, record: Record) -> None:
+        self._records.append(record)
+
+    def _uuid(self) -> bytes:
+        return self._dice.randbytes(16)
+
+    def _some_broker(self) -> int:
+        return self._dice.choice(self._broker_ids)
+
+    def _some(self, most: int) -> tuple[int, ...]:
+        return tuple(self._dice.sample(self._broker_ids, self._dice.randint(0, most)))
+
+    def _begin_epoch(self) -> None:
+        self._epoch += self._dice.randint(1, 3)
+        if self._before is not None:
+            self._model, self._before = self._before, None
+        voters = tuple(EpochVoter(voter, bytes([voter]) * 16) for voter in (1, 2, 3))
+        self._write(BeginEpochRecord(self._dice.choice((1, 2, 3)), voters, voters[:2]))
+
+    def _transaction(self) -> None:
+        if self._before is None:
+            self._before = self._model.copy()
+            self._write(BeginTransactionRecord(self._dice.choice((None, "large operation"))))
+        elif self._dice.random() < 0.6:
+            self._before = None
+            self._write(EndTransactionRecord())
+        else:
+            self._model, self._before = self._before, None
+            self._write(AbortTransactionRecord(self._dice.choice((None, "changed its mind"))))
+
+    def _register_broker(self) -> None:
+        broker, offset = self._some_broker(), self._offset + len(self._records)
+        known = self._model.brokers.get(broker)
+        if known is not None and self._dice.random() < 0.4:
+            incarnation, epoch = known
+        else:
+            incarnation, epoch = self._uuid(), offset
+        self._model.brokers[broker] = (incarnation, epoch)
+        dirs = tuple(self._uuid() for _ in range(self._dice.randint(0, 2)))
+        self._write(
+            RegisterBrokerRecord(
+                broker,
+                incarnation,
+                epoch,
+                (BrokerEndpoint("PLAINTEXT", f"broker-{broker}", 9092, 0),),
+                (BrokerFeature("metadata.version", 1, self._dice.randint(1, 25)),),
+                self._dice.choice((None, "", "zone-a")),
+                self._dice.random() < 0.8,
+                self._dice.random() < 0.1,
+                dirs,
+                cordoned_log_dirs=self._dice.choice((None, dirs)),
+            )
+        )
+
+    def _change_broker(self) -> None:
+        if not self._model.brokers:
+            return
+        broker = self._dice.choice(sorted(self._model.brokers))
+        epoch = self._model.brokers[broker][1]
+        kind = self._dice.random()
+        if kind < 0.1:
+            self._write(FenceBrokerRecord(broker, epoch))
+        elif kind < 0.2:
+            self._write(UnfenceBrokerRecord(broker, epoch))
+        else:
+            self._write(
+                BrokerRegistrationChangeRecord(
+                    broker,
+                    epoch,
+                    self._dice.choice((-1, 0, 1)),
+                    int(self._dice.random() < 0.2),
+                    self._dice.choice(((), (self._uuid(),))),
+                    self._dice.choice((None, (), (self._uuid(),))),
+                )
+            )
+
+    def _unregister_broker(self) -> None:
+        if self._model.brokers:
+            broker = self._dice.choice(sorted(self._model.brokers))
+            self._write(UnregisterBrokerRecord(broker, self._model.brokers.pop(broker)[1]))
+
+    def _controller(self) -> None:
+        controllers = self._model.controllers
+        if controllers and self._dice.random() < 0.3:
+            gone = self._dice.choice(sorted(controllers))
+            controllers.remove(gone)
+            self._write(UnregisterControllerRecord(gone))
+            return
+        controller = self._dice.choice((1, 2, 3))
+        controllers.add(controller)
+        end_points = (ControllerEndpoint("CONTROLLER", f"controller-{controller}", 9093, 0),)
+        features = (ControllerFeature("kraft.version", 0, 1),)
+        record = RegisterControllerRecord(controller, self._uuid(), False, end_points, features)
+        self._write(record)
+
+    def _create_topic(self) -> None:
+        free = sorted(
+            {f"topic-{n}" for n in range(8)} - {n for n, _ in self._model.topics.values()}
+        )
+        if not free:
+            return
+        topic_id, name = self._uuid(), self._dice.choice(free)
+        self._write(TopicRecord(name, topic_id))
+        partitions: dict[int, int] = {}
+        self._model.topics[topic_id] = (name, partitions)
+        numbers = list(range(self._dice.randint(1, 5)))
+        if self._dice.random() < 0.2:
+            self._dice.shuffle(numbers)
+        for number in numbers:
+            self._write_partition(topic_id, number)
+
+    def _write_partition(self, topic_id: bytes, number: int) -> None:
+        replicas = self._some(4) or (0,)
+        self._model.topics[topic_id][1][number] = len(replicas)
+        directories = tuple(self._uuid() for _ in replicas)
+        self._write(
+            PartitionRecord(
+                number,
+                topic_id,
+                replicas,
+                replicas[:2],
+                self._some(1),
+                self._some(1),
+                self._dice.choice((-1, replicas[0])),
+                self._dice.randint(0, 9),
+                self._dice.randint(0, 9),
+                self._dice.randint(0, 1),
+                self._dice.choice(((), directories)),
+                self._dice.choice((None, (), replicas[2:])),
+                self._dice.choice((None, (), replicas[:1])),
+            )
+        )
+
+    def _some_partition(self) -> tuple[bytes, int] | None:
+        keys = [(t, p) for t, (_, parts) in sorted(self._model.topics.items()) for p in parts]
+        return self._dice.choice(keys) if keys else None
+
+    def _rewrite_partition(self) -> None:
+        key = self._some_partition()
+        if key is not None:
+            self._write_partition(*key)
+
+    def _change_partition(self) -> None:
+        key = self._some_partition()
+        if key is None:
+            return
+        topic_id, number = key
+        partitions = self._model.topics[topic_id][1]
+        replicas = directories = None
+        if self._dice.random() < 0.2:
+            replicas = self._some(4) or (1,)
+            partitions[number] = len(replicas)
+            directories = tuple(self._uuid() for _ in replicas)
+        elif self._dice.random() < 0.2:
+            directories = tuple(self._uuid() for _ in range(partitions[number]))
+        self._write(
+            PartitionChangeRecord(
+                number,
+                topic_id,
+                self._dice.choice((None, self._some(3))),
+                self._dice.choice((-2, -2, -1, self._some_broker())),
+                replicas,
+                self._dice.choice((None, (), self._some(2))),
+                self._dice.choice((None, (), self._some(2))),
+                self._dice.choice((-1, 0, 1)),
+                directories,
+                self._dice.choice((None, (), self._some(2))),
+                self._dice.choice((None, (), self._some(1))),
+            )
+        )
+
+    def _clear_elr(self) -> None:
+        names = sorted(name for name, _ in self._model.topics.values())
+        self._write(ClearElrRecord(self._dice.choice(("", *names))))
+
+    def _remove_topic(self) -> None:
+        if self._model.topics:
+            topic_id = self._dice.choice(sorted(self._model.topics))
+            del self._model.topics[topic_id]
+            self._write(RemoveTopicRecord(topic_id))
+
+    def _config(self) -> None:
+        kind, name = self._dice.choice(((2, f"topic-{self._dice.randrange(8)}"), (4, ""), (4, "1")))
+        value = self._dice.choice((None, "", "1", "delete"))
+        key = self._dice.choice(("retention.ms", "cleanup.policy", "min.insync.replicas"))
+        self._write(ConfigRecord(kind, name, key, value))
+
+    def _quota(self) -> None:
+        parts = [
+            EntityData("user", self._dice.choice((None, "", "alice"))),
+            EntityData("client-id", self._dice.choice((None, "app"))),
+        ]
+        self._dice.shuffle(parts)
+        entity = tuple(parts[: self._dice.randint(1, 2)])
+        value = self._dice.choice((1.0, 0.5, 1e9))
+        remove = self._dice.random() < 0.3
+        self._write(ClientQuotaRecord(entity, "producer_byte_rate", value, remove))
+
+    def _producer_ids(self) -> None:
+        self._model.next_producer_id += 1000
+        broker = self._some_broker()
+        self._write(ProducerIdsRecord(broker, self._offset, self._model.next_producer_id))
+
+    def _acl(self) -> None:
+        if self._model.acls and self._dice.random() < 0.4:
+            gone = self._model.acls.pop(self._dice.randrange(len(self._model.acls)))
+            self._write(RemoveAccessControlEntryRecord(gone))
+            return
+        entry = self._uuid()
+        self._model.acls.append(entry)
+        self._write(AccessControlEntryRecord(entry, 2, "topic-1", 3, "User:alice", "*", 3, 3))
+
+    def _credential(self) -> None:
+        known = self._model.credentials
+        if known and self._dice.random() < 0.3:
+            key = self._dice.choice(sorted(known))
+            known.remove(key)
+            self._write(RemoveUserScramCredentialRecord(*key))
+            return
+        key = (self._dice.choice(("alice", "bob")), self._dice.choice((1, 2)))
+        known.add(key)
+        secrets = (self._uuid(), self._uuid(), self._uuid())
+        self._write(UserScramCredentialRecord(*key, *secrets, 4096))
+
+    def _token(self) -> None:
+        known = self._model.tokens
+        if known and self._dice.random() < 0.3:
+            gone = self._dice.choice(sorted(known))
+            known.remove(gone)
+            self._write(RemoveDelegationTokenRecord(gone))
+            return
+        token = self._dice.choice(("one", "two", "three"))
+        known.add(token)
+        times = (1, 2, self._dice.randint(3, 9))
+        self._write(DelegationTokenRecord("User:a", "User:b", ("User:c",), *times, token))
+
+    def _feature(self) -> None:
+        if self._dice.random() < 0.2:
+            self._write(ZkMigrationStateRecord(self._dice.randint(0, 3)))
+            return
+        name = self._dice.choice(("metadata.version", "group.version"))
+        self._write(FeatureLevelRecord(name, self._dice.randint(0, 25)))
+
+    def _quorum(self) -> None:
+        kind = self._dice.random()
+        if kind < 0.4:
+            voters = tuple(
+                Voter(
+                    voter,
+                    bytes([voter]) * 16,
+                    (VoterEndpoint("CONTROLLER", f"controller-{voter}", 9093),),
+                    VoterKRaftVersions(0, 1),
+                )
+                for voter in range(self._dice.randint(1, 3))
+            )
+            self._write(VotersRecord(voters))
+        elif kind < 0.7:
+            self._write(KRaftVersionRecord(self._dice.randint(0, 1)))
+        else:
+            self._write(ClusterGenerationRecord(self._dice.randint(1, 5), "recovered"))
+
+    def _no_op(self) -> None:
+        self._write(NoOpRecord())
+
+    def _outcome(self) -> None:
+        drawn_ms = self._timestamp_ms - self._dice.randint(0, 1000)
+        key = drawn_ms.to_bytes(6, "big") + b"\x70" + self._dice.randbytes(9)
+        answer = self._dice.randbytes(self._dice.randint(0, 40))
+        digest = self._dice.randbytes(32)
+        self._write(RequestOutcomeRecord(key, digest, answer, self._timestamp_ms))
