@@ -155,7 +155,7 @@ def test_another_batch_in_the_place_of_one_on_disk_halts():
     marks = marks_of(batches)
     ledger = node.reopen(marks[3])
     before = node.files()
-    with pytest.raises(DivergedError, match="keep|Keep"):
+    with pytest.raises(DivergedError, match="Keep its folder"):
         ledger.accept(1, make_batch(marks[3], 1, tag=99))
     assert node.files() == before
 
@@ -169,7 +169,7 @@ def test_another_history_in_the_next_segment_halts():
     at = next(i for i, b in enumerate(batches) if b.header.base_offset == base)
     mark = marks_of(batches)[at - 1]
     other = reseal(batches[at - 1], timestamp_ms=batches[at - 1].header.timestamp_ms - 1)
-    first = sorted(node.files())[0]
+    first = min(node.files())
     content = node.files()[first]
     node.platter.put(first, content[: -len(other.encoded)] + other.encoded)
     ledger = node.reopen(mark)
@@ -300,7 +300,7 @@ def test_the_folder_of_another_cluster_is_refused():
     node = Node(cluster_id="one")
     fill(node.open(), make_batches(3, cluster_id="one"))
     node.cluster_id = "two"
-    with pytest.raises(WrongClusterError, match="'one'.*'two'"):
+    with pytest.raises(WrongClusterError, match=r"'one'.*'two'"):
         node.reopen()
 
 

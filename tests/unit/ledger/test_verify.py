@@ -75,7 +75,7 @@ def test_every_flipped_byte_is_found_at_its_place():
 
 
 def test_every_missing_end_is_found():
-    name = sorted(FILES)[-1]
+    name = max(FILES)
     for size in range(len(FILES[name])):
         node = node_with(FILES | {name: FILES[name][:size]})
         report = verify_ledger(node.disk, synced_to=MARK)
@@ -85,7 +85,7 @@ def test_every_missing_end_is_found():
 
 
 def test_an_unfinished_tail_of_a_live_node_is_a_note():
-    name = sorted(FILES)[-1]
+    name = max(FILES)
     last = FILES[name].index(BATCHES[-1].encoded)
     for size in range(last + 1, len(FILES[name])):
         node = node_with(FILES | {name: FILES[name][:size]})
@@ -100,7 +100,7 @@ def test_an_unfinished_tail_of_a_live_node_is_a_note():
 
 
 def test_bad_bytes_behind_the_mark_are_a_note():
-    name = sorted(FILES)[-1]
+    name = max(FILES)
     start = FILES[name].index(BATCHES[-1].encoded)
     mark = marks_of(BATCHES)[-2]
     for position in range(start, len(FILES[name])):
@@ -141,7 +141,7 @@ def test_swapped_and_reordered_segments_are_found():
 
 
 def test_batches_spliced_in_left_out_or_reordered_are_found():
-    name = sorted(FILES)[0]
+    name = min(FILES)
     content = FILES[name]
     one, two = BATCHES[1].encoded, BATCHES[2].encoded
     for harmed in (
@@ -200,7 +200,7 @@ def test_epochs_and_timestamps_that_fall_are_found():
 def test_a_segment_of_another_cluster_is_found():
     other = Node(cluster_id="other", segment_bytes=2_000)
     fill(other.open(), make_batches(24, cluster_id="other", size=20))
-    name = sorted(FILES)[0]
+    name = min(FILES)
     bad = verify_ledger(node_with(FILES | {name: other.files()[name]}).disk, cluster_id=CLUSTER)
     assert bad.first_bad is not None
     assert "belongs to cluster 'other'" in bad.first_bad.sentence
@@ -209,7 +209,7 @@ def test_a_segment_of_another_cluster_is_found():
 
 
 def test_a_newer_format_is_refused_not_called_damage():
-    name = sorted(FILES)[0]
+    name = min(FILES)
     batch = BATCHES[1].encoded
     newer = finish_frame(batch[:4] + b"\x00\x02" + batch[6:-4])
     node = node_with(FILES | {name: FILES[name].replace(batch, newer)})
@@ -263,7 +263,7 @@ def test_a_reader_finds_the_log_as_it_was_at_a_time():
 
 def test_the_beginning_must_be_the_hash_of_the_cluster_id():
     wrong = LogMark(0, bytes(32), 0, 0)
-    name = sorted(FILES)[0]
+    name = min(FILES)
     header = SegmentHeader(CLUSTER, wrong).encode()
     node = node_with(FILES | {name: header + FILES[name][len(header) :]})
     bad = verify_ledger(node.disk).first_bad

@@ -1,0 +1,288 @@
+"""A checkpoint file: all records of an image in canonical order, provable on its own.
+
+Rule: the same image gives the same bytes, whoever writes it. A file is believed only whole: each
+frame has its checksum, and the footer a SHA-256 of everything before it.
+
+    header frame   "QRTC": prefix, u32 length of the fields, u32 length of the extensions,
+                   fields (MessagePack array), extensions (as in a batch), CRC-32C
+    block frames   "QRTK": prefix, u32 count, MessagePack array of `count` records, CRC-32C
+    footer frame   "QRTF": prefix, u32 blocks, u64 records, SHA-256 of all before it, CRC-32C
+
+The prefix is that of every frame (see `ledger.frame`).
+"""
+
+import re
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import NamedTuple
+
+import msgspec
+
+from ledger.batch import (
+    BATCH_BYTES_MAX,
+    HASH_BYTES,
+    array_head,
+    encode_extension_map,
+    parse_extension_map,
+)
+from ledger.chain import LogMark
+from ledger.errors import DamagedBatchError
+from ledger.frame import CRC_BYTES, FORMAT, finish_frame, take_frame
+from snapshots.errors import CheckpointError
+
+HEADER_MAGIC = b"QRTC"
+BLOCK_MAGIC = b"QRTK"
+FOOTER_MAGIC = b"QRTF"
+
+BLOCK_BYTES = 64 * 1024
+"""A block ends with the record that makes its records this long, or longer."""
+FRAME_BYTES_MAX = BLOCK_BYTES + 2 * BATCH_BYTES_MAX
+STATE_HASH_BYTES = 64
+
+_HEADER_HEAD = struct.Struct(">4sHHIII")
+_BLOCK_HEAD = struct.Struct(">4sHHII")
+_FOOTER = struct.Struct(">4sHHIIQ32s")
+_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
+FOLDER = "checkpoints"
+FOOTER_BYTES = _FOOTER.size + CRC_BYTES
+
+
+class CheckpointId(NamedTuple):
+    """Which image: its end offset, and the epoch of the last batch in it."""
+
+    offset: int
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"{self.offset:020d}-{self.epoch:010d}"
+
+    @property
+    def name(self) -> str:
+        """The file name, without folder."""
+        return f"{self}.checkpoint"
+
+    @classmethod
+    def parse(cls, text: str) -> "CheckpointId":
+        """Read an id, or a file name. Raises CheckpointError."""
+        found = _NAME.fullmatch(text if text.endswith(".checkpoint") else f"{text}.checkpoint")
+        if not found:
+            raise CheckpointError(f"not a checkpoint's id: {text[:80]!r}")
+        return cls(int(found[1]), int(found[2]))
+
+
+class _Fields(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    cluster_id: str
+    generation: int
+    offset: int
+    epoch: int
+    timestamp_ms: int
+    chain_hash: bytes
+    state_hash: bytes
+    voters: bytes
+
+
+class CheckpointHeader(msgspec.Struct, frozen=True):
+    """What an image is of."""
+
+    cluster_id: str
+    offset: int
+    """End offset: the image holds records [0, offset)."""
+    epoch: int
+    """Of the last batch, as `timestamp_ms` and `chain_hash` are."""
+    timestamp_ms: int
+    chain_hash: bytes
+    state_hash: bytes
+    """64 bytes: what brokers share, what only controllers hold."""
+    generation: int = 0
+    """The cluster's generation; it rises when a cluster is restored by hand."""
+    voters: bytes = b""
+    """The encoded record that names the voters, or none."""
+    extensions: Mapping[int, bytes] = {}
+
+    @property
+    def id(self) -> CheckpointId:
+        """The checkpoint's id."""
+        return CheckpointId(self.offset, self.epoch)
+
+    @property
+    def mark(self) -> LogMark:
+        """The place in the log behind the last record of the image."""
+        return LogMark(self.offset, self.chain_hash, self.epoch, self.timestamp_ms)
+
+
+class Footer(NamedTuple):
+    """What a checkpoint ends with."""
+
+    blocks: int
+    records: int
+    digest: bytes
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_fields = msgspec.msgpack.Decoder(_Fields).decode
+
+
+def encode_header(header: CheckpointHeader) -> bytes:
+    """Return the header's frame. Raises ValueError."""
+    if len(header.chain_hash) != HASH_BYTES or len(header.state_hash) != STATE_HASH_BYTES:
+        raise ValueError("a chain hash has 32 bytes and a state hash 64")
+    if min(header.offset, header.epoch, header.timestamp_ms, header.generation) < 0:
+        raise ValueError(f"a number of the header is below zero: {header}")
+    fields = _encode(
+        _Fields(
+            header.cluster_id,
+            header.generation,
+            header.offset,
+            header.epoch,
+            header.timestamp_ms,
+            header.chain_hash,
+            header.state_hash,
+            header.voters,
+        )
+    )
+    extensions = encode_extension_map(header.extensions)
+    length = _HEADER_HEAD.size + len(fields) + len(extensions) + CRC_BYTES
+    if length > FRAME_BYTES_MAX:
+        raise ValueError("the header is too long")
+    head = _HEADER_HEAD.pack(HEADER_MAGIC, FORMAT, 0, length, len(fields), len(extensions))
+    return finish_frame(head + fields + extensions)
+
+
+def parse_header(data: bytes | memoryview) -> tuple[CheckpointHeader, int]:
+    """Read the header at the beginning of a checkpoint; returns it and its length.
+
+    Raises DamagedBatchError (`torn` when the data ends too early), UnknownFormatError.
+    """
+    frame = take_frame(data, 0, HEADER_MAGIC, FRAME_BYTES_MAX)
+    if len(frame) < _HEADER_HEAD.size + CRC_BYTES:
+        raise DamagedBatchError(0, "the frame is shorter than a checkpoint's header")
+    _, _, _, length, fields_bytes, extension_bytes = _HEADER_HEAD.unpack_from(frame)
+    extensions_at = _HEADER_HEAD.size + fields_bytes
+    if extensions_at + extension_bytes + CRC_BYTES != length:
+        raise DamagedBatchError(0, "the parts are not as long as the header")
+    encoded = frame[_HEADER_HEAD.size : extensions_at]
+    try:
+        fields = _decode_fields(encoded)
+    except msgspec.MsgspecError as error:
+        raise DamagedBatchError(0, f"the header can't be read: {error}") from None
+    header = CheckpointHeader(
+        cluster_id=fields.cluster_id,
+        offset=fields.offset,
+        epoch=fields.epoch,
+        timestamp_ms=fields.timestamp_ms,
+        chain_hash=fields.chain_hash,
+        state_hash=fields.state_hash,
+        generation=fields.generation,
+        voters=fields.voters,
+        extensions=parse_extension_map(frame[extensions_at:-CRC_BYTES], 0),
+    )
+    try:
+        canonical = encode_header(header) == frame
+    except ValueError as error:
+        raise DamagedBatchError(0, str(error)) from None
+    if not canonical:
+        raise DamagedBatchError(0, "the header is not in canonical form")
+    return header, length
+
+
+def encode_blocks(records: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Pack encoded records into block frames; yields (count, frame)."""
+    block: list[bytes] = []
+    size = 0
+    for record in records:
+        block.append(record)
+        size += len(record)
+        if size >= BLOCK_BYTES:
+            yield len(block), _block(block, size)
+            block, size = [], 0
+    if block:
+        yield len(block), _block(block, size)
+
+
+def _block(block: list[bytes], size: int) -> bytes:
+    head = array_head(len(block))
+    length = _BLOCK_HEAD.size + len(head) + size + CRC_BYTES
+    if length > FRAME_BYTES_MAX:
+        raise ValueError(f"a record can't be {size} bytes long")
+    start = _BLOCK_HEAD.pack(BLOCK_MAGIC, FORMAT, 0, length, len(block))
+    return finish_frame(b"".join((start, head, *block)))
+
+
+def encode_footer(footer: Footer) -> bytes:
+    """Return the footer's frame."""
+    return finish_frame(_FOOTER.pack(FOOTER_MAGIC, FORMAT, 0, FOOTER_BYTES, *footer))
+
+
+class CheckpointChecker:
+    """Feed it a checkpoint from its first byte, then `finish`; keeps nothing but the digest.
+
+    Raises DamagedBatchError with the position in the file, UnknownFormatError.
+    """
+
+    def __init__(self) -> None:
+        self.header: CheckpointHeader | None = None
+        self.footer: Footer | None = None
+        self._digest = sha256()
+        self._rest = b""
+        self._position = 0
+        self._blocks = 0
+        self._records = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Check the next bytes; returns the MessagePack arrays of the blocks completed by them."""
+        buffer = self._rest + data if self._rest else data
+        at = 0
+        blocks: list[bytes] = []
+        try:
+            while at < len(buffer):
+                at += self._take(buffer, at, blocks)
+        except DamagedBatchError as error:
+            if not error.torn:
+                position = self._position + error.position - at
+                raise DamagedBatchError(position, error.reason) from None
+        self._rest = buffer[at:]
+        return blocks
+
+    def finish(self) -> CheckpointHeader:
+        """No more bytes will come; returns the header of a checkpoint that is right."""
+        if self.header is None or self.footer is None or self._rest:
+            raise DamagedBatchError(self._position, "the file ends too early", torn=True)
+        return self.header
+
+    def _take(self, buffer: bytes, at: int, blocks: list[bytes]) -> int:
+        if self.footer is not None:
+            raise DamagedBatchError(at, "bytes behind the footer")
+        if self.header is None:
+            self.header, length = parse_header(buffer)
+            self._advance(buffer[at : at + length])
+            return length
+        if buffer[at : at + 4] == FOOTER_MAGIC:
+            return self._take_footer(buffer, at)
+        frame = take_frame(buffer, at, BLOCK_MAGIC, FRAME_BYTES_MAX)
+        if len(frame) < _BLOCK_HEAD.size + CRC_BYTES:
+            raise DamagedBatchError(at, "the frame is shorter than a block's head")
+        count = _BLOCK_HEAD.unpack_from(frame)[4]
+        records = frame[_BLOCK_HEAD.size : -CRC_BYTES]
+        if count < 1 or not records.startswith(array_head(count)):
+            raise DamagedBatchError(at, f"the block's records are not an array of {count}")
+        self._blocks += 1
+        self._records += count
+        blocks.append(records)
+        self._advance(frame)
+        return len(frame)
+
+    def _take_footer(self, buffer: bytes, at: int) -> int:
+        frame = take_frame(buffer, at, FOOTER_MAGIC, FOOTER_BYTES)
+        if len(frame) != FOOTER_BYTES:
+            raise DamagedBatchError(at, "the frame is not as long as a footer")
+        footer = Footer(*_FOOTER.unpack_from(frame)[4:])
+        if footer != (self._blocks, self._records, self._digest.digest()):
+            raise DamagedBatchError(at, "the footer's counts and digest are of another content")
+        self.footer = footer
+        self._position += len(frame)
+        return len(frame)
+
+    def _advance(self, frame: bytes) -> None:
+        self._digest.update(frame)
+        self._position += len(frame)

@@ -1,0 +1,121 @@
+"""Fetching a checkpoint from another node, by ranges, resumable.
+
+Rule: it is put in place only when the whole file is right and is the checkpoint that was asked
+for; until then the checkpoints that are here stay.
+"""
+
+from collections.abc import Callable, Generator
+
+from ledger.checker import PIECE_BYTES
+from ledger.errors import DamagedBatchError, LedgerError
+from runtime.disk import AppendFile, Disk
+from snapshots.checkpoint import FOLDER, CheckpointChecker, CheckpointHeader, CheckpointId
+from snapshots.errors import CheckpointError, DamagedCheckpointError
+from snapshots.store import check_header
+
+INCOMING_FOLDER = "incoming"
+
+
+class CheckpointFetch:
+    """Fetches the checkpoint `checkpoint` of `size` bytes (as the other node said).
+
+    Use: run `prepare` in slices, ask for the file at `position` and `add` the answer until
+    `complete`, then `place`. After DamagedCheckpointError: `discard`, and begin again.
+    """
+
+    def __init__(
+        self, disk: Disk, cluster_id: str, checkpoint: CheckpointId, size: int | None = None
+    ) -> None:
+        self._disk = disk
+        self._cluster_id = cluster_id
+        self._checkpoint = checkpoint
+        self._part = f"{INCOMING_FOLDER}/{checkpoint.name}.part"
+        self._file: AppendFile | None = None
+        self._checker = CheckpointChecker()
+        self.size = size
+        """Of the whole file; may be set when the first answer tells it."""
+
+    @property
+    def position(self) -> int:
+        """The next byte wanted."""
+        return self._file.size() if self._file is not None else 0
+
+    @property
+    def complete(self) -> bool:
+        """All is here, and right."""
+        return self._checker.footer is not None
+
+    @property
+    def header(self) -> CheckpointHeader | None:
+        """What the file says that it is, once that has arrived."""
+        return self._checker.header
+
+    def prepare(self) -> Generator[None, None, None]:
+        """Take up what an earlier life has fetched, if it is good."""
+        self._disk.make_folder(INCOMING_FOLDER)
+        self._file = self._disk.open(self._part)
+        position = 0
+        while piece := self._disk.read(self._part, position, PIECE_BYTES):
+            try:
+                self._feed(piece)
+            except (DamagedCheckpointError, LedgerError):
+                self.discard()
+                return
+            position += len(piece)
+            yield
+
+    def add(self, data: bytes) -> list[bytes]:
+        """Take the bytes at `position`; returns the blocks of records that they complete.
+
+        Raises DamagedCheckpointError, UnknownFormatError, OSError.
+        """
+        if self._file is None:
+            raise CheckpointError("run `prepare` first")
+        if not data:
+            raise DamagedCheckpointError(self._part, self.position, "the file ends too early")
+        blocks = self._feed(data)
+        self._file.append(data)
+        return blocks
+
+    def _feed(self, data: bytes) -> list[bytes]:
+        known = self._checker.header is not None
+        try:
+            blocks = self._checker.feed(data)
+        except DamagedBatchError as error:
+            raise DamagedCheckpointError(self._part, error.position, error.reason) from None
+        if not known and self._checker.header is not None:
+            check_header(self._part, self._checker.header, self._cluster_id, self._checkpoint)
+        return blocks
+
+    def discard(self) -> None:
+        """Throw away what was fetched, and begin again."""
+        if self._file is None:
+            self._disk.make_folder(INCOMING_FOLDER)
+            self._file = self._disk.open(self._part)
+        self._file.truncate(0)
+        self._checker = CheckpointChecker()
+
+    def place(self, on_done: Callable[[OSError | None], None]) -> None:
+        """Make it durable and put it in place."""
+        if not self.complete or self._file is None:
+            raise CheckpointError(f"checkpoint {self._checkpoint} is not complete")
+        self._checker.finish()
+        file, disk, part = self._file, self._disk, self._part
+        target = f"{FOLDER}/{self._checkpoint.name}"
+        self._file = None
+
+        def work() -> None:
+            disk.make_folder(FOLDER)
+            file.sync()
+            file.close()
+            disk.rename(part, target)
+            disk.sync_folder(FOLDER)
+            disk.sync_folder(INCOMING_FOLDER)
+
+        disk.in_background(work, lambda _result, error: on_done(error))
+
+    def close(self) -> None:
+        """Stop; what was fetched stays for `prepare`."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,261 @@
+"""The checkpoints of one node: written, listed, loaded whole, served in pieces, thinned out.
+
+Rule: what is loaded was verified from its first byte to its last. A damaged newest one is
+reported and put aside, and the one before it is loaded.
+"""
+
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ledger.checker import PIECE_BYTES
+from ledger.errors import DamagedBatchError
+from runtime.clock import Clock
+from runtime.disk import Disk
+from snapshots.checkpoint import (
+    FOLDER,
+    FRAME_BYTES_MAX,
+    CheckpointChecker,
+    CheckpointHeader,
+    CheckpointId,
+    parse_header,
+)
+from snapshots.errors import (
+    CheckpointError,
+    CheckpointNotFoundError,
+    DamagedCheckpointError,
+    PositionOutOfRangeError,
+)
+from snapshots.writing import CheckpointWriting, OnWritten
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger as BoundLogger
+
+CHECKPOINT_WRITTEN = "checkpoint_written"
+CHECKPOINT_FAILED = "checkpoint_failed"
+CHECKPOINT_DAMAGED = "checkpoint_damaged"
+CHECKPOINT_REMOVED = "checkpoint_removed"
+
+KEEP_NEWEST = 3
+KEEP_EVERY = 250_000
+"""Records: at least one checkpoint in as many is kept."""
+DAMAGED = ".damaged"
+
+
+class LoadedCheckpoint(msgspec.Struct, frozen=True):
+    """A verified checkpoint."""
+
+    header: CheckpointHeader
+    blocks: tuple[bytes, ...]
+    """MessagePack arrays of records, in order."""
+    size: int
+    """Bytes of the file."""
+
+
+class CheckpointStore:
+    """The folder `checkpoints/`; leftovers of a crash are removed when it is opened."""
+
+    def __init__(self, disk: Disk, cluster_id: str, clock: Clock, log: "BoundLogger") -> None:
+        self._disk = disk
+        self._cluster_id = cluster_id
+        self._clock = clock
+        self._log = log
+        self._writing: CheckpointWriting | None = None
+        disk.make_folder(FOLDER)
+        for name in disk.list(FOLDER):
+            if name.endswith(".part"):
+                disk.unlink(f"{FOLDER}/{name}")
+
+    def list(self) -> list[CheckpointId]:
+        """Return what is here, oldest first."""
+        return list_checkpoints(self._disk)
+
+    def newest(self, at_most: int | None = None) -> CheckpointId | None:
+        """Return the newest, or the newest whose offset is not above `at_most`."""
+        found = [one for one in self.list() if at_most is None or one.offset <= at_most]
+        return found[-1] if found else None
+
+    def size(self, checkpoint: CheckpointId) -> int:
+        """Return the bytes of a checkpoint's file. Raises CheckpointNotFoundError."""
+        try:
+            return self._disk.size(f"{FOLDER}/{checkpoint.name}")
+        except FileNotFoundError:
+            raise _not_found(checkpoint) from None
+
+    def header(self, checkpoint: CheckpointId) -> CheckpointHeader:
+        """Read only the header. Raises CheckpointNotFoundError, DamagedCheckpointError."""
+        name = f"{FOLDER}/{checkpoint.name}"
+        try:
+            header, _ = parse_header(self._disk.read(name, 0, FRAME_BYTES_MAX))
+        except FileNotFoundError:
+            raise _not_found(checkpoint) from None
+        except DamagedBatchError as error:
+            raise DamagedCheckpointError(name, error.position, error.reason) from None
+        check_header(name, header, self._cluster_id, checkpoint)
+        return header
+
+    @property
+    def writing(self) -> bool:
+        """One is being written."""
+        return self._writing is not None
+
+    def write(
+        self, header: CheckpointHeader, records: Iterable[bytes], on_done: OnWritten
+    ) -> CheckpointWriting:
+        """Write the encoded records of an immutable image, in slices.
+
+        `on_done(id, None)` when it is durable, `on_done(None, error)` when the disk refused: the
+        disk is as it was, and the node may go on (a full disk) or stop (any other error).
+        Raises CheckpointError while another one is being written.
+        """
+        if self._writing is not None:
+            raise CheckpointError("a checkpoint is being written already")
+        if header.cluster_id != self._cluster_id:
+            raise CheckpointError(f"the image is of cluster {header.cluster_id!r}")
+
+        def done(written: CheckpointId | None, error: OSError | None) -> None:
+            self._writing = None
+            if error is None:
+                self._log.info(CHECKPOINT_WRITTEN, checkpoint=str(written), bytes=writing.size)
+            else:
+                self._log.error(CHECKPOINT_FAILED, checkpoint=str(header.id), error=str(error))
+            on_done(written, error)
+
+        writing = CheckpointWriting(self._disk, self._clock, header, records, done)
+        self._writing = writing
+        return writing
+
+    def cancel(self) -> None:
+        """Give up what is being written; nothing is called back."""
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+
+    def load(self, checkpoint: CheckpointId) -> LoadedCheckpoint:
+        """Read and verify a whole checkpoint.
+
+        Raises CheckpointNotFoundError, DamagedCheckpointError, UnknownFormatError.
+        """
+        return finish_steps(load_steps(self._disk, self._cluster_id, checkpoint))
+
+    def load_newest(self, at_most: int | None = None) -> LoadedCheckpoint | None:
+        """Load the newest that is undamaged, None when there is none.
+
+        A damaged one is reported and gets the suffix `.damaged`.
+        """
+        for checkpoint in reversed(self.list()):
+            if at_most is not None and checkpoint.offset > at_most:
+                continue
+            try:
+                return self.load(checkpoint)
+            except DamagedCheckpointError as error:
+                self._log.error(
+                    CHECKPOINT_DAMAGED,
+                    file=error.name,
+                    position=error.position,
+                    reason=error.reason,
+                )
+                self._disk.rename(error.name, error.name + DAMAGED)
+                self._disk.sync_folder(FOLDER)
+        return None
+
+    def read_range(self, checkpoint: CheckpointId, position: int, length: int) -> tuple[int, bytes]:
+        """Return the file's size and up to `length` bytes from `position`.
+
+        Raises CheckpointNotFoundError, PositionOutOfRangeError.
+        """
+        size = self.size(checkpoint)
+        if not 0 <= position <= size:
+            raise PositionOutOfRangeError(
+                f"checkpoint {checkpoint} has {size} bytes, there is no byte {position}"
+            )
+        return size, self._disk.read(f"{FOLDER}/{checkpoint.name}", position, max(length, 0))
+
+    def thin_out(self, keep_newest: int = KEEP_NEWEST, keep_every: int = KEEP_EVERY) -> None:
+        """Remove checkpoints that neither are among the newest nor bridge `keep_every` records."""
+        removed = superfluous(self.list(), keep_newest, keep_every)
+        for checkpoint in removed:
+            self._disk.unlink(f"{FOLDER}/{checkpoint.name}")
+            self._log.info(CHECKPOINT_REMOVED, checkpoint=str(checkpoint))
+
+
+def list_checkpoints(disk: Disk) -> list[CheckpointId]:
+    """Return the checkpoints in a node's folder, oldest first."""
+    found: list[CheckpointId] = []
+    for name in disk.list(FOLDER):
+        try:
+            found.append(CheckpointId.parse(name))
+        except CheckpointError:
+            continue
+    return sorted(found)
+
+
+def load_steps(
+    disk: Disk, cluster_id: str | None, checkpoint: CheckpointId
+) -> Generator[tuple[int, int], None, LoadedCheckpoint]:
+    """Load and verify in steps of a few milliseconds; yields (bytes done, bytes in all)."""
+    name = f"{FOLDER}/{checkpoint.name}"
+    try:
+        size = disk.size(name)
+    except FileNotFoundError:
+        raise _not_found(checkpoint) from None
+    checker = CheckpointChecker()
+    blocks: list[bytes] = []
+    position = 0
+    try:
+        while piece := disk.read(name, position, PIECE_BYTES):
+            blocks += checker.feed(piece)
+            position += len(piece)
+            yield position, size
+        header = checker.finish()
+    except DamagedBatchError as error:
+        raise DamagedCheckpointError(name, error.position, error.reason) from None
+    check_header(name, header, cluster_id, checkpoint)
+    return LoadedCheckpoint(header, tuple(blocks), position)
+
+
+def finish_steps(
+    steps: Generator[tuple[int, int], None, LoadedCheckpoint],
+) -> LoadedCheckpoint:
+    """Run `load_steps` to its end."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            loaded: LoadedCheckpoint = stop.value
+            return loaded
+
+
+def check_header(
+    name: str, header: CheckpointHeader, cluster_id: str | None, checkpoint: CheckpointId
+) -> None:
+    """Raise DamagedCheckpointError if a file's content is not what its name and place say."""
+    if cluster_id is not None and header.cluster_id != cluster_id:
+        raise DamagedCheckpointError(
+            name, 0, f"it belongs to cluster {header.cluster_id!r}, this is {cluster_id!r}"
+        )
+    if header.id != checkpoint:
+        raise DamagedCheckpointError(name, 0, f"it is the content of checkpoint {header.id}")
+
+
+def superfluous(
+    checkpoints: list[CheckpointId], keep_newest: int, keep_every: int
+) -> list[CheckpointId]:
+    """Return those that may go: ascending, each kept one lets go of all up to the last in reach."""
+    older = checkpoints[: max(len(checkpoints) - keep_newest, 0)]
+    kept_offset = 0
+    removed: list[CheckpointId] = []
+    for i, checkpoint in enumerate(older):
+        after = checkpoints[i + 1].offset if i + 1 < len(checkpoints) else checkpoint.offset
+        if after - kept_offset > keep_every:
+            kept_offset = checkpoint.offset
+        else:
+            removed.append(checkpoint)
+    return removed
+
+
+def _not_found(checkpoint: CheckpointId) -> CheckpointNotFoundError:
+    return CheckpointNotFoundError(
+        f"checkpoint {checkpoint} is not here any more; ask again which one to load"
+    )

@@ -1,0 +1,111 @@
+"""Writing a checkpoint from an immutable image, without holding the loop.
+
+Rule: blocks go to a `.part` file in slices; when it is whole it is synced and renamed off the
+loop. A crash leaves a `.part`, which is removed at the next start, or the whole file.
+"""
+
+from collections.abc import Callable, Generator, Iterable
+from hashlib import sha256
+
+from runtime.clock import Clock
+from runtime.disk import AppendFile, Disk
+from runtime.slices import run_in_slices
+from snapshots.checkpoint import (
+    FOLDER,
+    CheckpointHeader,
+    CheckpointId,
+    Footer,
+    encode_blocks,
+    encode_footer,
+    encode_header,
+)
+
+OnWritten = Callable[[CheckpointId | None, OSError | None], None]
+
+
+class CheckpointWriting:
+    """One checkpoint on its way to the disk."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        header: CheckpointHeader,
+        records: Iterable[bytes],
+        on_done: OnWritten,
+    ) -> None:
+        self._disk = disk
+        self._header = header
+        self._records = records
+        self._on_done: OnWritten | None = on_done
+        self._name = f"{FOLDER}/{header.id.name}"
+        self._part = f"{self._name}.part"
+        self._file: AppendFile | None = None
+        self._error: OSError | None = None
+        self.size = 0
+        """Bytes written so far."""
+        self._stop = run_in_slices(clock, self._write(), self._written)
+
+    def cancel(self) -> None:
+        """Give up; nothing is called back. Harmless when done."""
+        if self._on_done is not None:
+            self._on_done = None
+            self._stop()
+            self._drop()
+
+    def _write(self) -> Generator[None, None, None]:
+        try:
+            yield from self._write_frames()
+        except OSError as error:
+            self._error = error
+
+    def _write_frames(self) -> Generator[None, None, None]:
+        if self._disk.exists(self._part):
+            self._disk.unlink(self._part)
+        self._file = file = self._disk.open(self._part)
+        digest = sha256()
+        frame = encode_header(self._header)
+        digest.update(frame)
+        self._append(file, frame)
+        blocks = records = 0
+        for count, block in encode_blocks(self._records):
+            digest.update(block)
+            self._append(file, block)
+            blocks += 1
+            records += count
+            yield
+        self._append(file, encode_footer(Footer(blocks, records, digest.digest())))
+
+    def _append(self, file: AppendFile, data: bytes) -> None:
+        file.append(data)
+        self.size += len(data)
+
+    def _written(self) -> None:
+        if self._error is not None:
+            self._finish(self._error)
+            return
+        file, disk, part, name = self._file, self._disk, self._part, self._name
+        assert file is not None
+
+        def work() -> None:
+            file.sync()
+            file.close()
+            disk.rename(part, name)
+            disk.sync_folder(FOLDER)
+
+        disk.in_background(work, lambda _result, error: self._finish(error))
+
+    def _finish(self, error: OSError | None) -> None:
+        on_done, self._on_done = self._on_done, None
+        if error is not None:
+            self._drop()
+        if on_done is not None:
+            on_done(None if error is not None else self._header.id, error)
+
+    def _drop(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        try:
+            self._disk.unlink(self._part)
+        except OSError:
+            return  # removed at the next start
