@@ -1,11 +1,11 @@
-"""Do several controllers' folders tell one history?
+"""Whether several controllers' folders tell one history.
 
 Rule: verified each on its own first (frames, checksums, chain, offsets, epochs), then held against
 each other at the shortest one's end: there the chain hashes must be equal, which makes everything
 before equal too. Nodes that stopped at different moments are not different.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -14,7 +14,6 @@ from audit.folder import open_reader
 from ledger.chain import LogMark
 from ledger.verify import VerifyReport, verify_ledger
 from runtime.read_only_disk import ReadOnlyDisk
-from snapshots.manifest_mark import synced_mark
 
 
 class NodeReport(msgspec.Struct, frozen=True):
@@ -40,20 +39,26 @@ class Agreement(msgspec.Struct, frozen=True):
 
 
 def verify_folder(
-    folder: Path, on_progress: Callable[[int, int], None] | None = None
+    folder: Path,
+    synced_to: LogMark | None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> NodeReport:
-    """Verify one node's ledger. Raises NoLogError, LedgerError, OSError."""
-    open_reader(folder)
-    disk = ReadOnlyDisk(folder)
-    report = verify_ledger(disk, synced_to=synced_mark(disk), live=True, on_progress=on_progress)
+    """Verify one node's ledger; `synced_to` is its manifest's mark, where one is known.
+
+    Raises NoLogError, LedgerError, OSError.
+    """
+    report = verify_ledger(
+        ReadOnlyDisk(folder), synced_to=synced_to, live=True, on_progress=on_progress
+    )
     return NodeReport(str(folder), report)
 
 
 def agree(
-    folders: Sequence[Path], on_progress: Callable[[int, int], None] | None = None
+    folders: Mapping[Path, LogMark | None],
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Agreement:
-    """Verify the folders and hold them against each other."""
-    nodes = tuple(verify_folder(folder, on_progress) for folder in folders)
+    """Verify the folders (each with its synced mark) and hold them against each other."""
+    nodes = tuple(verify_folder(folder, mark, on_progress) for folder, mark in folders.items())
     sound = [node for node in nodes if node.report.ok]
     if len(sound) < 2:
         return Agreement(nodes, sound[0].report.log_end if sound else 0, "")

@@ -6,6 +6,7 @@ offset 0, or at the newest snapshot at or below the offset where history was cut
 """
 
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -14,10 +15,10 @@ from audit.folder import NoLogError, open_reader
 from ledger.chain import LogMark
 from ledger.reader import LedgerReader
 from metadata.codec import decode_records
-from metadata.image import EMPTY, MetadataDelta, MetadataImage
+from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_from_records
 from metadata.image.metadata_image import hash_from_scratch
 from runtime.read_only_disk import ReadOnlyDisk
-from snapshots.loading import newest_at_or_below
+from snapshots.store import finish_steps, list_checkpoints, load_steps
 
 _BATCHES_PER_DELTA = 4_096
 
@@ -101,10 +102,17 @@ class _Fold:
 def _beginning(folder: Path, reader: LedgerReader, end: int) -> tuple[MetadataImage, LogMark]:
     if reader.log_start == 0:
         return EMPTY, LogMark.beginning(reader.cluster_id)
-    found = newest_at_or_below(ReadOnlyDisk(folder), reader.cluster_id, end)
-    if found is None or found[1].log_end < reader.log_start:
+    disk = ReadOnlyDisk(folder)
+    usable = [c for c in list_checkpoints(disk) if reader.log_start <= c.offset <= end]
+    if not usable:
         raise NoLogError(
-            f"{folder}: history begins at offset {reader.log_start}, and no snapshot at or "
-            f"below {end} is here to begin from; ask a controller that has the history."
+            f"{folder}: history begins at offset {reader.log_start}, and no snapshot between "
+            f"there and {end} is here to begin from; ask a controller that has the history."
         )
-    return found
+    loaded = finish_steps(load_steps(disk, reader.cluster_id, usable[-1]))
+    header = loaded.header
+    records = chain.from_iterable(map(decode_records, loaded.blocks))
+    image = image_from_records(
+        records, header.offset, header.epoch, header.timestamp_ms, with_state_hash=False
+    )
+    return image, header.mark

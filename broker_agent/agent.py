@@ -15,7 +15,7 @@ from typing import Protocol
 import structlog
 
 from broker_agent.config import AgentConfig
-from broker_agent.image_store import ImageStore
+from broker_agent.image_store import BadImageError, ImageStore
 from broker_agent.lease import Lease
 from broker_agent.publishers import Publisher
 from broker_agent.snapshot_download import SnapshotDownload
@@ -39,6 +39,8 @@ from runtime.clock import Clock, Timer
 from runtime.disk import Disk
 from runtime.randomness import Random
 from runtime.requests import PendingRequest, Reply, Request, Requester, Unreachable
+from snapshots.checkpoint import CheckpointId
+from snapshots.errors import CheckpointError
 
 FETCH_PATH = "/v1/metadata/fetch"
 _HEADERS = {"content-type": MSGPACK, "accept": MSGPACK}
@@ -91,7 +93,7 @@ class AgentCore:
         self._lease = Lease(clock, config.lease_s, self._on_lease_expired)
         self._view = MetadataView(config.cluster_id, publishers, self._log)
         self._images = ImageStore(config, clock, disk, self._log)
-        self._download = SnapshotDownload(clock, disk, requester, self._log)
+        self._download = SnapshotDownload(config.cluster_id, clock, disk, requester, self._log)
         self._incarnation_id = uuid4_from(random.getrandbits(122))
         self.state = BrokerState.OFFLINE
         self.reason = "not registered yet"
@@ -148,7 +150,7 @@ class AgentCore:
         self._started_at = self._clock.monotonic()
         saved = self._images.open()
         if saved is not None:
-            self._view.replace(saved.image, saved.head)
+            self._view.replace(saved.image, saved.mark)
         self._log.info("agent_started", incarnation=uuid_text(self._incarnation_id))
         self._send()
 
@@ -168,7 +170,11 @@ class AgentCore:
         self._send_now()
 
     def abandon(self) -> None:
-        """Stop at once, without telling anyone: what a kill would do."""
+        """Stop at once, without telling anyone."""
+        self._end_activity()
+        self._images.close()
+
+    def _end_activity(self) -> None:
         for timer in (self._timer, self._stop_timer):
             if timer is not None:
                 timer.cancel()
@@ -365,18 +371,18 @@ class AgentCore:
         if reply.state_hash is not None:
             self._view.compare(reply.state_hash)
 
-    def _on_snapshot(self, name: str | None, problem: str) -> None:
+    def _on_snapshot(self, checkpoint: CheckpointId | None, problem: str) -> None:
         if self.state is BrokerState.GONE:
             return
-        if name is None:
-            self._failed(problem)
+        if checkpoint is None:
+            self._failed(f"the snapshot could not be fetched: {problem}")
             return
         try:
-            loaded = self._images.adopt(name)
-        except (QuorateError, OSError, ValueError) as error:
-            self._failed(f"the snapshot {name} can't be used: {error}")
+            loaded = self._images.adopt(checkpoint)
+        except (BadImageError, CheckpointError, OSError) as error:
+            self._failed(f"the snapshot can't be used: {error}")
             return
-        self._view.replace(loaded.image, loaded.head)
+        self._view.replace(loaded.image, loaded.mark)
         self._send()
 
     def _follow_state(self, reply: MetadataFetchReply) -> None:
@@ -417,8 +423,14 @@ class AgentCore:
         self._host.on_state(self.state, reason)
 
     def _leave(self, reason: str, *, orderly: bool) -> None:
-        self.abandon()
-        if orderly:
-            self._images.save(self._view, lambda: self._host.on_gone(reason, orderly=True))
-        else:
+        self._end_activity()
+        if not orderly:
+            self._images.close()
             self._host.on_gone(reason, orderly=False)
+            return
+
+        def saved() -> None:
+            self._images.close()
+            self._host.on_gone(reason, orderly=True)
+
+        self._images.save(self._view, saved)

@@ -12,16 +12,21 @@ from audit.agreement import Agreement, agree
 from audit.dump import dump, utc
 from audit.folder import NoLogError, node_folders
 from audit.replay import Replayed, replay
+from ledger.chain import LogMark
 from ledger.errors import LedgerError
-from metadata.image import ReplayError
+from metadata.image import MetadataImage, ReplayError
 from quorate.failure import Failure
 from quorate.finding import output_option
 from quorate.output import console, facts, print_json, print_line, table
+from quorum.journal.damage import DamagedError
+from quorum.manifest import FILE as MANIFEST
+from quorum.manifest import decode_manifest
+from runtime.read_only_disk import ReadOnlyDisk
 
 _FOLDER = click.argument(
     "folder", type=click.Path(path_type=Path), default=Path("quorate-data"), required=False
 )
-_EXPECTED = (NoLogError, LedgerError, ReplayError, OSError)
+_EXPECTED = (NoLogError, LedgerError, ReplayError, DamagedError, OSError)
 
 
 @click.group("log")
@@ -83,7 +88,9 @@ def verify(folder: Path, output: str) -> None:
 
     Several controllers are also held against each other. Exit 1 when anything is wrong.
     """
-    found = _expecting(lambda: _with_progress("verifying", lambda p: agree(_folders(folder), p)))
+    found = _expecting(
+        lambda: _with_progress("verifying", lambda p: agree(_with_marks(_folders(folder)), p))
+    )
     if output == "json":
         print_json(_agreement_json(found))
     else:
@@ -164,7 +171,7 @@ def replay_log(folder: Path, to_offset: int | None, output: str) -> None:
         folders = _folders(folder)
         end = to_offset
         if end is None and len(folders) > 1:
-            end = agree(folders).common_offset
+            end = agree(_with_marks(folders)).common_offset
         return [replay(each, to_offset=end, on_progress=on_progress) for each in folders]
 
     states = _expecting(lambda: _with_progress("replaying", work))
@@ -211,8 +218,7 @@ def _show_states(states: list[Replayed]) -> None:
                     ("replayed", f"{state.records} records in {state.batches} batches"),
                     (
                         "holds",
-                        f"{len(image.cluster.brokers)} brokers, {len(image.topics.by_id)} "
-                        f"topics, {len(image.topics.partitions)} partitions",
+                        _holds(image),
                     ),
                     ("state hash", state.state_hash.hex()),
                 ]
@@ -222,8 +228,25 @@ def _show_states(states: list[Replayed]) -> None:
         screen.print(f"{len(states)} logs, one state hash")
 
 
+def _holds(image: MetadataImage) -> str:
+    brokers, topics = len(image.cluster.brokers), len(image.topics.by_id)
+    return f"{brokers} brokers, {topics} topics, {len(image.topics.partitions)} partitions"
+
+
 def _folders(folder: Path) -> list[Path]:
     return node_folders(folder)
+
+
+def _with_marks(folders: list[Path]) -> dict[Path, LogMark | None]:
+    """Each folder with the mark up to which its manifest vouches for the ledger's bytes."""
+    return {folder: _synced_mark(folder) for folder in folders}
+
+
+def _synced_mark(folder: Path) -> LogMark | None:
+    disk = ReadOnlyDisk(folder)
+    if not disk.exists(MANIFEST):
+        return None
+    return LogMark.decode(decode_manifest(disk.read(MANIFEST)).mark_data)
 
 
 def _expecting(work: Callable[[], Any]) -> Any:
