@@ -27,7 +27,8 @@ class HandingUp:
         self._noop_index = 0
         self._lost: list[int] = []
         self._installed: Mark | None = None
-        self._told = LeaderAndEpoch(None, 0)
+        self.told = LeaderAndEpoch(None, inside.journal.getCurrentTerm())
+        """Who leads, as it was told last."""
 
     def applied(self, payloads: tuple[bytes, ...]) -> None:
         """Take an entry from the core."""
@@ -96,7 +97,11 @@ class HandingUp:
             inside.listener.on_leadership(core.term)
 
     def tell_leader(self, now: LeaderAndEpoch) -> None:
-        """Tell who leads, when that has changed."""
-        if now != self._told:
-            self._told = now
+        """Tell who leads, when that has changed and the epoch is durable.
+
+        An epoch that a loss of power could take back must not be seen by anyone.
+        """
+        inside = self._inside
+        if now != self.told and inside.outbox.is_durable(inside.journal.position_of_vote):
+            self.told = now
             self._inside.listener.on_leader_changed(now)

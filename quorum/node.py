@@ -110,7 +110,8 @@ class QuorumNode:
             self._membership.form()
         if self.inside.formation.known:
             self._begin_core()
-        self._on_timer()
+        # Not at once: the listener hears nothing before it knows the mark.
+        self._timer = self._clock.call_later(0, self._on_timer)
         return manifest.mark if manifest is not None else None
 
     def _build(self, journal: RaftJournal, manifests: ManifestStore, resumed_at: int) -> None:
@@ -287,7 +288,7 @@ class QuorumNode:
                 listener.on_install(*item)
         handing_up.tell_committed()
         handing_up.tell_leading()
-        handing_up.tell_leader(self.leader_and_epoch())
+        handing_up.tell_leader(LeaderAndEpoch(self._elections.leader, self.inside.term))
 
     def _propose_waiting(self) -> None:
         journal, core = self.inside.journal, self.inside.core
@@ -378,7 +379,7 @@ class QuorumNode:
         self._wake()
 
     def leader_and_epoch(self) -> LeaderAndEpoch:
-        return LeaderAndEpoch(self._elections.leader, self.inside.term)
+        return self.handing_up.told
 
     def read_index(self, on_ready: Callable[[bool], None]) -> None:
         core = self.inside.core

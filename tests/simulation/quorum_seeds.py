@@ -1,0 +1,187 @@
+"""Seeds of the quorum: one seed is one run, drawn whole from its number.
+
+    python -m tests.simulation.quorum_seeds --first 1 --count 100 [--nodes 3|5] [--kind NAME]
+
+A seed that fails prints one line that runs it again, and what led to it.
+"""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from runtime.simulated.faults import (
+    CLOCKS,
+    CRASHES,
+    CUTS,
+    DISKS,
+    EVERYTHING,
+    NOISE,
+    PAUSES,
+    Nemesis,
+    Torment,
+)
+from runtime.simulated.world import SimulationFailedError
+
+from tests.simulation.quorum_cluster import QuorumCluster, Shape
+
+ELECTION_S = 0.5
+CALM_S = 20.0
+
+POWER = Torment(
+    {"power": 6.0, "kill_at_step": 3.0, "slow_disk": 2.0, "kill_leader": 2.0, "reset": 1.0},
+    gap_s=(0.05, 0.8),
+    length_s=(0.05, 1.5),
+)
+WIRE = Torment(
+    {**NOISE, "wild": 6.0, "reset": 3.0, "isolate_leader": 2.0, "kill_leader": 1.0, **PAUSES},
+    gap_s=(0.05, 0.8),
+    length_s=(0.1, 3.0),
+)
+LAG = Torment(
+    {**CUTS, "isolate_leader": 3.0, "kill": 3.0, "power": 2.0, "wild": 2.0, "slow_disk": 1.0},
+    gap_s=(0.2, 1.0),
+    length_s=(0.5, 6.0),
+)
+SLOW = Torment(
+    {"slow_disk": 6.0, "stuck_disk": 1.0, "wild": 4.0, "power": 4.0, **CLOCKS},
+    gap_s=(0.05, 0.6),
+    length_s=(0.1, 3.0),
+)
+KINDS: dict[str, Torment] = {
+    "everything": EVERYTHING,
+    "power": POWER,
+    "wire": WIRE,
+    "lag": LAG,
+    "slow": SLOW,
+}
+ALL_FAULTS = {**CRASHES, **PAUSES, **CUTS, **DISKS, **CLOCKS, **NOISE}
+
+
+@dataclass
+class Outcome:
+    """What a run came to."""
+
+    seed: int
+    nodes: int
+    kind: str
+    failure: str = ""
+    history: list[str] = field(default_factory=list)
+    facts: Counter[str] = field(default_factory=Counter)
+    digest: str = ""
+
+    @property
+    def rerun(self) -> str:
+        return (
+            f"python -m tests.simulation.quorum_seeds --first {self.seed} --count 1 "
+            f"--nodes {self.nodes} --kind {self.kind}"
+        )
+
+
+def shape_of(seed: int, nodes: int | None, kind: str | None) -> tuple[Shape, str]:
+    """Draw what a seed is about; what is given is not drawn."""
+    names = list(KINDS)
+    drawn = kind or names[seed % len(names)]
+    count = nodes or (5 if seed // len(names) % 4 == 3 else 3)
+    shape = Shape(nodes=count, torment_s=12.0)
+    if drawn == "lag":
+        shape.tail_bytes = 4_000
+        shape.compact_every = 20
+        shape.window_bytes = 6_000
+    return shape, drawn
+
+
+def run_seed(seed: int, nodes: int | None = None, kind: str | None = None) -> Outcome:
+    """Run one seed: torment, heal, and see that the cluster recovers."""
+    shape, drawn = shape_of(seed, nodes, kind)
+    cluster = QuorumCluster(seed, shape)
+    nemesis = Nemesis(cluster, KINDS[drawn])
+    outcome = Outcome(seed, shape.nodes, drawn)
+    try:
+        _run(cluster, nemesis, shape)
+    except SimulationFailedError as error:
+        outcome.failure = str(error)
+    outcome.history = nemesis.history
+    counts = cluster.proposers.counts
+    outcome.facts = Counter(
+        acknowledged=counts.acknowledged,
+        proposed=counts.proposed,
+        reads=counts.reads,
+        leaderships=cluster.leaderships,
+        installs=cluster.installs,
+        jumps=cluster.jumps,
+        events=cluster.world.executed,
+        lives=sum(host.lives for host in cluster.hosts.values()),
+    )
+    outcome.digest = cluster.world.digest()
+    return outcome
+
+
+def _run(cluster: QuorumCluster, nemesis: Nemesis, shape: Shape) -> None:
+    world = cluster.world
+    cluster.start_all()
+    cluster.proposers.start()
+    nemesis.start()
+    world.run_for(shape.torment_s)
+    nemesis.heal()
+    for node_id, owner in list(cluster.owners.items()):
+        if owner.stopped and cluster.hosts[node_id].running:
+            world.fail(f"a node stopped itself: {owner.stopped}", node_id)
+    _recovers(cluster)
+
+
+def _recovers(cluster: QuorumCluster) -> None:
+    """I12: a leader within five election timeouts of the healing, everybody caught up soon."""
+    world = cluster.world
+    # What the network still carries from before may come as late as its profile said, and
+    # a disk that was stuck or slow works off its queue first.
+    world.run_for(3.0)
+    if not world.run_for(5 * ELECTION_S, lambda: cluster.serving() is not None):
+        world.fail("I12: no leader five election timeouts after the faults ended", None)
+    before = cluster.proposers.counts.acknowledged
+    world.run_for(1.0)
+    if not world.run_for(CALM_S, lambda: cluster.proposers.counts.acknowledged > before):
+        world.fail("I12: nothing is acknowledged after the faults ended", None)
+    cluster.busy = False
+    if not world.run_for(CALM_S, cluster.caught_up):
+        ends = {node_id: owner.last_delivered for node_id, owner in cluster.running()}
+        world.fail(f"I12: not everybody caught up: {ends}", None)
+
+
+def run_many(
+    first: int, count: int, nodes: int | None = None, kind: str | None = None
+) -> Iterator[Outcome]:
+    """Run seeds one after another."""
+    for seed in range(first, first + count):
+        yield run_seed(seed, nodes, kind)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run seeds of the simulated quorum.")
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--nodes", type=int, choices=(1, 3, 5), default=None)
+    parser.add_argument("--kind", choices=sorted(KINDS), default=None)
+    parser.add_argument("--brief", action="store_true", help="one line a failure")
+    given = parser.parse_args()
+    began = time.monotonic()
+    total: Counter[str] = Counter()
+    failed = 0
+    for outcome in run_many(given.first, given.count, given.nodes, given.kind):
+        total += outcome.facts
+        if outcome.failure:
+            failed += 1
+            head, _, trace = outcome.failure.partition("\n")
+            print(f"FAILED {head}\n  again: {outcome.rerun}", flush=True)
+            if not given.brief:
+                print("\n".join(outcome.history), trace, sep="\n", flush=True)
+    took = time.monotonic() - began
+    facts = ", ".join(f"{name} {value:,}" for name, value in total.items())
+    print(f"{given.count} seeds, {failed} failed, {took / given.count:.2f} s a seed; {facts}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
