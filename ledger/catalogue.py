@@ -271,8 +271,13 @@ class Catalogue:
         segment, head = self.head_at(end_offset)
         if head.base_offset != end_offset:
             return None
-        batch, _ = next(self._parsed(segment, head.position, end_offset))
-        return batch.header.previous_hash
+        return self._batch_at(segment, head).header.previous_hash
+
+    def _batch_at(self, segment: Segment, head: Head) -> Batch:
+        try:
+            return parse(self._disk.read(segment.path, head.position, head.length))
+        except DamagedBatchError as error:
+            raise self._damage(segment, head.position, head.base_offset, error.reason) from None
 
     def epoch_starts(self) -> list[EpochStart]:
         """Return where each epoch of the run begins, ascending.

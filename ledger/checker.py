@@ -11,7 +11,7 @@ from ledger.chain import LogMark, first_hash
 from ledger.errors import DamagedBatchError, LedgerError, UnknownFormatError
 from ledger.segments import SegmentHeader, parse_segment_header
 
-PIECE_BYTES = 256 * 1024
+PIECE_BYTES = 128 * 1024
 """A good size for one feed: a few milliseconds of work."""
 
 

@@ -64,12 +64,14 @@ class SegmentIndex:
         Raises DamagedBatchError when offsets do not follow each other; stops behind `until`.
         """
         head = None
+        add, end = self.add, self.end_offset
         for head in heads:
-            if head.base_offset != self.end_offset:
-                reason = f"offset {self.end_offset} must follow, not {head.base_offset}"
-                raise DamagedBatchError(head.position, reason)
-            self.add(head.base_offset, head.records, head.epoch, head.length)
-            if self.end_offset >= until:
+            position, length, records, base, epoch, _, _ = head
+            if base != end:
+                raise DamagedBatchError(position, f"offset {end} must follow, not {base}")
+            add(base, records, epoch, length)
+            end = self.end_offset
+            if end >= until:
                 break
         return head
 

@@ -77,12 +77,33 @@ def walk_frames(
 def walk_heads(
     disk: Disk, name: str, position: int, window_bytes: int = WINDOW_BYTES
 ) -> Iterator[Head]:
-    """Yield the heads of a file's batches from `position`; see `walk_frames`."""
-    unpack = HEAD.unpack_from
-    for window, start, at, length in walk_frames(disk, name, position, None, window_bytes):
-        if length <= HEAD_BYTES:
-            raise DamagedBatchError(at, "the frame is shorter than a batch's head")
-        _, _, _, _, count, base, epoch, timestamp, previous, _, _ = unpack(window, start)
-        if count < 1 or base < 0:
-            raise DamagedBatchError(at, "a number in the head is out of its range")
-        yield Head(at, length, count, base, epoch, timestamp, previous)
+    """Yield the heads of a file's batches from `position` to the file's end; the fast way.
+
+    Raises as `walk_frames` does.
+    """
+    unpack, most = HEAD.unpack_from, BATCH_BYTES_MAX
+    while window := disk.read(name, position, window_bytes):
+        size, start = len(window), 0
+        while start + HEAD_BYTES < size:
+            magic, _, _, length, count, base, epoch, timestamp, previous, _, _ = unpack(
+                window, start
+            )
+            if magic != MAGIC or count < 1 or base < 0 or not HEAD_BYTES < length <= most:
+                raise _bad_head(window, start, position)
+            if start + length > size:
+                break
+            yield Head(position + start, length, count, base, epoch, timestamp, previous)
+            start += length
+        if start < size < window_bytes:
+            raise _bad_head(window, start, position)
+        if start == 0:  # a frame longer than the window
+            window_bytes = WINDOW_BYTES
+        position += start
+
+
+def _bad_head(window: bytes, start: int, position: int) -> DamagedBatchError:
+    try:
+        frame_length(window, start, MAGIC, BATCH_BYTES_MAX)
+    except DamagedBatchError as error:
+        return DamagedBatchError(position + start, error.reason, torn=error.torn)
+    return DamagedBatchError(position + start, "a number in the head is out of its range")

@@ -40,7 +40,9 @@ class Life:
                 self.sync(ledger)
 
     def sync(self, ledger):
-        def done(error, mark=ledger.mark()):
+        mark = ledger.mark()
+
+        def done(error):
             if error is None:
                 self.mark = mark
 

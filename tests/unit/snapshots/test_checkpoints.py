@@ -1,3 +1,5 @@
+import itertools
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -73,10 +75,10 @@ def test_what_was_written_is_loaded():
     node = Node()
     store = store_of(node)
     assert write(node, store) == (CheckpointId(1_000, 7), None)
-    for again in (store, None):
-        if again is None:
+    for life in range(2):
+        if life == 1:
             node.start()
-            again = store_of(node)
+        again = store if life == 0 else store_of(node)
         loaded = again.load_newest()
         assert loaded.header == header() == again.header(again.newest())
         assert decoded(loaded) == [msgspec.msgpack.decode(record) for record in RECORDS]
@@ -144,7 +146,7 @@ def test_blocks_left_out_doubled_or_swapped_are_found():
     cuts = [content.index(b"QRTK")]
     cuts += [content.index(b"QRTK", cuts[0] + 1)]
     cuts += [content.index(b"QRTK", cuts[1] + 1), content.index(b"QRTF")]
-    one, two, three = (content[a:b] for a, b in zip(cuts, cuts[1:], strict=False))
+    one, two, three = (content[a:b] for a, b in itertools.pairwise(cuts))
     start, end = content[: cuts[0]], content[cuts[3] :]
     for blocks in (two + three, one + one + three, two + one + three, one + three):
         checker = CheckpointChecker()
@@ -318,6 +320,11 @@ def test_fetching_goes_on_after_a_restart(stop_after):
     assert store.load_newest().header == header()
 
 
+def add_all(fetch, content):
+    for at in range(0, len(content) + 100, 100):
+        fetch.add(content[at : at + 100])
+
+
 def test_a_corrupt_piece_is_refused_and_never_put_in_place():
     for position in range(0, len(SMALL), 3):
         content = bytearray(SMALL)
@@ -326,8 +333,7 @@ def test_a_corrupt_piece_is_refused_and_never_put_in_place():
         fetch = CheckpointFetch(node.disk, CLUSTER, CheckpointId(1_000, 7))
         list(fetch.prepare())
         with pytest.raises(DamagedCheckpointError):
-            for at in range(0, len(content) + 100, 100):
-                fetch.add(bytes(content[at : at + 100]))
+            add_all(fetch, bytes(content))
         with pytest.raises(CheckpointError):
             fetch.place(lambda _: None)
         fetch.discard()
