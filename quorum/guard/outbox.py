@@ -53,5 +53,9 @@ class Outbox:
         held = self._held
         while held and self.is_durable(held[0][0]):
             _, promised_in, node_id, frame = held.popleft()
-            if promised_in == term:
+            if self.still_holds(promised_in, term):
                 self.send_encoded(node_id, frame)
+
+    def still_holds(self, promised_in: int, term: int) -> bool:
+        """Tell whether a promise made in one term may be sent in another."""
+        return promised_in == term

@@ -185,13 +185,17 @@ class Replication:
 
     def _feed(self, replica: Replica) -> bool:
         """Tell the core how far a follower is, up to what is durable here."""
-        fed = min(replica.acked, self._inside.view.durable)
+        fed = self.borne_out(replica.acked)
         if fed <= replica.fed or not (replica.connected or replica.is_voter):
             return False
         replica.fed = fed
         replica.core_next = fed + 1
         self._tell(replica, next_index=fed + 1, success=True)
         return True
+
+    def borne_out(self, acked: int) -> int:
+        """Return how much of what a follower has may be counted: what we have durably too."""
+        return min(acked, self._inside.view.durable)
 
     def _aim(self, replica: Replica) -> None:
         """Tell the core where to go on sending."""
