@@ -83,7 +83,7 @@ class LocalCluster:
         timing: Timing | None = None,
     ) -> None:
         self.folder = folder.resolve()
-        self._timing = timing or Timing()
+        self.timing = timing or Timing()
         self.resumed = (self.folder / CLUSTER_FILE).exists()
         self.file = (
             self._resume(controllers, brokers, port_base)
@@ -260,8 +260,8 @@ class LocalCluster:
             "cluster_id": self.cluster_id,
             "node_id": n,
             "data": str(self.folder / f"controller-{n}"),
-            "session_ms": self._timing.session_ms,
-            "heartbeat_ms": self._timing.heartbeat_ms,
+            "session_ms": self.timing.session_ms,
+            "heartbeat_ms": self.timing.heartbeat_ms,
             "require_authentication": True,
             "controllers": [
                 {"node_id": m, "quorum": self.quorum_address(m), "http": self.controller_url(m)}
@@ -278,8 +278,8 @@ class LocalCluster:
             "broker_id": n,
             "data": str(self.folder / f"broker-{n}"),
             "http": f"127.0.0.1:{port}",
-            "session_ms": self._timing.session_ms,
-            "heartbeat_ms": self._timing.heartbeat_ms,
+            "session_ms": self.timing.session_ms,
+            "heartbeat_ms": self.timing.heartbeat_ms,
             "controllers": [self.controller_url(m) for m in range(1, self.file.controllers + 1)],
             "endpoints": [{"name": "HTTP", "host": "127.0.0.1", "port": port}],
             "tls": {"cert": str(pair[0]), "key": str(pair[1]), "ca": self.file.ca},
