@@ -56,7 +56,9 @@ def creation(partitions: int) -> Iterator[Record]:
         partition = number % PARTITIONS_PER_TOPIC
         if partition == 0:
             yield TopicRecord(f"topic-{number // PARTITIONS_PER_TOPIC}", topic)
-        replicas = tuple((number + step * (1 + number // BROKERS % 7)) % BROKERS for step in range(3))
+        replicas = tuple(
+            (number + step * (1 + number // BROKERS % 7)) % BROKERS for step in range(3)
+        )
         directories = tuple(bytes([replica]) * 16 for replica in replicas)
         yield PartitionRecord(
             partition, topic, replicas, replicas, (), (), replicas[0], 0, 0, directories=directories
@@ -186,7 +188,9 @@ def main() -> None:
         said = "with state hash" if hashed else "without state hash"
         timed(lambda h=hashed: replay_in_one(EMPTY, start, h), len(created), f"create, {said}")
         timed(
-            lambda h=hashed: replay_in_one(image, log, h), len(changed), f"change, one delta, {said}"
+            lambda h=hashed: replay_in_one(image, log, h),
+            len(changed),
+            f"change, one delta, {said}",
         )
         timed(
             lambda h=hashed: replay_each(image, log, h),
@@ -197,7 +201,9 @@ def main() -> None:
     lone_changes(image, True)
     snapshot = list(image_to_records(image))
     timed(lambda: list(image_to_records(image)), len(snapshot), "image to records")
-    timed(lambda: image_from_records(snapshot, image.offset, 1, 1), len(snapshot), "load, with hash")
+    timed(
+        lambda: image_from_records(snapshot, image.offset, 1, 1), len(snapshot), "load, with hash"
+    )
     timed(lambda: hash_from_scratch(image), len(snapshot), "state hash from scratch")
     memory(created)
 

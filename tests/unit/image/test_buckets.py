@@ -1,0 +1,125 @@
+"""BucketMap: a map that never changes and shares what did not."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metadata.buckets import (
+    BucketMap,
+    Change,
+    mix_int,
+    mix_name_and_code,
+    mix_partition,
+    mix_text,
+    mix_typed_name,
+)
+
+changes = st.dictionaries(st.integers(-50, 5000), st.none() | st.integers(), max_size=60)
+
+
+def test_it_behaves_like_a_dict_with_sorted_keys() -> None:
+    """A reader needs nothing but what a mapping offers."""
+    made = BucketMap(mix_text, {"b": 2, "a": 1})
+    assert len(made) == 2
+    assert made["a"] == 1
+    assert made.get("c") is None
+    assert made.get("c", 7) == 7
+    assert "b" in made
+    assert "c" not in made
+    assert list(made) == list(made.keys()) == ["a", "b"]
+    assert list(made.items()) == [("a", 1), ("b", 2)]
+    assert list(made.values()) == [1, 2]
+    assert repr(made) == "BucketMap({'a': 1, 'b': 2})"
+    with pytest.raises(KeyError):
+        made["c"]
+
+
+@given(st.lists(changes, max_size=8))
+def test_every_version_is_the_dict_it_should_be(steps: list[dict[int, int | None]]) -> None:
+    """Older versions stay as they were, whatever is made from them."""
+    versions: list[tuple[BucketMap[int, int], dict[int, int]]] = [(BucketMap(mix_int), {})]
+    for step in steps:
+        made, model = versions[-1]
+        after = {key: value for key, value in {**model, **step}.items() if value is not None}
+        versions.append((made.with_changes(step), after))
+    for made, model in versions:
+        assert list(made.items()) == sorted(model.items())
+        assert len(made) == len(model)
+    for made, model in versions:
+        for other, other_model in versions:
+            assert (made == other) == (model == other_model)
+            expected = tuple(
+                Change(key, other_model.get(key), model.get(key))
+                for key in sorted({*model, *other_model})
+                if model.get(key) != other_model.get(key)
+            )
+            assert made.changes_since(other) == expected
+            assert list(made.changed_since(other)) == [change.key for change in expected]
+
+
+@pytest.mark.parametrize("count", [32, 33, 256, 257, 2048, 2049, 16385, 131073])
+def test_it_grows_by_steps_without_losing_an_entry(count: int) -> None:
+    """One entry more than a shape holds moves all into the next shape."""
+    keys = {number * 1000: number for number in range(count - 1)}
+    before = BucketMap(mix_int, keys)
+    after = before.with_changes({-1: 5})
+    assert len(after) == count
+    assert dict(after.unordered_items()) == {**keys, -1: 5}
+    assert after.changes_since(before) == (Change(-1, None, 5),)
+    assert sum(after.unordered_values()) == sum(before.unordered_values()) + 5
+    assert len(before) == count - 1
+    assert -1 not in before
+
+
+def test_a_lone_change_shares_nearly_all_buckets() -> None:
+    """The cost of a change grows with the change, not with the map."""
+    keys = {(bytes([n % 251]) * 16, n): n for n in range(20_000)}
+    before = BucketMap(mix_partition, keys)
+    after = before.with_changes({(bytes(16), 0): -1})
+    own = [page for page, old in zip(after._pages, before._pages, strict=True) if page is not old]
+    assert len(own) == 1
+    buckets = [bucket for page in before._pages for bucket in page]
+    shared = {id(bucket) for page in after._pages for bucket in page} & set(map(id, buckets))
+    assert len(shared) == len(buckets) - 1
+
+
+def test_no_change_makes_no_new_map() -> None:
+    """Unchanged families are the same object in the next image."""
+    made = BucketMap(mix_int, {1: 1})
+    assert made.with_changes({}) is made
+
+
+@pytest.mark.parametrize("step", [1, 10, 1000, 4096])
+def test_ids_in_steps_spread_over_buckets(step: int) -> None:
+    """Broker ids often come in steps of a power of ten; they must not share one bucket."""
+    made = BucketMap(mix_int, {number * step: 0 for number in range(2000)})
+    largest = max(len(bucket) for page in made._pages for bucket in page)
+    assert largest < 4 * 2000 / 64
+
+
+def test_partitions_spread_over_buckets() -> None:
+    """Few topics with many partitions, and many with few, both spread."""
+    dice = random.Random(1)
+    topics = [dice.randbytes(16) for _ in range(2000)]
+    for topic_count in (2, 2000):
+        keys = [(topic, p) for topic in topics[:topic_count] for p in range(16_000 // topic_count)]
+        made = BucketMap(mix_partition, dict.fromkeys(keys, 0))
+        assert max(len(bucket) for page in made._pages for bucket in page) < 6 * 16_000 / 512
+
+
+def test_mixes_are_the_same_in_every_process() -> None:
+    """Known values: they may not depend on the process's hash seed."""
+    assert mix_text("orders") == 3845127662
+    assert mix_typed_name((2, "orders")) == 3845127664
+    assert mix_name_and_code(("orders", 1)) == 3845127663
+    assert mix_int(1000) == 648055605
+    assert mix_partition((bytes(14) + b"\x01\x02", 3)) == 0x102 + 3
+
+
+def test_it_is_compared_with_maps_only_and_not_hashed() -> None:
+    """Equality is by content; a hash would have to read it all."""
+    assert BucketMap(mix_int) != {}
+    with pytest.raises(TypeError):
+        hash(BucketMap(mix_int))
