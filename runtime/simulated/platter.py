@@ -5,7 +5,8 @@ keeps what was synced to the byte and decides, from the dice, about everything e
 
 - each 512-byte sector of unsynced bytes by itself: kept, not written (old bytes or zeros), or
   garbled; the file's length is anywhere between the durable and the written one;
-- each creation, rename and unlink since the folder's last sync by itself: kept or undone.
+- each creation, rename and unlink since the folder's last sync by itself: kept or undone; but
+  one that is undone takes the later ones of the same name with it.
 
 A sector that holds synced bytes too keeps them: drives write a sector whole, so a rewrite of
 its durable half leaves that half as it was.
@@ -172,7 +173,7 @@ class Platter:
         """Make the names in a folder durable.
 
         A rename out of another folder leaves the name there until that one is synced too; it
-        never loses the file, since the new name counts first.
+        never loses the file, unless another one is given the old name before that.
         """
         left: list[_NameChange] = []
         for change in self._pending:
@@ -184,7 +185,7 @@ class Platter:
             if target is not None:
                 self._durable_names[target] = inode
             if source is not None and source_synced:
-                _drop(self._durable_names, source, inode)
+                self._drop_unless_back(source, inode)
             elif source is not None:
                 left.append(_NameChange(source, None, inode))
         self._pending = left
@@ -197,12 +198,18 @@ class Platter:
     def lose_power(self) -> None:
         """Decide what is left of all that was not synced."""
         keep = self._random.choice((0.0, 0.5, 1.0))
-        for source, target, inode, _ in self._pending:
-            if self._random.random() < keep:
-                if target is not None:
-                    self._durable_names[target] = inode
-                if source is not None:
-                    _drop(self._durable_names, source, inode)
+        undone: set[str | None] = set()
+        for source, target, inode, source_synced in self._pending:
+            # What happened to one name is kept up to some point in time, as journals do it.
+            if self._random.random() >= keep or not undone.isdisjoint({source, target} - {None}):
+                undone |= {source, target}
+                continue
+            if target is not None:
+                self._durable_names[target] = inode
+            if source is not None and source_synced:
+                self._drop_unless_back(source, inode)
+            elif source is not None:
+                _drop(self._durable_names, source, inode)
         self._pending.clear()
         self.names = dict(self._durable_names)
         for name in sorted(self.names):
@@ -220,12 +227,14 @@ class Platter:
         inode = Inode()
         inode.content = bytearray(data)
         inode.durable = bytearray(data)
+        self._settle(name)
         self.names[name] = self._durable_names[name] = inode
         self._add_folders(folder_of(name))
 
     def remove(self, name: str) -> None:
         """Take a file away, durably, past all rules."""
         del self.names[name]
+        self._settle(name)
         self._durable_names.pop(name, None)
 
     def cut(self, name: str, size: int) -> None:
@@ -254,6 +263,21 @@ class Platter:
     def add_folder(self, folder: str) -> None:
         """Make a folder and its parents; durable at once."""
         self._add_folders(folder)
+
+    def _settle(self, name: str) -> None:
+        """Let nothing that is pending bear on a name any more."""
+        left = []
+        for change in self._pending:
+            source = None if change.source == name else change.source
+            target = None if change.target == name else change.target
+            if source is not None or target is not None:
+                left.append(change._replace(source=source, target=target))
+        self._pending = left
+
+    def _drop_unless_back(self, name: str, inode: Inode) -> None:
+        """Take a durable name away, unless the file got it back later, in a folder synced since."""
+        if self.names.get(name) is not inode:
+            _drop(self._durable_names, name, inode)
 
     def _add_folders(self, folder: str) -> None:
         while folder not in self.folders:

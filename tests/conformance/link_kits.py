@@ -11,6 +11,7 @@ from runtime.links import LinkEnd, Peer, PeerLinks
 from runtime.randomness import seeded
 from runtime.tcp_links import TcpLinks
 from tests.conformance.ports import free_port
+from tests.conformance.simulated_kit import SimulatedLinkKit
 
 
 class Recorder:
@@ -148,4 +149,7 @@ class OnLoop:
         return self._loop.run_until_complete(call())
 
 
-LINK_KITS: dict[str, Callable[[], LinkKit]] = {"tcp": TcpLinkKit}
+LINK_KITS: dict[str, Callable[[], LinkKit]] = {
+    "simulated": SimulatedLinkKit,
+    "tcp": TcpLinkKit,
+}

@@ -311,6 +311,20 @@ def test_the_folder_belongs_to_one_living_process(host: SimulatedHost, disk: Sim
     other.close()
 
 
+def test_what_an_operator_places_is_not_undone_by_a_loss_of_power() -> None:
+    def write(disk: SimulatedDisk) -> None:
+        file = disk.open("a")
+        file.append(b"never synced")
+        disk.open("b.part")
+        disk.rename("b.part", "b")
+        disk._platter.put("a", b"placed")
+        disk._platter.cut("b", 0)
+        disk.open("c")
+        disk._platter.remove("c")
+
+    assert after_power_loss(write) == {(("a", b"placed"), ("b", b""))}
+
+
 def test_a_meddling_operator(host: SimulatedHost, disk: SimulatedDisk) -> None:
     disk.make_folder("x")
     disk.replace("x/a", b"\x00\x01")

@@ -170,6 +170,24 @@ def test_a_loss_of_power_brings_no_name_that_never_was(
     assert all(id(inode) in ever[name] for name, inode in platter.names.items())
 
 
+@given(NAME_CHANGES, NAME_CHANGES, st.integers(0, 1 << 32))
+def test_a_durable_file_that_nobody_removed_is_found_under_some_name(
+    before: list[tuple[str, str, str]], after: list[tuple[str, str, str]], seed: int
+) -> None:
+    platter = Platter(Random(seed))
+    platter.add_folder("x")
+    for change in [*before, ("sync", "", ""), ("sync", "x", "")]:
+        _change(platter, *change)
+    durable = list(platter.names.values())
+    names = list(platter.names)
+    for change in after:
+        if change[0] == "sync" or not {change[0] == "create" and change[1], change[2]} & set(names):
+            _change(platter, *change)
+        durable = [inode for inode in durable if inode in platter.names.values()]
+    platter.lose_power()
+    assert all(inode in platter.names.values() for inode in durable)
+
+
 def _longest(changes: list[Change]) -> int:
     length = longest = 0
     for what, amount in changes:

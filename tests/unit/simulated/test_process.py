@@ -175,6 +175,18 @@ def test_a_hold_within_a_pause_ends_after_both(world: World, process: SimulatedP
     assert seen == [3.0]
 
 
+def test_a_hold_that_grows_ends_when_all_of_it_is_over(
+    world: World, process: SimulatedProcess
+) -> None:
+    seen: list[float] = []
+    process.hold(1_000_000)
+    process.clock.call_soon(lambda: seen.append(world.now))
+    world.run_until(0.5)
+    process.hold(1_000_000)
+    world.run_until(5)
+    assert seen == [2.0]
+
+
 def test_within_an_event_time_stands_still_unless_readings_cost(
     world: World, process: SimulatedProcess
 ) -> None:
