@@ -65,6 +65,10 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     segment_bytes: int = 64 * 1024 * 1024
     journal_tail_bytes: int = 64 * 1024 * 1024
 
+    def trusting_the_network(self) -> "ControllerSettings":
+        """The same with `insecure_network`."""
+        return msgspec.structs.replace(self, insecure_network=True)
+
     def own(self) -> PeerSettings:
         """The entry of this node."""
         return next(peer for peer in self.controllers if peer.node_id == self.node_id)

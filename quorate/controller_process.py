@@ -1,0 +1,168 @@
+"""A controller's process: the real world in, a node out.
+
+Rule: this is the only place where a controller meets sockets, files and signals. What stops the
+node from going on (a full disk, a broken promise) ends the process with exit code 74 and a
+sentence; SIGTERM and SIGINT stop it in order; SIGHUP reads certificates anew.
+"""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from runtime.logging import configure
+
+from controller.config import ControllerConfig
+from controller.controller import Controller
+from quorate.principals import Principals, error_answer, only_authenticated
+from quorate.settings import ControllerSettings, host_and_port, resolve
+from quorate.tls_files import tls_files
+from quorate.version import VERSION
+from quorum.api import Quorum, QuorumListener
+from quorum.config import QuorumConfig
+from quorum.node import QuorumNode
+from runtime.asyncio_clock import AsyncioClock
+from runtime.exposure import check_listener
+from runtime.http_server import HttpServer
+from runtime.links import Peer
+from runtime.randomness import from_system
+from runtime.real_disk import RealDisk
+from runtime.tcp_links import TcpLinks
+from runtime.tls import peer_tls, server_context
+
+EXIT_STOPPED = 74
+"""EX_IOERR: the node stopped itself."""
+
+
+class ControllerProcess:
+    """One controller with its real parts."""
+
+    def __init__(self, settings: ControllerSettings, config_file: Path) -> None:
+        self._settings = settings
+        self._config_file = config_file
+        self._log = configure(settings.log_level, node_id=settings.node_id)
+        self._stopping = asyncio.Event()
+        self._why = ""
+        clock, random = AsyncioClock(), from_system()
+        files = None if settings.tls is None else tls_files(settings.tls, config_file)
+        own = settings.own()
+        host, port = host_and_port(own.quorum, "controllers.quorum")
+        check_listener(host, tls=files is not None, insecure_network=settings.insecure_network)
+        self._links = TcpLinks(
+            settings.node_id,
+            host,
+            port,
+            clock=clock,
+            random=random,
+            log=self._log,
+            tls=None if files is None else peer_tls(files),
+        )
+        disk = RealDisk(resolve(config_file, settings.data), clock)
+
+        def make_quorum(listener: QuorumListener) -> Quorum:
+            return QuorumNode(
+                quorum_config(settings),
+                clock=clock,
+                random=random,
+                disk=disk,
+                links=self._links,
+                listener=listener,
+                log=self._log,
+            )
+
+        self.controller = Controller(
+            controller_config(settings),
+            clock=clock,
+            random=random,
+            disk=disk,
+            quorum_factory=make_quorum,
+            log=self._log,
+            version=VERSION,
+            on_stopped=self._on_stopped,
+        )
+        http_host, http_port = host_and_port(own.http.partition("//")[2].rstrip("/"), "http")
+        handler = self.controller.handle
+        self._http = HttpServer(
+            only_authenticated(handler) if settings.require_authentication else handler,
+            http_host,
+            http_port,
+            authenticate=Principals(settings.cluster_id, settings.tokens).authenticate,
+            on_error=error_answer,
+            log=self._log,
+            tls=None if files is None else server_context(files),
+            insecure_network=settings.insecure_network,
+            unix_socket=None
+            if settings.unix_socket is None
+            else resolve(config_file, settings.unix_socket),
+        )
+
+    async def run(self) -> int:
+        """Run until a signal or until the node stops itself. Returns the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stopping.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        self._http.start()
+        self.controller.start()
+        self._log.info("controller_started", version=VERSION)
+        await self._stopping.wait()
+        self.controller.stop()
+        await self._http.stop()
+        self._log.info("controller_ended", reason=self._why or "asked to stop")
+        return EXIT_STOPPED if self._why else 0
+
+    def _on_stopped(self, reason: str) -> None:
+        self._why = reason
+        sys.stderr.write(f"quorate controller: {reason}\n")
+        self._stopping.set()
+
+    def _reload(self) -> None:
+        """Take up new certificates; the old ones stay when the new can't be used."""
+        if self._settings.tls is None:
+            return
+        try:
+            files = tls_files(self._settings.tls, self._config_file)
+            self._http.reload_tls(server_context(files))
+            self._links.set_tls(peer_tls(files))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with them, we go on
+            self._log.error("certificates_not_reloaded", why=str(error))
+        else:
+            self._log.info("certificates_reloaded")
+
+
+def quorum_config(settings: ControllerSettings) -> QuorumConfig:
+    """The quorum's part of a controller's settings."""
+    peers = []
+    for peer in settings.controllers:
+        host, port = host_and_port(peer.quorum, "controllers.quorum")
+        peers.append(Peer(peer.node_id, host, port))
+    return QuorumConfig(
+        cluster_id=settings.cluster_id,
+        node_id=settings.node_id,
+        peers=tuple(peers),
+        election_timeout_ms=settings.election_timeout_ms,
+        tail_bytes=settings.journal_tail_bytes,
+    )
+
+
+def controller_config(settings: ControllerSettings) -> ControllerConfig:
+    """The controller's part of its settings."""
+    return ControllerConfig(
+        cluster_id=settings.cluster_id,
+        node_id=settings.node_id,
+        controller_urls={peer.node_id: peer.http for peer in settings.controllers},
+        session_s=settings.session_ms / 1000,
+        heartbeat_s=settings.heartbeat_ms / 1000,
+        checkpoint_bytes=settings.checkpoint_bytes,
+        checkpoint_interval_s=settings.checkpoint_ms / 1000,
+        ledger_segment_bytes=settings.segment_bytes,
+    )
+
+
+def run_controller(settings: ControllerSettings, config_file: Path) -> int:
+    """Run a controller in the foreground."""
+
+    async def run() -> int:
+        return await ControllerProcess(settings, config_file).run()
+
+    return asyncio.run(run())

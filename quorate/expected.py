@@ -1,0 +1,29 @@
+"""Which failures of a starting node are expected, and so are one sentence instead of a trace."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ledger.errors import LedgerError
+from quorate.failure import Failure
+from quorate.settings import SettingsError
+from quorum.journal.damage import DamagedError
+from runtime.disk import FolderInUseError
+from runtime.exposure import InsecureListenerError
+from runtime.tls import TlsFilesError
+
+
+@contextmanager
+def expected_failures() -> Iterator[None]:
+    """Turn what can go wrong at a start into `Failure`."""
+    try:
+        yield
+    except (
+        SettingsError,
+        FolderInUseError,
+        InsecureListenerError,
+        TlsFilesError,
+        DamagedError,
+        LedgerError,
+        OSError,
+    ) as error:
+        raise Failure(str(error)) from None
