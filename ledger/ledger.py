@@ -23,7 +23,7 @@ from ledger.catalogue import Catalogue
 from ledger.chain import LogMark
 from ledger.errors import ChainBrokenError, LedgerError
 from ledger.index import EpochStart
-from ledger.opening import open_segments
+from ledger.opening import LEDGER_OPENED, open_segments
 from ledger.segments import SEGMENT_BYTES
 from ledger.tail import Tail
 from runtime.disk import Disk
@@ -82,6 +82,7 @@ class Ledger:
         catalogue = Catalogue(disk, cluster_id, vetted, mark.log_end)
         tidy_gaps(disk, catalogue)
         tail = Tail(disk, cluster_id, catalogue, waiting, position, segment_bytes, log)
+        log.info(LEDGER_OPENED, log_start=catalogue.log_start, log_end=mark.log_end)
         return cls(disk, cluster_id, catalogue, tail, mark)
 
     @property

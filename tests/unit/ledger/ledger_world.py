@@ -61,7 +61,9 @@ class Node:
         return self.open(mark)
 
     def events(self):
-        return [call.args[0] if call.args else call.kwargs["event"] for call in self.logger.calls]
+        """Names of what was logged, but for the opening of a ledger."""
+        names = [call.kwargs["event"] for call in self.logger.calls]
+        return [name for name in names if name != "ledger_opened"]
 
     def sync(self, ledger):
         """Sync and wait; returns the durable mark."""
