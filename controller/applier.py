@@ -9,7 +9,7 @@ A committed batch that can't be replayed stops the node: to skip it would be to 
 """
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple
 
 from structlog.typing import FilteringBoundLogger
@@ -30,7 +30,7 @@ _DISK_RETRY_S = 1.0
 
 
 class _Committed(NamedTuple):
-    index: int
+    entry: int
     epoch: int
     payload: bytes
     last: bool
@@ -115,7 +115,7 @@ class Applier:
         else:
             self._idle_waiting.append(callback)
 
-    def on_committed(self, index: int, epoch: int, payloads: list[bytes]) -> None:
+    def on_committed(self, index: int, epoch: int, payloads: Sequence[bytes]) -> None:
         """Take the payloads of a committed entry."""
         if self._stopped:
             return
@@ -131,15 +131,13 @@ class Applier:
         until = self._clock.monotonic() + SLICE_S
         try:
             for more in self._work:
-                if not more or self._stopped:
+                if not more:
                     break
                 if self._clock.monotonic() >= until:
                     self._later(0.0)
                     break
         finally:
             self._stepping = False
-        if self._stopped:
-            return
         self._on_progress()
         if self.idle:
             waiting, self._idle_waiting = self._idle_waiting, []
@@ -195,7 +193,7 @@ class Applier:
             image = yield from self._replay(batch)
         accepted = ledger.accept(item.epoch, batch)
         if isinstance(accepted, Skipped):
-            self._log.warning("batch_skipped", index=item.index, reason=accepted.reason)
+            self._log.warning("batch_skipped", index=item.entry, reason=accepted.reason)
             if own or batch.header.epoch == self.leading_epoch:
                 self._on_own_skipped(accepted.reason)
         else:
@@ -207,7 +205,7 @@ class Applier:
             if batch.header.end_offset == self.image.offset:
                 self._on_batch(batch)
         if item.last:
-            self.place = Mark(item.index, item.epoch, ledger.mark().encode())
+            self.place = Mark(item.entry, item.epoch, ledger.mark().encode())
 
     def _replay(self, batch: Batch) -> Generator[bool, None, MetadataImage]:
         header = batch.header

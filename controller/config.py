@@ -42,6 +42,9 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     read_wait_s: float = 5.0
     """How long a read waits for a quorum, or for the offset that it asked for."""
 
+    write_wait_s: float = 30.0
+    """How long a change waits for its commit; then its caller is told to ask again."""
+
     clock_lag_warn_ms: int = 1000
     """A leader's clock that is so far behind the log's last timestamp is reported."""
     request_id_ahead_ms: int = 5 * 60 * 1000

@@ -87,7 +87,9 @@ class StateMarks:
         """What is sent to the other controllers: at most 512 bytes."""
         coarse = self._coarse
         steps = (*range(1, _RECENT_SENT + 1), *_BACK_STEPS)
-        chosen = [self._newest[-back] for back in range(1, min(_NEWEST_SENT, len(self._newest)) + 1)]
+        chosen = [
+            self._newest[-back] for back in range(1, min(_NEWEST_SENT, len(self._newest)) + 1)
+        ]
         chosen += [coarse[-back] for back in steps if back <= len(coarse)]
         entries = {mark.offset: mark.digest() for mark in chosen}
         return _FORMAT + b"".join(_ENTRY.pack(o, d) for o, d in sorted(entries.items()))

@@ -21,8 +21,6 @@ from metadata.messages import (
     StateAt,
 )
 
-_NO_EPOCH = -1
-
 
 class Offer(NamedTuple):
     """A snapshot that fetchers may load."""
@@ -31,8 +29,6 @@ class Offer(NamedTuple):
     size: int
     offset: int
     epoch: int
-    log_bytes_before: int
-    """Of the ledger, up to where it stands: what loading it saves."""
 
 
 class Content(NamedTuple):
@@ -52,14 +48,11 @@ class FetchContent:
         ledger: Callable[[], Ledger],
         marks: StateMarks,
         offer: Callable[[], Offer | None],
-        bytes_between: Callable[[int, int], int],
     ) -> None:
-        """`bytes_between` tells how much log lies between two offsets, roughly."""
         self._config = config
         self._ledger = ledger
         self._marks = marks
         self._offer = offer
-        self._bytes_between = bytes_between
         self._read_at = (-1, -1, -1)
         self._read: tuple[bytes, ...] = ()
 
@@ -71,11 +64,15 @@ class FetchContent:
         if offset > 0:
             diverging = self._diverging(ledger, offset, epoch)
             if diverging is not None:
-                reply = MetadataFetchReply(high_watermark=high_watermark, diverging=diverging)
+                reply = MetadataFetchReply(
+                    high_watermark=high_watermark,
+                    diverging=diverging,
+                    snapshot=_to_load(self._offer()),
+                )
                 return Content(reply, something=True)
         offer = self._offer()
-        if offset < ledger.log_start or self._saves(offer, offset, high_watermark):
-            snapshot = None if offer is None else SnapshotToLoad(id=offer.id, size=offer.size)
+        if offset < ledger.log_start or _saves(offer, ledger, offset):
+            snapshot = _to_load(offer)
             reply = MetadataFetchReply(high_watermark=high_watermark, snapshot=snapshot)
             return Content(reply, something=snapshot is not None)
         try:
@@ -104,12 +101,6 @@ class FetchContent:
             return Divergence(epoch=ours, end_offset=min(end, offset))
         return None
 
-    def _saves(self, offer: Offer | None, offset: int, high_watermark: int) -> bool:
-        """A snapshot that is smaller than the deltas up to it goes instead of them."""
-        if offer is None or offer.offset <= offset:
-            return False
-        return offer.size < self._bytes_between(offset, min(offer.offset, high_watermark))
-
     def _batches(
         self, ledger: Ledger, offset: int, max_bytes: int, high_watermark: int
     ) -> tuple[bytes, ...]:
@@ -122,9 +113,7 @@ class FetchContent:
             self._read_at = (offset, max_bytes, high_watermark)
         return self._read
 
-    def _state_at(
-        self, ledger: Ledger, offset: int, batches: tuple[bytes, ...]
-    ) -> StateAt | None:
+    def _state_at(self, ledger: Ledger, offset: int, batches: tuple[bytes, ...]) -> StateAt | None:
         end = offset if not batches else batch_end(batches[-1])
         mark = self._marks.at_or_below(end)
         if mark is None:
@@ -134,6 +123,32 @@ class FetchContent:
             chain_hash=mark.chain_hash,
             state_hash=mark.shared.to_bytes(32, "big"),
         )
+
+
+def _saves(offer: Offer | None, ledger: Ledger, offset: int) -> bool:
+    """A snapshot that is smaller than the deltas that it stands for goes instead of them."""
+    if offer is None or not ledger.log_start <= offset < offer.offset <= ledger.log_end:
+        return False
+    return offer.size < log_bytes_between(ledger, offset, offer.offset)
+
+
+def log_bytes_between(ledger: Ledger, start: int, end: int) -> int:
+    """Bytes of the batches between two batch ends, both held here."""
+    catalogue = ledger.catalogue
+    total = 0
+    for segment in catalogue.run:
+        first, last = segment.base_offset, catalogue.end_of(segment)
+        if last <= start or first >= end:
+            continue
+        index = catalogue.index_of(segment)
+        low = segment.header_length if first >= start else catalogue.head_at(start)[1].position
+        high = index.end_position if last <= end else catalogue.head_at(end)[1].position
+        total += high - low
+    return total
+
+
+def _to_load(offer: Offer | None) -> SnapshotToLoad | None:
+    return None if offer is None else SnapshotToLoad(id=offer.id, size=offer.size)
 
 
 def batch_end(encoded: bytes) -> int:

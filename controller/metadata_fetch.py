@@ -88,16 +88,11 @@ class MetadataFetch:
         )
         try:
             self._brokers.check_cluster(request)
+            self._check_epoch(request)
             if request.broker_epoch < 0 or request.registration is not None:
                 self._register(request, caller, on_reply)
                 return
-            broker = registered(pending.image, request.broker_id, request.broker_epoch)
-            if broker.incarnation_id != parse_uuid(request.incarnation_id):
-                raise QuorateError(
-                    ErrorCode.STALE_BROKER_EPOCH,
-                    f"epoch {request.broker_epoch} of broker {request.broker_id} belongs to "
-                    "another process; stop this one",
-                )
+            _check_process(pending.image, request)
             self._beat(request, caller)
         except QuorateError as error:
             on_reply(self._refusal(error))
@@ -115,6 +110,14 @@ class MetadataFetch:
         """We lead no more: whoever is held is told who may."""
         self._deciding.clear()
         self._parked.wake()
+
+    def _check_epoch(self, request: MetadataFetchRequest) -> None:
+        if request.fetched_epoch > self._proposer.epoch:
+            raise QuorateError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"this node leads epoch {self._proposer.epoch}, and you have seen "
+                f"{request.fetched_epoch}: ask the others who leads",
+            )
 
     # -- registration -----------------------------------------------------------------------
 
@@ -151,22 +154,15 @@ class MetadataFetch:
         if pending is None or request.broker_id in self._deciding:
             return
         now, then = self._brokers.standing(pending.image, beat)
-        if now is then:
-            return
-        if now is State.FENCED and then is State.SHUTDOWN_NOW:
-            # It was told, or is told now, that it may go: its id is free for the next process.
-            self._heartbeats.forget(request.broker_id)
+        if now is then or (now is State.FENCED and then is State.SHUTDOWN_NOW):
             return
         self._deciding.add(request.broker_id)
-
-        def done(outcome: Outcome) -> None:
-            self._deciding.discard(request.broker_id)
 
         self._proposer.submit(
             Decision(
                 lambda image: self._brokers.heartbeat(image, beat),
                 self._provenance(request, caller, f"BrokerHeartbeat:{then.name}"),
-                done,
+                lambda _outcome: self._deciding.discard(request.broker_id),
             )
         )
 
@@ -221,6 +217,10 @@ class MetadataFetch:
                     "stop this process, a new one registers",
                 )
             )
+        may_stop = self._may_stop(held)
+        if may_stop:
+            # It is told to go, so its id is free for the next process.
+            self._heartbeats.forget(broker.broker_id)
         seen = SeenState.ONLINE
         if broker.fenced:
             seen = SeenState.FENCED
@@ -231,7 +231,7 @@ class MetadataFetch:
                 content.reply,
                 broker_epoch=broker.broker_epoch,
                 state=seen,
-                may_stop=self._may_stop(held),
+                may_stop=may_stop,
                 caught_up=has_caught_up(broker, held.request.applied_offset),
                 session_timeout_ms=int(self._config.session_s * 1000),
             )
@@ -260,6 +260,16 @@ class MetadataFetch:
             auth_method=caller.method,
             client_address=caller.address,
             operation=operation,
+        )
+
+
+def _check_process(image: MetadataImage, request: MetadataFetchRequest) -> None:
+    broker = registered(image, request.broker_id, request.broker_epoch)
+    if broker.incarnation_id != parse_uuid(request.incarnation_id):
+        raise QuorateError(
+            ErrorCode.STALE_BROKER_EPOCH,
+            f"epoch {request.broker_epoch} of broker {request.broker_id} belongs to another "
+            "process; stop this one",
         )
 
 

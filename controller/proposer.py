@@ -76,7 +76,7 @@ class Proposer:
         lag_warn_ms: int,
         log: FilteringBoundLogger,
     ) -> None:
-        """`on_records` hears of records when they are proposed: soft state runs ahead of the log."""
+        """`on_records` hears of records when they are proposed: soft state is ahead of the log."""
         self._clock = clock
         self._propose = propose
         self._on_records = on_records
@@ -119,7 +119,9 @@ class Proposer:
             decision.on_outcome(Lost(maybe_executed=False))
         elif len(self._waiting) >= self._waiting_max:
             decision.on_outcome(
-                QuorateError(ErrorCode.THROTTLED, "too many requests wait for their turn; retry later")
+                QuorateError(
+                    ErrorCode.THROTTLED, "too many requests wait for their turn; retry later"
+                )
             )
         else:
             self._waiting.append(decision)
@@ -189,7 +191,9 @@ class Proposer:
             batches = yield from _cut(result.records)
         total = len(result.records)
         if len(batches) > 1:
-            batches[0].insert(0, encode_record(BeginTransactionRecord(decision.provenance.operation)))
+            batches[0].insert(
+                0, encode_record(BeginTransactionRecord(decision.provenance.operation))
+            )
             total += 2
         answer = None
         if batches and decision.key is not None:

@@ -94,7 +94,9 @@ def change_partition(
         isr=None if isr == partition.isr else isr,
         leader=NO_LEADER_CHANGE if elected.leader == partition.leader else elected.leader,
         leader_recovery_state=(
-            LEADER_RECOVERY_STATE_UNTOUCHED if recovery == partition.leader_recovery_state else recovery
+            LEADER_RECOVERY_STATE_UNTOUCHED
+            if recovery == partition.leader_recovery_state
+            else recovery
         ),
         eligible_leader_replicas=None if elr == partition.elr else elr,
         last_known_elr=None if last_known == partition.last_known_elr else last_known,
@@ -132,9 +134,10 @@ def _elect(
         if valid(replica):
             return _Elected(replica)
     if rules.elr and not target.isr and not target.elr and len(target.last_known) == 1:
+        last_known = target.last_known[0]
         # Kafka logs that the last leader must be alive, and does not ask; we ask.
-        if acceptable(target.last_known[0]):
-            return _Elected(target.last_known[0], unclean=True)
+        if acceptable(last_known):
+            return _Elected(last_known, unclean=True)
     if rules.mode is Mode.UNCLEAN:
         for replica in partition.replicas:
             if acceptable(replica):

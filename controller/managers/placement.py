@@ -62,7 +62,9 @@ class _Ring:
 def check_placement(candidates: Sequence[Candidate], replication_factor: int) -> None:
     """Raise PlacementError unless `place` can answer for these brokers."""
     if replication_factor < 1:
-        raise PlacementError(f"the replication factor is {replication_factor}; it must be 1 or more")
+        raise PlacementError(
+            f"the replication factor is {replication_factor}; it must be 1 or more"
+        )
     if replication_factor > len(candidates):
         raise PlacementError(
             f"the replication factor {replication_factor} is larger than the number of brokers "

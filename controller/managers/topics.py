@@ -6,6 +6,7 @@ written; replay draws nothing.
 """
 
 import re
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from itertools import islice, product
 
@@ -51,21 +52,17 @@ class TopicManager:
 
     def create(self, image: MetadataImage, request: CreateTopicsRequest) -> Working:
         """Create topics. An error of a lone topic is the request's (QuorateError)."""
-        names = [topic.name for topic in request.topics]
-        twice = {name for name in names if names.count(name) > 1} if len(names) > 1 else set()
+        times = Counter(topic.name for topic in request.topics)
         created: dict[str, str] = {}
         records: list[Record] = []
         results: list[CreatedTopic] = []
         for topic in request.topics:
             try:
-                if topic.name in twice:
-                    raise QuorateError(
-                        ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is in the request twice"
-                    )
+                _check_once(times, topic.name)
                 self._check_name(image, topic.name, created)
                 mine = yield from self._records(image, topic, len(records))
             except QuorateError as error:
-                if len(names) == 1:
+                if len(request.topics) == 1:
                     raise
                 results.append(CreatedTopic(name=topic.name, error=error_reply(error)))
                 continue
@@ -82,18 +79,14 @@ class TopicManager:
                 ErrorCode.INVALID_REQUEST, "name the topics either by `names` or by `topicIds`"
             )
         wanted: Sequence[str] = request.names or request.topic_ids
+        times = Counter(wanted)
         records: list[Record] = []
         results: list[DeletedTopic] = []
         for text in wanted:
             by_id = not request.names
             try:
-                if wanted.count(text) > 1:
-                    raise QuorateError(
-                        ErrorCode.INVALID_REQUEST, f"topic {text!r} is in the request twice"
-                    )
-                if not self._config.topic_deletion:
-                    raise QuorateError(ErrorCode.TOPIC_DELETION_DISABLED)
-                topic = _known_topic(image, text, by_id=by_id)
+                _check_once(times, text)
+                topic = self._deletable(image, text, by_id=by_id)
             except QuorateError as error:
                 if len(wanted) == 1:
                     raise
@@ -109,6 +102,11 @@ class TopicManager:
             results.append(DeletedTopic(name=topic.name, topic_id=uuid_text(topic.topic_id)))
         reply = DeleteTopicsReply(topics=tuple(results), dry_run=request.dry_run)
         return ControllerResult(records, reply)
+
+    def _deletable(self, image: MetadataImage, text: str, *, by_id: bool) -> TopicRecord:
+        if not self._config.topic_deletion:
+            raise QuorateError(ErrorCode.TOPIC_DELETION_DISABLED)
+        return _known_topic(image, text, by_id=by_id)
 
     def _check_name(self, image: MetadataImage, name: str, created: dict[str, str]) -> None:
         if name == _METADATA_TOPIC:
@@ -209,7 +207,14 @@ class TopicManager:
         return _with_first(first, rows), count
 
 
-def _with_first(first: tuple[int, ...], rest: Iterator[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
+def _check_once(times: Counter[str], topic: str) -> None:
+    if times[topic] > 1:
+        raise QuorateError(ErrorCode.INVALID_REQUEST, f"topic {topic!r} is in the request twice")
+
+
+def _with_first(
+    first: tuple[int, ...], rest: Iterator[tuple[int, ...]]
+) -> Iterator[tuple[int, ...]]:
     yield first
     yield from rest
 
@@ -287,7 +292,7 @@ def _spelled_alike(image: MetadataImage, name: str) -> str | None:
     places = [i for i, character in enumerate(name) if character in "._"]
     if 2 ** len(places) > _SPELLINGS_MAX:
         wanted = _spelling(name)
-        return next((n for n in image.topics.by_name.keys() if _spelling(n) == wanted), None)
+        return next((n for n in image.topics.by_name if _spelling(n) == wanted), None)
     for characters in product("._", repeat=len(places)):
         letters = list(name)
         for place_, character in zip(places, characters, strict=True):

@@ -242,6 +242,16 @@ class InMemoryQuorum:
         role = "leader" if self.leading else "follower"
         last = len(self.cluster.log)
         return QuorumStatus(
-            self.node_id, bytes([self.node_id]) * 16, role, self.seen.leader, self.seen.epoch,
-            last, self.delivered, last, last, 0, (), "",
+            self.node_id,
+            bytes([self.node_id]) * 16,
+            role,
+            self.seen.leader,
+            self.seen.epoch,
+            last,
+            self.delivered,
+            last,
+            last,
+            0,
+            (),
+            "",
         )

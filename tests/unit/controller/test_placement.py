@@ -35,7 +35,9 @@ def test_replicas_are_distinct_the_first_is_live_and_fenced_ones_come_last(
         assert [fenced[r] for r in replicas] == [i >= live for i in range(factor)]
 
 
-@pytest.mark.parametrize(("racks", "size"), [(1, 3), (2, 2), (3, 2), (3, 3), (2, 4), (4, 6), (6, 1)])
+@pytest.mark.parametrize(
+    ("racks", "size"), [(1, 3), (2, 2), (3, 2), (3, 3), (2, 4), (4, 6), (6, 1)]
+)
 @pytest.mark.parametrize("factor", [1, 2, 3])
 def test_leaders_are_even_over_a_multiple_of_the_brokers(racks, size, factor):
     brokers = racks * size

@@ -1,0 +1,55 @@
+"""What a new leader writes first.
+
+Rule: it decides nothing before all that was committed earlier is applied here; then BeginEpoch is
+the first record of its epoch. It discards a transaction that an earlier epoch left open. In an
+empty log the cluster begins: generation 1, and who its voters are.
+"""
+
+from collections.abc import Sequence
+
+from controller.result import ControllerResult
+from metadata.image import MetadataImage
+from metadata.records import (
+    BeginEpochRecord,
+    ClusterGenerationRecord,
+    EpochVoter,
+    KRaftVersionRecord,
+    Record,
+    Voter,
+    VoterEndpoint,
+    VoterKRaftVersions,
+    VotersRecord,
+)
+from quorum import api
+
+K_RAFT_VERSION = 1
+"""Voters are in the log (KIP-853)."""
+
+
+def begin_epoch(
+    image: MetadataImage, leader_id: int, voters: Sequence[api.Voter]
+) -> ControllerResult:
+    """The first batch of an epoch."""
+    members = sorted(voters, key=lambda voter: (voter.node_id, voter.directory_id))
+    begin = BeginEpochRecord(
+        leader_id, tuple(EpochVoter(v.node_id, v.directory_id) for v in members), ()
+    )
+    records: list[Record] = [begin]
+    reason = "elected"
+    if image.offset == 0:
+        records += [
+            ClusterGenerationRecord(1, ""),
+            KRaftVersionRecord(K_RAFT_VERSION),
+            VotersRecord(tuple(_voter(voter) for voter in members)),
+        ]
+        reason = "the cluster's first leader"
+    return ControllerResult(records, reason=reason)
+
+
+def _voter(voter: api.Voter) -> Voter:
+    return Voter(
+        voter.node_id,
+        voter.directory_id,
+        (VoterEndpoint("QUORUM", voter.host, voter.port),),
+        VoterKRaftVersions(0, K_RAFT_VERSION),
+    )

@@ -1,0 +1,303 @@
+"""HTTP requests to the controller: routes, formats, errors. What carries them is not known here.
+
+`Api.handle(request, reply)` answers every request exactly once, now or later. Bodies are JSON or
+MessagePack (`content-type`; `accept` for the answer). Every answer whose status isn't 200 has an
+`ErrorReply` as its body, but MetadataFetch, which carries it in its field `error`, and a snapshot's
+range (206). Headers that a change takes: `x-quorate-request-id`, `-reason`, `-client-id`,
+`-on-behalf-of`.
+
+Rule: no rule of the cluster lives here.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from controller.changes import Changes
+from controller.managers.brokers import BrokerManager
+from controller.managers.topics import TopicManager
+from controller.metadata_fetch import MetadataFetch
+from controller.openapi import openapi_document
+from controller.queries import (
+    Queries,
+    broker_id_of,
+    list_brokers,
+    list_topics,
+    one_broker,
+    one_topic,
+    yes_or_no,
+)
+from controller.routes import Found, find_route
+from controller.snapshot_ranges import SnapshotRanges
+from controller.watch import Watch
+from metadata.errors import ErrorCode, QuorateError
+from metadata.messages import (
+    CreateTopicsReply,
+    CreateTopicsRequest,
+    DeleteTopicsReply,
+    DeleteTopicsRequest,
+    HealthReply,
+    MetadataFetchReply,
+    MetadataFetchRequest,
+    UnregisterBrokerReply,
+    error_reply,
+)
+from metadata.messages.wire import JSON, decode, encode, reply_type
+from quorum.api import LeaderAndEpoch
+from runtime.requests import Reply, Request
+
+OnReply = Callable[[Reply], None]
+
+
+class Node(Protocol):
+    """What the API asks of the controller around it."""
+
+    version: str
+
+    def refusal(self) -> QuorateError | None:
+        """Why this node serves nobody now; None: it serves."""
+
+    def not_here(self) -> QuorateError:
+        """Whom to ask instead: NOT_CONTROLLER, or NO_QUORUM while nobody is known to lead."""
+
+    def leadership(self) -> tuple[LeaderAndEpoch, str | None]:
+        """Who leads, and where."""
+
+    def wall_ms(self) -> int:
+        """The node's time."""
+
+    def quorum_state(self) -> msgspec.Struct:
+        """`GET /v1/quorum`."""
+
+    def status(self) -> msgspec.Struct:
+        """`GET /v1/status`."""
+
+    def ready(self) -> HealthReply:
+        """`GET /health/ready`."""
+
+    def metrics(self) -> str:
+        """`GET /metrics`."""
+
+
+class _Call:
+    """One request on its way to its one reply."""
+
+    def __init__(self, node: Node, request: Request, found: Found, on_reply: OnReply) -> None:
+        self.node = node
+        self.request = request
+        self.arguments: Mapping[str, str] = found.arguments
+        self.on_reply = on_reply
+        self.content_type = request.headers.get("content-type", "")
+        self.format = reply_type(request.headers.get("accept", ""), self.content_type)
+
+    def body(self, message_type: type[Any]) -> Any:
+        """The request's message. Raises QuorateError."""
+        return decode(message_type, self.request.body, self.content_type)
+
+    def answer(self, outcome: msgspec.Struct | QuorateError, request_id: str | None = None) -> None:
+        """Reply with a message or an error."""
+        if isinstance(outcome, QuorateError):
+            self.refuse(outcome, request_id)
+        else:
+            self.reply(200, outcome, request_id)
+
+    def reply(self, status: int, message: msgspec.Struct, request_id: str | None = None) -> None:
+        headers = {"content-type": self.format}
+        if request_id is not None:
+            headers["x-quorate-request-id"] = request_id
+        self.on_reply(Reply(status, encode(message, self.format), headers))
+
+    def refuse(self, error: QuorateError, request_id: str | None = None) -> None:
+        leader, url = self.node.leadership()
+        from_future = error.code is ErrorCode.REQUEST_FROM_FUTURE
+        body = error_reply(
+            error,
+            leader_id=leader.leader,
+            leader_epoch=leader.epoch,
+            leader_url=url,
+            request_id=request_id,
+            server_time_ms=self.node.wall_ms() if from_future else None,
+            retry_after_ms=1000 if error.code is ErrorCode.THROTTLED else None,
+        )
+        headers = {"content-type": self.format}
+        if request_id is not None:
+            headers["x-quorate-request-id"] = request_id
+        if url is not None:
+            headers["x-quorate-leader"] = url
+        self.on_reply(Reply(error.code.status, encode(body, self.format), headers))
+
+
+class Api:
+    """Answers HTTP requests."""
+
+    def __init__(
+        self,
+        node: Node,
+        fetch: MetadataFetch,
+        changes: Changes,
+        queries: Queries,
+        watch: Watch,
+        snapshots: SnapshotRanges,
+        brokers: BrokerManager,
+        topics: TopicManager,
+    ) -> None:
+        self._node = node
+        self._fetch = fetch
+        self._changes = changes
+        self._queries = queries
+        self._watch = watch
+        self._snapshots = snapshots
+        self._brokers = brokers
+        self._topics = topics
+        self._openapi = b""
+
+    def handle(self, request: Request, on_reply: OnReply) -> None:
+        """Answer, exactly once, now or later."""
+        found = find_route(request.method, request.path)
+        call = _Call(self._node, request, found, on_reply)
+        try:
+            if found.route is None:
+                self._no_route(call, found)
+                return
+            if not found.route.always:
+                refusal = self._node.refusal()
+                if refusal is not None:
+                    raise refusal
+            getattr(self, f"_{found.route.name}")(call)
+        except QuorateError as error:
+            call.refuse(error, request.headers.get("x-quorate-request-id"))
+
+    def _no_route(self, call: _Call, found: Found) -> None:
+        path = call.request.path[:200]
+        if not found.allowed:
+            raise QuorateError(
+                ErrorCode.NOT_FOUND, f"there is no {path!r}; see /v1/openapi.json for what there is"
+            )
+        allow = ", ".join(found.allowed)
+        inner = call.on_reply
+        call.on_reply = lambda reply: inner(
+            msgspec.structs.replace(reply, headers={**reply.headers, "allow": allow})
+        )
+        raise QuorateError(ErrorCode.METHOD_NOT_ALLOWED, f"{path!r} takes {allow}")
+
+    # -- brokers' one call ----------------------------------------------------------------
+
+    def _metadata_fetch(self, call: _Call) -> None:
+        message = call.body(MetadataFetchRequest)
+
+        def done(reply: MetadataFetchReply) -> None:
+            status = 200 if reply.error is None else reply.error.known_code().status
+            call.reply(status, reply)
+
+        self._fetch.handle(message, call.request.caller, done)
+
+    def _read_snapshot(self, call: _Call) -> None:
+        call.on_reply(self._snapshots.read(call.request, call.arguments["id"]))
+
+    # -- changes --------------------------------------------------------------------------
+
+    def _create_topics(self, call: _Call) -> None:
+        message = call.body(CreateTopicsRequest)
+        self._changes.submit(
+            call.request,
+            operation="CreateTopics",
+            meaning=canonical(message),
+            reply_type=CreateTopicsReply,
+            decide=lambda image: self._topics.create(image, message),
+            dry_run=message.dry_run,
+            on_answer=self._or_elsewhere(call),
+        )
+
+    def _delete_topics(self, call: _Call) -> None:
+        self._delete(call, call.body(DeleteTopicsRequest))
+
+    def _delete_topic(self, call: _Call) -> None:
+        dry_run = yes_or_no(call.request.query, "dryRun")
+        self._delete(call, DeleteTopicsRequest(names=(call.arguments["name"],), dry_run=dry_run))
+
+    def _delete(self, call: _Call, message: DeleteTopicsRequest) -> None:
+        self._changes.submit(
+            call.request,
+            operation="DeleteTopics",
+            meaning=canonical(message),
+            reply_type=DeleteTopicsReply,
+            decide=lambda image: self._topics.delete(image, message),
+            dry_run=message.dry_run,
+            on_answer=self._or_elsewhere(call),
+        )
+
+    def _unregister_broker(self, call: _Call) -> None:
+        broker_id = broker_id_of(call.arguments["id"])
+        self._changes.submit(
+            call.request,
+            operation="UnregisterBroker",
+            meaning=b"",
+            reply_type=UnregisterBrokerReply,
+            decide=lambda image: self._brokers.unregister(image, broker_id),
+            dry_run=yes_or_no(call.request.query, "dryRun"),
+            on_answer=self._or_elsewhere(call),
+        )
+
+    def _or_elsewhere(
+        self, call: _Call
+    ) -> Callable[[msgspec.Struct | QuorateError, str | None], None]:
+        """Answer; where we turned out not to lead, say whom to ask."""
+
+        def answer(outcome: msgspec.Struct | QuorateError, request_id: str | None) -> None:
+            if isinstance(outcome, QuorateError) and outcome.code is ErrorCode.NOT_CONTROLLER:
+                outcome = self._node.not_here()
+            call.answer(outcome, request_id)
+
+        return answer
+
+    # -- reads ----------------------------------------------------------------------------
+
+    def _list_topics(self, call: _Call) -> None:
+        query = call.request.query
+        self._queries.read(call.request, lambda view: list_topics(view, query), call.answer)
+
+    def _describe_topic(self, call: _Call) -> None:
+        name = call.arguments["name"]
+        self._queries.read(call.request, lambda view: one_topic(view, name), call.answer)
+
+    def _list_brokers(self, call: _Call) -> None:
+        self._queries.read(call.request, list_brokers, call.answer)
+
+    def _describe_broker(self, call: _Call) -> None:
+        text = call.arguments["id"]
+        self._queries.read(call.request, lambda view: one_broker(view, text), call.answer)
+
+    def _read_log(self, call: _Call) -> None:
+        self._watch.read(call.request, call.answer)
+
+    # -- the node -------------------------------------------------------------------------
+
+    def _describe_quorum(self, call: _Call) -> None:
+        call.answer(self._node.quorum_state())
+
+    def _status(self, call: _Call) -> None:
+        call.answer(self._node.status())
+
+    def _live(self, call: _Call) -> None:
+        call.answer(HealthReply(healthy=True, reason="the process works"))
+
+    def _ready(self, call: _Call) -> None:
+        health = self._node.ready()
+        call.reply(200 if health.healthy else 503, health)
+
+    def _metrics(self, call: _Call) -> None:
+        text = self._node.metrics().encode()
+        call.on_reply(
+            Reply(200, text, {"content-type": "text/plain; version=0.0.4; charset=utf-8"})
+        )
+
+    def _openapi_document(self, call: _Call) -> None:
+        if not self._openapi:
+            self._openapi = msgspec.json.encode(openapi_document(self._node.version))
+        call.on_reply(Reply(200, self._openapi, {"content-type": JSON}))
+
+
+def canonical(message: msgspec.Struct) -> bytes:
+    """What is asked for, the same bytes however it was sent."""
+    return msgspec.json.encode(message, order="sorted")

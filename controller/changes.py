@@ -1,0 +1,188 @@
+"""Requests that change something: from HTTP to a decision and back, each executed once.
+
+Rule: what is asked for is decided by a manager; here is only what all changes have in common:
+provenance, request ids, dry runs, and the answer once it is committed.
+"""
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import msgspec
+
+from controller.config import ControllerConfig
+from controller.idempotency import Answer, Idempotency, RequestKey, Standing, request_key
+from controller.proposer import Decision, Outcome, Proposer, Written
+from controller.result import ControllerResult, Decide
+from ledger.batch import Provenance
+from metadata.errors import ErrorCode, QuorateError
+from metadata.image import MetadataImage
+from metadata.messages.records_json import record_to_json
+from metadata.uuids import uuid_text
+from runtime.clock import Clock
+from runtime.randomness import Random
+from runtime.requests import Request
+
+OnAnswer = Callable[[msgspec.Struct | QuorateError, str | None], None]
+"""The reply or what went wrong, and the request id."""
+_TEXT_MAX = 1000
+
+
+class Changes:
+    """Carries out changes on the active controller."""
+
+    def __init__(
+        self, config: ControllerConfig, clock: Clock, random: Random, proposer: Proposer
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._random = random
+        self._proposer = proposer
+        self._idempotency = Idempotency(config.request_id_ahead_ms)
+
+    def submit(
+        self,
+        request: Request,
+        *,
+        operation: str,
+        meaning: bytes,
+        reply_type: type[Any],
+        decide: Decide,
+        dry_run: bool,
+        on_answer: OnAnswer,
+    ) -> None:
+        """Decide, write and answer; or only decide and show the records (`dry_run`).
+
+        `meaning` is what is asked for, in canonical bytes: the same id with another meaning is
+        refused.
+        """
+        pending = self._proposer.pending
+        if pending is None:
+            on_answer(QuorateError(ErrorCode.NOT_CONTROLLER), None)
+            return
+        now_ms = max(self._clock.wall_ms(), pending.mark.timestamp_ms)
+        try:
+            provenance = provenance_of(request, operation)
+            if dry_run:
+                self._show(decide, provenance, on_answer)
+                return
+            key = request_key(request, meaning, now_ms, self._random)
+            remembered = self._idempotency.recall(key, pending.image, now_ms)
+            if remembered is not None:
+                pending.when_committed(
+                    lambda ok: on_answer(_again(remembered, reply_type, key, ok), _id(key))
+                )
+                return
+            answer_once = self._limited(key, on_answer)
+            if self._idempotency.join(key, answer_once) is Standing.JOINED:
+                return
+        except QuorateError as error:
+            on_answer(error, request.headers.get("x-quorate-request-id"))
+            return
+
+        def decide_once(image: MetadataImage) -> ControllerResult | Generator[None, None, Any]:
+            # What is remembered may have moved on while this waited for its turn.
+            self._idempotency.recall(key, image, now_ms)
+            return decide(image)
+
+        provenance = msgspec.structs.replace(
+            provenance, request_id=key.request_id, request_digest=key.digest
+        )
+        self._proposer.submit(
+            Decision(
+                decide_once,
+                provenance,
+                lambda outcome: self._idempotency.finish(key, _answered(outcome, key)),
+                key,
+            )
+        )
+
+    def _show(self, decide: Decide, provenance: Provenance, on_answer: OnAnswer) -> None:
+        """A dry run: the decision as it would be now, with its records instead of a write."""
+
+        def decide_only(image: MetadataImage) -> Generator[None, None, ControllerResult]:
+            decided = decide(image)
+            result = (yield from decided) if isinstance(decided, Generator) else decided
+            assert result.reply is not None
+            records = tuple(record_to_json(record) for record in result.records)
+            return ControllerResult(
+                (), msgspec.structs.replace(result.reply, dry_run=True, records=records)
+            )
+
+        def done(outcome: Outcome) -> None:
+            if isinstance(outcome, Written):
+                assert outcome.result.reply is not None
+                on_answer(outcome.result.reply, None)
+            elif isinstance(outcome, QuorateError):
+                on_answer(outcome, None)
+            else:
+                on_answer(QuorateError(ErrorCode.NOT_CONTROLLER), None)
+
+        self._proposer.submit(Decision(decide_only, provenance, done))
+
+    def _limited(self, key: RequestKey, on_answer: OnAnswer) -> Callable[[Any], None]:
+        """Answer once: with the outcome, or that it took too long."""
+        answered = False
+
+        def answer(outcome: Any) -> None:
+            nonlocal answered
+            if not answered:
+                answered = True
+                timer.cancel()
+                on_answer(outcome, _id(key))
+
+        timer = self._clock.call_later(
+            self._config.write_wait_s, lambda: answer(QuorateError(ErrorCode.REQUEST_TIMED_OUT))
+        )
+        return answer
+
+
+def provenance_of(request: Request, operation: str) -> Provenance:
+    """Who asks, for whom and why. Raises QuorateError for a claim that the caller may not make."""
+    headers, caller = request.headers, request.caller
+    on_behalf_of = headers.get("x-quorate-on-behalf-of", "")
+    if on_behalf_of and not caller.principal.startswith(("Broker:", "User:ANONYMOUS")):
+        raise QuorateError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            f"{caller.principal} can't ask on behalf of {on_behalf_of[:100]}: only brokers forward",
+        )
+    return Provenance(
+        principal=caller.principal,
+        auth_method=caller.method,
+        on_behalf_of=on_behalf_of[:_TEXT_MAX],
+        client_address=caller.address,
+        client_id=headers.get("x-quorate-client-id", "")[:_TEXT_MAX],
+        operation=operation,
+        reason=headers.get("x-quorate-reason", "")[:_TEXT_MAX],
+    )
+
+
+def _answered(outcome: Outcome, key: RequestKey) -> msgspec.Struct | QuorateError:
+    if isinstance(outcome, QuorateError):
+        return outcome
+    if not isinstance(outcome, Written):
+        # What was proposed may yet be found in the new leader's log.
+        unknown = (
+            ErrorCode.REQUEST_TIMED_OUT if outcome.maybe_executed else ErrorCode.NOT_CONTROLLER
+        )
+        return QuorateError(unknown)
+    assert outcome.result.reply is not None
+    return _placed(outcome.result.reply, outcome.offset, outcome.epoch, key)
+
+
+def _again(
+    answer: Answer, reply_type: type[Any], key: RequestKey, committed: bool
+) -> msgspec.Struct | QuorateError:
+    """The answer that was given before."""
+    if not committed:
+        return QuorateError(ErrorCode.REQUEST_TIMED_OUT)
+    reply = msgspec.msgpack.decode(answer.body, type=reply_type)
+    return _placed(reply, answer.offset, answer.epoch, key)
+
+
+def _placed(reply: msgspec.Struct, offset: int, epoch: int, key: RequestKey) -> msgspec.Struct:
+    """Say where in the log the change is."""
+    return msgspec.structs.replace(reply, offset=offset, epoch=epoch, request_id=_id(key))
+
+
+def _id(key: RequestKey) -> str:
+    return uuid_text(key.request_id)

@@ -1,0 +1,57 @@
+"""The image of the newest checkpoint that can be read.
+
+Rule: believed only when file, records and state hash all agree. A damaged one is put aside and
+reported, and the one before it is taken.
+"""
+
+from collections.abc import Generator
+
+from structlog.typing import FilteringBoundLogger
+
+from metadata.codec import decode_records
+from metadata.image import MetadataImage, load_image
+from runtime.disk import Disk
+from snapshots.checkpoint import FOLDER
+from snapshots.errors import DamagedCheckpointError
+from snapshots.store import DAMAGED, CheckpointStore, LoadedCheckpoint, load_steps
+
+
+def load_checkpoint(
+    disk: Disk, store: CheckpointStore, cluster_id: str, log: FilteringBoundLogger
+) -> Generator[None, None, MetadataImage | None]:
+    """Load the newest; None when there is none that can be read. Yields often."""
+    for checkpoint in reversed(store.list()):
+        try:
+            loaded = yield from _verified(load_steps(disk, cluster_id, checkpoint))
+            return (yield from _image(loaded))
+        except DamagedCheckpointError as error:
+            name = f"{FOLDER}/{checkpoint.name}"
+            log.error("checkpoint_damaged", file=name, position=error.position, reason=error.reason)
+            disk.rename(name, name + DAMAGED)
+            disk.sync_folder(FOLDER)
+    return None
+
+
+def _verified(
+    steps: Generator[tuple[int, int], None, LoadedCheckpoint],
+) -> Generator[None, None, LoadedCheckpoint]:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            loaded: LoadedCheckpoint = stop.value
+            return loaded
+        yield
+
+
+def _image(loaded: LoadedCheckpoint) -> Generator[None, None, MetadataImage]:
+    header = loaded.header
+    records = (record for block in loaded.blocks for record in decode_records(block))
+    image = MetadataImage()
+    for image in load_image(records, header.offset, header.epoch, header.timestamp_ms):  # noqa: B007
+        yield
+    if image.state_hash is None or image.state_hash.encode() != header.state_hash:
+        raise DamagedCheckpointError(
+            f"{FOLDER}/{header.id.name}", 0, "its records don't have the state hash that it says"
+        )
+    return image

@@ -1,0 +1,404 @@
+"""A controller: the trunk that wires its parts together.
+
+Rule: no rule lives here. Requests go to `api`, decisions to `proposer`, what is committed to
+`applier`; this file says who hears of what. No async and no thread: everything happens in the
+calls of the clock, of the quorum and of `handle`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+from structlog.typing import FilteringBoundLogger
+
+from controller.api import Api
+from controller.applier import Applier
+from controller.changes import Changes
+from controller.config import ControllerConfig
+from controller.digests import DigestComparison, StateMark, StateMarks
+from controller.fencing import Fencing
+from controller.fetch_content import FetchContent
+from controller.heartbeats import AwakeTime, Heartbeats
+from controller.leading import Leading, provenance_of_node
+from controller.managers.brokers import BrokerManager
+from controller.managers.topics import TopicManager
+from controller.metadata_fetch import Leadership, MetadataFetch
+from controller.offset_waiters import OffsetWaiters
+from controller.parked import Parked
+from controller.proposer import Proposer
+from controller.queries import Queries, View
+from controller.reads import Reads
+from controller.snapshot_ranges import SnapshotRanges
+from controller.snapshotting import Snapshotting
+from controller.status import quorum_reply, readiness, status_reply
+from controller.storage import Storage
+from controller.watch import Watch
+from ledger.batch import Batch
+from ledger.ledger import Ledger
+from metadata.errors import ErrorCode, QuorateError
+from metadata.image import MetadataImage
+from metadata.messages import HealthReply
+from metadata.records import Record
+from quorum.api import LeaderAndEpoch, Mark, Quorum, QuorumListener
+from runtime.clock import Clock
+from runtime.disk import Disk
+from runtime.randomness import Random
+from runtime.requests import Reply, Request
+
+
+class QuorumFactory(Protocol):
+    """Makes the quorum below, which reports to `listener`."""
+
+    def __call__(self, listener: QuorumListener) -> Quorum:
+        """Make it; it is started by `Controller.start`."""
+
+
+class Controller:
+    """One controller of a cluster; active or standby as the quorum decides."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        *,
+        clock: Clock,
+        random: Random,
+        disk: Disk,
+        quorum_factory: QuorumFactory,
+        log: FilteringBoundLogger,
+        version: str = "",
+        on_stopped: Callable[[str], None] | None = None,
+    ) -> None:
+        """`on_stopped` is called once with a sentence if the node can't go on."""
+        self._config = config
+        self._clock = clock
+        self._log = log.bind(node_id=config.node_id)
+        self._on_stopped = on_stopped
+        self.version = version
+        self._started_at = clock.monotonic()
+        self._last_heard = clock.monotonic()
+        self._stopped = ""
+        self._diverged = ""
+        self.quorum = quorum_factory(self)
+        self._awake = AwakeTime(clock, config.beat_s, self._on_stall)
+        self._heartbeats = Heartbeats(self._awake, config.session_s, 2 * config.heartbeat_s)
+        self._marks = StateMarks()
+        self._digests = DigestComparison(config.node_id, self._marks)
+        self._waiters = OffsetWaiters(clock)
+        self._parked = Parked(clock, config.parked_requests_max)
+        self._watching = Parked(clock, config.parked_requests_max)
+        self._applier = Applier(
+            clock,
+            on_batch=self._on_batch,
+            on_progress=self._on_progress,
+            on_own_skipped=lambda reason: self.quorum.resign(
+                f"our own batch was skipped: {reason}"
+            ),
+            on_failed=self._fail,
+            log=self._log,
+        )
+        self._snapshotting = Snapshotting(
+            config, clock, self._applier, self.quorum.compact, self._fail, self._log
+        )
+        self._storage = Storage(
+            config, clock, disk, self.quorum, self._applier, self._loaded, self._fail, self._log
+        )
+        self._wire(random)
+
+    def _wire(self, random: Random) -> None:
+        """Make what decides and answers."""
+        config, clock = self._config, self._clock
+        brokers = BrokerManager(config.cluster_id, self._heartbeats)
+        topics = TopicManager(config, random)
+        self._proposer = Proposer(
+            clock,
+            self.quorum.propose,
+            self._follow,
+            waiting_max=config.waiting_decisions_max,
+            lag_warn_ms=config.clock_lag_warn_ms,
+            log=self._log,
+        )
+        self._fencing = Fencing(
+            clock,
+            self._heartbeats,
+            brokers,
+            self._proposer,
+            provenance_of_node(config.node_id),
+            self._log,
+        )
+        self._leading = Leading(
+            config.node_id,
+            self._applier,
+            self._proposer,
+            self._heartbeats,
+            self._fencing,
+            self.quorum.voters,
+            self._log,
+        )
+        self._fetch = MetadataFetch(
+            config,
+            brokers,
+            self._heartbeats,
+            self._proposer,
+            FetchContent(config, self._ledger, self._marks, lambda: self._snapshotting.offer),
+            self._parked,
+            lambda: self._applier.image,
+            lambda: Leadership(*self.leadership()),
+        )
+        reads = Reads(
+            clock,
+            self.quorum.read_index,
+            lambda: self._applier.handed_up,
+            self._waiters,
+            config.read_wait_s,
+        )
+        self._api = Api(
+            self,
+            self._fetch,
+            Changes(config, clock, random, self._proposer),
+            Queries(reads, self._view, self.not_here),
+            Watch(self._ledger, lambda: self._applier.image, self._watching),
+            SnapshotRanges(lambda: self._storage.store, self._heard),
+            brokers,
+            topics,
+        )
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Open the folder, join the quorum, load the image; requests may come at once.
+
+        Raises what `Quorum.start` and `Ledger.open` raise.
+        """
+        self._awake.start()
+        self._storage.open(self.quorum.start())
+
+    def stop(self) -> None:
+        """Stop in order: give up leadership, sync, close."""
+        if self._stopped:
+            return
+        self._stopped = "it is stopping"
+        self._end()
+        self.quorum.stop()
+        self._storage.close()
+
+    def handle(self, request: Request, reply: Callable[[Reply], None]) -> None:
+        """Answer an HTTP request, exactly once, now or later."""
+        self._awake.notice()
+        self._api.handle(request, reply)
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed image."""
+        return self._applier.image
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The ledger; None until it is open."""
+        return self._storage.ledger
+
+    @property
+    def active(self) -> bool:
+        """It leads and has begun its epoch."""
+        return self._leading.active
+
+    def write_checkpoint(self) -> bool:
+        """Write a checkpoint now; False when it can't be now."""
+        return self._snapshotting.write()
+
+    def _end(self) -> None:
+        self._leading.end()
+        self._fetch.on_lost()
+        self._watching.wake()
+        self._awake.stop()
+        self._applier.stop()
+        self._snapshotting.stop()
+
+    def _fail(self, reason: str) -> None:
+        """The node can't go on."""
+        if self._stopped:
+            return
+        self._stopped = reason
+        self._log.critical("controller_stopped", reason=reason)
+        self._end()
+        self.quorum.stop()
+        self._storage.close()
+        if self._on_stopped is not None:
+            self._on_stopped(reason)
+
+    def _ledger(self) -> Ledger:
+        ledger = self._storage.ledger
+        assert ledger is not None, "requests are refused before the ledger is open"
+        return ledger
+
+    def _loaded(self, ledger: Ledger, image: MetadataImage, place: Mark) -> None:
+        """Ledger and image are here, at start or after a jump: go on from there."""
+        self._marks.restart(image.offset)
+        assert self._storage.store is not None
+        self._snapshotting.begin(ledger, self._storage.store)
+        self._applier.begin(ledger, image, place)
+
+    # -- what the quorum says -----------------------------------------------------------------
+
+    def on_committed(self, index: int, epoch: int, payloads: Sequence[bytes]) -> None:
+        self._last_heard = self._clock.monotonic()
+        self._applier.on_committed(index, epoch, payloads)
+
+    def on_leadership(self, epoch: int) -> None:
+        if self._stopped or self._diverged:
+            self.quorum.resign(self._stopped or self._diverged)
+            return
+        self._leading.begin(epoch, lambda: self._storage.ledger)
+
+    def on_leadership_lost(self, epoch: int) -> None:
+        self._leading.end()
+        self._fetch.on_lost()
+
+    def on_leader_changed(self, now: LeaderAndEpoch) -> None:
+        self._log.info("leader_changed", leader=now.leader, epoch=now.epoch)
+
+    def on_install(self, mark: Mark, source: int) -> None:
+        if not self._stopped:
+            self._storage.catch_up(mark, source)
+
+    def on_install_dropped(self) -> None:
+        self._storage.drop_catch_up()
+
+    def on_installed(self, mark: Mark) -> None:
+        self._storage.installed(mark)
+
+    def on_digest(self, node_id: int, digest: bytes) -> None:
+        self._last_heard = self._clock.monotonic()
+        self._digests.on_digest(node_id, digest)
+        self._judge()
+
+    def on_stopped(self, reason: str) -> None:
+        self._fail(reason)
+
+    # -- what our own parts say ---------------------------------------------------------------
+
+    def _follow(self, records: Sequence[Record]) -> None:
+        self._leading.follow(records)
+
+    def _on_stall(self, seconds: float) -> None:
+        self._log.warning("loop_stalled", seconds=round(seconds, 3))
+        self._heartbeats.after_stall()
+
+    def _on_batch(self, batch: Batch) -> None:
+        self._snapshotting.accepted(len(batch.encoded))
+        image = self._applier.image
+        if image.transaction is None and image.state_hash is not None:
+            sums = image.state_hash
+            mark = StateMark(image.offset, batch.hash, sums.shared, sums.controllers)
+            self._marks.note(mark)
+            self._digests.on_mark(mark)
+
+    def _on_progress(self) -> None:
+        if self._stopped:
+            return
+        offset = self._applier.image.offset
+        if self._proposer.pending is not None:
+            self._proposer.pending.committed(offset)
+        self._waiters.reached(offset)
+        self.quorum.set_digest(self._marks.encode())
+        self._judge()
+        self._fetch.on_progress()
+        self._watching.wake()
+        self._snapshotting.consider()
+
+    def _judge(self) -> None:
+        """Compare states; who is found wrong serves nobody."""
+        verdict = self._digests.verdict(tuple(v.node_id for v in self.quorum.voters()))
+        if verdict == self._diverged:
+            return
+        self._diverged = verdict
+        if verdict:
+            self._log.critical("state_diverged", reason=verdict)
+            if self._proposer.pending is not None:
+                self.quorum.resign(verdict)
+        else:
+            self._log.warning("state_agrees_again")
+
+    # -- what the API asks (api.Node) ---------------------------------------------------------
+
+    def refusal(self) -> QuorateError | None:
+        if self._stopped:
+            return QuorateError(
+                ErrorCode.SHUTTING_DOWN, f"this controller stopped: {self._stopped}"
+            )
+        if self._diverged:
+            return QuorateError(ErrorCode.STATE_DIVERGED, self._diverged)
+        if self._applier.disk_full:
+            return QuorateError(ErrorCode.DISK_FULL, self._applier.disk_full)
+        if not self._storage.ready:
+            return QuorateError(
+                ErrorCode.OFFSET_NOT_AVAILABLE, "this controller is loading its log; ask another"
+            )
+        return None
+
+    def not_here(self) -> QuorateError:
+        leader, url = self.leadership()
+        if leader.leader is None:
+            return QuorateError(ErrorCode.NO_QUORUM)
+        if leader.leader == self._config.node_id:
+            return QuorateError(
+                ErrorCode.NO_QUORUM, "this controller leads and can't confirm it: is it cut off?"
+            )
+        where = f" at {url}" if url else ""
+        return QuorateError(
+            ErrorCode.NOT_CONTROLLER, f"controller {leader.leader} leads{where}; ask there"
+        )
+
+    def leadership(self) -> tuple[LeaderAndEpoch, str | None]:
+        now = self.quorum.leader_and_epoch()
+        url = None if now.leader is None else self._config.controller_urls.get(now.leader)
+        return now, url
+
+    def wall_ms(self) -> int:
+        return self._clock.wall_ms()
+
+    def quorum_state(self) -> msgspec.Struct:
+        return quorum_reply(
+            self._config.cluster_id,
+            self.quorum.status(),
+            self.quorum.voters(),
+            self._config.controller_urls,
+            0 if self.ledger is None else self.ledger.log_end,
+        )
+
+    def status(self) -> msgspec.Struct:
+        offer = self._snapshotting.offer
+        return status_reply(
+            cluster_id=self._config.cluster_id,
+            version=self.version,
+            status=self.quorum.status(),
+            active=self.active,
+            leader_url=self.leadership()[1],
+            image=self._applier.image,
+            ledger=self.ledger,
+            heard=self._heard(),
+            newest_snapshot=None if offer is None else offer.id,
+            uptime_s=self._clock.monotonic() - self._started_at,
+            note=self._stopped or self._diverged or self._applier.disk_full or self._storage.note,
+        )
+
+    def ready(self) -> HealthReply:
+        return readiness(
+            stopped=self._stopped,
+            diverged=self._diverged,
+            loaded=self._storage.ready,
+            disk_full=self._applier.disk_full,
+            status=self.quorum.status(),
+            active=self.active,
+            image=self._applier.image,
+        )
+
+    def metrics(self) -> str:
+        return ""
+
+    def _heard(self) -> Heartbeats | None:
+        return self._heartbeats if self._proposer.pending is not None else None
+
+    def _view(self) -> View:
+        leads = self._proposer.pending is not None
+        age_s = 0.0 if leads else self._clock.monotonic() - self._last_heard
+        return View(self._applier.image, self._heard(), int(age_s * 1000))

@@ -1,0 +1,164 @@
+"""An image in the words of the HTTP interface.
+
+Rule: pure functions of an image, and of what the active controller hears. Everything is in order:
+brokers by id, topics by name, partitions by number.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from controller.heartbeats import Heartbeats
+from metadata.image import BrokerRegistration, MetadataImage, Partition, Topic
+from metadata.messages import (
+    BrokerDescription,
+    BrokerStateName,
+    EndpointDescription,
+    FeatureDescription,
+    PartitionDescription,
+    TopicDescription,
+    TopicSummary,
+)
+from metadata.records import ConfigResourceType, LeaderRecoveryState, SecurityProtocol
+from metadata.uuids import uuid_text
+
+
+def readable_offset(image: MetadataImage) -> int:
+    """The offset that a read of this image answers from: it stops before an open transaction."""
+    return image.offset if image.transaction is None else image.transaction.offset
+
+
+def broker_state(broker: BrokerRegistration, heard: Heartbeats | None) -> BrokerStateName:
+    """What people are shown; only the active controller (`heard`) knows who is offline."""
+    if broker.fenced:
+        silent = heard is not None and not heard.is_alive(broker.broker_id, broker.broker_epoch)
+        return BrokerStateName.OFFLINE if silent else BrokerStateName.FENCED
+    return BrokerStateName.STOPPING if broker.in_controlled_shutdown else BrokerStateName.ONLINE
+
+
+def count_states(image: MetadataImage, heard: Heartbeats | None) -> dict[str, int]:
+    """How many brokers are in each state."""
+    counts = {state.value: 0 for state in BrokerStateName}
+    for broker in image.cluster.brokers.values():
+        counts[broker_state(broker, heard).value] += 1
+    return counts
+
+
+def describe_broker(
+    image: MetadataImage, broker: BrokerRegistration, heard: Heartbeats | None
+) -> BrokerDescription:
+    """One broker."""
+    silence = None if heard is None else heard.silence_s(broker.broker_id)
+    applied = -1 if heard is None else heard.applied_offset(broker.broker_id)
+    return BrokerDescription(
+        broker_id=broker.broker_id,
+        broker_epoch=broker.broker_epoch,
+        incarnation_id=uuid_text(broker.incarnation_id),
+        state=broker_state(broker, heard),
+        fenced=broker.fenced,
+        in_controlled_shutdown=broker.in_controlled_shutdown,
+        endpoints=tuple(
+            EndpointDescription(
+                name=e.name,
+                host=e.host,
+                port=e.port,
+                security_protocol=_protocol(e.security_protocol),
+            )
+            for e in broker.end_points
+        ),
+        features=tuple(
+            FeatureDescription(
+                name=f.name,
+                min_supported_version=f.min_supported_version,
+                max_supported_version=f.max_supported_version,
+            )
+            for f in broker.features
+        ),
+        rack=broker.rack,
+        log_dirs=tuple(uuid_text(directory) for directory in broker.log_dirs),
+        leaders=image.topics.leads(broker.broker_id),
+        replicas=sum(1 for _ in image.topics.replicas_of(broker.broker_id)),
+        last_contact_ms=None if silence is None else int(silence * 1000),
+        applied_offset=None if applied < 0 else applied,
+    )
+
+
+def describe_topic(image: MetadataImage, topic: Topic) -> TopicDescription:
+    """One topic with all its partitions."""
+    return TopicDescription(
+        name=topic.name,
+        topic_id=uuid_text(topic.topic_id),
+        partitions=tuple(
+            describe_partition(image, number, partition)
+            for number, partition in image.topics.partitions_of(topic.topic_id)
+        ),
+        configs=image.configs.of(ConfigResourceType.TOPIC, topic.name),
+    )
+
+
+def describe_partition(
+    image: MetadataImage, number: int, partition: Partition
+) -> PartitionDescription:
+    """One partition."""
+    return PartitionDescription(
+        partition=number,
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        replicas=partition.replicas,
+        isr=partition.isr,
+        elr=partition.elr,
+        last_known_elr=partition.last_known_elr,
+        adding_replicas=partition.adding,
+        removing_replicas=partition.removing,
+        offline_replicas=tuple(b for b in partition.replicas if _is_offline(image, b)),
+        leader_recovery_state=LeaderRecoveryState(partition.leader_recovery_state).name,
+        directories=tuple(uuid_text(directory) for directory in partition.directories),
+    )
+
+
+def summarize_topics(
+    image: MetadataImage, after: str, limit: int
+) -> tuple[tuple[TopicSummary, ...], str | None]:
+    """Topics whose names come after one, in order; and the last name if there are more."""
+    names = (name for name in image.topics.by_name if name > after)
+    chosen = list(islice(names, limit + 1))
+    more = len(chosen) > limit
+    summaries = tuple(summarize_topic(image, name) for name in chosen[:limit])
+    return summaries, chosen[limit - 1] if more else None
+
+
+def summarize_topic(image: MetadataImage, name: str) -> TopicSummary:
+    """One topic in a list."""
+    topic = image.topics.named(name)
+    assert topic is not None
+    count = leaderless = under_replicated = factor = 0
+    for _, partition in image.topics.partitions_of(topic.topic_id):
+        factor = factor or len(partition.replicas)
+        count += 1
+        leaderless += partition.leader < 0
+        under_replicated += len(partition.isr) < len(partition.replicas)
+    return TopicSummary(
+        name=name,
+        topic_id=uuid_text(topic.topic_id),
+        partition_count=count,
+        replication_factor=factor,
+        leaderless=leaderless,
+        under_replicated=under_replicated,
+    )
+
+
+def brokers_of(image: MetadataImage, heard: Heartbeats | None) -> Iterator[BrokerDescription]:
+    """All brokers."""
+    return (describe_broker(image, b, heard) for b in image.cluster.brokers.values())
+
+
+def _is_offline(image: MetadataImage, broker_id: int) -> bool:
+    broker = image.cluster.brokers.get(broker_id)
+    return broker is None or broker.fenced
+
+
+def _protocol(code: int) -> str:
+    try:
+        return SecurityProtocol(code).name
+    except ValueError:
+        return str(code)

@@ -1,0 +1,182 @@
+"""Requests that read: which image answers, and what they are told.
+
+Rule: every answer says its offset and epoch; one that may be old says its age too.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from controller.describe import (
+    brokers_of,
+    describe_broker,
+    describe_topic,
+    readable_offset,
+    summarize_topics,
+)
+from controller.heartbeats import Heartbeats
+from controller.reads import Reads
+from metadata.errors import ErrorCode, QuorateError
+from metadata.image import MetadataImage
+from metadata.messages import (
+    DescribeBrokerReply,
+    DescribeTopicsReply,
+    ListBrokersReply,
+    ListTopicsReply,
+)
+from runtime.requests import Request
+
+TOPICS_LISTED_MAX = 1000
+OnAnswer = Callable[[msgspec.Struct | QuorateError], None]
+
+
+class View(NamedTuple):
+    """What a read is answered from."""
+
+    image: MetadataImage
+    heard: Heartbeats | None
+    """Who was heard from; only the active controller knows."""
+    age_ms: int
+    """0: it is current."""
+
+
+class Queries:
+    """Answers reads."""
+
+    def __init__(
+        self, reads: Reads, view: Callable[[], View], not_here: Callable[[], QuorateError]
+    ) -> None:
+        """`not_here` tells whom to ask instead."""
+        self._reads = reads
+        self._view = view
+        self._not_here = not_here
+
+    def read(
+        self, request: Request, answer: Callable[[View], msgspec.Struct], on_answer: OnAnswer
+    ) -> None:
+        """Answer with what `answer` makes of an image that is new enough for the request."""
+
+        def answer_now(view: View) -> None:
+            try:
+                on_answer(answer(view))
+            except QuorateError as error:
+                on_answer(error)
+
+        try:
+            consistency, min_offset = _wanted(request.query)
+        except QuorateError as error:
+            on_answer(error)
+            return
+        if min_offset is not None:
+            self._reads.at_least(
+                min_offset,
+                lambda ok: answer_now(self._view()) if ok else on_answer(_behind(min_offset)),
+            )
+        elif consistency == "stale":
+            answer_now(self._view())
+        else:
+            self._reads.linearizable(
+                lambda ok: (
+                    answer_now(self._view()._replace(age_ms=0))
+                    if ok
+                    else on_answer(self._not_here())
+                )
+            )
+
+
+def list_topics(view: View, query: Mapping[str, str]) -> ListTopicsReply:
+    """`GET /v1/topics`."""
+    limit = min(whole_number(query, "limit", TOPICS_LISTED_MAX), TOPICS_LISTED_MAX)
+    if limit < 1:
+        raise QuorateError(ErrorCode.INVALID_REQUEST, "limit: 1 or more")
+    topics, more = summarize_topics(view.image, query.get("after", ""), limit)
+    return ListTopicsReply(
+        offset=readable_offset(view.image),
+        epoch=view.image.epoch,
+        age_ms=view.age_ms,
+        topics=topics,
+        next_after=more,
+    )
+
+
+def one_topic(view: View, name: str) -> DescribeTopicsReply:
+    """`GET /v1/topics/{name}`. Raises QuorateError."""
+    topic = view.image.topics.named(name)
+    if topic is None:
+        raise QuorateError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic named {name[:300]!r}"
+        )
+    return DescribeTopicsReply(
+        offset=readable_offset(view.image),
+        epoch=view.image.epoch,
+        age_ms=view.age_ms,
+        topics=(describe_topic(view.image, topic),),
+    )
+
+
+def list_brokers(view: View) -> ListBrokersReply:
+    """`GET /v1/brokers`."""
+    return ListBrokersReply(
+        offset=readable_offset(view.image),
+        epoch=view.image.epoch,
+        age_ms=view.age_ms,
+        brokers=tuple(brokers_of(view.image, view.heard)),
+    )
+
+
+def one_broker(view: View, text: str) -> DescribeBrokerReply:
+    """`GET /v1/brokers/{id}`. Raises QuorateError."""
+    broker = view.image.cluster.brokers.get(broker_id_of(text))
+    if broker is None:
+        raise QuorateError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {text[:20]}")
+    return DescribeBrokerReply(
+        offset=readable_offset(view.image),
+        epoch=view.image.epoch,
+        age_ms=view.age_ms,
+        broker=describe_broker(view.image, broker, view.heard),
+    )
+
+
+def broker_id_of(text: str) -> int:
+    """A broker id in a path. Raises QuorateError."""
+    if not text.isascii() or not text.isdecimal() or len(text) > 10:
+        raise QuorateError(ErrorCode.INVALID_REQUEST, f"{text[:50]!r} is not a broker id")
+    return int(text)
+
+
+def whole_number(query: Mapping[str, str], name: str, default: int) -> int:
+    """A number of 0 or more in a query. Raises QuorateError."""
+    text = query.get(name)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdecimal() or len(text) > 18:
+        raise QuorateError(
+            ErrorCode.INVALID_REQUEST, f"{name}: {text[:50]!r} is not a whole number"
+        )
+    return int(text)
+
+
+def yes_or_no(query: Mapping[str, str], name: str) -> bool:
+    """A flag in a query. Raises QuorateError."""
+    text = query.get(name, "false")
+    if text not in ("true", "false"):
+        raise QuorateError(ErrorCode.INVALID_REQUEST, f"{name}: {text[:50]!r}; say true or false")
+    return text == "true"
+
+
+def _wanted(query: Mapping[str, str]) -> tuple[str, int | None]:
+    consistency = query.get("consistency", "linearizable")
+    if consistency not in ("linearizable", "stale"):
+        raise QuorateError(
+            ErrorCode.INVALID_REQUEST,
+            f"consistency: {consistency[:50]!r}; say linearizable or stale",
+        )
+    min_offset = whole_number(query, "minOffset", 0) if "minOffset" in query else None
+    return consistency, min_offset
+
+
+def _behind(offset: int) -> QuorateError:
+    return QuorateError(
+        ErrorCode.OFFSET_NOT_AVAILABLE, f"this node has not applied everything before {offset} yet"
+    )

@@ -1,0 +1,154 @@
+"""What this controller keeps on disk: opening it, and replacing it when it is too far behind.
+
+Rule: the ledger begins at the quorum's mark; what is applied goes on from there. A jump replaces
+the ledger, so nothing is applied between its commit and the load behind it.
+"""
+
+from collections.abc import Callable, Generator
+
+from structlog.typing import FilteringBoundLogger
+
+from controller.applier import Applier
+from controller.backfill import HistoryBackfill
+from controller.catch_up import CatchUp
+from controller.checkpoint_loading import load_checkpoint
+from controller.config import ControllerConfig
+from controller.loading import CannotLoadError, load
+from ledger.chain import LogMark
+from ledger.errors import LedgerError
+from ledger.ledger import Ledger
+from metadata.codec import RecordDecodeError
+from metadata.image import MetadataImage, ReplayError
+from quorum.api import Mark, Quorum
+from runtime.clock import Clock
+from runtime.disk import Disk
+from runtime.slices import run_in_slices
+from snapshots.store import CheckpointStore
+
+OnLoaded = Callable[[Ledger, MetadataImage, Mark], None]
+_BEGINNING = Mark(0, 0, b"")
+
+
+class Storage:
+    """Ledger, checkpoints, and the ways to get what is missing of them."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        clock: Clock,
+        disk: Disk,
+        quorum: Quorum,
+        applier: Applier,
+        on_loaded: OnLoaded,
+        on_failed: Callable[[str], None],
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._disk = disk
+        self._quorum = quorum
+        self._applier = applier
+        self._on_loaded = on_loaded
+        self._on_failed = on_failed
+        self._log = log
+        self._cancel_load: Callable[[], None] | None = None
+        self._catch_up = CatchUp(config, clock, disk, quorum, self._on_catch_up_failed, log)
+        self._backfill: HistoryBackfill | None = None
+        self.ledger: Ledger | None = None
+        self.store: CheckpointStore | None = None
+        self.ready = False
+        """Ledger and image are here; false while they are loaded or replaced."""
+
+    @property
+    def note(self) -> str:
+        """What is missing and being fetched; empty: nothing."""
+        if self._catch_up.note:
+            return self._catch_up.note
+        return "" if self._backfill is None else self._backfill.note
+
+    def open(self, place: Mark | None) -> None:
+        """Open the ledger at the quorum's mark, then load the image in slices.
+
+        Raises what `Ledger.open` raises.
+        """
+        place = place or _BEGINNING
+        mark = LogMark.decode(place.data) if place.data else None
+        self.store = CheckpointStore(self._disk, self._config.cluster_id, self._clock, self._log)
+        self.ledger = Ledger.open(
+            self._disk,
+            self._config.cluster_id,
+            synced_to=mark,
+            segment_bytes=self._config.ledger_segment_bytes,
+            log=self._log,
+        )
+        self._load(self.ledger, self.store, place)
+
+    def close(self) -> None:
+        """Stop everything and close the files."""
+        self.ready = False
+        self._catch_up.drop()
+        if self._backfill is not None:
+            self._backfill.stop()
+        if self._cancel_load is not None:
+            self._cancel_load()
+            self._cancel_load = None
+        if self.ledger is not None:
+            self.ledger.close()
+
+    # -- a jump ---------------------------------------------------------------------------
+
+    def catch_up(self, mark: Mark, source: int) -> None:
+        """Fetch everything up to a mark from a peer; then the quorum is told."""
+        if self.ledger is not None and self.store is not None:
+            self._catch_up.begin(mark, source, self.ledger.log_end, self._applier.image.offset)
+
+    def drop_catch_up(self) -> None:
+        """It is not needed any more."""
+        self._catch_up.drop()
+
+    def installed(self, mark: Mark) -> None:
+        """The quorum stands at the mark: the fetched segments move into place, and we follow."""
+        self.ready = False
+        self._catch_up.finish()
+        self._applier.hold()
+        if self._backfill is not None:
+            self._backfill.stop()
+        if self.ledger is not None:
+            self.ledger.close()
+        try:
+            self.open(mark)
+        except (LedgerError, OSError) as error:
+            self._on_failed(f"the ledger that was fetched can't be opened: {error}")
+
+    def _on_catch_up_failed(self, error: OSError) -> None:
+        self._on_failed(f"what was fetched can't be written: {error}")
+
+    # -- loading --------------------------------------------------------------------------
+
+    def _load(self, ledger: Ledger, store: CheckpointStore, place: Mark) -> None:
+        loaded: list[MetadataImage] = []
+
+        def work() -> Generator[None, None, None]:
+            steps = load(
+                self._applier.image,
+                ledger,
+                lambda: load_checkpoint(self._disk, store, self._config.cluster_id, self._log),
+                self._log,
+            )
+            try:
+                loaded.append((yield from steps))
+            except (CannotLoadError, LedgerError, ReplayError, RecordDecodeError) as error:
+                self._on_failed(f"the image can't be loaded: {error}")
+
+        def done() -> None:
+            self._cancel_load = None
+            if not loaded:
+                return
+            self.ready = True
+            self._on_loaded(ledger, loaded[0], place)
+            self._backfill = HistoryBackfill(
+                self._config, self._clock, self._disk, self._quorum, ledger, self._log
+            )
+            self._backfill.start()
+
+        self._cancel_load = run_in_slices(self._clock, work(), done)
