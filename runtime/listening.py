@@ -7,10 +7,13 @@ keep one TLS context for ever; here the limits are ours and the context may be r
 
 import asyncio
 import errno
+import os
 import socket
 import ssl
+import struct
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from structlog.typing import FilteringBoundLogger
@@ -80,6 +83,40 @@ def bind_tcp(host: str, port: int) -> list[socket.socket]:
             sock.close()
         raise OSError(error.errno, _why_not(error, host, port)) from None
     return sockets
+
+
+def bind_unix(path: Path) -> socket.socket:
+    """Listen on a unix socket that only this user may use; one left by a dead process is removed.
+
+    Raises OSError with a sentence that says what to do.
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if path.is_socket():
+            _remove_if_dead(path)
+        sock.setblocking(False)
+        before = os.umask(0o177)
+        try:
+            sock.bind(str(path))
+        finally:
+            os.umask(before)
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise OSError(
+            error.errno, f"cannot listen on the unix socket {path}: {error.strerror or error}"
+        ) from None
+    return sock
+
+
+def _remove_if_dead(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+    raise OSError(errno.EADDRINUSE, "another process listens on it; stop that process")
 
 
 def _bound(family: int, address: tuple[str | int, ...]) -> socket.socket:
@@ -210,8 +247,10 @@ class Listener:
 def _peer_uid(sock: socket.socket) -> int | None:
     if sock.family != socket.AF_UNIX:
         return None
-    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    return int.from_bytes(credentials[4:8], "little" if _LITTLE else "big")
+    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _, uid, _ = _CREDENTIALS.unpack(credentials)
+    return int(uid)
 
 
-_LITTLE = socket.htons(1) != 1
+_CREDENTIALS = struct.Struct("iII")
+"""Process, user and group id."""

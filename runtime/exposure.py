@@ -1,0 +1,58 @@
+"""Who may reach a listener, and by which name.
+
+Rule: beyond this machine nothing is served without TLS, unless the operator says so in words;
+on this machine, a browser that was lured to us by a foreign name (DNS rebinding) or from a
+foreign page is turned away, since it would speak with the user's own rights.
+"""
+
+import ipaddress
+from collections.abc import Collection
+from functools import lru_cache
+
+
+class InsecureListenerError(ValueError):
+    """A listener beyond this machine without TLS; the message says what to do."""
+
+
+@lru_cache(maxsize=256)
+def is_loopback(host: str) -> bool:
+    """Tell whether a host names this machine only.
+
+    Names other than `localhost` do not count: nobody knows what they will mean tomorrow.
+    """
+    if host.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_listener(host: str, *, tls: bool, insecure_network: bool) -> None:
+    """Refuse to listen beyond this machine without TLS. Raises InsecureListenerError."""
+    if tls or insecure_network or is_loopback(host):
+        return
+    raise InsecureListenerError(
+        f"will not listen on {host or 'every address'} without TLS: whoever can reach it could "
+        "read and change the cluster's metadata. Configure [tls] cert, key and ca, or listen on "
+        "127.0.0.1, or pass --insecure-network if the network is trusted"
+    )
+
+
+def host_of(authority: str) -> str:
+    """Return the host in `host[:port]`, in lower case, without brackets and the last dot."""
+    host = authority.strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0].rstrip(".") if ":" in host else host.rstrip(".")
+
+
+def is_foreign_host(authority: str, allowed: Collection[str]) -> bool:
+    """Tell whether a Host header names neither this machine nor an allowed name."""
+    host = host_of(authority)
+    return not is_loopback(host) and host not in allowed
+
+
+def is_foreign_origin(origin: str, authority: str) -> bool:
+    """Tell whether an Origin header names another site than the Host header does."""
+    return origin.lower().partition("://")[2] != authority.strip().lower()

@@ -1,0 +1,166 @@
+"""Requests over HTTP: one session, kept-alive connections, a deadline for each request.
+
+Rule: `on_reply` is called exactly once, on the loop, later than the call of `request`, whatever
+happens. No redirect is followed and nothing is sent twice (but a GET whose kept-alive connection
+had died), because only the caller knows whether it may be, and whom it trusts.
+
+`Unreachable.refused` is said only when the connection was never made; when it broke or the time
+ran out, nobody knows whether the request took effect.
+"""
+
+import asyncio
+import ssl
+from typing import Final
+
+import aiohttp
+from structlog.typing import FilteringBoundLogger
+from yarl import URL
+
+from runtime.requests import OnReply, Reply, Request, Unreachable
+
+ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+IDLE_S: Final = 4.0
+"""Shorter than the server's patience (`http_server.HttpLimits.head_s`): whoever closes an idle
+connection first must be the one who would send on it."""
+
+
+class PendingHttpRequest:
+    """`runtime.requests.PendingRequest` over a task."""
+
+    __slots__ = ("_task",)
+
+    def __init__(self, task: "asyncio.Task[None]") -> None:
+        self._task = task
+
+    def abandon(self) -> None:
+        self._task.cancel()
+
+
+class HttpRequester:
+    """`runtime.requests.Requester` over one aiohttp session. To be made on a running loop.
+
+    `token` is sent as a bearer token with each request that has no Authorization of its own.
+    """
+
+    def __init__(
+        self,
+        *,
+        log: FilteringBoundLogger,
+        tls: ssl.SSLContext | None = None,
+        token: str | None = None,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
+    ) -> None:
+        self._log = log
+        self._tls = tls
+        self._answer_bytes_max = answer_bytes_max
+        self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_S),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            headers={"User-Agent": "quorate", "Accept-Encoding": "identity"},
+        )
+
+    def request(
+        self, target: str, request: Request, on_reply: OnReply, deadline_s: float
+    ) -> PendingHttpRequest:
+        task = asyncio.get_running_loop().create_task(
+            self._call_back(target, request, on_reply, deadline_s)
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return PendingHttpRequest(task)
+
+    def set_tls(self, tls: ssl.SSLContext) -> None:
+        """Use another context for connections from now on."""
+        self._tls = tls
+
+    async def close(self) -> None:
+        """Abandon what is under way and close all connections."""
+        for task in list(self._tasks):
+            task.cancel()
+        await self._session.close()
+
+    # -- own ---------------------------------------------------------------------------------
+
+    async def _call_back(
+        self, target: str, request: Request, on_reply: OnReply, deadline_s: float
+    ) -> None:
+        on_reply(await self._outcome(target, request, deadline_s))
+
+    async def _outcome(
+        self, target: str, request: Request, deadline_s: float
+    ) -> Reply | Unreachable:
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await self._exchange(target, request)
+        except TimeoutError:
+            return Unreachable(f"no answer within {deadline_s:g} s")
+        except aiohttp.ClientConnectorError as error:
+            return Unreachable(_why_not_connected(error), refused=True)
+        except (aiohttp.ClientError, OSError) as error:
+            return Unreachable(_why_broken(error))
+        except ValueError as error:
+            return Unreachable(f"not a usable address: {error}", refused=True)
+
+    async def _exchange(self, target: str, request: Request) -> Reply | Unreachable:
+        url = URL(target)
+        url = url.with_path(url.path.rstrip("/") + request.path)
+        async with self._session.request(
+            request.method,
+            url.with_query(request.query) if request.query else url,
+            data=request.body or None,
+            headers={**self._headers, **request.headers},
+            ssl=self._tls if self._tls is not None else True,
+            allow_redirects=False,
+            timeout=_NO_TIMEOUT,
+        ) as response:
+            body = await self._body(response)
+            if body is None:
+                response.close()
+                return Unreachable(f"an answer of more than {self._answer_bytes_max} bytes")
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            return Reply(response.status, body, headers)
+
+    async def _body(self, response: aiohttp.ClientResponse) -> bytes | None:
+        """Return the body; None when it is larger than we keep."""
+        length = response.content_length
+        if length is not None and length > self._answer_bytes_max:
+            return None
+        pieces: list[bytes] = []
+        size = 0
+        while piece := await response.content.readany():
+            size += len(piece)
+            if size > self._answer_bytes_max:
+                return None
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            # What `on_reply` raised: raised again where the loop reports defects.
+            asyncio.get_running_loop().call_soon(_raise, error)
+
+
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def _why_not_connected(error: aiohttp.ClientConnectorError) -> str:
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"the server's certificate is not accepted: {error.certificate_error}"
+    return f"no connection: {error.os_error.strerror or error.os_error}"
+
+
+def _why_broken(error: Exception) -> str:
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        # A TLS 1.3 server that does not accept our certificate also just hangs up.
+        return "the server closed the connection before it answered"
+    return f"the connection broke: {error or type(error).__name__}"

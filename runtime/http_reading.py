@@ -1,0 +1,183 @@
+"""From an HTTP request to a `runtime.requests.Request`, or a refusal.
+
+Rule: one interpretation only. What two readers could understand differently (two lengths, an
+absolute target, a doubled parameter, an encoded slash) is refused instead of guessed, and no
+byte of a body is kept beyond the cap or waited for beyond the deadline.
+"""
+
+import asyncio
+from http import HTTPStatus
+from urllib.parse import parse_qsl, unquote
+
+from aiohttp import hdrs
+from aiohttp.streams import StreamReader
+from aiohttp.web import BaseRequest, RequestKey, RequestPayloadError
+
+from runtime.requests import Caller, Request
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
+"""Never handed on: what a core does not have, it cannot log."""
+PARAMETERS_MAX = 64
+TARGET = RequestKey("target", str)
+"""Key of the request's target as it came; aiohttp's own properties are normalised."""
+
+
+class RefusedError(Exception):
+    """A request that is refused before any rule sees it."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+def bad_request(message: str) -> RefusedError:
+    """Return the refusal for what is not understood."""
+    return RefusedError(HTTPStatus.BAD_REQUEST, "INVALID_REQUEST", message)
+
+
+def check_form(http: BaseRequest) -> None:
+    """Refuse what needs no body to be refused. Raises RefusedError."""
+    headers = http.headers
+    if http.method not in METHODS:
+        raise RefusedError(
+            HTTPStatus.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", f"the method {http.method[:20]!r}"
+        )
+    if hdrs.CONTENT_ENCODING in headers:
+        raise RefusedError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            "UNSUPPORTED_MEDIA_TYPE",
+            "bodies are taken as they are: send it without Content-Encoding",
+        )
+    if hdrs.TRANSFER_ENCODING in headers and hdrs.CONTENT_LENGTH in headers:
+        raise bad_request("both Transfer-Encoding and Content-Length")
+
+
+def path_and_query(target: str) -> tuple[str, dict[str, str]]:
+    """Return the decoded path and the parameters of a request's target. Raises RefusedError."""
+    raw_path, _, raw_query = target.partition("?")
+    path = raw_path
+    if "%" in raw_path:
+        if "%2f" in raw_path.lower():
+            raise bad_request("an encoded slash in the path")
+        try:
+            path = unquote(raw_path, errors="strict")
+        except UnicodeDecodeError:
+            raise bad_request("the path is not UTF-8") from None
+    if not path.startswith("/"):
+        raise bad_request("the request's target must be a path")
+    if not (raw_path.isascii() and path.isprintable()) or "\\" in path or "#" in target:
+        raise bad_request("a forbidden character in the path")
+    if "/." in path and not {".", ".."}.isdisjoint(path.split("/")):
+        raise bad_request("the path goes by . or ..")
+    return path, _parameters(raw_query) if raw_query else {}
+
+
+def _parameters(raw_query: str) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(
+            raw_query, keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX
+        )
+    except ValueError:
+        raise bad_request("the parameters after ? cannot be read") from None
+    parameters = dict(pairs)
+    if len(parameters) != len(pairs):
+        raise bad_request("a parameter is given twice")
+    return parameters
+
+
+def plain_headers(http: BaseRequest) -> dict[str, str]:
+    """Return the headers by lower-case name, the secret ones left out."""
+    headers: dict[str, str] = {}
+    for name, value in http.headers.items():
+        key = name.lower()
+        if key in SECRET_HEADERS:
+            continue
+        headers[key] = f"{headers[key]}, {value}" if key in headers else value
+    return headers
+
+
+def bearer_token(http: BaseRequest) -> str | None:
+    """Return the bearer token, None without one. Raises RefusedError."""
+    values = http.headers.getall(hdrs.AUTHORIZATION, ())
+    if not values:
+        return None
+    if len(values) > 1:
+        raise bad_request("two Authorization headers")
+    scheme, _, token = values[0].partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
+async def read_body(http: BaseRequest, bytes_max: int, deadline_s: float) -> bytes:
+    """Return the body. Raises RefusedError: too large, too late, or broken off."""
+    content = http.content
+    if content.is_eof():
+        # The usual case: a small body came in one piece with its head.
+        body = content.read_nowait()
+        if len(body) > bytes_max:
+            raise _too_large(bytes_max)
+        return body
+    length = http.content_length
+    if length is not None and length > bytes_max:
+        raise _too_large(bytes_max)
+    try:
+        async with asyncio.timeout(deadline_s):
+            await _continue(http)
+            return await _read_up_to(content, bytes_max)
+    except TimeoutError:
+        raise RefusedError(
+            HTTPStatus.REQUEST_TIMEOUT,
+            "BODY_TIMED_OUT",
+            f"the body did not arrive within {deadline_s:g} s of its head",
+        ) from None
+    except RequestPayloadError:
+        raise bad_request("the body is broken") from None
+
+
+async def _continue(http: BaseRequest) -> None:
+    """Answer a client that waits for leave to send its body (curl does, from 1 MiB on)."""
+    expects = http.headers.get(hdrs.EXPECT)
+    if expects is None:
+        return
+    if expects.lower() != "100-continue":
+        raise RefusedError(
+            HTTPStatus.EXPECTATION_FAILED, "INVALID_REQUEST", f"Expect: {expects[:40]}"
+        )
+    await http.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    http.writer.output_size = 0
+
+
+async def _read_up_to(content: StreamReader, bytes_max: int) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while piece := await content.readany():
+        size += len(piece)
+        if size > bytes_max:
+            raise _too_large(bytes_max)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _too_large(bytes_max: int) -> RefusedError:
+    return RefusedError(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        "BODY_TOO_LARGE",
+        f"a body may have {bytes_max} bytes at most: send less at once",
+    )
+
+
+async def as_request(
+    http: BaseRequest, caller: Caller, bytes_max: int, deadline_s: float
+) -> Request:
+    """Return what the rules see. `check_form` must have passed. Raises RefusedError."""
+    path, query = path_and_query(http[TARGET])
+    return Request(
+        method=http.method,
+        path=path,
+        body=await read_body(http, bytes_max, deadline_s),
+        query=query,
+        headers=plain_headers(http),
+        caller=caller,
+    )

@@ -1,0 +1,283 @@
+"""The HTTP shell: a request in, a reply out, and between them a handler that knows no HTTP.
+
+Rule: whatever a client does wrong is answered here, in the shape that `on_error` gives, and
+never reaches the handler: foreign encodings, bodies too large or too slow, targets that could
+be read in two ways, a foreign Host or Origin on loopback, a caller that is not authenticated.
+The handler calls `reply` once, at once or later; a client that left meanwhile is forgotten.
+
+aiohttp does the parsing, below its routing: one handler for all, about 40 us a request. What
+it lacks is added: a deadline for bodies, caps on connections, contexts that can be replaced.
+
+Codes handed to `on_error`: INVALID_REQUEST, METHOD_NOT_ALLOWED, BODY_TOO_LARGE, BODY_TIMED_OUT,
+UNSUPPORTED_MEDIA_TYPE, CLUSTER_AUTHORIZATION_FAILED, REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Callable, Collection
+from http import HTTPStatus
+from pathlib import Path
+from typing import NamedTuple
+
+from aiohttp import hdrs, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_parser import RawRequestMessage
+from aiohttp.streams import StreamReader
+from structlog.typing import FilteringBoundLogger
+
+from runtime.exposure import check_listener, is_foreign_host, is_foreign_origin, is_loopback
+from runtime.http_connection import HttpConnection
+from runtime.http_reading import (
+    TARGET,
+    RefusedError,
+    as_request,
+    bad_request,
+    bearer_token,
+    check_form,
+)
+from runtime.listening import Admission, Arrival, Listener, bind_tcp, bind_unix
+from runtime.requests import Caller, Handler, Reply, Request
+
+Authenticate = Callable[[str | None, str | None, int | None, str], Caller | Reply]
+"""(URI in the client's certificate, bearer token, user id on a unix socket, address): who it
+is, or the reply that refuses it. Blank is None, and an empty address on a unix socket."""
+OnError = Callable[[int, str, str], Reply]
+"""(HTTP status, code, sentence): the reply that says so."""
+
+TLS_HANDSHAKE_S = 5.0
+
+
+class HttpLimits(NamedTuple):
+    """What a client may take up."""
+
+    body_bytes: int = 4 * 1024 * 1024
+    body_s: float = 10.0
+    head_s: float = 5.0
+    """For the head of a request, from the end of the one before: idle connections too."""
+    reply_s: float = 120.0
+    """A handler that has not answered by then is answered for."""
+    connections: int = 20_000
+    connections_per_address: int = 4_000
+
+
+class HttpServer:
+    """Serves one handler on a TCP address, and on a unix socket if given. On a running loop."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        host: str,
+        port: int,
+        *,
+        authenticate: Authenticate,
+        on_error: OnError,
+        log: FilteringBoundLogger,
+        tls: ssl.SSLContext | None = None,
+        insecure_network: bool = False,
+        unix_socket: Path | None = None,
+        allowed_hosts: Collection[str] = (),
+        limits: HttpLimits | None = None,
+    ) -> None:
+        self._handler = handler
+        self._host, self._port = host, port
+        self._authenticate = authenticate
+        self._on_error = on_error
+        self._log = log
+        self._tls = tls
+        self._insecure_network = insecure_network
+        self._unix_path = unix_socket
+        self._checks_host = is_loopback(host)
+        self._allowed_hosts = {name.lower() for name in allowed_hosts}
+        self.limits = limits if limits is not None else HttpLimits()
+        self._tcp_listeners: list[Listener] = []
+        self._unix_listeners: list[Listener] = []
+        self.admission = Admission(self.limits.connections, self.limits.connections_per_address)
+        self.counters: Counter[str] = Counter()
+        """For metrics: requests, status_<status>, refused_<code>, abandoned."""
+        self.manager = web.Server(
+            self._serve, request_factory=_make_request, handler_cancellation=True
+        )
+
+    # -- life --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Listen. Raises InsecureListenerError, and OSError with a sentence on what to do."""
+        check_listener(
+            self._host, tls=self._tls is not None, insecure_network=self._insecure_network
+        )
+        sockets = bind_tcp(self._host, self._port)
+        try:
+            unix = None if self._unix_path is None else bind_unix(self._unix_path)
+        except OSError:
+            for sock in sockets:
+                sock.close()
+            raise
+        self._tcp_listeners = [self._listener(sock, self._tls) for sock in sockets]
+        self._unix_listeners = [] if unix is None else [self._listener(unix, None)]
+
+    async def stop(self, grace_s: float = 1.0) -> None:
+        """Accept no more, let requests under way end within `grace_s`, close everything."""
+        for listener in self._tcp_listeners + self._unix_listeners:
+            listener.close()
+        if self._unix_listeners and self._unix_path is not None:
+            self._unix_path.unlink(missing_ok=True)
+        self.manager.pre_shutdown()
+        await self.manager.shutdown(grace_s)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on; drawn by the system if it was given as 0."""
+        return self._tcp_listeners[0].port
+
+    def reload_tls(self, context: ssl.SSLContext) -> None:
+        """Use another context for connections from now on; open ones go on."""
+        assert self._tls is not None, "a listener without TLS does not take it up while it runs"
+        self._tls = context
+        for listener in self._tcp_listeners:
+            listener.tls = context
+
+    def _listener(self, sock: socket.socket, tls: ssl.SSLContext | None) -> Listener:
+        return Listener(
+            sock,
+            self._make_connection,
+            admission=self.admission,
+            tls=tls,
+            handshake_s=TLS_HANDSHAKE_S,
+            log=self._log,
+        )
+
+    def _make_connection(self, arrival: Arrival) -> HttpConnection:
+        return HttpConnection(
+            self.manager, arrival, self.limits.head_s, self._connection_ended, self._malformed
+        )
+
+    def _connection_ended(self, arrival: Arrival) -> None:
+        self.admission.leave(arrival.address)
+
+    # -- one request -------------------------------------------------------------------------
+
+    async def _serve(self, http: web.BaseRequest) -> web.StreamResponse:
+        self.counters["requests"] += 1
+        connection = http.protocol
+        assert isinstance(connection, HttpConnection)
+        try:
+            self._check_site(http, connection.arrival)
+            check_form(http)
+            caller = self._authenticate(
+                connection.certificate_uri,
+                bearer_token(http),
+                connection.arrival.unix_uid,
+                connection.arrival.address,
+            )
+            if isinstance(caller, Reply):
+                return self._response(caller)
+            request = await as_request(http, caller, self.limits.body_bytes, self.limits.body_s)
+        except RefusedError as refused:
+            if refused.status == HTTPStatus.REQUEST_TIMEOUT:
+                connection.hang_up()
+            return self._refusal(refused)
+        return self._response(await self._ask(request))
+
+    async def _ask(self, request: Request) -> Reply:
+        """Return the handler's reply, or one for a handler that fails or is too late."""
+        waiting = _Waiting()
+        try:
+            self._handler(request, waiting.reply)
+        except Exception:  # noqa: BLE001 - a request must not take the others down with it
+            self._log.exception("http_handler_failed", method=request.method, path=request.path)
+            self.counters["refused_UNKNOWN_SERVER_ERROR"] += 1
+            return self._on_error(
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                "UNKNOWN_SERVER_ERROR",
+                "a defect of the server: its log says more",
+            )
+        if waiting.answer is not None:
+            return waiting.answer
+        try:
+            async with asyncio.timeout(self.limits.reply_s):
+                return await waiting.wait()
+        except TimeoutError:
+            self._log.error("http_reply_missing", method=request.method, path=request.path)
+            self.counters["refused_REQUEST_TIMED_OUT"] += 1
+            return self._on_error(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "REQUEST_TIMED_OUT",
+                "no answer in time: whether it took effect is not known",
+            )
+        except asyncio.CancelledError:
+            self.counters["abandoned"] += 1
+            raise
+
+    def _check_site(self, http: web.BaseRequest, arrival: Arrival) -> None:
+        """Refuse what a browser sends for a foreign site. Raises RefusedError."""
+        hosts = http.headers.getall(hdrs.HOST, ())
+        if len(hosts) > 1 or not hosts:
+            raise bad_request("exactly one Host header is needed")
+        if arrival.unix_uid is not None:
+            return
+        host, origin = hosts[0], http.headers.get(hdrs.ORIGIN)
+        if self._checks_host and is_foreign_host(host, self._allowed_hosts):
+            raise _forbidden(f"the Host {host[:100]!r} is not this server")
+        if origin is not None and is_foreign_origin(origin, host):
+            raise _forbidden(f"a page of {origin[:100]!r} may not use this server")
+
+    # -- answers -----------------------------------------------------------------------------
+
+    def _malformed(self, sentence: str) -> web.Response:
+        """Answer what aiohttp's parser refused."""
+        return self._refusal(bad_request(sentence))
+
+    def _refusal(self, refused: RefusedError) -> web.Response:
+        self.counters[f"refused_{refused.code}"] += 1
+        return self._response(self._on_error(refused.status, refused.code, refused.message))
+
+    def _response(self, reply: Reply) -> web.Response:
+        self.counters[f"status_{reply.status}"] += 1
+        response = web.Response(body=reply.body, status=reply.status, headers=reply.headers)
+        response.headers[hdrs.SERVER] = "quorate"
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        return response
+
+
+class _Waiting:
+    """A reply that is due, once."""
+
+    __slots__ = ("_future", "_replied", "answer")
+
+    def __init__(self) -> None:
+        self.answer: Reply | None = None
+        self._future: asyncio.Future[Reply] | None = None
+        self._replied = False
+
+    def reply(self, reply: Reply) -> None:
+        """Take the answer. For a client that is gone it is dropped."""
+        assert not self._replied, "a request was answered twice"
+        self._replied = True
+        if self._future is None:
+            self.answer = reply
+        elif not self._future.done():
+            self._future.set_result(reply)
+
+    def wait(self) -> asyncio.Future[Reply]:
+        """Return what to await when there is no answer yet."""
+        self._future = asyncio.get_running_loop().create_future()
+        return self._future
+
+
+def _forbidden(message: str) -> RefusedError:
+    return RefusedError(HTTPStatus.FORBIDDEN, "CLUSTER_AUTHORIZATION_FAILED", message)
+
+
+def _make_request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: web.RequestHandler,
+    writer: AbstractStreamWriter,
+    task: "asyncio.Task[None]",
+) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    request = web.BaseRequest(message, payload, protocol, writer, task, loop)
+    request[TARGET] = message.path
+    return request
