@@ -1,0 +1,163 @@
+"""Clients that change and read: they retry with the same request id and remember what they saw.
+
+Rule: a client believes an answer and nothing else. A change without an answer is unknown until
+it is asked for again with the same id; in the end every acknowledged one must be in the log once.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from metadata.uuids import uuid7, uuid_text
+from runtime.requests import Reply, Request, Unreachable
+from runtime.simulated.host import SimulatedHost
+from runtime.simulated.world import US
+
+TRIES = 12
+
+
+@dataclass
+class Change:
+    """One change, through all its tries."""
+
+    request_id: str
+    topic: str
+    delete: bool
+    tries: int = 0
+    offset: int | None = None
+    """Where it was acknowledged."""
+
+
+@dataclass
+class Counts:
+    acknowledged: int = 0
+    refused: int = 0
+    unknown: int = 0
+    reads: int = 0
+    retries: int = 0
+
+
+@dataclass
+class Administrators:
+    cluster: Any
+    host_id: int
+    counts: Counts = field(default_factory=Counts)
+    acknowledged: dict[str, Change] = field(default_factory=dict)
+    highest_seen: int = 0
+    """The highest offset that any client was told: later linearizable reads must not be below."""
+    exists: dict[str, bool] = field(default_factory=dict)
+
+    def start(self) -> None:
+        cluster = self.cluster
+        self.dice = cluster.world.random("administrators")
+        self.host = SimulatedHost(cluster.world, cluster.network, self.host_id)
+        self.process = self.host.boot()
+        self.requests = self.host.requests()
+        self.number = 0
+        self._plan(cluster.shape.changes_per_s, self._change)
+        self._plan(cluster.shape.reads_per_s, self._read)
+
+    def _plan(self, rate: float, act: Callable[[], None]) -> None:
+        def go() -> None:
+            if self.cluster.busy:
+                act()
+            delay = int(self.dice.expovariate(rate) * US)
+            self.process.schedule(delay, go, "administrator")
+
+        self.process.schedule(0, go, "administrator")
+
+    def _url(self) -> str:
+        leader = self.cluster.leader()
+        if leader is None or self.dice.random() < 0.1:
+            leader = self.dice.choice(list(self.cluster.hosts))
+        return f"http://controller-{leader}"
+
+    # -- changes ------------------------------------------------------------------------------
+
+    def _change(self) -> None:
+        self.number += 1
+        wall = self.process.clock.wall_ms()
+        request_id = uuid_text(uuid7(wall, self.dice.getrandbits(74)))
+        known = [name for name, there in self.exists.items() if there]
+        if known and self.dice.random() < 0.3:
+            name = self.dice.choice(known)
+            self.exists[name] = False
+            self._send(Change(request_id, name, delete=True))
+        else:
+            self._send(Change(request_id, f"topic-{self.number}", delete=False))
+
+    def _send(self, change: Change) -> None:
+        change.tries += 1
+        headers = {
+            "content-type": "application/json",
+            "x-quorate-request-id": change.request_id,
+            "x-quorate-reason": "simulation",
+        }
+        if change.delete:
+            request = Request("DELETE", f"/v1/topics/{change.topic}", headers=headers)
+        else:
+            partitions = 1 + len(change.topic) % 4
+            body = {
+                "topics": [
+                    {"name": change.topic, "numPartitions": partitions, "replicationFactor": 1}
+                ]
+            }
+            request = Request("POST", "/v1/topics", json.dumps(body).encode(), headers=headers)
+        self.requests.request(
+            self._url(), request, lambda answer: self._answered(change, answer), 2.0
+        )
+
+    def _answered(self, change: Change, answer: Reply | Unreachable) -> None:
+        if isinstance(answer, Reply) and answer.status == 200:
+            self._done(change, json.loads(answer.body))
+            return
+        if isinstance(answer, Reply) and answer.status not in {421, 429, 503, 507}:
+            self.cluster.world.fail(
+                f"a change was answered {answer.status}: {answer.body[:300]!r}", None
+            )
+        if change.tries >= TRIES:
+            self.counts.unknown += 1
+            return
+        self.counts.retries += 1
+        again = int(self.dice.uniform(0.05, 0.6) * US)
+        self.process.schedule(again, lambda: self._send(change), "retry")
+
+    def _done(self, change: Change, reply: dict[str, Any]) -> None:
+        error = reply["topics"][0]["error"]
+        if error is not None:
+            self._refused(change, error["code"])
+            return
+        self.counts.acknowledged += 1
+        change.offset = reply["offset"]
+        self.highest_seen = max(self.highest_seen, reply["offset"])
+        self.acknowledged[change.request_id] = change
+        self.exists[change.topic] = not change.delete
+
+    def _refused(self, change: Change, code: str) -> None:
+        """A brokerless cluster refuses topics; nothing else may be refused.
+
+        With one request id through all tries a topic can't exist already, nor be gone.
+        """
+        self.counts.refused += 1
+        if code != "INVALID_REPLICATION_FACTOR":
+            self.cluster.world.fail(f"I9: {change} was refused with {code}", None)
+
+    # -- reads --------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        must_see = self.highest_seen
+        request = Request("GET", "/v1/topics")
+
+        def answered(answer: Reply | Unreachable) -> None:
+            if not isinstance(answer, Reply) or answer.status != 200:
+                return
+            self.counts.reads += 1
+            seen = json.loads(answer.body)["offset"]
+            if seen < must_see:
+                self.cluster.world.fail(
+                    f"I7: a linearizable read saw offset {seen} after {must_see} was told", None
+                )
+            self.highest_seen = max(self.highest_seen, seen)
+
+        self.requests.request(self._url(), request, answered, 2.0)

@@ -1,0 +1,280 @@
+"""A simulated cluster: controllers with their quorum, broker agents, and administrators.
+
+Rule: every core is the product's own; this file only boots them on hosts and lets clients act.
+What must hold is judged by `invariants`, which outlives every process.
+"""
+
+import random as random_module
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker_agent.agent import AgentCore
+from broker_agent.config import AgentConfig, Endpoint
+from broker_agent.states import BrokerState
+from controller.config import ControllerConfig
+from controller.controller import Controller
+from quorum.api import Quorum, QuorumListener
+from quorum.config import QuorumConfig
+from quorum.node import QuorumNode
+from runtime.simulated.host import SimulatedHost
+from runtime.simulated.network import SimulatedNetwork
+from runtime.simulated.process import SimulatedProcess
+from runtime.simulated.requests import SimulatedServer
+from runtime.simulated.world import World
+
+from tests.simulation.administrators import Administrators
+from tests.simulation.invariants import Invariants
+from tests.simulation.quorum_cluster import quiet_log
+
+CLUSTER_ID = "simulated-cluster-0002"
+FIRST_BROKER_HOST = 101
+ADMIN_HOST = 900
+
+
+@dataclass
+class Shape:
+    """What kind of cluster, and how much happens in it."""
+
+    controllers: int = 3
+    brokers: int = 3
+    torment_s: float = 20.0
+    session_s: float = 3.0
+    heartbeat_s: float = 0.5
+    changes_per_s: float = 6.0
+    reads_per_s: float = 4.0
+    checkpoint_bytes: int = 20_000
+    tail_bytes: int = 8_000
+    segment_bytes: int = 16_000
+    broker_torment: float = 0.4
+    """How often, in each second, something happens to some broker."""
+
+
+def url_of(node_id: int) -> str:
+    """Where a controller answers."""
+    return f"http://controller-{node_id}"
+
+
+@dataclass
+class BrokerLife:
+    """One life of a broker's process."""
+
+    broker_id: int
+    process: SimulatedProcess
+    agent: AgentCore = None  # type: ignore[assignment]
+    gone: str = ""
+    orderly: bool = False
+    offset: int = 0
+    duties: dict[Any, tuple[int, int]] = field(default_factory=dict)
+
+    def on_state(self, state: BrokerState, reason: str) -> None:
+        """The host of a simulated broker does nothing with its state."""
+
+    def on_gone(self, reason: str, *, orderly: bool) -> None:
+        self.gone, self.orderly = reason, orderly
+        self.process.schedule(0, self.process.kill, "broker-gone")
+
+
+class Cluster:
+    """All of it; also what the nemesis torments (its hosts are the controllers')."""
+
+    def __init__(self, seed: int, shape: Shape) -> None:
+        self.seed, self.shape = seed, shape
+        self.world = World(seed)
+        self.network = SimulatedNetwork(self.world)
+        self.hosts = {
+            n: SimulatedHost(self.world, self.network, n) for n in range(1, shape.controllers + 1)
+        }
+        self.broker_hosts = {
+            b: SimulatedHost(self.world, self.network, FIRST_BROKER_HOST + b)
+            for b in range(1, shape.brokers + 1)
+        }
+        self.peers = tuple(self.network.peer(n) for n in self.hosts)
+        self.controllers: dict[int, Controller] = {}
+        self.links: dict[int, Any] = {}
+        self.brokers: dict[int, BrokerLife] = {}
+        self.wanted: dict[int, bool] = dict.fromkeys(self.broker_hosts, True)
+        self.stopped: list[tuple[int, str]] = []
+        self.busy = True
+        self.invariants = Invariants(self)
+        self.admins = Administrators(self, ADMIN_HOST)
+        self.dice = self.world.random("brokers' fate")
+        self.world.after_event(self.invariants.after_event)
+
+    # -- controllers --------------------------------------------------------------------------
+
+    def start(self, node_id: int) -> None:
+        """Boot a controller; for the nemesis too."""
+        process = self.hosts[node_id].boot()
+        process.run(lambda: self._begin(node_id, process), "start")
+
+    def _begin(self, node_id: int, process: SimulatedProcess) -> None:
+        host, shape = self.hosts[node_id], self.shape
+        disk = host.disk()
+        links = self.links[node_id] = host.links()
+        dice = random_module.Random(self.world.random(f"node/{node_id}").getrandbits(64))
+
+        def make_quorum(listener: QuorumListener) -> Quorum:
+            return QuorumNode(
+                QuorumConfig(
+                    cluster_id=CLUSTER_ID,
+                    node_id=node_id,
+                    peers=self.peers,
+                    tail_bytes=shape.tail_bytes,
+                    segment_bytes=32_000,
+                ),
+                clock=process.clock,
+                random=dice,
+                disk=disk,
+                links=links,
+                listener=listener,
+                log=quiet_log(),
+            )
+
+        controller = Controller(
+            ControllerConfig(
+                cluster_id=CLUSTER_ID,
+                node_id=node_id,
+                controller_urls={n: url_of(n) for n in self.hosts},
+                session_s=shape.session_s,
+                heartbeat_s=shape.heartbeat_s,
+                checkpoint_bytes=shape.checkpoint_bytes,
+                ledger_segment_bytes=shape.segment_bytes,
+            ),
+            clock=process.clock,
+            random=dice,
+            disk=disk,
+            quorum_factory=make_quorum,
+            log=quiet_log(),
+            on_stopped=lambda reason: self.stopped.append((node_id, reason)),
+        )
+        self.controllers[node_id] = controller
+        self.invariants.controller_started(node_id)
+        controller.start()
+        SimulatedServer(self.network, process, url_of(node_id), controller.handle)
+
+    def running(self) -> dict[int, Controller]:
+        """The controllers whose processes live."""
+        return {n: c for n, c in self.controllers.items() if self.hosts[n].running}
+
+    def leader(self) -> int | None:
+        """The active controller, as far as anybody can tell from outside."""
+        active = [
+            (controller.quorum.leader_and_epoch().epoch, n)
+            for n, controller in self.running().items()
+            if controller.active
+        ]
+        return max(active)[1] if active else None
+
+    def reset_link(self, one: int, other: int) -> None:
+        """Break a link between two controllers."""
+        if one in self.links and self.hosts[one].running:
+            self.links[one].reset(other)
+
+    # -- brokers ------------------------------------------------------------------------------
+
+    def start_broker(self, broker_id: int) -> None:
+        """Boot a broker's agent, unless it runs."""
+        host = self.broker_hosts[broker_id]
+        if not host.running:
+            process = host.boot()
+            process.run(lambda: self._begin_broker(broker_id, process), "start-broker")
+
+    def _begin_broker(self, broker_id: int, process: SimulatedProcess) -> None:
+        host, shape = self.broker_hosts[broker_id], self.shape
+        life = BrokerLife(broker_id, process)
+        life.agent = AgentCore(
+            AgentConfig(
+                cluster_id=CLUSTER_ID,
+                broker_id=broker_id,
+                controllers=tuple(url_of(n) for n in self.hosts),
+                endpoints=(Endpoint("PLAINTEXT", f"broker-{broker_id}", 9092),),
+                rack=f"rack-{broker_id % 2}",
+                session_ms=int(shape.session_s * 1000),
+                heartbeat_ms=int(shape.heartbeat_s * 1000),
+                image_records_between_saves=40,
+            ),
+            clock=process.clock,
+            random=random_module.Random(self.world.random(f"broker/{broker_id}").getrandbits(64)),
+            disk=host.disk(),
+            requester=host.requests(),
+            host=life,
+            publishers=(self.invariants.publisher(life),),
+            log=quiet_log(),
+        )
+        self.brokers[broker_id] = life
+        life.agent.start()
+
+    def torment_brokers(self) -> None:
+        """Now and then a broker is killed, loses power, is paused, or is asked to stop."""
+        if not self.busy:
+            return
+        broker_id = self.dice.choice(list(self.broker_hosts))
+        host = self.broker_hosts[broker_id]
+        act = self.dice.choice(("kill", "power", "pause", "stop"))
+        back_s = self.dice.uniform(0.2, 2.5 * self.shape.session_s)
+        if host.running:
+            self._strike(host, broker_id, act)
+        self._later(back_s, lambda: self._bring_back(broker_id))
+        self._later(self.dice.expovariate(self.shape.broker_torment), self.torment_brokers)
+
+    def _strike(self, host: SimulatedHost, broker_id: int, act: str) -> None:
+        if act == "kill":
+            host.kill()
+        elif act == "power":
+            host.lose_power()
+        elif act == "pause":
+            host.pause()
+        else:
+            life = self.brokers[broker_id]
+            life.process.schedule(0, life.agent.stop, "stop-broker")
+
+    def _bring_back(self, broker_id: int) -> None:
+        host = self.broker_hosts[broker_id]
+        host.resume()
+        if not host.running:
+            self.start_broker(broker_id)
+
+    def _later(self, delay_s: float, act: Callable[[], None]) -> None:
+        self.world.schedule(int(delay_s * 1_000_000), act, None, "harness")
+
+    # -- the run ------------------------------------------------------------------------------
+
+    def start_all(self) -> None:
+        """Boot everything."""
+        for node_id in self.hosts:
+            self.start(node_id)
+        for broker_id in self.broker_hosts:
+            self.start_broker(broker_id)
+        self.admins.start()
+        self._later(2.0, self.torment_brokers)
+
+    def heal_brokers(self) -> None:
+        """Bring every broker back, for good."""
+        for broker_id in self.broker_hosts:
+            self._bring_back(broker_id)
+            # One that was asked to stop comes back once it has gone.
+            for seconds in range(1, 40):
+                self._later(float(seconds), lambda b=broker_id: self._bring_back(b))
+
+    def at_rest(self) -> bool:
+        """Everybody has the same, and every broker is online."""
+        running = self.running()
+        if len(running) < len(self.hosts) or self.leader() is None:
+            return False
+        offsets = {controller.image.offset for controller in running.values()}
+        lives = self.brokers.values()
+        online = all(
+            life.process.alive and life.agent.state is BrokerState.ONLINE for life in lives
+        )
+        followed = {life.agent.image.offset for life in lives}
+        return online and len(offsets) == 1 and followed <= offsets
+
+    def unrest(self) -> str:
+        """What keeps the cluster from being at rest."""
+        controllers = {n: (c.image.offset, c.active) for n, c in self.running().items()}
+        brokers = {
+            b: (life.process.alive, life.agent.state.value, life.agent.image.offset, life.gone)
+            for b, life in self.brokers.items()
+        }
+        return f"controllers {controllers}, brokers {brokers}, stopped {self.stopped}"

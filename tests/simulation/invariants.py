@@ -1,0 +1,152 @@
+"""What must hold of a cluster, after every event and at the end.
+
+I4, I10  at one offset, one chain hash and one state, on every controller and broker, for ever
+I6       offsets, epochs and broker epochs never go back, as anyone sees them
+I7       a linearizable read is never older than what was told before it began (administrators)
+I8       of one broker id at most one process may serve at a time
+I9       a request id takes effect at most once; an acknowledged one exactly once
+I13      replaying a ledger from its beginning gives the live image
+"""
+
+from collections import Counter
+from itertools import chain
+from typing import Any
+
+from broker_agent.publishers import Manifest
+from ledger.chain import LogMark
+from ledger.reader import LedgerReader
+from ledger.verify import verify_ledger
+from metadata.codec import decode_records
+from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_from_records
+from metadata.uuids import uuid_text
+from runtime.simulated.process import SimulatedProcess
+from snapshots.store import finish_steps, list_checkpoints, load_steps
+
+
+class _Follower:
+    """A broker's publisher: it sees offsets grow."""
+
+    def __init__(self, invariants: "Invariants", life: Any) -> None:
+        self.invariants, self.life = invariants, life
+
+    def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
+        world = self.invariants.cluster.world
+        if manifest.offset < self.life.offset and not manifest.replaced:
+            world.fail(f"I6: broker went back from {self.life.offset} to {manifest.offset}", None)
+        self.life.offset = manifest.offset
+        if after.transaction is None and after.state_hash is not None:
+            self.invariants.state_at(manifest.offset, after.state_hash.shared, "a broker")
+
+
+class Invariants:
+    def __init__(self, cluster: Any) -> None:
+        self.cluster = cluster
+        self._heads: dict[int, bytes] = {}
+        self._states: dict[int, int] = {}
+        self._seen: dict[int, int] = {}
+        self._broker_epochs: dict[int, int] = {}
+
+    def publisher(self, life: Any) -> _Follower:
+        return _Follower(self, life)
+
+    def controller_started(self, node_id: int) -> None:
+        self._seen[node_id] = 0
+
+    def state_at(self, offset: int, shared: int, who: str) -> None:
+        if self._states.setdefault(offset, shared) != shared:
+            self.cluster.world.fail(f"I4: {who} has another state at offset {offset}", None)
+
+    def after_event(self, process: SimulatedProcess | None) -> None:
+
+        if process is None:
+            return
+        controller = self.cluster.controllers.get(process.node_id)
+        if controller is not None and process.alive:
+            self._check_controller(process.node_id, controller)
+        elif process.node_id >= 100:
+            self._check_serving(process.node_id)
+
+    def _check_controller(self, node_id: int, controller: Any) -> None:
+        offset = controller.image.offset
+        before = self._seen[node_id]
+        if offset == before:
+            return
+        if offset < before:
+            self.cluster.world.fail(f"I6: an image went back from {before} to {offset}", node_id)
+        self._seen[node_id] = offset
+        image = controller.image
+        if image.transaction is None and image.state_hash is not None:
+            self.state_at(offset, image.state_hash.shared, f"controller {node_id}")
+        ledger = controller.ledger
+        if ledger is not None and ledger.log_end == offset:
+            if self._heads.setdefault(offset, ledger.head) != ledger.head:
+                self.cluster.world.fail(f"I4: another chain hash at {offset}", node_id)
+        for broker_id, registration in image.cluster.brokers.items():
+            epoch = self._broker_epochs.setdefault(broker_id, registration.broker_epoch)
+            self._broker_epochs[broker_id] = max(epoch, registration.broker_epoch)
+
+    def _check_serving(self, host_id: int) -> None:
+        """I8: who may serve holds the newest epoch that the log has given to its id."""
+        life = self.cluster.brokers.get(host_id - 101)
+        if life is None or not life.process.alive or life.agent is None or life.process.paused:
+            return
+        if life.agent.may_serve():
+            newest = self._broker_epochs.get(life.broker_id, -1)
+            if life.agent.broker_epoch < newest:
+                self.cluster.world.fail(
+                    f"I8: broker {life.broker_id} serves with epoch {life.agent.broker_epoch}, "
+                    f"the log has {newest}",
+                    host_id,
+                )
+
+    # -- at the end ---------------------------------------------------------------------------
+
+    def at_the_end(self) -> Counter[str]:
+        """Check the logs themselves; returns what was seen, for coverage."""
+        cluster = self.cluster
+        facts: Counter[str] = Counter()
+        effects: Counter[str] = Counter()
+        for node_id, controller in cluster.running().items():
+            disk = cluster.hosts[node_id].disk()
+            report = verify_ledger(disk, live=True)
+            if not report.ok:
+                cluster.world.fail(f"the ledger does not verify: {report.first_bad}", node_id)
+            image, from_offset, found = self._replayed(disk)
+            facts["backfilled" if from_offset == 0 else "history missing"] += 1
+            effects = max(effects, found, key=lambda counted: counted.total())
+            live = controller.image
+            if image.state_hash != live.state_hash or not image.same_state(live):
+                cluster.world.fail("I13: the replayed log is not the live image", node_id)
+        for request_id, change in cluster.admins.acknowledged.items():
+            if effects[request_id] != 1:
+                cluster.world.fail(
+                    f"I5/I9: {change} is in the log {effects[request_id]} times", None
+                )
+        twice = [request_id for request_id, times in effects.items() if times > 1]
+        if twice:
+            cluster.world.fail(f"I9: took effect more than once: {twice}", None)
+        return facts
+
+    def _replayed(self, disk: Any) -> tuple[MetadataImage, int, Counter[str]]:
+        reader = LedgerReader(disk)
+        image, mark = EMPTY, LogMark.beginning(reader.cluster_id)
+        if reader.log_start > 0:
+            usable = [c for c in list_checkpoints(disk) if c.offset >= reader.log_start]
+            loaded = finish_steps(load_steps(disk, reader.cluster_id, usable[0]))
+            records = chain.from_iterable(map(decode_records, loaded.blocks))
+            header = loaded.header
+            image = image_from_records(
+                records, header.offset, header.epoch, header.timestamp_ms
+            )
+            mark = header.mark
+        began = mark.log_end
+        effects: Counter[str] = Counter()
+        for batch in reader.batches(began, reader.log_end):
+            delta = MetadataDelta(image)
+            header = batch.header
+            delta.replay_all(decode_records(batch.records), header.base_offset)
+            delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
+            image = delta.apply()
+            if header.provenance.operation in {"CreateTopics", "DeleteTopics"}:
+                effects[uuid_text(header.provenance.request_id)] += 1
+        return image, began, effects

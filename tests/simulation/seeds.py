@@ -1,0 +1,134 @@
+"""Seeds of the whole cluster: one seed is one run, drawn whole from its number.
+
+    python -m tests.simulation.seeds --first 1 --count 100 [--trace]
+
+Torment, then peace: the cluster must come to rest, and the logs must tell one story. A seed that
+fails prints one line that runs it again.
+"""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+from runtime.simulated.faults import (
+    CRASHES,
+    CUTS,
+    DISKS,
+    NOISE,
+    PAUSES,
+    Nemesis,
+    Torment,
+)
+from runtime.simulated.world import SimulationFailedError
+
+from tests.simulation.cluster import Cluster, Shape
+
+REST_S = 60.0
+KINDS: dict[str, Torment] = {
+    "everything": Torment({**CRASHES, **PAUSES, **CUTS, **DISKS, **NOISE, "wall_jump": 0.5}),
+    "power": Torment(
+        {"power": 6.0, "kill_at_step": 3.0, "kill_leader": 2.0, "isolate_leader": 1.0},
+        gap_s=(0.3, 2.0),
+        length_s=(0.05, 2.0),
+    ),
+    "cuts": Torment({**CUTS, **NOISE, **PAUSES}, gap_s=(0.2, 1.5), length_s=(0.2, 5.0)),
+    "lag": Torment(
+        {"kill": 3.0, "power": 2.0, "isolate_leader": 2.0, "slow_disk": 2.0},
+        gap_s=(0.5, 3.0),
+        length_s=(1.0, 8.0),
+    ),
+}
+
+
+@dataclass
+class Outcome:
+    """What a run came to."""
+
+    seed: int
+    kind: str
+    failure: str = ""
+    history: list[str] = field(default_factory=list)
+    facts: Counter[str] = field(default_factory=Counter)
+    digest: str = ""
+
+    @property
+    def rerun(self) -> str:
+        return f"make seed SEED={self.seed}"
+
+
+def run_seed(seed: int, torment_s: float = 20.0) -> Outcome:
+    """Run one seed."""
+    kind = list(KINDS)[seed % len(KINDS)]
+    shape = Shape(controllers=5 if seed % 7 == 6 else 3, torment_s=torment_s)
+    if kind == "lag":
+        shape.tail_bytes, shape.checkpoint_bytes, shape.segment_bytes = 1_000, 6_000, 4_000
+    cluster = Cluster(seed, shape)
+    nemesis = Nemesis(cluster, KINDS[kind])
+    outcome = Outcome(seed, kind)
+    try:
+        _run(cluster, nemesis, outcome)
+    except SimulationFailedError as error:
+        outcome.failure = str(error)
+    outcome.history = nemesis.history
+    counts = cluster.admins.counts
+    outcome.facts += Counter(
+        acknowledged=counts.acknowledged,
+        unknown=counts.unknown,
+        refused=counts.refused,
+        retries=counts.retries,
+        reads=counts.reads,
+        events=cluster.world.executed,
+        controller_lives=sum(host.lives for host in cluster.hosts.values()),
+        broker_lives=sum(host.lives for host in cluster.broker_hosts.values()),
+    )
+    outcome.digest = cluster.world.digest()
+    return outcome
+
+
+def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
+    world = cluster.world
+    cluster.start_all()
+    nemesis.start()
+    world.run_for(cluster.shape.torment_s)
+    nemesis.heal()
+    if cluster.stopped:
+        world.fail(f"a node stopped itself: {cluster.stopped}", None)
+    cluster.heal_brokers()
+    world.run_for(3.0)
+    before = cluster.admins.counts.acknowledged
+    if not world.run_for(REST_S, lambda: cluster.admins.counts.acknowledged > before):
+        world.fail(f"I12: nothing is acknowledged after the faults: {cluster.unrest()}", None)
+    cluster.busy = False
+    if not world.run_for(REST_S, cluster.at_rest):
+        world.fail(f"I12: no rest after the faults ended: {cluster.unrest()}", None)
+    outcome.facts += cluster.invariants.at_the_end()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run seeds of the simulated cluster.")
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--trace", action="store_true", help="what led to a failure")
+    given = parser.parse_args()
+    began = time.monotonic()
+    total: Counter[str] = Counter()
+    failed = 0
+    for seed in range(given.first, given.first + given.count):
+        outcome = run_seed(seed)
+        total += outcome.facts
+        if outcome.failure:
+            failed += 1
+            head, _, trace = outcome.failure.partition("\n")
+            print(f"FAILED {head}\n  again: {outcome.rerun}", flush=True)
+            if given.trace:
+                print("\n".join(outcome.history), trace, sep="\n", flush=True)
+    took = time.monotonic() - began
+    facts = ", ".join(f"{name} {value:,}" for name, value in total.items())
+    print(f"{given.count} seeds, {failed} failed, {took / given.count:.2f} s a seed; {facts}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
