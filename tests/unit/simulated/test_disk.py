@@ -31,9 +31,11 @@ def disk(host: SimulatedHost) -> SimulatedDisk:
     return host.disk()
 
 
-def after_power_loss(write: Callable[[SimulatedDisk], None], seeds: int = 60) -> set[object]:
+def after_power_loss(
+    write: Callable[[SimulatedDisk], None], seeds: int = 60
+) -> set[tuple[tuple[str, bytes], ...]]:
     """The contents of the folder that a loss of power can leave."""
-    found: set[object] = set()
+    found: set[tuple[tuple[str, bytes], ...]] = set()
     for seed in range(seeds):
         host = a_host(seed)
         write(host.disk())
@@ -322,7 +324,10 @@ def test_what_an_operator_places_is_not_undone_by_a_loss_of_power() -> None:
         disk.open("c")
         disk._platter.remove("c")
 
-    assert after_power_loss(write) == {(("a", b"placed"), ("b", b""))}
+    for files in after_power_loss(write):
+        left = dict(files)
+        left.pop("b.part", None)
+        assert left == {"a": b"placed", "b": b""}
 
 
 def test_a_meddling_operator(host: SimulatedHost, disk: SimulatedDisk) -> None:
