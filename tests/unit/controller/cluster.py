@@ -1,0 +1,300 @@
+"""Controllers on one virtual clock, without sockets and elections, and brokers to talk to them."""
+
+import json
+from random import Random
+
+import msgspec
+import structlog
+
+from controller.config import ControllerConfig
+from controller.controller import Controller
+from ledger.batch import parse
+from metadata.codec import decode_records
+from metadata.image import EMPTY, MetadataDelta
+from metadata.messages import (
+    Endpoint,
+    MetadataFetchReply,
+    MetadataFetchRequest,
+    Registration,
+    SeenState,
+    WantedState,
+)
+from metadata.messages.wire import JSON, MSGPACK, decode_fetch_reply
+from metadata.uuids import uuid_text
+from runtime.requests import Caller, Request
+from runtime.simulated.disk import SimulatedDisk
+from runtime.simulated.disk_faults import DiskFaults
+from runtime.simulated.platter import Platter
+from runtime.simulated.process import Death, SimulatedProcess
+from runtime.simulated.world import World
+from tests.unit.controller.in_memory_quorum import InMemoryCluster, InMemoryQuorum
+
+CLUSTER_ID = "a-test-cluster"
+SESSION_S = 9.0
+
+
+class Cluster:
+    """One to three controllers; the test says who leads."""
+
+    def __init__(self, nodes=3, seed=1, leader=1, **config):
+        self.world = World(seed)
+        self.shared = InMemoryCluster(range(1, nodes + 1))
+        self.platters = {}
+        self.faults = {}
+        self.processes = {}
+        self.controllers = {}
+        self.stopped = {}
+        self.config = config
+        self.logs = structlog.testing.LogCapture()
+        for node_id in self.shared.node_ids:
+            self.platters[node_id] = Platter(self.world.random(f"platter/{node_id}"))
+            self.faults[node_id] = DiskFaults()
+            self.start(node_id)
+        self.run(0.1)
+        if leader is not None:
+            self.lead(leader)
+
+    # -- life -----------------------------------------------------------------------------
+
+    def start(self, node_id):
+        process = self.processes[node_id] = SimulatedProcess(self.world, node_id)
+        disk = SimulatedDisk(process, self.platters[node_id], self.faults[node_id])
+        self.shared.disks[node_id] = disk
+        config = ControllerConfig(
+            cluster_id=CLUSTER_ID,
+            node_id=node_id,
+            controller_urls={i: f"http://controller-{i}" for i in self.shared.node_ids},
+            **self.config,
+        )
+
+        def make():
+            controller = Controller(
+                config,
+                clock=process.clock,
+                random=Random(node_id),
+                disk=disk,
+                quorum_factory=lambda listener: InMemoryQuorum(
+                    self.shared, node_id, process.clock, listener
+                ),
+                log=structlog.wrap_logger(
+                    None, processors=[self.logs], wrapper_class=structlog.BoundLogger
+                ),
+                version="0.0-test",
+                on_stopped=lambda reason: self.stopped.__setitem__(node_id, reason),
+            )
+            self.controllers[node_id] = controller
+            controller.start()
+
+        process.run(make)
+
+    def kill(self, node_id):
+        self.shared.nodes.pop(node_id)
+        if self.shared.leader == node_id:
+            self.shared.leader = None
+        self.processes[node_id].kill(Death.KILLED)
+
+    def lead(self, node_id):
+        self.processes[node_id].run(lambda: self.shared.lead(node_id))
+        self.run_until(lambda: self.controllers[node_id].active)
+
+    def run(self, seconds):
+        self.world.run_for(seconds)
+
+    def run_until(self, stop, seconds=30.0):
+        assert self.world.run_for(seconds, stop), "it did not happen"
+
+    # -- looking --------------------------------------------------------------------------
+
+    @property
+    def leader(self):
+        return self.controllers[self.shared.leader]
+
+    @property
+    def image(self):
+        return self.leader.image
+
+    def broker(self, broker_id):
+        return self.image.cluster.brokers[broker_id]
+
+    def partition(self, name, number=0):
+        return self.image.topics.partitions[self.image.topics.named(name).topic_id, number]
+
+    def batches(self, node_id=None):
+        controller = self.controllers[node_id] if node_id else self.leader
+        return list(controller.ledger.batches(0))
+
+    def records(self, since=0):
+        return [
+            record
+            for batch in self.batches()
+            if batch.header.base_offset >= since
+            for record in decode_records(batch.records)
+        ]
+
+    def events(self, name):
+        return [entry for entry in self.logs.entries if entry["event"] == name]
+
+    def assert_equal(self):
+        """All controllers have the same log and the same image, and their own replay agrees."""
+        self.run(0.5)
+        images = [c.image for c in self.controllers.values()]
+        heads = {c.ledger.head for c in self.controllers.values()}
+        assert len(heads) == 1
+        assert all(image == images[0] for image in images)
+        assert len({image.state_hash for image in images}) == 1
+        image = EMPTY
+        for batch in self.batches():
+            delta = MetadataDelta(image)
+            delta.replay_all(decode_records(batch.records), batch.header.base_offset)
+            header = batch.header
+            delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
+            image = delta.apply()
+        assert image == images[0]
+
+    # -- asking ---------------------------------------------------------------------------
+
+    def send(self, method, path, body=None, *, node=None, query=None, headers=None, caller=None):
+        """Send a request; returns the list that its reply will be in."""
+        replies = []
+        request = Request(
+            method,
+            path,
+            b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode(),
+            query or {},
+            headers or {},
+            caller or Caller("User:alice", "token", "10.0.0.7"),
+        )
+        node = node or self.shared.leader
+        self.processes[node].run(
+            lambda: self.controllers[node].handle(request, replies.append)
+        )
+        return replies
+
+    def ask(self, method, path, body=None, **options):
+        """Send a request and wait: (status, JSON)."""
+        replies = self.send(method, path, body, **options)
+        self.run_until(lambda: bool(replies))
+        assert len(replies) == 1
+        text = replies[0].headers.get("content-type", "").startswith("application/json")
+        return replies[0].status, json.loads(replies[0].body) if text else replies[0].body
+
+    def create_topic(self, name, partitions=1, factor=3, **more):
+        topic = {"name": name, "numPartitions": partitions, "replicationFactor": factor, **more}
+        status, reply = self.ask("POST", "/v1/topics", {"topics": [topic]})
+        assert status == 200, reply
+        return reply
+
+    def assign(self, name, *replicas):
+        """Create a topic with these replica lists."""
+        rows = [{"partitionIndex": i, "brokerIds": list(r)} for i, r in enumerate(replicas)]
+        status, reply = self.ask(
+            "POST", "/v1/topics", {"topics": [{"name": name, "assignments": rows}]}
+        )
+        assert status == 200, reply
+
+    def online(self, *broker_ids, **options):
+        """Register brokers and bring them online."""
+        return [Broker(self, broker_id, **options).bring_online() for broker_id in broker_ids]
+
+
+class Broker:
+    """A broker process that speaks MetadataFetch and keeps no image."""
+
+    def __init__(self, cluster, broker_id, rack=None, incarnation=None, log_dirs=(), features=()):
+        self.cluster = cluster
+        self.broker_id = broker_id
+        self.incarnation = incarnation or cluster.world.random("incarnations").randbytes(16)
+        self.registration = Registration(
+            endpoints=(Endpoint(name="PLAINTEXT", host="localhost", port=9000 + broker_id),),
+            rack=rack,
+            log_dirs=tuple(uuid_text(d) for d in log_dirs),
+            features=features,
+        )
+        self.epoch = -1
+        self.offset = 0
+        self.fetched_epoch = -1
+        self.applied = 0
+        self.last = None
+
+    def request(self, wanted=WantedState.ONLINE, **changes):
+        request = MetadataFetchRequest(
+            cluster_id=CLUSTER_ID,
+            broker_id=self.broker_id,
+            incarnation_id=uuid_text(self.incarnation),
+            broker_epoch=self.epoch,
+            registration=self.registration if self.epoch < 0 else None,
+            fetched_offset=self.offset,
+            fetched_epoch=self.fetched_epoch,
+            applied_offset=self.applied,
+            wanted_state=wanted,
+        )
+        return msgspec.structs.replace(request, **changes)
+
+    def send(self, wanted=WantedState.ONLINE, node=None, **changes):
+        """Send a fetch; returns the list that the decoded reply will be in."""
+        cluster, replies = self.cluster, []
+        node = node or cluster.shared.leader
+        body = msgspec.msgpack.encode(self.request(wanted, **changes))
+        request = Request("POST", "/v1/metadata/fetch", body, {}, {"content-type": MSGPACK})
+
+        def take(reply):
+            replies.append(decode_fetch_reply(reply.status, reply.body, MSGPACK))
+
+        cluster.processes[node].run(lambda: cluster.controllers[node].handle(request, take))
+        return replies
+
+    def fetch(self, wanted=WantedState.ONLINE, *, apply=True, **changes) -> MetadataFetchReply:
+        """One exchange. What comes is fetched, and applied if told so."""
+        replies = self.send(wanted, **changes)
+        self.cluster.run_until(lambda: bool(replies))
+        return self.take(replies[0], apply=apply)
+
+    def take(self, reply, *, apply=True):
+        self.last = reply
+        if reply.error is None:
+            self.epoch = reply.broker_epoch
+            for encoded in reply.batches:
+                header = parse(encoded).header
+                assert header.base_offset == self.offset
+                self.offset, self.fetched_epoch = header.end_offset, header.epoch
+            if apply:
+                self.applied = self.offset
+        return reply
+
+    def register(self):
+        reply = self.fetch(WantedState.FENCED)
+        assert reply.error is None, reply.error
+        return self
+
+    def bring_online(self):
+        self.register()
+        for _ in range(20):
+            if self.fetch(WantedState.ONLINE).state is SeenState.ONLINE:
+                return self.catch_up()
+            self.cluster.run(0.01)
+        raise AssertionError(f"broker {self.broker_id} does not come online: {self.last}")
+
+    def catch_up(self):
+        while self.fetch(WantedState.ONLINE).batches:
+            pass
+        return self
+
+    def keep_alive(self, seconds, step=1.0, wanted=WantedState.ONLINE):
+        """Heartbeat for some time."""
+        until = self.cluster.world.now + seconds
+        while self.cluster.world.now < until:
+            self.fetch(wanted)
+            self.cluster.run(min(step, max(until - self.cluster.world.now, 0.001)))
+        return self
+
+
+def keep_alive(cluster, brokers, seconds, step=1.0):
+    """Let some brokers heartbeat for some time; all others are silent."""
+    until = cluster.world.now + seconds
+    while cluster.world.now < until:
+        for broker in brokers:
+            broker.fetch()
+        cluster.run(min(step, max(until - cluster.world.now, 0.001)))
+
+
+__all__ = ["CLUSTER_ID", "JSON", "SESSION_S", "Broker", "Cluster", "keep_alive"]
