@@ -165,9 +165,7 @@ class Cluster:
             caller or Caller("User:alice", "token", "10.0.0.7"),
         )
         node = node or self.shared.leader
-        self.processes[node].run(
-            lambda: self.controllers[node].handle(request, replies.append)
-        )
+        self.processes[node].run(lambda: self.controllers[node].handle(request, replies.append))
         return replies
 
     def ask(self, method, path, body=None, **options):
