@@ -53,6 +53,7 @@ class Storage:
         self._log = log
         self._cancel_load: Callable[[], None] | None = None
         self._catch_up = CatchUp(config, clock, disk, quorum, self._on_catch_up_failed, log)
+        self._wanted: tuple[Mark, int] | None = None
         self._backfill: HistoryBackfill | None = None
         self.ledger: Ledger | None = None
         self.store: CheckpointStore | None = None
@@ -86,6 +87,7 @@ class Storage:
     def close(self) -> None:
         """Stop everything and close the files."""
         self.ready = False
+        self._wanted = None
         self._catch_up.drop()
         if self._backfill is not None:
             self._backfill.stop()
@@ -98,17 +100,35 @@ class Storage:
     # -- a jump ---------------------------------------------------------------------------
 
     def catch_up(self, mark: Mark, source: int) -> None:
-        """Fetch everything up to a mark from a peer; then the quorum is told."""
-        if self.ledger is not None and self.store is not None:
-            self._catch_up.begin(mark, source, self.ledger.log_end, self._applier.image.offset)
+        """Fetch everything up to a mark from a peer; then the quorum is told.
+
+        What we have ourselves is synced first: the mark will vouch for it too.
+        """
+        ledger = self.ledger
+        if ledger is None:
+            return
+        wanted = self._wanted = (mark, source)
+        log_end = ledger.log_end
+
+        def synced(error: OSError | None) -> None:
+            if self._wanted is not wanted:
+                return
+            if error is not None:
+                self._on_failed(f"the ledger can't be synced: {error}")
+            else:
+                self._catch_up.begin(mark, source, log_end, self._applier.image.offset)
+
+        ledger.sync(synced)
 
     def drop_catch_up(self) -> None:
         """It is not needed any more."""
+        self._wanted = None
         self._catch_up.drop()
 
     def installed(self, mark: Mark) -> None:
         """The quorum stands at the mark: the fetched segments move into place, and we follow."""
         self.ready = False
+        self._wanted = None
         self._catch_up.finish()
         self._applier.hold()
         if self._backfill is not None:

@@ -24,17 +24,23 @@ def run_in_slices(
     def cancel() -> None:
         nonlocal cancelled
         cancelled = True
-        work.close()
+        # Work that cancels itself is closed by `step`, once it has yielded.
+        if not work.gi_running:
+            work.close()
 
     def step() -> None:
         if cancelled:
             return
         until = clock.monotonic() + SLICE_S
         for _ in work:
+            if cancelled:
+                work.close()
+                return
             if clock.monotonic() >= until:
                 clock.call_soon(step)
                 return
-        on_done()
+        if not cancelled:
+            on_done()
 
     clock.call_soon(step)
     return cancel

@@ -112,6 +112,9 @@ class Administrators:
         if isinstance(answer, Reply) and answer.status == 200:
             self._done(change, json.loads(answer.body))
             return
+        if isinstance(answer, Reply) and answer.status == 400:
+            self._refused(change, json.loads(answer.body)["code"])
+            return
         if isinstance(answer, Reply) and answer.status not in {421, 429, 503, 507}:
             self.cluster.world.fail(
                 f"a change was answered {answer.status}: {answer.body[:300]!r}", None
