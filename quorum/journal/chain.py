@@ -213,8 +213,6 @@ class _Walk:
         if file.opening is not None:
             self.synced = max(self.synced, file.opening.synced)
         for found in find_frames(file.data, offset, self._identity.seed(file.sequence)):
-            if file.opening is not None and found.position - found.offset != file.shift:
-                continue
             self.synced = max(self.synced, found.synced)
             self.highest_end = max(self.highest_end, found.end)
             if found.body is not None:

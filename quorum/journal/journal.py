@@ -14,8 +14,9 @@ import msgspec
 from pysyncobj.journal import Journal
 from structlog.typing import FilteringBoundLogger
 
-from quorum.journal.damage import Damage, TornTail
+from quorum.journal.damage import Damage, TornTail, explain
 from quorum.journal.frames import Kind
+from quorum.journal.identity import FOLDER
 from quorum.journal.opening import Opened, open_journal
 from quorum.journal.segments import SegmentWriter
 from quorum.journal.state import ENTRY_HEAD, Entry, Vote, VotedFor, index_body
@@ -91,19 +92,22 @@ class RaftJournal(Journal):  # type: ignore[misc]
 
         Raises WrongFolderError, DamagedError, OSError.
         """
-        opened = open_journal(disk, cluster_id, node_id, new_directory_id, manifest)
-        journal = cls(
-            disk,
-            opened,
-            on_durable=on_durable,
-            on_failed=on_failed,
-            log=log,
-            segment_bytes=segment_bytes,
-            reserve_bytes=reserve_bytes,
-        )
+        try:
+            opened = open_journal(disk, cluster_id, node_id, new_directory_id, manifest)
+            journal = cls(
+                disk,
+                opened,
+                on_durable=on_durable,
+                on_failed=on_failed,
+                log=log,
+                segment_bytes=segment_bytes,
+                reserve_bytes=reserve_bytes,
+            )
+        except OSError as error:
+            raise explain(error, f"opening {FOLDER}/") from error
         journal._report()
         if manifest is not None:
-            journal._writer.retire_below(manifest.first[1])
+            journal._writer.retire_below(manifest.first[1], opened.position)
         return journal
 
     def _report(self) -> None:
@@ -225,7 +229,7 @@ class RaftJournal(Journal):  # type: ignore[misc]
             index = self._state.entries[entryTo][1]
             self._state.drop_before(index)
             self._writer.append(Kind.COMPACTION, index_body(index))
-            self._writer.retire_below(index)
+            self._writer.retire_below(index, self._state.ends[0])
 
     def __getitem__(self, item: int | slice) -> Entry | list[Entry]:
         return self._state.entries[item]

@@ -71,8 +71,6 @@ class SegmentWriter:
         self._outstanding = 0
         self._target = 0
         self._wanted = 0
-        self._state_end = written_position
-        """Behind the active segment's state: once durable, older segments can be spared."""
         self._retire_below = 0
         self._retire_at = 0
         self._closed = False
@@ -140,7 +138,7 @@ class SegmentWriter:
         self.top_index = 0
         self._seed = self._identity.seed(sequence)
         self._file, self._file_bytes = file, len(opening)
-        self._state_end = self.append(Kind.STATE, self._state_body())
+        self.append(Kind.STATE, self._state_body())
         self._write_buffer()
 
     # -- durability --------------------------------------------------------------------------
@@ -228,13 +226,14 @@ class SegmentWriter:
 
     # -- forgetting --------------------------------------------------------------------------
 
-    def retire_below(self, index: int) -> None:
+    def retire_below(self, index: int, when_durable: int) -> None:
         """Unlink the oldest segments that hold only entries below `index`.
 
-        It is done when the active segment's state is durable, since it takes their place.
+        It is done once `when_durable`, the position behind entry `index`, is durable: the state
+        that a segment begins with is then durable in the one that holds the entry.
         """
         self._retire_below = max(index, self._retire_below)
-        self._retire_at = max(self._state_end, self._retire_at)
+        self._retire_at = max(when_durable, self._retire_at)
         self._retire()
 
     def retire_older(self) -> None:

@@ -145,6 +145,8 @@ def test_crashes_at_random(block: int) -> None:
             for _ in range(dice.randint(0, 60)):
                 step(rig, dice, journal, history)
             assert rig.failures == []
+            if dice.random() < 0.2:
+                journal.close()
             crash(rig, dice.choice([Death.POWER, Death.KILLED]))
 
 

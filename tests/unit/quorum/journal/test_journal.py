@@ -1,14 +1,16 @@
 """What the core and the guard see of a journal, against a plain list."""
 
 import errno
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.journal import DamagedError, WrongFolderError
-from runtime.simulated.disk_faults import STUCK
-from tests.unit.quorum.journal.rig import Rig, command, entries, fill, manifest_at
+from quorum.journal import DamagedError, RaftJournal, WrongFolderError
+from runtime.real_disk import RealDisk
+from runtime.simulated.disk_faults import FAST, STUCK
+from tests.unit.quorum.journal.rig import LOG, Rig, command, entries, fill, manifest_at
 
 OPERATIONS = st.lists(
     st.one_of(
@@ -205,14 +207,35 @@ def test_segments_go_only_when_what_replaces_them_is_durable() -> None:
     fill(journal, 1, 30)
     journal.sync()
     rig.settle()
-    fill(journal, 31, 60)
+    rig.faults.set_profile(STUCK)
+    fill(journal, 31, 40)
     journal.note_synced()
     names = journal.segment_names
-    rig.faults.set_profile(STUCK)
-    journal.deleteEntriesTo(50)
+    assert len(names) == 3
+    journal.deleteEntriesTo(35)
     journal.sync()
     rig.settle()
-    assert set(names) <= set(rig.files())
+    assert journal.segment_names == names
+    rig.faults.set_profile(FAST)
+    rig.settle()
+    assert journal.segment_names == names[1:]
+    assert names[0] not in rig.files()
+
+
+def test_a_stop_during_a_sync_makes_all_durable() -> None:
+    rig = Rig(segment_bytes=300)
+    journal = rig.open()
+    rig.faults.set_profile(STUCK)
+    for first in (1, 21, 41):
+        fill(journal, first, first + 19)
+        journal.sync()
+        journal.note_synced()
+    assert len(journal.segment_names) == 4
+    journal.close()
+    rig.lose_power()
+    again = rig.open()
+    assert again.damage == ""
+    assert again.last_index == 60
 
 
 def test_bytes_after_tells_what_a_compaction_would_keep() -> None:
@@ -342,6 +365,23 @@ def test_a_full_disk_stops_the_journal_before_anything_is_promised() -> None:
     assert entries(again) == [(command(i), i, 1) for i in range(1, 11)]
 
 
+def test_a_disk_too_full_to_open_says_so_and_loses_nothing() -> None:
+    rig = Rig()
+    journal = rig.open()
+    fill(journal, 1, 10)
+    journal.sync()
+    rig.settle()
+    fill(journal, 11, 12)
+    journal.note_synced()
+    rig.kill()
+    rig.faults.capacity_bytes = rig.platter.used_bytes() + 50
+    with pytest.raises(OSError, match="opening journal/: the disk is full; free space"):
+        rig.open()
+    rig.kill()
+    rig.faults.heal()
+    assert rig.open().last_index >= 10
+
+
 def test_room_is_looked_up_every_second() -> None:
     rig = Rig()
     journal = rig.open(reserve_bytes=10_000)
@@ -418,3 +458,37 @@ def test_an_error_anywhere_stops_the_journal_once(operation: str) -> None:
         assert len(rig.failures) == 1
         assert journal.failure is rig.failures[0]
         assert durable < 29 or operation == "unlink"
+
+
+def test_on_a_real_disk(tmp_path: Path) -> None:
+    def open_it(disk: RealDisk) -> RaftJournal:
+        return RaftJournal.open(
+            disk,
+            cluster_id="cluster-a",
+            node_id=1,
+            new_directory_id=b"d" * 16,
+            manifest=None,
+            on_durable=lambda: None,
+            on_failed=failures.append,
+            log=LOG,
+            segment_bytes=1000,
+        )
+
+    failures: list[OSError] = []
+    for life in range(3):
+        disk = RealDisk(tmp_path)
+        disk.lock()
+        journal = open_it(disk)
+        assert journal.last_index == life * 50
+        for index in range(life * 50 + 1, life * 50 + 51):
+            journal.add(command(index), index, 1)
+            journal.note_synced()
+        if life == 1:
+            journal.note_synced()
+        else:
+            journal.close()
+        disk.close()
+    disk = RealDisk(tmp_path)
+    assert entries(open_it(disk)) == [(command(i), i, 1) for i in range(1, 151)]
+    disk.close()
+    assert failures == []
