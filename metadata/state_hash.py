@@ -56,7 +56,10 @@ class StateHash(msgspec.Struct, frozen=True):
 
 def part_of(records: Iterable[Record]) -> int:
     """Return what these records add to a sum, not reduced."""
-    return sum(int.from_bytes(sha256(encode_record(record)).digest(), "big") for record in records)
+    total = 0
+    for record in records:
+        total += int.from_bytes(sha256(encode_record(record)).digest(), "big")
+    return total
 
 
 def state_hash_of(shared: Iterable[Record], controllers: Iterable[Record]) -> StateHash:

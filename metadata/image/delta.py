@@ -187,7 +187,6 @@ class MetadataDelta:
                 offset, f"a transaction is open already, since offset {self._transaction[1]}"
             )
         before = self._visible.build(self._offset, self._epoch, self._timestamp_ms, None)
-        self._visible = self._branch_of(before)
         self._current = self._branch_of(before)
         self._transaction = (record.name, offset)
         self._handlers = self._current.handlers

@@ -96,8 +96,12 @@ class TopicsDelta:
 
     def set_partition(self, record: PartitionRecord, offset: int) -> None:
         """A partition's whole state: at creation and in snapshots."""
-        self._known_topic(record.topic_id, offset)
-        partition_id = record.partition_id
+        topic_id, partition_id = record.topic_id, record.partition_id
+        if self.by_id.changed.get(topic_id) is None:
+            self._known_topic(topic_id, offset)
+        intern = self._intern
+        key = (intern(topic_id, topic_id), partition_id)
+        before = self.partitions.get(key)
         if (
             partition_id < 0
             or record.leader < NO_LEADER
@@ -108,10 +112,7 @@ class TopicsDelta:
                 f"a partition can't have number {partition_id}, leader {record.leader}, "
                 f"recovery state {record.leader_recovery_state}",
             )
-        intern = self._intern
-        key = (intern(record.topic_id, record.topic_id), partition_id)
-        replicas = intern(record.replicas, record.replicas)
-        before = self.partitions.get(key)
+        replicas, isr = intern(record.replicas, record.replicas), record.isr
         if before is None:
             self._add_partition_id(key)
             self._move_replicas(key, (), replicas)
@@ -120,14 +121,15 @@ class TopicsDelta:
             self._move_replicas(key, before.replicas, replicas)
             self._move_leader(key, before.leader, record.leader)
         elr, last_known = record.eligible_leader_replicas or (), record.last_known_elr or ()
+        removing, adding = record.removing_replicas, record.adding_replicas
         self.partitions.changed[key] = Partition(
             replicas,
             self._checked_directories(record.directories, replicas, offset),
-            intern(record.isr, record.isr),
-            intern(elr, elr),
-            intern(last_known, last_known),
-            intern(record.removing_replicas, record.removing_replicas),
-            intern(record.adding_replicas, record.adding_replicas),
+            intern(isr, isr),
+            elr and intern(elr, elr),
+            last_known and intern(last_known, last_known),
+            removing and intern(removing, removing),
+            adding and intern(adding, adding),
             record.leader,
             record.leader_recovery_state,
             record.leader_epoch,
@@ -167,10 +169,12 @@ class TopicsDelta:
             replicas,
             directories,
             old.isr if isr is None else intern(isr, isr),
-            old.elr if elr is None else intern(elr, elr),
-            old.last_known_elr if last_known is None else intern(last_known, last_known),
-            old.removing if removing is None else intern(removing, removing),
-            old.adding if adding is None else intern(adding, adding),
+            old.elr if elr is None else elr and intern(elr, elr),
+            old.last_known_elr
+            if last_known is None
+            else last_known and intern(last_known, last_known),
+            old.removing if removing is None else removing and intern(removing, removing),
+            old.adding if adding is None else adding and intern(adding, adding),
             leader,
             recovery,
             leader_epoch,
@@ -210,7 +214,9 @@ class TopicsDelta:
     def _checked_directories(
         self, directories: tuple[bytes, ...], replicas: tuple[int, ...], offset: int
     ) -> tuple[bytes, ...]:
-        if directories and len(directories) != len(replicas):
+        if not directories:
+            return directories
+        if len(directories) != len(replicas):
             raise ReplayError(offset, f"{len(replicas)} replicas in {len(directories)} directories")
         interned: tuple[bytes, ...] = self._intern(directories, directories)
         return interned
@@ -229,12 +235,18 @@ class TopicsDelta:
     def _move_replicas(
         self, key: PartitionKey, before: tuple[int, ...], after: tuple[int, ...]
     ) -> None:
+        if before is after:
+            return
+        by_broker = self._replicas
         for broker_id in before:
             if broker_id not in after:
-                self._replicas.setdefault(broker_id, {})[key] = None
+                by_broker.setdefault(broker_id, {})[key] = None
         for broker_id in after:
             if broker_id not in before:
-                self._replicas.setdefault(broker_id, {})[key] = True
+                held = by_broker.get(broker_id)
+                if held is None:
+                    held = by_broker[broker_id] = {}
+                held[key] = True
 
     def _move_leader(self, key: PartitionKey, before: int | None, after: int | None) -> None:
         """Note who leads from now on; -1 is nobody, None is no partition."""

@@ -28,6 +28,17 @@ def test_an_epoch_starts_at_its_record_and_has_its_batch_s_number() -> None:
     assert (image.epoch, image.offset) == (7, 4)
 
 
+def test_an_epoch_that_nobody_began_has_no_start() -> None:
+    """A start is taken from a BeginEpoch record, and from one only."""
+    image = replayed(NoOpRecord(), image=replayed(BEGIN, epoch=3), epoch=4)
+    assert list(image.quorum.epochs) == [3]
+    delta = MetadataDelta(EMPTY)
+    for epoch in (3, 4):
+        delta.replay(BEGIN if epoch == 3 else NoOpRecord(), epoch)
+        delta.finish_batch(epoch, epoch, 0)
+    assert list(delta.apply().quorum.epochs) == [3]
+
+
 def test_the_newest_fact_counts() -> None:
     """Voters, generation and protocol version."""
     assert EMPTY.quorum.voters == ()
