@@ -94,23 +94,25 @@ class HttpRequester:
         self, target: str, request: Request, deadline_s: float
     ) -> Reply | Unreachable:
         try:
+            url = _url(target, request)
+        except ValueError as error:
+            return Unreachable(f"{target!r} is not a usable address: {error}", refused=True)
+        try:
             async with asyncio.timeout(deadline_s):
-                return await self._exchange(target, request)
+                return await self._exchange(url, request)
         except TimeoutError:
             return Unreachable(f"no answer within {deadline_s:g} s")
         except aiohttp.ClientConnectorError as error:
             return Unreachable(_why_not_connected(error), refused=True)
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
+            return Unreachable(f"{target!r} is not a usable address", refused=True)
+        except (aiohttp.ClientError, OSError, ValueError) as error:
             return Unreachable(_why_broken(error))
-        except ValueError as error:
-            return Unreachable(f"not a usable address: {error}", refused=True)
 
-    async def _exchange(self, target: str, request: Request) -> Reply | Unreachable:
-        url = URL(target)
-        url = url.with_path(url.path.rstrip("/") + request.path)
+    async def _exchange(self, url: URL, request: Request) -> Reply | Unreachable:
         async with self._session.request(
             request.method,
-            url.with_query(request.query) if request.query else url,
+            url,
             data=request.body or None,
             headers={**self._headers, **request.headers},
             ssl=self._tls if self._tls is not None else True,
@@ -151,6 +153,12 @@ _NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
 
 def _raise(error: BaseException) -> None:
     raise error
+
+
+def _url(target: str, request: Request) -> URL:
+    base = URL(target)
+    url = base.with_path(base.path.rstrip("/") + request.path)
+    return url.with_query(request.query) if request.query else url
 
 
 def _why_not_connected(error: aiohttp.ClientConnectorError) -> str:

@@ -2,16 +2,22 @@
 
 Rule: an event has a stable name (snake_case, listed in docs/log-events.md) and fields; no event's
 text is put together from values. JSON where stderr is a file or a pipe, readable on a terminal.
-The level can be changed while the process runs.
+The level can be changed while the process runs. A field that is named like a secret is never
+written. What libraries log by Python's own `logging` (warnings and worse) comes out in the same
+form, as the event `library_log`.
 """
 
+import logging
 import sys
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+SECRETS = frozenset(
+    {"token", "password", "secret", "authorization", "private_key", "salted_password"}
+)
 
 
 class _Level:
@@ -35,24 +41,57 @@ def set_level(level: str) -> None:
     _LEVEL.value = LEVELS[level]
 
 
-def configure(level: str, **bound: Any) -> FilteringBoundLogger:
-    """Set logging up for this process, and return its logger with `bound` fields."""
+def configure(level: str, *, stream: TextIO | None = None, **bound: Any) -> FilteringBoundLogger:
+    """Set logging up for this process, and return its logger with `bound` fields.
+
+    `stream` is stderr unless given. Raises KeyError for an unknown level.
+    """
     set_level(level)
-    terminal = sys.stderr.isatty()
-    last: list[Any] = (
-        [structlog.dev.ConsoleRenderer()]
-        if terminal
-        else [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
-    )
+    out = sys.stderr if stream is None else stream
     structlog.configure(
         processors=[
             _LEVEL,
+            _without_secrets,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *last,
+            *(_readable() if out.isatty() else _json()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(0),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(out),
         cache_logger_on_first_use=False,
     )
-    return cast("FilteringBoundLogger", structlog.get_logger(**bound))
+    log = cast("FilteringBoundLogger", structlog.get_logger(**bound))
+    logging.basicConfig(handlers=[_FromLibraries(log)], level=logging.WARNING, force=True)
+    return log
+
+
+class _FromLibraries(logging.Handler):
+    """Hands on what libraries log."""
+
+    def __init__(self, log: FilteringBoundLogger) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.log(
+            min(record.levelno, logging.CRITICAL),
+            "library_log",
+            library=record.name,
+            text=record.getMessage(),
+            exc_info=record.exc_info,
+        )
+
+
+def _readable() -> list[Any]:
+    return [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
+
+
+def _json() -> list[Any]:
+    # A traceback as one string: locals in it would be slow to render and could hold secrets.
+    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+
+
+def _without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    for name in SECRETS.intersection(event):
+        event[name] = "(not written)"
+    return event
