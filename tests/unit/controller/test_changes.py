@@ -1,0 +1,366 @@
+"""Requests that change something: once, whatever is lost on the way."""
+
+import json
+
+import pytest
+
+from metadata.image.outcomes import KEPT_MS
+from metadata.records import (
+    BeginEpochRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    RequestOutcomeRecord,
+    TopicRecord,
+)
+from metadata.uuids import uuid7, uuid_text
+from runtime.requests import Caller
+from tests.unit.controller.cluster import Cluster, keep_alive
+
+
+@pytest.fixture
+def cluster():
+    cluster = Cluster()
+    cluster.online(1)
+    return cluster
+
+
+def request_id(cluster, number=1, shift_ms=0):
+    now_ms = cluster.processes[cluster.shared.leader].clock.wall_ms()
+    return uuid_text(uuid7(now_ms + shift_ms, number))
+
+
+def body(name, partitions=1):
+    return {"topics": [{"name": name, "numPartitions": partitions, "replicationFactor": 1}]}
+
+
+def create(cluster, name, key=None, **more):
+    headers = {} if key is None else {"x-quorate-request-id": key}
+    return cluster.ask("POST", "/v1/topics", body(name), headers=headers, **more)
+
+
+# -- idempotency ----------------------------------------------------------------------------------
+
+
+def test_a_retry_gets_the_same_answer_and_is_not_executed_again(cluster):
+    key = request_id(cluster)
+    first = create(cluster, "t", key)
+    end = cluster.image.offset
+    second = create(cluster, "t", key)
+    assert first == second
+    assert first[0] == 200
+    assert first[1]["requestId"] == key
+    cluster.run(0.1)
+    assert cluster.image.offset == end
+    outcome = cluster.records()[-1]
+    assert isinstance(outcome, RequestOutcomeRecord)
+
+
+def test_a_retry_gets_the_same_answer_from_the_next_leader_and_after_a_restart(cluster):
+    key = request_id(cluster)
+    first = create(cluster, "t", key)
+    cluster.lead(2)
+    assert create(cluster, "t", key) == first
+    cluster.kill(3)
+    cluster.start(3)
+    cluster.run(0.2)
+    cluster.lead(3)
+    assert create(cluster, "t", key) == first
+
+
+def test_a_retry_in_another_format_gets_the_same_answer_in_that_format(cluster):
+    import msgspec
+
+    key = request_id(cluster)
+    first = create(cluster, "t", key)
+    replies = cluster.send(
+        "POST",
+        "/v1/topics",
+        msgspec.msgpack.encode(body("t")),
+        headers={"x-quorate-request-id": key, "content-type": "application/msgpack"},
+    )
+    cluster.run_until(lambda: bool(replies))
+    assert replies[0].headers["content-type"] == "application/msgpack"
+    assert msgspec.msgpack.decode(replies[0].body) == first[1]
+
+
+def test_a_retry_that_comes_while_the_first_is_under_way_joins_it(cluster):
+    key = request_id(cluster)
+    headers = {"x-quorate-request-id": key}
+    first = cluster.send("POST", "/v1/topics", body("t"), headers=headers)
+    second = cluster.send("POST", "/v1/topics", body("t"), headers=headers)
+    cluster.run_until(lambda: bool(first and second))
+    assert first[0].body == second[0].body
+    assert first[0].status == 200
+    assert sum(isinstance(r, TopicRecord) for r in cluster.records()) == 1
+
+
+@pytest.mark.parametrize("under_way", [True, False])
+def test_the_same_id_for_another_request_is_refused(cluster, under_way):
+    key = request_id(cluster)
+    replies = cluster.send("POST", "/v1/topics", body("t"), headers={"x-quorate-request-id": key})
+    if not under_way:
+        cluster.run_until(lambda: bool(replies))
+    status, reply = create(cluster, "other", key)
+    assert (status, reply["code"]) == (409, "REQUEST_ID_REUSED")
+
+
+def test_an_id_that_is_not_a_uuid7_is_refused(cluster):
+    for text in ("x", "AAAAAAAAQACAAAAAAAAAAA"):
+        status, reply = create(cluster, "t", text)
+        assert (status, reply["code"]) == (400, "INVALID_REQUEST")
+
+
+def test_an_id_from_the_future_is_refused_with_our_time(cluster):
+    assert create(cluster, "near", request_id(cluster, 1, 4 * 60_000))[0] == 200
+    status, reply = create(cluster, "far", request_id(cluster, 2, 6 * 60_000))
+    assert (status, reply["code"]) == (400, "REQUEST_FROM_FUTURE")
+    assert abs(reply["serverTimeMs"] - cluster.processes[1].clock.wall_ms()) < 1000
+
+
+def test_an_id_below_the_floor_is_refused_and_never_executed_again(cluster):
+    key, older = request_id(cluster, 5), request_id(cluster, 4)
+    create(cluster, "t", key)
+    cluster.processes[1].machine.wall_offset_us += (KEPT_MS + 1000) * 1000
+    create(cluster, "next")
+    assert cluster.image.outcomes.floor
+    for expired in (key, older):
+        status, reply = create(cluster, "t2", expired)
+        assert (status, reply["code"]) == (409, "REQUEST_EXPIRED")
+    assert cluster.image.topics.named("t2") is None
+
+
+def test_an_id_that_is_about_to_expire_is_not_begun_any_more(cluster):
+    old = request_id(cluster)
+    cluster.processes[1].machine.wall_offset_us += (KEPT_MS - 60_000) * 1000
+    status, reply = create(cluster, "t", old)
+    assert (status, reply["code"]) == (409, "REQUEST_EXPIRED")
+
+
+def test_a_request_that_failed_may_be_tried_again_under_its_id(cluster):
+    key = request_id(cluster)
+    cluster.create_topic("t", factor=1)
+    assert create(cluster, "t", key)[0] == 409
+    cluster.ask("DELETE", "/v1/topics/t")
+    assert create(cluster, "t", key)[0] == 200
+
+
+# -- failover with proposals under way ------------------------------------------------------------
+
+
+def test_what_was_proposed_and_lost_is_answered_as_unknown_and_can_be_retried(cluster):
+    key = request_id(cluster)
+    cluster.shared.cut(1)
+    replies = cluster.send("POST", "/v1/topics", body("t"), headers={"x-quorate-request-id": key})
+    cluster.run(0.1)
+    assert not replies
+    cluster.lead(2)
+    cluster.run(0.1)
+    assert not replies  # it doesn't know yet that it was deposed
+    cluster.shared.heal()
+    cluster.run(0.1)
+    assert replies[0].status == 503
+    lost = json.loads(replies[0].body)
+    assert (lost["code"], lost["retriable"]) == ("REQUEST_TIMED_OUT", True)
+    assert lost["requestId"] == key
+    assert cluster.image.topics.named("t") is None
+    assert create(cluster, "t", key)[0] == 200
+    cluster.assert_equal()
+
+
+def test_a_deposed_leader_forgets_what_did_not_last_and_can_lead_again(cluster):
+    cluster.shared.cut(1)
+    cluster.send("POST", "/v1/topics", body("ghost"))
+    cluster.lead(2)
+    cluster.shared.heal()
+    cluster.run(0.1)
+    cluster.lead(1)
+    assert cluster.image.topics.named("ghost") is None
+    cluster.create_topic("real", factor=1)
+    cluster.assert_equal()
+
+
+def test_an_error_that_rests_on_what_is_lost_is_not_told_as_a_fact(cluster):
+    cluster.shared.cut(1)
+    cluster.send("POST", "/v1/topics", body("t"))
+    replies = cluster.send("POST", "/v1/topics", body("t"))
+    cluster.run(0.2)
+    assert not replies  # "exists" is not committed
+    cluster.lead(2)
+    cluster.shared.heal()
+    cluster.run(0.1)
+    assert replies[0].status in (421, 503)
+
+
+def test_a_standby_says_who_leads_and_nobody_when_nobody_does(cluster):
+    status, reply = create(cluster, "t", node=2)
+    assert (status, reply["code"]) == (421, "NOT_CONTROLLER")
+    assert (reply["leaderId"], reply["leaderUrl"]) == (1, "http://controller-1")
+    cluster.kill(1)
+    for node_id in (2, 3):
+        cluster.shared.nodes[node_id].learn()
+    status, reply = create(cluster, "t", node=2)
+    assert (status, reply["code"]) == (503, "NO_QUORUM")
+
+
+def test_a_change_that_is_not_committed_in_time_is_told_to_ask_again():
+    cluster = Cluster(write_wait_s=3.0)
+    cluster.online(1)
+    cluster.shared.cut(2, 3)
+    replies = cluster.send("POST", "/v1/topics", body("t"))
+    cluster.run(2.9)
+    assert not replies
+    cluster.run(0.2)
+    assert replies[0].status == 503
+    cluster.shared.heal()
+    cluster.run(0.2)
+    assert len(replies) == 1
+    assert cluster.image.topics.named("t") is not None
+
+
+def test_every_epoch_begins_with_its_record(cluster):
+    cluster.lead(2)
+    cluster.lead(3)
+    cluster.create_topic("t", factor=1)
+    epochs = {}
+    for batch in cluster.batches():
+        epochs.setdefault(batch.header.epoch, batch)
+    from metadata.codec import decode_records
+
+    begins = [decode_records(batch.records)[0] for batch in epochs.values()]
+    assert [b.leader_id for b in begins] == [1, 2, 3]
+    assert all(isinstance(b, BeginEpochRecord) for b in begins)
+    first = [type(r).__name__ for r in cluster.records()[:4]]
+    assert first == [
+        "BeginEpochRecord",
+        "ClusterGenerationRecord",
+        "KRaftVersionRecord",
+        "VotersRecord",
+    ]
+
+
+def test_the_envelope_says_who_for_whom_and_why(cluster):
+    headers = {
+        "x-quorate-reason": "because",
+        "x-quorate-client-id": "a-tool",
+        "x-quorate-on-behalf-of": "User:bob",
+    }
+    caller = Caller("Broker:1", "certificate", "10.1.1.1")
+    status, _ = cluster.ask("POST", "/v1/topics", body("t"), headers=headers, caller=caller)
+    assert status == 200
+    p = cluster.batches()[-1].header.provenance
+    assert (p.principal, p.auth_method, p.client_address) == ("Broker:1", "certificate", "10.1.1.1")
+    assert (p.on_behalf_of, p.reason, p.client_id) == ("User:bob", "because", "a-tool")
+    assert p.request_id
+    assert p.request_digest
+    status, reply = cluster.ask("POST", "/v1/topics", body("u"), headers=headers)
+    assert (status, reply["code"]) == (403, "CLUSTER_AUTHORIZATION_FAILED")
+
+
+def test_timestamps_never_go_back_and_a_lagging_clock_is_reported(cluster):
+    before = cluster.image.timestamp_ms
+    cluster.processes[2].machine.wall_offset_us = -3_600_000_000
+    cluster.lead(2)
+    cluster.create_topic("t", factor=1)
+    assert cluster.image.timestamp_ms >= before
+    assert cluster.events("clock_behind_log")
+
+
+# -- large operations ------------------------------------------------------------------------------
+
+
+def test_a_large_operation_is_one_transaction_over_many_batches(cluster):
+    end = cluster.image.offset
+    key = request_id(cluster)
+    headers = {"x-quorate-request-id": key}
+    status, reply = cluster.ask("POST", "/v1/topics", body("big", 30_000), headers=headers)
+    assert status == 200
+    assert reply["offset"] == cluster.image.offset == end + 30_000 + 1 + 3
+    batches = [b for b in cluster.batches() if b.header.base_offset >= end]
+    assert sum(len(b.encoded) for b in batches) > 1024 * 1024
+    assert all(len(b.encoded) <= 1024 * 1024 for b in batches)
+    records = cluster.records(end)
+    assert isinstance(records[0], BeginTransactionRecord)
+    assert isinstance(records[-1], EndTransactionRecord)
+    assert isinstance(records[-2], RequestOutcomeRecord)
+    assert cluster.image.transaction is None
+    again = cluster.ask("POST", "/v1/topics", body("big", 30_000), headers=headers)
+    assert again == (status, reply)
+    cluster.assert_equal()
+
+
+def test_nothing_of_a_transaction_is_read_before_its_end_and_a_new_epoch_discards_it(cluster):
+    cluster.shared.cut(2, 3)
+    replies = cluster.send("POST", "/v1/topics", body("big", 30_000))
+    cluster.run(0.01)
+    quorum = cluster.shared.nodes[1]
+    cluster.run_until(lambda: len(quorum.waiting) >= 5)
+    half = quorum.waiting[:3]
+    quorum.waiting.clear()
+    cluster.shared.heal()
+    cluster.shared.commit(cluster.shared.epoch, half)
+    cluster.run(0.1)
+    for node_id in (1, 2, 3):
+        controller = cluster.controllers[node_id]
+        assert controller.image.transaction is not None
+        status, reply = cluster.ask(
+            "GET", "/v1/topics", node=node_id, query={"consistency": "stale"}
+        )
+        assert reply["topics"] == []
+        assert reply["offset"] == controller.image.transaction.offset
+        status, reply = cluster.ask("GET", "/v1/log", node=node_id, query={"offset": "0"})
+        assert reply["nextOffset"] <= controller.image.transaction.offset
+    cluster.lead(2)
+    cluster.run(0.1)
+    assert replies[0].status == 503
+    assert all(c.image.transaction is None for c in cluster.controllers.values())
+    assert cluster.image.topics.named("big") is None
+    cluster.create_topic("small", factor=1)
+    cluster.assert_equal()
+
+
+def test_decisions_wait_for_the_end_of_a_transaction_and_contact_does_not(cluster):
+    clock = cluster.processes[1].clock
+    clock.cost_us = 50  # so that long work yields
+    big = cluster.send("POST", "/v1/topics", body("big", 20_000))
+    small = cluster.send("POST", "/v1/topics", body("small"))
+    cluster.run_until(lambda: bool(big and small))
+    assert (big[0].status, small[0].status) == (200, 200)
+    names = [r.name for r in cluster.records() if isinstance(r, TopicRecord)]
+    assert names == ["big", "small"]
+    kinds = [type(r) for r in cluster.records()]
+    begin, end = kinds.index(BeginTransactionRecord), kinds.index(EndTransactionRecord)
+    small_at = max(i for i, kind in enumerate(kinds) if kind is TopicRecord)
+    assert begin < end < small_at
+    clock.cost_us = 0
+    cluster.assert_equal()
+
+
+def test_many_changes_are_pipelined_and_all_are_answered(cluster):
+    replies = [cluster.send("POST", "/v1/topics", body(f"t{i}")) for i in range(50)]
+    cluster.run_until(lambda: all(replies))
+    assert {r[0].status for r in replies} == {200}
+    offsets = [json.loads(r[0].body)["offset"] for r in replies]
+    assert offsets == sorted(offsets)
+    assert len(cluster.shared.log) < 30  # many batches in one entry
+    cluster.assert_equal()
+
+
+def test_too_many_waiting_requests_are_told_to_slow_down():
+    cluster = Cluster(waiting_decisions_max=2)
+    cluster.online(1)
+    cluster.processes[1].clock.cost_us = 50
+    replies = [cluster.send("POST", "/v1/topics", body("big", 20_000))]
+    replies += [cluster.send("POST", "/v1/topics", body(f"t{i}")) for i in range(4)]
+    cluster.run_until(lambda: all(replies))
+    assert sorted(r[0].status for r in replies) == [200, 200, 200, 429, 429]
+    throttled = next(json.loads(r[0].body) for r in replies if r[0].status == 429)
+    assert throttled["retryAfterMs"] == 1000
+
+
+def test_a_broker_stays_online_while_a_large_operation_is_decided(cluster):
+    brokers = cluster.online(2)
+    cluster.processes[1].clock.cost_us = 200
+    replies = cluster.send("POST", "/v1/topics", body("big", 50_000))
+    keep_alive(cluster, brokers, 3.0, step=0.5)
+    cluster.run_until(lambda: bool(replies))
+    assert not cluster.broker(2).fenced
