@@ -138,6 +138,8 @@ class ManifestStore:
     def load(self) -> Manifest | None:
         """Read the file, at start-up. Blocks. Raises DamagedError, OSError."""
         if self._disk.exists(FILE):
+            # Its name may not be durable yet: a process can be killed right after the rename.
+            self._disk.sync_folder("")
             self._current = decode_manifest(self._disk.read(FILE))
         return self._current
 

@@ -67,6 +67,9 @@ def open_journal(
         _refuse_remains(disk, manifest)
         identity = Identity(cluster_id, node_id, new_directory_id)
         return _begin(disk, identity, 1, 0, JournalState())
+    # A process that was killed after a rename left a name that a loss of power could still take
+    # away, with all that would be appended to that file from now on.
+    disk.sync_folder(FOLDER)
     chain = read_chain(files)
     synced = max(chain.synced, witnessed_position(disk, chain.identity))
     if manifest is not None:
