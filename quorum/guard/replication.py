@@ -102,7 +102,7 @@ class Replication:
         """Encode an append; followers that are equally far share the bytes."""
         inside = self._inside
         term = self._core.term
-        commit = min(self._core.commit_index, inside.view.durable)
+        commit = self.borne_out(self._core.commit_index)
         key = (term, commit, previous, len(entries))
         if self._encoded[0] != key:
             frame = inside.outbox.encode(
@@ -128,7 +128,7 @@ class Replication:
             manifest = data[0]
             replica.core_next = replica.sent = replica.floor = self._inside.view.first + 1
             replica.core_next += 1
-            commit = min(self._core.commit_index, self._inside.view.durable)
+            commit = self.borne_out(self._core.commit_index)
             sent = self._inside.outbox.send(
                 replica.node_id, Kind.SNAPSHOT, self._core.term, commit, manifest
             )
@@ -193,9 +193,9 @@ class Replication:
         self._tell(replica, next_index=fed + 1, success=True)
         return True
 
-    def borne_out(self, acked: int) -> int:
-        """Return how much of what a follower has may be counted: what we have durably too."""
-        return min(acked, self._inside.view.durable)
+    def borne_out(self, index: int) -> int:
+        """Return how far an index may be counted, or said: no further than our durable copy."""
+        return min(index, self._inside.view.durable)
 
     def _aim(self, replica: Replica) -> None:
         """Tell the core where to go on sending."""

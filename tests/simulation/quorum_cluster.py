@@ -9,12 +9,14 @@ invariants, which outlive every process.
 import random as random_module
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 from quorum.api import LeaderAndEpoch, Mark, NotLeaderError, QuorumStoppedError
 from quorum.config import QuorumConfig
 from quorum.core import Role
 from quorum.node import QuorumNode
+from runtime.simulated.disk_faults import FAST, DiskProfile
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.links import SimulatedLinks
 from runtime.simulated.network import SimulatedNetwork
@@ -49,6 +51,8 @@ class Shape:
     reads_per_s: float = 20.0
     payload_bytes: tuple[int, int] = (8, 200)
     window_bytes: int = 64_000
+    disks: tuple[DiskProfile, ...] = (FAST,)
+    """Each node draws one of these; it is fast once the faults have ended."""
 
 
 class Owner:
@@ -220,8 +224,8 @@ class Proposers:
     def _propose(self) -> None:
         for owner in self._leaders():
             burst = 1 if self.random.random() < 0.7 else self.random.randrange(2, 12)
-            if not owner.process.paused:
-                owner.process.run(lambda o=owner, b=burst: self._burst(o, b), "propose")  # type: ignore[misc]
+            # Scheduled, not run: what is sent to a frozen process waits for it.
+            owner.process.schedule(0, partial(self._burst, owner, burst), "propose")
 
     def _burst(self, owner: Owner, burst: int) -> None:
         for _ in range(burst):
@@ -251,8 +255,7 @@ class Proposers:
         for owner in owners:
             if owner.leads is not None or self.random.random() < 0.1:
                 must_see = self.cluster.invariants.acknowledged_index
-                if not owner.process.paused:
-                    owner.process.run(lambda o=owner, m=must_see: self._ask(o, m), "read")  # type: ignore[misc]
+                owner.process.schedule(0, partial(self._ask, owner, must_see), "read")
 
     def _ask(self, owner: Owner, must_see: int) -> None:
         def ready(may_read: bool) -> None:
@@ -280,6 +283,9 @@ class QuorumCluster:
             for node_id in range(1, self.shape.nodes + 1)
         }
         self.peers = tuple(self.network.peer(node_id) for node_id in self.hosts)
+        dice = self.world.random("shape")
+        for host in self.hosts.values():
+            host.faults.set_profile(dice.choice(self.shape.disks))
         self.owners: dict[int, Owner] = {}
         self.disks: dict[int, object] = {}
         self.links: dict[int, SimulatedLinks] = {}
@@ -320,8 +326,7 @@ class QuorumCluster:
                 log=quiet_log(),
             )
             self.invariants.restarted(node_id)
-            mark = owner.quorum.start()
-            owner.open(mark)
+            owner.open(owner.quorum.start())
 
         process.run(begin, "start")
 

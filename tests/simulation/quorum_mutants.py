@@ -6,10 +6,11 @@ If the seeds don't fail for one of these, they prove nothing about it.
 """
 
 import argparse
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from quorum.dispatch import Dispatch
 from quorum.frames import Entry
@@ -44,37 +45,52 @@ def _give_the_core_everything(
     return appends.judge(log, commit, previous, previous_term, entries)
 
 
-MUTANTS: dict[str, Patch] = {
-    "fsync hold": (Outbox, "is_durable", _always(True)),
-    "append hold": (Following, "position_promised", _always(0)),
-    "append normalisation": (following, "judge", _give_the_core_everything),
-    "ack hold": (Replication, "borne_out", lambda self, acked: acked),
-    "hand-up hold": (HandingUp, "limit", lambda self: self._inside.view.last),
-    "vote once": (Elections, "first_vote_of", _always(True)),
-    "read index": (Reads, "is_confirmed", _always(True)),
-    "stamp": (Dispatch, "is_current", _always(True)),
-    "promise of another term": (Outbox, "still_holds", _always(True)),
-    "jump over what we hold": (Jump, "_holds", _always(False)),
-    "leader heard": (Elections, "leader_heard", _always(False)),
+class Mutant(NamedTuple):
+    """What is switched off, and which seeds should see it."""
+
+    patches: tuple[Patch, ...]
+    kind: str
+    nodes: int | None = None
+
+
+_COUNT_UNSYNCED: Patch = (Replication, "borne_out", lambda self, index: index)
+_HAND_UP_UNSYNCED: Patch = (HandingUp, "limit", lambda self: self._inside.view.last)
+
+MUTANTS: dict[str, Mutant] = {
+    "fsync hold": Mutant(((Outbox, "is_durable", _always(True)),), "power"),
+    "answer hold": Mutant(((Following, "position_promised", _always(0)),), "power"),
+    "append normalisation": Mutant(((following, "judge", _give_the_core_everything),), "wire"),
+    # The leader's own copy is guarded twice, so both must go.
+    "own copy": Mutant((_COUNT_UNSYNCED, _HAND_UP_UNSYNCED), "power"),
+    "own copy, single voter": Mutant((_HAND_UP_UNSYNCED,), "power", 1),
+    "read index": Mutant(((Reads, "is_confirmed", _always(True)),), "stale"),
+    "vote once": Mutant(((Elections, "first_vote_of", _always(True)),), "wire", 5),
+    "stamp": Mutant(((Dispatch, "is_current", _always(True)),), "wire"),
+    "promise of another term": Mutant(((Outbox, "still_holds", _always(True)),), "slow"),
+    "jump over what we hold": Mutant(((Jump, "_holds", _always(False)),), "lag"),
+    "leader heard": Mutant(((Elections, "leader_heard", _always(False)),), "wire"),
 }
 
 
 @contextmanager
 def broken(name: str) -> Iterator[None]:
     """Switch a protection off."""
-    where, attribute, instead = MUTANTS[name]
-    before = getattr(where, attribute)
-    setattr(where, attribute, instead)
+    patches = MUTANTS[name].patches
+    before = [getattr(where, attribute) for where, attribute, _ in patches]
+    for where, attribute, instead in patches:
+        setattr(where, attribute, instead)
     try:
         yield
     finally:
-        setattr(where, attribute, before)
+        for (where, attribute, _), method in zip(patches, before, strict=True):
+            setattr(where, attribute, method)
 
 
-def failures(name: str, first: int, count: int, kind: str | None = None) -> list[str]:
+def failures(name: str, first: int, count: int) -> list[str]:
     """Return what failed, one line a seed."""
     with broken(name):
-        found = run_many(first, count, kind=kind)
+        mutant = MUTANTS[name]
+        found = run_many(first, count, mutant.nodes, mutant.kind)
         return [outcome.failure.partition("\n")[0] for outcome in found if outcome.failure]
 
 
@@ -83,11 +99,11 @@ def main() -> int:
     parser.add_argument("names", nargs="*", default=list(MUTANTS))
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--kind", default=None)
     given = parser.parse_args()
+    logging.getLogger("pysyncobj").setLevel(logging.CRITICAL + 1)
     survivors = 0
     for name in given.names:
-        found = failures(name, given.first, given.count, given.kind)
+        found = failures(name, given.first, given.count)
         survivors += not found
         print(f"{name}: {len(found)} of {given.count} seeds failed", flush=True)
         for line in found[:3]:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from runtime.simulated.disk_faults import DiskProfile
 from runtime.simulated.faults import (
     CLOCKS,
     CRASHES,
@@ -31,9 +32,9 @@ ELECTION_S = 0.5
 CALM_S = 20.0
 
 POWER = Torment(
-    {"power": 6.0, "kill_at_step": 3.0, "slow_disk": 2.0, "kill_leader": 2.0, "reset": 1.0},
-    gap_s=(0.05, 0.8),
-    length_s=(0.05, 1.5),
+    {"power": 6.0, "kill_at_step": 2.0, "kill_leader": 1.0, "isolate_leader": 2.0, "whole": 2.0},
+    gap_s=(0.05, 0.9),
+    length_s=(0.02, 1.0),
 )
 WIRE = Torment(
     {**NOISE, "wild": 6.0, "reset": 3.0, "isolate_leader": 2.0, "kill_leader": 1.0, **PAUSES},
@@ -50,12 +51,20 @@ SLOW = Torment(
     gap_s=(0.05, 0.6),
     length_s=(0.1, 3.0),
 )
+STALE = Torment(
+    {**CLOCKS, "clock_rate": 8.0, "isolate_leader": 6.0, "one_way": 3.0, **PAUSES},
+    gap_s=(0.05, 0.8),
+    length_s=(0.3, 3.0),
+    rates=(0.3, 3.0),
+)
+UNEVEN = (DiskProfile(100, 1_000), DiskProfile(2_000, 20_000), DiskProfile(10_000, 120_000))
 KINDS: dict[str, Torment] = {
     "everything": EVERYTHING,
     "power": POWER,
     "wire": WIRE,
     "lag": LAG,
     "slow": SLOW,
+    "stale": STALE,
 }
 ALL_FAULTS = {**CRASHES, **PAUSES, **CUTS, **DISKS, **CLOCKS, **NOISE}
 
@@ -86,6 +95,10 @@ def shape_of(seed: int, nodes: int | None, kind: str | None) -> tuple[Shape, str
     drawn = kind or names[seed % len(names)]
     count = nodes or (5 if seed // len(names) % 4 == 3 else 3)
     shape = Shape(nodes=count, torment_s=12.0)
+    if drawn == "power":
+        shape.disks = UNEVEN
+    if drawn == "stale":
+        shape.reads_per_s = 200.0
     if drawn == "lag":
         shape.tail_bytes = 4_000
         shape.compact_every = 20
