@@ -83,7 +83,7 @@ def mix_name_and_code(key: tuple[str, int]) -> int:
 class BucketMap(Generic[K, V]):
     """An immutable map; see the module."""
 
-    __slots__ = ("_in_page", "_length", "_mask", "_mix", "_pages", "_shift")
+    __slots__ = ("_in_page", "_length", "_mask", "_mix", "_most", "_pages", "_shift")
 
     _mix: Callable[[K], int]
     _pages: list[list[dict[K, V]]]
@@ -92,6 +92,8 @@ class BucketMap(Generic[K, V]):
     """Bits of an index that number a bucket within its page."""
     _in_page: int
     _mask: int
+    _most: int
+    """Entries that this many buckets are for."""
 
     def __init__(self, mix: Callable[[K], int], items: Mapping[K, V] | None = None) -> None:
         """`mix` gives each key a number, the same in every process."""
@@ -101,12 +103,11 @@ class BucketMap(Generic[K, V]):
             loaded = self.with_changes(items)
             self._pages, self._length = loaded._pages, loaded._length
             self._shift, self._in_page, self._mask = loaded._shift, loaded._in_page, loaded._mask
+            self._most = loaded._most
 
     def _reshape(self, length: int) -> None:
         """Become empty, with buckets for `length` entries."""
-        page_bits, self._shift = next(
-            (pages, buckets) for most, pages, buckets in _SHAPES if length <= most
-        )
+        self._most, page_bits, self._shift = next(shape for shape in _SHAPES if length <= shape[0])
         self._in_page = (1 << self._shift) - 1
         self._mask = (1 << (page_bits + self._shift)) - 1
         self._pages = [[{} for _ in range(1 << self._shift)] for _ in range(1 << page_bits)]
@@ -192,8 +193,8 @@ class BucketMap(Generic[K, V]):
         """Return a copy with room for what comes, and a 1 for each bucket that is not shared."""
         result: BucketMap[K, V] = BucketMap.__new__(BucketMap)
         result._mix = mix = self._mix
-        most = next(most for most, pages, buckets in _SHAPES if self._mask < 1 << pages + buckets)
-        if self._length + growth <= most:
+        if self._length + growth <= self._most:
+            result._most = self._most
             result._shift, result._in_page, result._mask = self._shift, self._in_page, self._mask
             result._pages, result._length = self._pages.copy(), self._length
             return result, bytearray(self._mask + 1)

@@ -4,6 +4,9 @@ Rule: the sum modulo 2^256 of SHA-256 over the canonical encoding of each record
 of the state holds. A sum needs no order and is kept up to date by what changed: the old record's
 part goes, the new one's comes. Two sums: what brokers share, and what only controllers hold.
 
+An object's old part is computed again when the object changes. Keeping it would save about
+1.6 µs a change and cost 60 to 100 bytes an object, a fifth and more of a partition's memory.
+
 It finds divergence, not forgery: whoever can choose records can make sums meet. Forgery is the
 chain's business.
 """
