@@ -350,6 +350,9 @@ class Controller:
 
     def leadership(self) -> tuple[LeaderAndEpoch, str | None]:
         now = self.quorum.leader_and_epoch()
+        if now.leader == self._config.node_id and not self._leading.elected:
+            # Just deposed, or stopping: nobody should be sent back here.
+            now = now._replace(leader=None)
         url = None if now.leader is None else self._config.controller_urls.get(now.leader)
         return now, url
 

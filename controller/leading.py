@@ -59,6 +59,11 @@ class Leading:
         self.active = False
         """The begin of our epoch is committed."""
 
+    @property
+    def elected(self) -> bool:
+        """We lead, active already or about to be."""
+        return self._elected >= 0
+
     def begin(self, epoch: int, ledger: Callable[[], Ledger | None]) -> None:
         """We were elected: become active when all that was committed before is applied."""
         self._elected = epoch
