@@ -22,7 +22,7 @@ from metadata.codec import decode_records, encode_record
 from metadata.errors import ErrorCode, QuorateError
 from metadata.image import MetadataDelta
 from metadata.records import BeginTransactionRecord, EndTransactionRecord, Record
-from quorum.api import NotLeaderError
+from quorum.api import NotLeaderError, QuorumStoppedError
 from runtime.clock import Clock
 from runtime.slices import run_in_slices
 
@@ -162,8 +162,8 @@ class Proposer:
         try:
             for number, batch in enumerate(plan.batches):
                 yield from self._write(decision, plan, batch, pending, last=number == plan.last)
-        except NotLeaderError:
-            # The quorum says so first, `end` follows; the answer must not wait for it.
+        except (NotLeaderError, QuorumStoppedError):
+            # The quorum knows first, `end` follows; the answer must not wait for it.
             self._deciding = None
             decision.on_outcome(Lost(self._wrote_some))
             return
