@@ -5,15 +5,23 @@ durable. The manifest's rename is the commit point; a start that finds the manif
 finishes the move, as often as it takes. Before that nothing of the ledger is touched.
 """
 
-import struct
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from ledger.chain import LogMark
-from ledger.errors import LedgerError
+from ledger.errors import DamagedBatchError, LedgerError
 from ledger.frame import CRC_BYTES, FORMAT, PREFIX, PREFIX_BYTES, finish_frame, take_frame
 from ledger.gaps import Gap, change_gap
-from ledger.pull import INCOMING_FOLDER
-from ledger.segments import LOG_FOLDER, segment_bases, segment_name
+from ledger.pull import INCOMING_FOLDER, part_name
+from ledger.scan import walk_heads
+from ledger.segments import (
+    HEADER_BYTES_MAX,
+    LOG_FOLDER,
+    parse_segment_header,
+    segment_bases,
+    segment_name,
+)
 from runtime.disk import Disk
 
 if TYPE_CHECKING:
@@ -23,33 +31,35 @@ MAGIC = b"QRTJ"
 INSTALL_NAME = f"{INCOMING_FOLDER}/install"
 LEDGER_INSTALLED = "ledger_installed"
 
-_BODY = struct.Struct(">qq")
-
 
 class Install(NamedTuple):
     """What is ready to be moved."""
 
     mark: LogMark
-    first_base: int
-    """Base offset of the first fetched segment."""
+    bases: tuple[int, ...]
+    """Base offsets of the fetched segments, ascending."""
     history_end: int
     """Where the history that was here before ends (0: there was none)."""
 
     def encode(self) -> bytes:
         """Return the content of `incoming/install`."""
-        body = _BODY.pack(self.first_base, self.history_end) + self.mark.encode()
-        return finish_frame(
-            PREFIX.pack(MAGIC, FORMAT, 0, PREFIX_BYTES + len(body) + CRC_BYTES) + body
-        )
+        body = msgspec.msgpack.encode((self.mark.encode(), self.bases, self.history_end))
+        length = PREFIX_BYTES + len(body) + CRC_BYTES
+        return finish_frame(PREFIX.pack(MAGIC, FORMAT, 0, length) + body)
 
     @classmethod
     def decode(cls, data: bytes) -> "Install":
         """Read what `encode` wrote. Raises LedgerError."""
-        body = take_frame(data, 0, MAGIC, 4096)[PREFIX_BYTES:-CRC_BYTES]
-        if len(body) <= _BODY.size:
-            raise LedgerError("incoming/install is too short")
-        first_base, history_end = _BODY.unpack_from(body)
-        return cls(LogMark.decode(body[_BODY.size :]), first_base, history_end)
+        body = take_frame(data, 0, MAGIC, 2**31)[PREFIX_BYTES:-CRC_BYTES]
+        try:
+            mark, bases, history_end = msgspec.msgpack.decode(
+                body, type=tuple[bytes, tuple[int, ...], int]
+            )
+        except msgspec.MsgspecError as error:
+            raise LedgerError(f"{INSTALL_NAME} can't be read: {error}") from None
+        if not bases:
+            raise LedgerError(f"{INSTALL_NAME} names no segment")
+        return cls(LogMark.decode(mark), bases, history_end)
 
 
 def finish_install(disk: Disk, mark: LogMark, log: "BoundLogger") -> bool:
@@ -62,18 +72,50 @@ def finish_install(disk: Disk, mark: LogMark, log: "BoundLogger") -> bool:
         if install.mark.log_end <= mark.log_end:
             drop_incoming(disk)  # ordinary entries have overtaken it
         return False
-    older = any(base < install.first_base for base in segment_bases(disk.list(LOG_FOLDER)))
-    if older and 0 < install.history_end < install.first_base:
-        change_gap(disk, None, Gap(install.history_end, install.first_base))
-    names = [segment_name(base) for base in segment_bases(disk.list(INCOMING_FOLDER))]
-    for name in names:
-        disk.rename(f"{INCOMING_FOLDER}/{name}", f"{LOG_FOLDER}/{name}")
+    _end_own_history(disk, install)
+    for base in install.bases:
+        if disk.exists(part_name(base)):  # else an earlier start has moved it
+            disk.rename(part_name(base), f"{LOG_FOLDER}/{segment_name(base)}")
     disk.sync_folder(LOG_FOLDER)
     disk.sync_folder(INCOMING_FOLDER)
     disk.unlink(INSTALL_NAME)
     disk.sync_folder(INCOMING_FOLDER)
-    log.info(LEDGER_INSTALLED, log_end=mark.log_end, segments=names)
+    log.info(LEDGER_INSTALLED, log_end=mark.log_end, segments=len(install.bases))
     return True
+
+
+def _end_own_history(disk: Disk, install: Install) -> None:
+    """Keep what was accepted here, name the gap behind it, and drop what was never accepted.
+
+    Files behind `history_end` were left by an earlier life: nothing vouches for them, and the
+    fetched history would seem to continue them.
+    """
+    first, end = install.bases[0], install.history_end
+    bases = segment_bases(disk.list(LOG_FOLDER))
+    kept = [base for base in bases if base < min(first, end)]
+    if kept and end < first:
+        _cut_at(disk, f"{LOG_FOLDER}/{segment_name(kept[-1])}", end)
+        change_gap(disk, None, Gap(end, first))
+    for base in bases:
+        if end <= base < first:
+            disk.unlink(f"{LOG_FOLDER}/{segment_name(base)}")
+    disk.sync_folder(LOG_FOLDER)
+
+
+def _cut_at(disk: Disk, path: str, end: int) -> None:
+    try:
+        _, position = parse_segment_header(disk.read(path, 0, HEADER_BYTES_MAX))
+        for head in walk_heads(disk, path, position):
+            if head.base_offset >= end:
+                break
+            position = head.position + head.length
+    except DamagedBatchError:
+        return  # older damage, and not what this is about: it is found when it is read
+    file = disk.open(path)
+    if position < file.size():
+        file.truncate(position)
+        file.sync()
+    file.close()
 
 
 def drop_incoming(disk: Disk) -> None:

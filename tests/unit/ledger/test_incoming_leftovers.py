@@ -1,0 +1,28 @@
+"""What a jump does with files that an earlier life left behind the accepted history."""
+
+from pathlib import Path
+
+import structlog
+from ledger.chain import LogMark
+from ledger.gaps import Gap, list_gaps
+from ledger.incoming import INSTALL_NAME, Install, finish_install
+from ledger.segments import segment_bases, segment_name
+from runtime.real_disk import RealDisk
+
+
+def test_segments_that_were_never_accepted_go_when_a_jump_is_finished(tmp_path: Path) -> None:
+    """Nobody vouches for them, and the gap's marker says that nothing is there."""
+    disk = RealDisk(tmp_path)
+    disk.make_folder("log")
+    disk.make_folder("incoming")
+    for base in (0, 54, 76):
+        disk.replace(f"log/{segment_name(base)}", b"left by an earlier life")
+    disk.replace(f"incoming/{segment_name(184)}", b"fetched")
+    mark = LogMark(193, bytes(32), 4, 1)
+    disk.replace(INSTALL_NAME, Install(mark, 184, 52).encode())
+
+    assert finish_install(disk, mark, structlog.get_logger())
+
+    assert segment_bases(disk.list("log")) == [0, 184]
+    assert list_gaps(disk) == [Gap(52, 184)]
+    disk.close()
