@@ -11,7 +11,7 @@ from ledger.chain import LogMark
 from ledger.checker import BadSegmentError
 from ledger.errors import LedgerError
 from ledger.incoming import INSTALL_NAME, Install
-from ledger.pull import INCOMING_FOLDER, SegmentPull
+from ledger.pull import INCOMING_FOLDER, SegmentPull, part_name
 from ledger.segments import LOG_FOLDER, segment_name
 from runtime.disk import Disk
 
@@ -127,10 +127,8 @@ class HistoryPull:
         """Throw away what was pulled: something in it is wrong, and any part may be."""
         self.close()
         for base in self._bases:
-            for suffix in ("", ".part"):
-                name = f"{INCOMING_FOLDER}/{segment_name(base)}{suffix}"
-                if self._disk.exists(name):
-                    self._disk.unlink(name)
+            if self._disk.exists(part_name(base)):
+                self._disk.unlink(part_name(base))
         self._current, self._mark = 0, None
 
     def seal(self, on_done: Callable[[OSError | None], None]) -> None:
@@ -140,11 +138,12 @@ class HistoryPull:
         """
         if not self.complete:
             raise LedgerError("the pull is not complete")
-        data = Install(self._target, self.first_base, self._history_end).encode()
+        data = Install(self._target, tuple(self._bases), self._history_end).encode()
 
-        def work() -> None:
+        def work() -> None:  # behind the syncs of all segments
             if self._error is not None:
                 raise self._error
+            self._disk.sync_folder(INCOMING_FOLDER)
             self._disk.replace(INSTALL_NAME, data)
 
         self._disk.in_background(work, lambda _result, error: on_done(error))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from ledger.chain import LogMark
 from ledger.checker import PIECE_BYTES, BadSegmentError, SegmentChecker
 from ledger.errors import LedgerError
+from ledger.placing import place_file
 from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER, segment_name
 from runtime.disk import AppendFile, Disk
 
@@ -44,9 +45,10 @@ class SegmentPull:
         self._previous = previous
         self.name = segment_name(base_offset)
         """Of the file, on every controller, without folder."""
-        self.kept = f"{INCOMING_FOLDER}/{self.name}"
-        self._part = f"{self.kept}.part"
+        self._part = part_name(base_offset)
         self._file: AppendFile | None = None
+        self._failed: OSError | None = None
+        self._cancel_place: Callable[[], None] | None = None
         self._checker = self._new_checker()
 
     def _new_checker(self) -> SegmentChecker:
@@ -65,37 +67,47 @@ class SegmentPull:
     @property
     def complete(self) -> bool:
         """All is here, and right."""
-        return self._checker.stopped
+        return self._checker.stopped and not self._ends_wrong
 
     def prepare(self, own: str | None = None) -> Generator[None, None, None]:
-        """Take up what an earlier life fetched, else the good beginning of the file `own`."""
-        self._disk.make_folder(INCOMING_FOLDER)
-        candidates = (self.kept, self._part, own)
-        source = next((name for name in candidates if name and self._disk.exists(name)), None)
-        if source == self.kept:
-            self._disk.rename(self.kept, self._part)
-            source = self._part
-        self._file = self._disk.open(self._part)
-        copying = source != self._part
-        position = 0
+        """Take up what an earlier life fetched, else the good beginning of the file `own`.
+
+        An OSError is raised by the next `add`.
+        """
         try:
-            while source is not None and not self._checker.stopped:
-                piece = self._disk.read(source, position, PIECE_BYTES)
-                if not piece:
-                    break
-                position += len(piece)
-                if copying:
-                    self._file.append(piece)
+            yield from self._prepare(own)
+        except OSError as error:
+            self._failed = error
+
+    def _prepare(self, own: str | None) -> Generator[None, None, None]:
+        self._disk.make_folder(INCOMING_FOLDER)
+        copying = own is not None and not self._disk.exists(self._part)
+        source = own if copying else self._part
+        self._file = file = self._disk.open(self._part)
+        position = 0
+        while source and self._disk.exists(source) and not self._checker.stopped:
+            piece = self._disk.read(source, position, PIECE_BYTES)
+            position += len(piece)
+            if copying:
+                file.append(piece)
+            try:
                 self._checker.feed(piece)
-                yield
-        except LedgerError:
-            pass  # what was checked before it is good, and the rest is fetched
+            except LedgerError:
+                break  # what was checked before it is good, and the rest is fetched
+            if not piece:
+                break
+            yield
+            if file is not self._file:
+                return  # closed meanwhile
         self._checker.forget_rest()
-        self._file.truncate(self._checker.position)
-        self._refuse_wrong_end()
+        file.truncate(self._checker.position)
+        if self._ends_wrong:
+            self.discard()
 
     def add(self, data: bytes) -> None:
         """Take the bytes at `position`. Raises BadSegmentError, UnknownFormatError, OSError."""
+        if self._failed is not None:
+            raise self._failed
         if self._file is None:
             raise LedgerError("run `prepare` first")
         if not data:
@@ -103,18 +115,20 @@ class SegmentPull:
                 self.position, self.mark.log_end, "the peer's file ends too early", torn=True
             )
         self._checker.feed(data)
-        self._file.append(data)
-        if self._checker.stopped:
-            self._file.truncate(self._checker.position)
-        self._refuse_wrong_end()
-
-    def _refuse_wrong_end(self) -> None:
-        if self.complete and self._end_hash is not None and self.mark.head != self._end_hash:
+        if self._ends_wrong:
             raise BadSegmentError(
                 self._checker.position,
                 self.mark.log_end,
                 "the segment does not end in the chain hash that it must have",
             )
+        self._file.append(data)
+        if self._checker.stopped:
+            self._file.truncate(self._checker.position)
+
+    @property
+    def _ends_wrong(self) -> bool:
+        expected = self._end_hash
+        return self._checker.stopped and expected not in (None, self.mark.head)
 
     def discard(self) -> None:
         """Throw away what was fetched, and begin again."""
@@ -124,35 +138,48 @@ class SegmentPull:
         self._checker = self._new_checker()
 
     def keep(self, on_done: Callable[[OSError | None], None]) -> None:
-        """Make it durable as `incoming/<name>`, not in place yet."""
-        self._finish(self.kept, INCOMING_FOLDER, on_done)
+        """Make its bytes durable where they are, and close the file; see `HistoryPull`."""
+        file = self._take_file()
+
+        def synced(error: OSError | None) -> None:
+            file.close()
+            on_done(error)
+
+        self._disk.sync(file, synced)
 
     def place(self, on_done: Callable[[OSError | None], None]) -> None:
         """Make it durable and put it in place, over whatever had its name."""
-        self._finish(f"{LOG_FOLDER}/{self.name}", LOG_FOLDER, on_done)
+        disk, archived = self._disk, f"{ARCHIVE_FOLDER}/{self.name}"
 
-    def _finish(self, target: str, folder: str, on_done: Callable[[OSError | None], None]) -> None:
-        if not self.complete or self._file is None:
-            raise LedgerError(f"{self.name} is not complete")
-        self._refuse_wrong_end()
-        file, part, disk = self._file, self._part, self._disk
-        archived = f"{ARCHIVE_FOLDER}/{self.name}"
-        self._file = None
-
-        def work() -> None:
-            file.sync()
-            file.close()
-            disk.rename(part, target)
-            disk.sync_folder(folder)
-            disk.sync_folder(INCOMING_FOLDER)
-            if folder == LOG_FOLDER and disk.exists(archived):
+        def placed(error: OSError | None) -> None:
+            if error is None and disk.exists(archived):
                 disk.unlink(archived)
-                disk.sync_folder(ARCHIVE_FOLDER)
+            on_done(error)
 
-        disk.in_background(work, lambda _result, error: on_done(error))
+        self._cancel_place = place_file(
+            disk,
+            self._take_file(),
+            f"{LOG_FOLDER}/{self.name}",
+            (LOG_FOLDER, INCOMING_FOLDER),
+            placed,
+        )
+
+    def _take_file(self) -> AppendFile:
+        file = self._file
+        if file is None or not self.complete:
+            raise LedgerError(f"{self.name} is not complete")
+        self._file = None
+        return file
 
     def close(self) -> None:
-        """Stop; what was fetched stays for `prepare`."""
+        """Stop; what was fetched stays for `prepare`. Nothing is placed any more."""
+        if self._cancel_place is not None:
+            self._cancel_place()
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def part_name(base_offset: int) -> str:
+    """Return the name, with folder, of a segment while it is fetched."""
+    return f"{INCOMING_FOLDER}/{segment_name(base_offset)}.part"

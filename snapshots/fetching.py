@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator
 
 from ledger.checker import PIECE_BYTES
 from ledger.errors import DamagedBatchError, LedgerError
+from ledger.placing import place_file
 from runtime.disk import AppendFile, Disk
 from snapshots.checkpoint import FOLDER, CheckpointChecker, CheckpointHeader, CheckpointId
 from snapshots.errors import CheckpointError, DamagedCheckpointError
@@ -31,6 +32,7 @@ class CheckpointFetch:
         self._checkpoint = checkpoint
         self._part = f"{INCOMING_FOLDER}/{checkpoint.name}.part"
         self._file: AppendFile | None = None
+        self._cancel_place: Callable[[], None] | None = None
         self._checker = CheckpointChecker()
         self.size = size
         """Of the whole file; may be set when the first answer tells it."""
@@ -100,22 +102,20 @@ class CheckpointFetch:
         if not self.complete or self._file is None:
             raise CheckpointError(f"checkpoint {self._checkpoint} is not complete")
         self._checker.finish()
-        file, disk, part = self._file, self._disk, self._part
-        target = f"{FOLDER}/{self._checkpoint.name}"
-        self._file = None
-
-        def work() -> None:
-            disk.make_folder(FOLDER)
-            file.sync()
-            file.close()
-            disk.rename(part, target)
-            disk.sync_folder(FOLDER)
-            disk.sync_folder(INCOMING_FOLDER)
-
-        disk.in_background(work, lambda _result, error: on_done(error))
+        file, self._file = self._file, None
+        self._disk.make_folder(FOLDER)
+        self._cancel_place = place_file(
+            self._disk,
+            file,
+            f"{FOLDER}/{self._checkpoint.name}",
+            (FOLDER, INCOMING_FOLDER),
+            on_done,
+        )
 
     def close(self) -> None:
-        """Stop; what was fetched stays for `prepare`."""
+        """Stop; what was fetched stays for `prepare`. Nothing is placed any more."""
+        if self._cancel_place is not None:
+            self._cancel_place()
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -7,6 +7,7 @@ loop. A crash leaves a `.part`, which is removed at the next start, or the whole
 from collections.abc import Callable, Generator, Iterable
 from hashlib import sha256
 
+from ledger.placing import place_file
 from runtime.clock import Clock
 from runtime.disk import AppendFile, Disk
 from runtime.slices import run_in_slices
@@ -84,16 +85,8 @@ class CheckpointWriting:
         if self._error is not None:
             self._finish(self._error)
             return
-        file, disk, part, name = self._file, self._disk, self._part, self._name
-        assert file is not None
-
-        def work() -> None:
-            file.sync()
-            file.close()
-            disk.rename(part, name)
-            disk.sync_folder(FOLDER)
-
-        disk.in_background(work, lambda _result, error: self._finish(error))
+        assert self._file is not None
+        self._stop = place_file(self._disk, self._file, self._name, (FOLDER,), self._finish)
 
     def _finish(self, error: OSError | None) -> None:
         on_done, self._on_done = self._on_done, None

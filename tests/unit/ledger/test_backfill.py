@@ -1,5 +1,6 @@
 """Fetching history from a peer: backfill, mending, and the jump of a node that is far behind."""
 
+import msgspec
 import pytest
 
 from ledger.backfill import Backfill, mend
@@ -9,6 +10,7 @@ from ledger.incoming import drop_incoming
 from ledger.jump import HistoryPull
 from ledger.segments import segment_bases
 from ledger.verify import verify_ledger
+from runtime.simulated.disk_faults import SLOW
 from tests.unit.ledger.ledger_world import CLUSTER, Node, fill, make_batches, marks_of
 
 BATCHES = make_batches(90, size=200, epochs={0: 1, 40: 2})
@@ -228,8 +230,7 @@ def test_the_move_into_place_survives_a_kill_at_every_step():
         node.process.run(lambda node=node, outcome=outcome: outcome.append(node.open(MARKS[60])))
         died = not outcome
         node.faults.spare()
-        if died:
-            node.lose_power()
+        node.lose_power()
         ledger = node.reopen(MARKS[60])
         assert ledger.mark() == MARKS[60]
         assert 0 < ledger.log_start <= MARKS[40].log_end
@@ -269,3 +270,98 @@ def test_what_a_checkpoint_skipped_is_backfilled_and_the_gap_closes():
     assert {n: c for n, c in node.files().items() if n.endswith(".log")} == FILES
     assert ledger.catalogue.gap is None
     assert report.notes == ()
+
+
+def test_what_was_never_accepted_is_no_history_after_a_jump():
+    """Batches behind the mark, left by an earlier life, must not close the gap by themselves."""
+    for have in (5, 10, 11, 30):
+        node = Node(segment_bytes=SEGMENT_BYTES)
+        ledger = fill(node.open(), BATCHES[:have])
+        node.sync(ledger)
+        fill(ledger, BATCHES[have:55])
+        ledger = node.reopen(MARKS[have])
+        jump(node, ledger, MARKS[60], start_at=MARKS[50].log_end)
+        ledger = node.reopen(MARKS[60])
+        gap = ledger.catalogue.gap
+        assert (gap.start, gap.end) == (MARKS[have].log_end, ledger.log_start)
+        report = verify_ledger(node.disk, synced_to=MARKS[60])
+        assert report.ok
+        assert report.batches == have + sum(
+            ledger.log_start <= b.header.base_offset < MARKS[60].log_end for b in BATCHES
+        )
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_jump_may_be_replaced_while_its_files_are_being_synced(sealed):
+    node = Node(segment_bytes=SEGMENT_BYTES)
+    node.faults.set_profile(SLOW)
+    ledger = fill(node.open(), BATCHES[:10])
+    first = HistoryPull(node.disk, CLUSTER, MARKS[40], BASES, log_end=ledger.log_end)
+    outcomes = []
+    pull_all(first)
+    if sealed:
+        first.seal(outcomes.append)
+    first.close()
+    second = HistoryPull(node.disk, CLUSTER, MARKS[70], BASES, log_end=ledger.log_end)
+    pull_all(second, settle=lambda: node.world.run_for(0.02))
+    second.seal(outcomes.append)
+    node.world.run_for(60)
+    assert outcomes[-1] is None
+    node.faults.heal()
+    ledger = node.reopen(MARKS[70])
+    fill(ledger, BATCHES[70:])
+    assert node.files() == FILES
+
+
+def pull_all(pull, settle=lambda: None):
+    for _ in pull.prepare():
+        settle()
+    while not pull.complete:
+        name, position = pull.wanted
+        if pull.add(FILES[f"log/{name}"][position : position + 900]):
+            for _ in pull.prepare():
+                settle()
+        settle()
+
+
+def test_a_pull_that_is_closed_while_it_is_placed_leaves_the_next_one_alone():
+    for wait in (0.0, 0.001, 0.3, 0.6, 1.2):
+        node = young_node(1)
+        ledger = node.open(MARKS[-1])
+        backfill = Backfill(node.disk, CLUSTER, ledger.catalogue)
+        pull = backfill.next_pull(BASES)
+        run(pull.prepare())
+        drive(pull)
+        node.faults.set_profile(SLOW)
+        pull.place(lambda _: None)
+        node.world.run_for(wait)
+        pull.close()
+        again = backfill.next_pull(BASES)
+        for _ in again.prepare():
+            node.world.run_for(0.2)
+        assert drive(again)
+        node.faults.heal()
+        place(node, again)
+        backfill.adopt(again)
+        assert node.files()[NAMES[-2]] == FILES[NAMES[-2]]
+        assert verify_ledger(node.disk, synced_to=MARKS[-1]).ok
+
+
+def test_a_mark_that_says_another_epoch_is_refused():
+    node = Node(segment_bytes=SEGMENT_BYTES)
+    ledger = node.open()
+    wrong = msgspec.structs.replace(MARKS[60], epoch=9)
+    with pytest.raises(BadSegmentError, match="does not end in the mark"):
+        jump(node, ledger, wrong)
+
+
+def test_a_disk_that_fails_while_a_pull_is_prepared_is_told_at_its_next_piece():
+    node = Node(segment_bytes=SEGMENT_BYTES)
+    ledger = fill(node.open(), BATCHES[:10])
+    pull = HistoryPull(node.disk, CLUSTER, MARKS[40], BASES, log_end=ledger.log_end)
+    node.faults.fail("read", lasting=True)
+    run(pull.prepare())
+    node.faults.heal()
+    name, position = pull.wanted
+    with pytest.raises(OSError, match="simulated"):
+        pull.add(FILES[f"log/{name}"][position:])

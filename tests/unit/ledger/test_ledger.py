@@ -420,8 +420,8 @@ def test_offsets_before_the_history_are_refused():
 
 
 def test_kept_indexes_are_only_a_help():
-    batches = make_batches(400, size=300)
-    node = Node(segment_bytes=40_000)
+    batches = make_batches(900, size=300)
+    node = Node(segment_bytes=120_000)
     mark = node.sync(fill(node.open(), batches))
     kept = sorted(node.files("index"))
     assert len(kept) == len(node.files()) - 1

@@ -99,6 +99,14 @@ def test_an_unfinished_tail_of_a_live_node_is_a_note():
         assert "unfinished" in reader.notes[0]
 
 
+def test_a_segment_that_ends_too_early_in_the_middle_is_damage_also_on_a_live_node():
+    name = sorted(FILES)[1]
+    node = node_with(FILES | {name: FILES[name][:-1]})
+    bad = verify_ledger(node.disk, live=True).first_bad
+    assert bad is not None
+    assert bad.file == name
+
+
 def test_bad_bytes_behind_the_mark_are_a_note():
     name = max(FILES)
     start = FILES[name].index(BATCHES[-1].encoded)

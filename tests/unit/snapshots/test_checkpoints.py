@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from ledger.errors import DamagedBatchError, UnknownFormatError
 from ledger.frame import finish_frame
+from runtime.simulated.disk_faults import SLOW
 from snapshots.checkpoint import (
     BLOCK_BYTES,
     CheckpointChecker,
@@ -230,6 +231,23 @@ def test_only_one_is_written_at_a_time_and_it_may_be_cancelled():
     assert write(node, store) == (CheckpointId(1_000, 7), None)
 
 
+def test_one_that_is_cancelled_while_it_is_synced_leaves_the_next_one_alone():
+    for wait in range(12):
+        node = Node(seed=wait)
+        store = store_of(node)
+        node.faults.set_profile(SLOW)
+        store.write(header(), RECORDS[:5], lambda *_: None)
+        node.world.run_for(wait / 10)
+        store.cancel()
+        store.write(header(), RECORDS, lambda *_: None)
+        for _ in range(50):
+            if NAME in node.files("checkpoints"):
+                store.load(CheckpointId(1_000, 7))  # what has the name is whole
+            node.world.run_for(0.1)
+        assert len(decoded(store.load_newest())) in (5, len(RECORDS))
+        assert list(node.files("checkpoints")) == [NAME]
+
+
 def test_a_kill_at_any_step_leaves_the_old_or_both():
     for step in range(40):
         node = Node(seed=step)
@@ -318,6 +336,9 @@ def test_fetching_goes_on_after_a_restart(stop_after):
     node.settle()
     assert outcome == [None]
     assert store.load_newest().header == header()
+    node.lose_power()
+    node.start()
+    assert store_of(node).load_newest().header == header()
 
 
 def add_all(fetch, content):
