@@ -1,0 +1,53 @@
+"""`python -m benchmarks`: every measurement, one after another, a table at the end.
+
+--only NAME   only this one (may be repeated); see --help for the names
+--quick       one short round each: whether it works, not how fast
+--json FILE   also write every round of every figure
+"""
+
+import argparse
+import importlib
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from benchmarks.bench import Bench
+from benchmarks.figures import Figure, describe_run, show
+
+PIECES = ("propose",)
+
+
+def main() -> int:
+    """Run what is asked for; exit 1 when a target is missed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure Quorate beside this machine's floor."
+    )
+    parser.add_argument("--only", action="append", choices=PIECES, metavar="NAME")
+    parser.add_argument("--quick", action="store_true", help="one short round each")
+    parser.add_argument("--verbose", action="store_true", help="print each round and trial")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every round to FILE")
+    parser.add_argument("--folder", type=Path, help="a folder on the disk to measure")
+    arguments = parser.parse_args()
+    load, started = os.getloadavg(), time.monotonic()
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory(prefix="quorate-bench-", dir=arguments.folder) as folder:
+        bench = Bench(Path(folder), quick=arguments.quick, verbose=arguments.verbose)
+        for name in PIECES:
+            if arguments.only and name not in arguments.only:
+                continue
+            print(f"{name} …", file=sys.stderr, flush=True)
+            figures += importlib.import_module(f"benchmarks.{name}").run(bench)
+    run = describe_run(figures, load, time.monotonic() - started)
+    show(run, Console(width=None if sys.stdout.isatty() else 150))
+    if arguments.json is not None:
+        arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
+    return 1 if any(figure.met is False for figure in figures) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
