@@ -1,57 +1,73 @@
 """The agent's own HTTP interface: health, the metadata clients should see, forwarding.
 
-Rule: metadata is answered only while the broker may serve; a fenced broker says so (503) rather
+Rule: clients are answered only while the broker may serve; a fenced broker says so (503) rather
 than hand out a view that may be old. Fenced brokers are left out of what clients see.
 
-Everything under /v1 that is not the agent's own goes to the active controller as it came, with
-the caller's principal beside it (KIP-590), so a client needs to know brokers only.
+Everything under /v1 that is not the agent's own goes to the active controller, with the caller's
+principal beside it (KIP-590), so a client needs to know brokers only.
 """
 
 from collections.abc import Callable
 
+import msgspec
+
 from broker_agent.agent import AgentCore
+from broker_agent.forwarding import Forwarding
 from broker_agent.health import health_of
-from broker_agent.metrics import render
+from broker_agent.metrics import registry_of
 from metadata.errors import ErrorCode, QuorateError
 from metadata.image import MetadataImage
 from metadata.messages.clients import ClientBroker, ClientMetadata, ClientPartition, ClientTopic
 from metadata.messages.errors import error_reply
 from metadata.messages.wire import JSON, encode, reply_type
 from metadata.uuids import uuid_text
-from runtime.requests import Reply, Request, Requester, Unreachable
+from runtime.clock import Clock
+from runtime.metrics import CONTENT_TYPE
+from runtime.randomness import Random
+from runtime.requests import Reply, Request, Requester
 
 OnReply = Callable[[Reply], None]
-_FORWARD_LIMIT_S = 30.0
-_PASSED_ON = ("content-type", "accept", "x-quorate-request-id", "x-quorate-reason")
 
 
 class AgentApi:
     """Answers requests to an agent."""
 
-    def __init__(self, agent: AgentCore, requester: Requester) -> None:
+    def __init__(
+        self,
+        agent: AgentCore,
+        requester: Requester,
+        *,
+        clock: Clock,
+        random: Random,
+        forward_anonymous: bool = False,
+    ) -> None:
+        """`forward_anonymous`: pass on callers that nobody authenticated."""
         self._agent = agent
-        self._requester = requester
-        self._own: dict[tuple[str, str], Callable[[Request], Reply]] = {
-            ("GET", "/health/live"): self._live,
-            ("GET", "/health/ready"): self._ready,
-            ("GET", "/v1/agent"): self._describe,
-            ("GET", "/v1/metadata"): self._metadata,
-            ("GET", "/metrics"): self._metrics,
+        self._forwarding = Forwarding(agent, requester, clock, random, anonymous=forward_anonymous)
+        self._registry = registry_of(agent)
+        self._shown: MetadataImage | None = None
+        self._encoded: dict[str, bytes] = {}
+        self._own: dict[str, Callable[[Request], Reply]] = {
+            "/health/live": self._live,
+            "/health/ready": self._ready,
+            "/v1/agent": self._describe,
+            "/v1/metadata": self._metadata,
+            "/metrics": self._metrics,
         }
 
     def handle(self, request: Request, reply: OnReply) -> None:
-        """Answer one request."""
-        own = self._own.get((request.method, request.path))
-        if own is not None:
+        """Answer one request, now or later."""
+        own = self._own.get(request.path)
+        if own is not None and request.method == "GET":
             reply(own(request))
+        elif own is not None:
+            answer = _error(request, ErrorCode.METHOD_NOT_ALLOWED, f"{request.path} takes GET")
+            reply(msgspec.structs.replace(answer, headers={**answer.headers, "allow": "GET"}))
         elif request.path.startswith("/v1/"):
             self._forward(request, reply)
         else:
-            reply(
-                _error(
-                    request, ErrorCode.NOT_FOUND, f"{request.method} {request.path}: no such page"
-                )
-            )
+            path = request.path[:200]
+            reply(_error(request, ErrorCode.NOT_FOUND, f"there is no {path!r} here"))
 
     def _live(self, request: Request) -> Reply:
         return _answer(request, {"live": True})
@@ -64,57 +80,41 @@ class AgentApi:
         return _answer(request, health_of(self._agent))
 
     def _metrics(self, request: Request) -> Reply:
-        return Reply(200, render(self._agent), {"content-type": "text/plain; version=0.0.4"})
+        return Reply(200, self._registry.render(), {"content-type": CONTENT_TYPE})
 
     def _metadata(self, request: Request) -> Reply:
         if not self._agent.may_serve():
-            why = f"this broker is {self._agent.state.value}: {self._agent.reason}; ask another"
-            return _error(request, ErrorCode.BROKER_NOT_AVAILABLE, why)
-        return _answer(request, clients_view(self._agent.image))
+            return self._not_serving(request)
+        media = reply_type(request.headers.get("accept", ""), JSON)
+        image = self._agent.image
+        if image is not self._shown:
+            self._shown, self._encoded = image, {}
+        # A large cluster takes long to write down, and is asked for often.
+        if media not in self._encoded:
+            self._encoded[media] = encode(clients_view(image), media)
+        return Reply(200, self._encoded[media], {"content-type": media})
 
     def _forward(self, request: Request, reply: OnReply) -> None:
-        headers = {key: value for key, value in request.headers.items() if key in _PASSED_ON}
-        headers["x-quorate-on-behalf-of"] = request.caller.principal
-        forwarded = Request(request.method, request.path, request.body, request.query, headers)
+        if not self._agent.may_serve():
+            reply(self._not_serving(request))
+            return
+        refusal = self._forwarding.refusal(request)
+        if refusal is not None:
+            reply(_refused(request, refusal))
+            return
+        self._forwarding.forward(
+            request, reply, lambda error, request_id: reply(_refused(request, error, request_id))
+        )
 
-        def answered(answer: Reply | Unreachable) -> None:
-            if isinstance(answer, Unreachable):
-                reply(
-                    _error(
-                        request,
-                        ErrorCode.NO_QUORUM,
-                        f"the controller can't be reached ({answer.reason}); try again",
-                    )
-                )
-            else:
-                reply(answer)
-
-        self._requester.request(self._agent.controller_url, forwarded, answered, _FORWARD_LIMIT_S)
+    def _not_serving(self, request: Request) -> Reply:
+        why = f"this broker is {self._agent.state.value}: {self._agent.reason}; ask another"
+        return _error(request, ErrorCode.BROKER_NOT_AVAILABLE, why)
 
 
 def clients_view(image: MetadataImage) -> ClientMetadata:
     """Return what clients of the brokers should see: fenced brokers are left out."""
-    topics = []
-    for name in sorted(image.topics.by_name):
-        topic_id = image.topics.by_name[name]
-        topics.append(
-            ClientTopic(
-                name=name,
-                topic_id=uuid_text(topic_id),
-                partitions=tuple(
-                    ClientPartition(
-                        partition=number,
-                        leader=partition.leader,
-                        leader_epoch=partition.leader_epoch,
-                        replicas=partition.replicas,
-                        isr=partition.isr,
-                    )
-                    for number, partition in image.topics.partitions_of(topic_id)
-                ),
-            )
-        )
     return ClientMetadata(
-        offset=image.offset,
+        offset=image.offset if image.transaction is None else image.transaction.offset,
         epoch=image.epoch,
         brokers=tuple(
             ClientBroker(
@@ -125,7 +125,27 @@ def clients_view(image: MetadataImage) -> ClientMetadata:
             for broker in image.cluster.brokers.values()
             if not broker.fenced
         ),
-        topics=tuple(topics),
+        topics=tuple(
+            ClientTopic(
+                name=name,
+                topic_id=uuid_text(topic_id),
+                partitions=_clients_partitions(image, topic_id),
+            )
+            for name, topic_id in sorted(image.topics.by_name.items())
+        ),
+    )
+
+
+def _clients_partitions(image: MetadataImage, topic_id: bytes) -> tuple[ClientPartition, ...]:
+    return tuple(
+        ClientPartition(
+            partition=number,
+            leader=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            replicas=partition.replicas,
+            isr=partition.isr,
+        )
+        for number, partition in image.topics.partitions_of(topic_id)
     )
 
 
@@ -135,4 +155,9 @@ def _answer(request: Request, value: object, status: int = 200) -> Reply:
 
 
 def _error(request: Request, code: ErrorCode, message: str) -> Reply:
-    return _answer(request, error_reply(QuorateError(code, message)), status=code.status)
+    return _refused(request, QuorateError(code, message))
+
+
+def _refused(request: Request, error: QuorateError, request_id: str | None = None) -> Reply:
+    body = error_reply(error, request_id=request_id)
+    return _answer(request, body, status=error.code.status)

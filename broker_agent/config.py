@@ -38,21 +38,43 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A request unanswered this long after its max wait is abandoned and sent to another."""
     fetch_bytes_max: int = 4 * 1024 * 1024
     registration_limit_ms: int = 60_000
+    """Not registered by then: the process ends."""
     stop_limit_ms: int = 300_000
+    """A controlled shutdown that takes longer is cut short."""
+    save_limit_ms: int = 10_000
+    """How long an orderly end waits for the image to be on disk."""
+    refetch_pause_ms: int = 600_000
+    """At least so long between two fetches of everything, when history or state differs."""
     image_records_between_saves: int = 20_000
     image_ms_between_saves: int = 60_000
 
-    @property
-    def lease_s(self) -> float:
-        """How long an answer keeps the broker in service, counted from its request's sending."""
-        return 0.8 * self.session_ms / 1000
+
+LEASE_SHARE = 0.8
+"""Of a session. The controller fences after a whole one; the rest is for clocks that run apart."""
+
+
+def lease_s(session_ms: int) -> float:
+    """How long an answer keeps the broker in service, counted from its request's sending."""
+    return LEASE_SHARE * session_ms / 1000
+
+
+def longest_wait_ms(session_ms: int, answer_slack_ms: int) -> int:
+    """The longest time for which a fetch may be held, so that no lease ends in ordinary life.
+
+    A lease counts from the sending of the last *answered* request. When one that is held for w is
+    answered, the one before was sent 2w ago; and one that is lost must be noticed (slack) and
+    repeated in time.
+    """
+    return (int(lease_s(session_ms) * 1000) - answer_slack_ms) // 2
 
 
 def problems(config: AgentConfig) -> list[str]:
     """Say what is wrong with a configuration, a sentence each; empty when nothing is."""
     found = []
-    if config.broker_id < 0:
-        found.append(f"broker_id is {config.broker_id}; it must be 0 or more.")
+    if not config.cluster_id:
+        found.append("cluster_id is empty; write the one of the cluster's controllers.")
+    if not 0 <= config.broker_id < 2**31:
+        found.append(f"broker_id is {config.broker_id}; it must be 0 or more, below 2^31.")
     if not config.controllers:
         found.append("controllers is empty; name at least one controller's URL.")
     found += [
@@ -60,11 +82,26 @@ def problems(config: AgentConfig) -> list[str]:
         for url in config.controllers
         if not url.startswith(("http://", "https://"))
     ]
-    if config.heartbeat_ms * 2 > config.session_ms:
+    found += _endpoint_problems(config.endpoints)
+    longest = longest_wait_ms(config.session_ms, config.answer_slack_ms)
+    if not 10 <= config.heartbeat_ms <= longest:
         found.append(
-            f"heartbeat_ms is {config.heartbeat_ms}; it must be at most half of session_ms "
-            f"({config.session_ms}), or one lost answer fences the broker."
+            f"heartbeat_ms is {config.heartbeat_ms}; with session_ms {config.session_ms} it must "
+            f"be 10 to {longest}, or one lost answer fences the broker."
         )
-    if config.heartbeat_ms < 10:
-        found.append(f"heartbeat_ms is {config.heartbeat_ms}; it must be at least 10.")
+    if config.answer_slack_ms < 1:
+        found.append(f"answer_slack_ms is {config.answer_slack_ms}; it must be at least 1.")
+    return found
+
+
+def _endpoint_problems(endpoints: tuple[Endpoint, ...]) -> list[str]:
+    found = []
+    names = [point.name for point in endpoints]
+    if len(set(names)) < len(names):
+        found.append(f"endpoints has a name twice: {', '.join(sorted(names))}.")
+    for point in endpoints:
+        if not point.name or not point.host:
+            found.append("endpoints has one without a name or a host; both are needed.")
+        if not 0 < point.port < 65536:
+            found.append(f"endpoint {point.name} has port {point.port}; 1 to 65535 is meant.")
     return found

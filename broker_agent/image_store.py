@@ -1,43 +1,52 @@
 """The agent's image on disk, so that a restart fetches only what it missed.
 
 Rule: an image that is loaded is held against the state hash that its file names; what doesn't
-match is not used, and the agent fetches everything anew. The image on disk is a convenience,
-never evidence: losing it costs a fetch.
+match is removed, and the one before it, or the cluster, is asked instead. The image on disk is a
+convenience, never evidence: losing it costs a fetch.
+
+The folder belongs to one broker of one cluster, and says which: a folder of another is refused,
+since its image would be taken for ours.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from itertools import chain
 
 import msgspec
 import structlog
 
 from broker_agent.config import AgentConfig
-from broker_agent.view import MetadataView
-from ledger.chain import LogMark
+from broker_agent.view import PlacedImage
+from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError, decode_records, encode_record
-from metadata.image import MetadataImage, ReplayError, image_from_records, image_to_records
+from metadata.image import EMPTY, ReplayError, image_to_records, load_image
 from runtime.clock import Clock
 from runtime.disk import Disk
-from snapshots.checkpoint import CheckpointHeader, CheckpointId
-from snapshots.store import CheckpointStore, LoadedCheckpoint
+from runtime.slices import run_in_slices
+from snapshots.checkpoint import FOLDER, CheckpointHeader, CheckpointId
+from snapshots.errors import CheckpointError
+from snapshots.store import CheckpointStore, LoadedCheckpoint, finish_steps, load_steps
 
+SAVED_IMAGE_UNUSABLE = "saved_image_unusable"
+OWNER_FILE = "agent.json"
 _KEPT = 2
+_NO_MORE = 2**62
 _HASH_BYTES = 32
+_ERRORS = (CheckpointError, LedgerError, RecordDecodeError, ReplayError, OSError)
+
+OnLoaded = Callable[[PlacedImage | None, str], None]
 
 
-class BadImageError(Exception):
-    """An image on disk, or one that was fetched, is not what it says it is."""
+class WrongFolderError(Exception):
+    """The folder belongs to another broker, or to another cluster."""
 
 
-class SavedImage(msgspec.Struct, frozen=True):
-    """An image and its place in the log."""
-
-    image: MetadataImage
-    mark: LogMark
+class _Owner(msgspec.Struct, frozen=True):
+    cluster_id: str
+    broker_id: int
 
 
 class ImageStore:
-    """Saves the image now and then, and at an orderly end."""
+    """Saves the image now and then, and at an orderly end; one load and one save at a time."""
 
     def __init__(
         self,
@@ -52,47 +61,114 @@ class ImageStore:
         self._log = log
         self._store: CheckpointStore | None = None
         self._saved_offset = 0
-        self._saved_at = clock.monotonic()
+        """Of the newest image on disk."""
+        self._tried_offset = 0
+        self._tried_at = clock.monotonic()
+        self._after_writing: Callable[[], None] | None = None
+        self._stop_loading: Callable[[], None] | None = None
 
-    def open(self) -> SavedImage | None:
-        """Take the folder, and load the newest good image. Raises OSError, FolderInUseError."""
-        self._disk.lock()
-        self._store = CheckpointStore(self._disk, self._config.cluster_id, self._clock, self._log)
-        loaded = self._store.load_newest()
-        if loaded is None:
-            return None
-        try:
-            saved = _image_of(loaded)
-        except BadImageError as error:
-            self._log.warning("saved_image_unusable", why=str(error))
-            return None
-        self._saved_offset = saved.mark.log_end
-        return saved
+    @property
+    def loading(self) -> bool:
+        """Whether an image is being loaded."""
+        return self._stop_loading is not None
 
-    def adopt(self, checkpoint: CheckpointId) -> SavedImage:
-        """Load a checkpoint that was fetched into its place.
+    def open(self) -> PlacedImage | None:
+        """Take the folder, and load the newest good image.
 
-        Raises BadImageError, CheckpointError, OSError.
+        Raises OSError, FolderInUseError, WrongFolderError.
         """
-        assert self._store is not None
-        saved = _image_of(self._store.load(checkpoint))
-        self._saved_offset = saved.mark.log_end
-        self._saved_at = self._clock.monotonic()
-        return saved
+        self._disk.lock()
+        self._check_owner()
+        self._store = store = CheckpointStore(
+            self._disk, self._config.cluster_id, self._clock, self._log
+        )
+        for checkpoint in reversed(store.list()):
+            try:
+                loaded = finish_steps(load_steps(self._disk, self._config.cluster_id, checkpoint))
+                for placed in _placed(loaded):
+                    if placed is not None:
+                        self._note_saved(placed.mark.log_end)
+                        return placed
+            except _ERRORS as error:
+                self._log.warning(SAVED_IMAGE_UNUSABLE, image=str(checkpoint), why=str(error))
+                self._remove(checkpoint)
+        return None
 
-    def save_if_due(self, view: MetadataView) -> None:
+    def adopt(self, checkpoint: CheckpointId, on_loaded: OnLoaded) -> None:
+        """Load a checkpoint that was fetched into its place, in slices; or say why not."""
+        found: list[PlacedImage] = []
+        problem = ""
+
+        def work() -> Generator[None, None, None]:
+            nonlocal problem
+            try:
+                steps = load_steps(self._disk, self._config.cluster_id, checkpoint)
+                loaded = yield from _without_progress(steps)
+                for placed in _placed(loaded):
+                    if placed is not None:
+                        found.append(placed)
+                    yield
+            except _ERRORS as error:
+                problem = str(error)
+
+        def done() -> None:
+            self._stop_loading = None
+            if problem:
+                self._remove(checkpoint)
+                on_loaded(None, problem)
+                return
+            self._note_saved(checkpoint.offset)
+            self._thin_out()
+            on_loaded(found[-1], "")
+
+        self._stop_loading = run_in_slices(self._clock, work(), done)
+
+    def stop_loading(self) -> None:
+        """Give up a load that is under way; nothing is called back."""
+        if self._stop_loading is not None:
+            self._stop_loading()
+            self._stop_loading = None
+
+    def forget(self) -> None:
+        """Remove what is on disk: it is not what the cluster has."""
+        self.stop_loading()
+        if self._store is not None:
+            self._store.cancel()
+            for checkpoint in self._store.list():
+                self._remove(checkpoint)
+        self._saved_offset = self._tried_offset = 0
+
+    def save_if_due(self, newest: PlacedImage) -> None:
         """Save in the background when enough records, or enough time, have gone by."""
-        records = view.fetched_offset - self._saved_offset
-        age_ms = (self._clock.monotonic() - self._saved_at) * 1000
+        records = newest.mark.log_end - self._tried_offset
+        age_ms = (self._clock.monotonic() - self._tried_at) * 1000
         late = records > 0 and age_ms >= self._config.image_ms_between_saves
         if late or records >= self._config.image_records_between_saves:
-            self.save(view, lambda: None)
+            self._save(newest, lambda: None)
 
-    def save(self, view: MetadataView, on_done: Callable[[], None]) -> None:
-        """Save, then call back; at once when there is nothing that can or need be saved."""
-        store, image, mark = self._store, view.image, view.mark
-        busy = store is None or store.writing or image.transaction is not None
-        if store is None or busy or mark.log_end <= self._saved_offset:
+    def save_at_end(self, newest: PlacedImage, on_done: Callable[[], None]) -> None:
+        """Save, behind a save that is under way; `on_done` is called however it ends."""
+        if self._store is not None and self._store.writing:
+            self._after_writing = lambda: self._save(newest, on_done)
+        else:
+            self._save(newest, on_done)
+
+    def close(self) -> None:
+        """Give up what is under way; nothing is called back any more."""
+        self.stop_loading()
+        self._after_writing = None
+        if self._store is not None:
+            self._store.cancel()
+            self._store = None
+
+    def _save(self, newest: PlacedImage, on_done: Callable[[], None]) -> None:
+        store, image, mark = self._store, newest.image, newest.mark
+        if (
+            store is None
+            or store.writing
+            or image.transaction is not None
+            or mark.log_end <= self._saved_offset
+        ):
             on_done()
             return
         assert image.state_hash is not None
@@ -105,33 +181,84 @@ class ImageStore:
             state_hash=image.state_hash.shared_bytes() + bytes(_HASH_BYTES),
         )
 
-        def written(checkpoint: CheckpointId | None, error: OSError | None) -> None:
-            if error is None:
-                store.thin_out(_KEPT, 2**62)
+        def written(checkpoint: CheckpointId | None, _error: OSError | None) -> None:
+            if checkpoint is not None:
+                self._saved_offset = max(self._saved_offset, checkpoint.offset)
+                self._thin_out()
+            after, self._after_writing = self._after_writing, None
             on_done()
+            if after is not None:
+                after()
 
-        self._saved_offset = mark.log_end
-        self._saved_at = self._clock.monotonic()
+        # A save that fails is tried again when the next one is due, not at every batch.
+        self._tried_offset = mark.log_end
+        self._tried_at = self._clock.monotonic()
         records = map(encode_record, image_to_records(image, for_brokers=True))
         store.write(header, records, written)
 
-    def close(self) -> None:
-        """Give the folder up; a save that is under way is given up too."""
-        if self._store is not None:
-            self._store.cancel()
-            self._store = None
+    def _note_saved(self, offset: int) -> None:
+        self._saved_offset = self._tried_offset = offset
+        self._tried_at = self._clock.monotonic()
+
+    def _thin_out(self) -> None:
+        assert self._store is not None
+        try:
+            self._store.thin_out(_KEPT, _NO_MORE)
+        except OSError as error:
+            self._log.warning(SAVED_IMAGE_UNUSABLE, why=f"an old one can't be removed: {error}")
+
+    def _remove(self, checkpoint: CheckpointId) -> None:
+        try:
+            self._disk.unlink(f"{FOLDER}/{checkpoint.name}")
+        except OSError as error:
+            self._log.warning(SAVED_IMAGE_UNUSABLE, why=f"it can't be removed: {error}")
+
+    def _check_owner(self) -> None:
+        ours = _Owner(self._config.cluster_id, self._config.broker_id)
+        if not self._disk.exists(OWNER_FILE):
+            self._disk.replace(OWNER_FILE, msgspec.json.encode(ours))
+            return
+        try:
+            owner = msgspec.json.decode(self._disk.read(OWNER_FILE), type=_Owner)
+        except msgspec.DecodeError as error:
+            raise WrongFolderError(
+                f"{OWNER_FILE} in the agent's folder can't be read ({error}); empty the folder, "
+                "the image will be fetched anew"
+            ) from error
+        if owner != ours:
+            raise WrongFolderError(
+                f"the agent's folder belongs to broker {owner.broker_id} of cluster "
+                f"{owner.cluster_id}, this is broker {ours.broker_id} of cluster "
+                f"{ours.cluster_id}: name another folder, or empty it"
+            )
 
 
-def _image_of(loaded: LoadedCheckpoint) -> SavedImage:
+def _placed(loaded: LoadedCheckpoint) -> Generator[PlacedImage | None, None, None]:
+    """Make the image of a checkpoint in steps: yields None between them, the image at the end.
+
+    Raises ReplayError, RecordDecodeError, CheckpointError.
+    """
     header = loaded.header
-    try:
-        records = chain.from_iterable(map(decode_records, loaded.blocks))
-        image = image_from_records(
-            records, header.offset, header.epoch, header.timestamp_ms, keep_outcomes=False
-        )
-    except (RecordDecodeError, ReplayError) as error:
-        raise BadImageError(f"checkpoint {header.id}: {error}") from error
-    assert image.state_hash is not None
-    if image.state_hash.shared_bytes() != header.state_hash[:_HASH_BYTES]:
-        raise BadImageError(f"checkpoint {header.id}: its records do not sum up to its state hash")
-    return SavedImage(image, header.mark)
+    newest = EMPTY
+    records = chain.from_iterable(map(decode_records, loaded.blocks))
+    for image in load_image(
+        records, header.offset, header.epoch, header.timestamp_ms, keep_outcomes=False
+    ):
+        newest = image
+        yield None
+    assert newest.state_hash is not None
+    if newest.state_hash.shared_bytes() != header.state_hash[:_HASH_BYTES]:
+        raise CheckpointError(f"the records of {header.id} do not sum up to its state hash")
+    yield PlacedImage(newest, header.mark)
+
+
+def _without_progress(
+    steps: Generator[tuple[int, int], None, LoadedCheckpoint],
+) -> Generator[None, None, LoadedCheckpoint]:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            loaded: LoadedCheckpoint = stop.value
+            return loaded
+        yield

@@ -10,6 +10,9 @@ from collections.abc import Callable
 
 from runtime.clock import Clock, Timer
 
+_STEP_S = 0.001
+"""A timer may come a rounding early; it is not asked again for the same instant."""
+
 
 class Lease:
     """A right that runs out unless it is renewed."""
@@ -20,6 +23,18 @@ class Lease:
         self._on_expired = on_expired
         self._renewed_at = -math.inf
         self._timer: Timer | None = None
+        self._ended = False
+
+    @property
+    def length_s(self) -> float:
+        """How long it holds."""
+        return self._length_s
+
+    def set_length(self, length_s: float) -> None:
+        """Hold for so long from now on, the present renewal included."""
+        if length_s != self._length_s:
+            self._length_s = length_s
+            self._wake_at_the_end()
 
     def renew(self, sent_at: float) -> None:
         """A request that was sent at `sent_at` (monotonic seconds) has been answered."""
@@ -39,14 +54,15 @@ class Lease:
 
     def end(self) -> None:
         """Never call back again."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = None
+        self._ended = True
+        self._cancel()
 
     def _wake_at_the_end(self) -> None:
         # One timer that is moved on when it fires, instead of one a renewal.
-        left = self._renewed_at + self._length_s - self._clock.monotonic()
-        self._timer = self._clock.call_later(max(0.0, left), self._on_timer)
+        self._cancel()
+        if not self._ended and self._renewed_at > -math.inf:
+            left = self._renewed_at + self._length_s - self._clock.monotonic()
+            self._timer = self._clock.call_later(max(_STEP_S, left), self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None
@@ -54,3 +70,8 @@ class Lease:
             self._on_expired()
         else:
             self._wake_at_the_end()
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

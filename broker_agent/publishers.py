@@ -24,7 +24,7 @@ class Manifest(msgspec.Struct, frozen=True):
     """Where a step came from."""
 
     offset: int
-    """The new image's offset: it holds the records below."""
+    """The image shows the records below; those of an open transaction are not shown yet."""
     epoch: int
     timestamp_ms: int
     """The newest batch's, as its leader stamped it."""
@@ -60,28 +60,43 @@ class Duties(Protocol):
 
 
 class PartitionDuties:
-    """A publisher that calls a host's `Duties` when a partition of this broker changes."""
+    """A publisher that calls a host's `Duties` when a partition of this broker changes.
+
+    What a host failed at it is told again at the next step.
+    """
 
     def __init__(self, broker_id: int, duties: Duties) -> None:
         self._broker_id = broker_id
         self._duties = duties
         self._told: dict[PartitionKey, tuple[int, int]] = {}
+        self._owed: set[PartitionKey] = set()
 
     def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
-        for key in changed_partitions_of(self._broker_id, before, after, manifest, self._told):
-            self._tell(key, after)
+        keys = changed_partitions_of(self._broker_id, before, after, manifest, self._told)
+        owed, self._owed = self._owed, set()
+        failures: list[Exception] = []
+        for key in sorted(owed.union(keys)):
+            try:
+                self._tell(key, after, again=key in owed)
+            except Exception as error:  # noqa: BLE001 - one partition must not stop the others
+                self._owed.add(key)
+                failures.append(error)
+        if failures:
+            raise ExceptionGroup("the host failed at partitions", failures)
 
-    def _tell(self, key: PartitionKey, image: MetadataImage) -> None:
+    def _tell(self, key: PartitionKey, image: MetadataImage, *, again: bool) -> None:
         partition = image.topics.partitions.get(key)
         if partition is None or self._broker_id not in partition.replicas:
-            if self._told.pop(key, None) is not None:
+            if key in self._told:
                 self._duties.drop(key)
+                del self._told[key]
             return
         duty = (partition.leader, partition.leader_epoch)
-        if self._told.get(key) == duty:
+        if self._told.get(key) == duty and not again:
             return
-        self._told[key] = duty
         topic = image.topics.by_id[key.topic_id].name
+        # Noted first: a host that failed halfway must still be told to drop it one day.
+        self._told[key] = duty
         if partition.leader == self._broker_id:
             self._duties.lead(key, topic, partition.leader_epoch)
         else:

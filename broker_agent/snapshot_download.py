@@ -1,12 +1,16 @@
 """Fetching a snapshot from a controller, piece by piece, across interruptions.
 
-Rule: every piece that is answered counts as contact, on both sides (the controller notes it, our
-lease is renewed), so a large snapshot fences nobody. What has arrived stays on disk; another
-attempt for the same snapshot goes on where it stopped. The file is verified as it arrives, and is
-put in place only when it is whole and right.
+Rule: what has arrived stays on disk; another attempt for the same snapshot goes on where it
+stopped. The file is verified as it arrives, and is put in place only when it is whole and right.
+Pieces of other snapshots are removed: nobody will ask for the rest of them.
+
+A piece renews no lease, though a controller that leads counts it as contact: any controller
+hands out pieces, and one that leads no more would keep a broker in service that the new leader
+has fenced. So the agent's fetches go on meanwhile.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import suppress
 
 import structlog
 
@@ -18,12 +22,16 @@ from runtime.requests import PendingRequest, Reply, Request, Requester, Unreacha
 from runtime.slices import run_in_slices
 from snapshots.checkpoint import CheckpointId
 from snapshots.errors import CheckpointError
-from snapshots.fetching import CheckpointFetch
+from snapshots.fetching import INCOMING_FOLDER, CheckpointFetch
 
+SNAPSHOT_FETCH_BEGAN = "snapshot_fetch_began"
 PIECE_BYTES = 1024 * 1024
 _PIECE_LIMIT_S = 5.0
+_OF_NO_USE = frozenset({404, 416})
+"""The snapshot is gone, or is not as long as we were told: what is here of it is of no use."""
 
 OnFetched = Callable[[CheckpointId | None, str], None]
+Ask = Callable[[dict[str, str], Callable[[Reply | Unreachable], None]], PendingRequest]
 
 
 class SnapshotDownload:
@@ -50,33 +58,30 @@ class SnapshotDownload:
         return self._current is not None
 
     def begin(
-        self,
-        url: str,
-        snapshot: SnapshotToLoad,
-        broker: tuple[int, int],
-        on_contact: Callable[[float], None],
-        on_done: OnFetched,
+        self, url: str, snapshot: SnapshotToLoad, broker: tuple[int, int], on_done: OnFetched
     ) -> None:
-        """Fetch a snapshot from the controller at `url`.
+        """Fetch a snapshot from the controller at `url`; `broker` is id and epoch.
 
-        `broker` is id and epoch. `on_contact` gets the sending time of each answered piece.
-        `on_done` gets the checkpoint, durably in its place, or None and why not.
+        `on_done` gets the checkpoint, durably in its place, or None and why not; never at once.
         """
+        assert self._current is None, "one download at a time"
         try:
             checkpoint = CheckpointId.parse(snapshot.id)
         except CheckpointError as error:
-            on_done(None, str(error))
+            problem = str(error)
+            self._clock.call_soon(lambda: on_done(None, problem))
             return
 
         def finished(problem: str) -> None:
             self._current = None
             on_done(None if problem else checkpoint, problem)
 
-        self._log.info("snapshot_fetch_began", snapshot=snapshot.id, bytes=snapshot.size)
-        fetch = CheckpointFetch(self._disk, self._cluster_id, checkpoint, snapshot.size)
+        self._log.info(SNAPSHOT_FETCH_BEGAN, snapshot=snapshot.id, bytes=snapshot.size)
         query = {"brokerId": str(broker[0]), "brokerEpoch": str(broker[1])}
         self._current = _Download(
-            fetch,
+            self._disk,
+            CheckpointFetch(self._disk, self._cluster_id, checkpoint, snapshot.size),
+            checkpoint,
             lambda headers, on_reply: self._requester.request(
                 url,
                 Request("GET", f"/v1/snapshots/{snapshot.id}", query=query, headers=headers),
@@ -84,11 +89,9 @@ class SnapshotDownload:
                 _PIECE_LIMIT_S,
             ),
             snapshot.size,
-            self._clock,
-            on_contact,
             finished,
         )
-        self._current.start()
+        self._current.start(self._clock)
 
     def abandon(self) -> None:
         """Stop; what has arrived stays."""
@@ -102,26 +105,27 @@ class _Download:
 
     def __init__(
         self,
+        disk: Disk,
         fetch: CheckpointFetch,
-        ask: Callable[[dict[str, str], Callable[[Reply | Unreachable], None]], PendingRequest],
+        checkpoint: CheckpointId,
+        ask: Ask,
         size: int,
-        clock: Clock,
-        on_contact: Callable[[float], None],
         finished: Callable[[str], None],
     ) -> None:
+        self._disk = disk
         self._fetch = fetch
+        self._part = f"{checkpoint.name}.part"
         self._ask = ask
         self._size = size
-        self._clock = clock
-        self._on_contact = on_contact
         self._finished = finished
         self._in_flight: PendingRequest | None = None
         self._stop_preparing: Callable[[], None] | None = None
+        self._problem = ""
         self._over = False
 
-    def start(self) -> None:
+    def start(self, clock: Clock) -> None:
         """Take up what an earlier attempt left, then ask for the rest."""
-        self._stop_preparing = run_in_slices(self._clock, self._fetch.prepare(), self._next)
+        self._stop_preparing = run_in_slices(clock, self._prepare(), self._prepared)
 
     def abandon(self) -> None:
         """Stop without a word."""
@@ -132,6 +136,21 @@ class _Download:
             self._in_flight.abandon()
         self._fetch.close()
 
+    def _prepare(self) -> Generator[None, None, None]:
+        try:
+            for name in self._disk.list(INCOMING_FOLDER):
+                if name != self._part:
+                    self._disk.unlink(f"{INCOMING_FOLDER}/{name}")
+            yield from self._fetch.prepare()
+        except OSError as error:
+            self._problem = f"the disk refuses: {error.strerror}"
+
+    def _prepared(self) -> None:
+        if self._problem:
+            self._give_up(self._problem)
+        else:
+            self._next()
+
     def _next(self) -> None:
         if self._over:
             return
@@ -140,31 +159,35 @@ class _Download:
             return
         position = self._fetch.position
         end = max(position, min(self._size, position + PIECE_BYTES) - 1)
-        sent_at = self._clock.monotonic()
-        self._in_flight = self._ask(
-            {"range": f"bytes={position}-{end}"}, lambda answer: self._arrived(sent_at, answer)
-        )
+        self._in_flight = self._ask({"range": f"bytes={position}-{end}"}, self._arrived)
 
-    def _arrived(self, sent_at: float, answer: Reply | Unreachable) -> None:
+    def _arrived(self, answer: Reply | Unreachable) -> None:
         self._in_flight = None
+        if self._over:
+            return
         if isinstance(answer, Unreachable):
             self._give_up(answer.reason)
-        elif answer.status not in {200, 206}:
-            self._give_up(f"the controller answered {answer.status}")
-        else:
-            self._on_contact(sent_at)
+        elif answer.status in {200, 206}:
             self._keep(answer.body)
+        else:
+            if answer.status in _OF_NO_USE:
+                self._discard()
+            self._give_up(f"the controller answered {answer.status}")
 
     def _keep(self, piece: bytes) -> None:
         try:
             self._fetch.add(piece)
         except (CheckpointError, LedgerError) as error:
-            self._fetch.discard()
+            self._discard()
             self._give_up(str(error))
         except OSError as error:
             self._give_up(f"it can't be written here: {error.strerror}")
         else:
             self._next()
+
+    def _discard(self) -> None:
+        with suppress(OSError):
+            self._fetch.discard()
 
     def _placed(self, error: OSError | None) -> None:
         if not self._over:

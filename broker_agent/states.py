@@ -10,6 +10,9 @@ registers (a new incarnation).
 
 An agent fences *itself* when its lease runs out (`LEASE_EXPIRED`): KIP-500 asked for it, and
 without it a broker that is cut off serves stale metadata until others refuse its epoch.
+
+A broker that was online goes on serving while it stops, since it still leads; one that was
+fenced does not begin to, and one that loses its right while it stops never gets it back.
 """
 
 from enum import Enum
@@ -36,7 +39,11 @@ class Event(Enum):
     """The controller says that we are fenced."""
     LEASE_EXPIRED = "lease expired"
     """No request was answered for most of a session: we fence ourselves."""
-    STOP_ASKED = "stop asked"
+    DIFFERS = "found to differ"
+    """Our history or state is not the controller's: we fence ourselves."""
+    HOST_UNREADY = "unready"
+    """The host says that it can't serve: we fence ourselves."""
+    STOP_ASKED = "asked to stop"
     """The host wants to stop (SIGTERM, SIGINT)."""
     TOLD_STOP = "told to stop"
     """The controller says that we may go."""
@@ -46,29 +53,52 @@ class Event(Enum):
     """Stale epoch, foreign cluster, or no registration in time: fence, and end the process."""
 
 
+_FENCING = (Event.TOLD_FENCED, Event.LEASE_EXPIRED, Event.DIFFERS, Event.HOST_UNREADY)
+
 TRANSITIONS: dict[tuple[BrokerState, Event], BrokerState] = {
     (BrokerState.OFFLINE, Event.REGISTERED): BrokerState.FENCED,
     (BrokerState.OFFLINE, Event.STOP_ASKED): BrokerState.GONE,
     (BrokerState.OFFLINE, Event.EXPELLED): BrokerState.GONE,
-    (BrokerState.FENCED, Event.REGISTERED): BrokerState.FENCED,
     (BrokerState.FENCED, Event.TOLD_ONLINE): BrokerState.ONLINE,
-    (BrokerState.FENCED, Event.TOLD_FENCED): BrokerState.FENCED,
-    (BrokerState.FENCED, Event.LEASE_EXPIRED): BrokerState.FENCED,
+    **{(BrokerState.FENCED, event): BrokerState.FENCED for event in _FENCING},
     (BrokerState.FENCED, Event.STOP_ASKED): BrokerState.STOPPING,
     (BrokerState.FENCED, Event.EXPELLED): BrokerState.GONE,
     (BrokerState.ONLINE, Event.TOLD_ONLINE): BrokerState.ONLINE,
-    (BrokerState.ONLINE, Event.TOLD_FENCED): BrokerState.FENCED,
-    (BrokerState.ONLINE, Event.LEASE_EXPIRED): BrokerState.FENCED,
+    **{(BrokerState.ONLINE, event): BrokerState.FENCED for event in _FENCING},
     (BrokerState.ONLINE, Event.STOP_ASKED): BrokerState.STOPPING,
     (BrokerState.ONLINE, Event.EXPELLED): BrokerState.GONE,
     (BrokerState.STOPPING, Event.TOLD_ONLINE): BrokerState.STOPPING,
-    (BrokerState.STOPPING, Event.TOLD_FENCED): BrokerState.STOPPING,
-    (BrokerState.STOPPING, Event.LEASE_EXPIRED): BrokerState.STOPPING,
+    **{(BrokerState.STOPPING, event): BrokerState.STOPPING for event in _FENCING},
     (BrokerState.STOPPING, Event.STOP_ASKED): BrokerState.STOPPING,
     (BrokerState.STOPPING, Event.TOLD_STOP): BrokerState.GONE,
     (BrokerState.STOPPING, Event.STOP_EXPIRED): BrokerState.GONE,
     (BrokerState.STOPPING, Event.EXPELLED): BrokerState.GONE,
 }
+
+
+class Standing:
+    """An agent's state, and whether it has the right to serve (as long as its lease holds)."""
+
+    def __init__(self) -> None:
+        self.state = BrokerState.OFFLINE
+        self.serving = False
+
+    def end(self) -> None:
+        """Be gone without an event: the process is torn down."""
+        self.state, self.serving = BrokerState.GONE, False
+
+    def meet(self, event: Event) -> bool:
+        """Go through the table. True when the state or the right to serve changed.
+
+        Raises ValueError for an event that can't happen in this state.
+        """
+        before = (self.state, self.serving)
+        self.state = next_state(self.state, event)
+        if self.state is BrokerState.STOPPING:
+            self.serving = self.serving and event not in _FENCING
+        else:
+            self.serving = self.state is BrokerState.ONLINE
+        return (self.state, self.serving) != before
 
 
 def next_state(state: BrokerState, event: Event) -> BrokerState:

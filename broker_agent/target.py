@@ -1,16 +1,19 @@
-"""Which controller to ask next.
+"""Which controller to ask next, and when.
 
 Rule: follow the newest leadership that anyone told us of; without one, go round. A hint with an
 older epoch than one we have seen is ignored, so a deposed controller can't pull us back.
 
 An error makes us wait a little before the next try, longer each time up to half a heartbeat,
 so that a cluster without a leader isn't hammered; the first retry is immediate, since the usual
-cause is a leader that has just gone while another is there already.
+cause is a leader that has just gone while another is there already. Two controllers that point
+at each other are an error too: only news (a newer epoch) is followed without a wait.
 """
 
 from runtime.randomness import Random
 
 _FIRST_BACKOFF_S = 0.02
+_URLS_MAX = 64
+"""A cluster has a handful of controllers; more than this is somebody's nonsense."""
 
 
 class Target:
@@ -39,23 +42,38 @@ class Target:
         self._epoch = max(self._epoch, epoch)
         self._failures = 0
 
-    def hint(self, leader_url: str | None, epoch: int) -> bool:
-        """Somebody named a leader. True when it is news, worth asking at once."""
+    def hinted(self, leader_url: str | None, epoch: int) -> float:
+        """The controller does not lead, and may have said who does. Returns seconds to wait."""
         if leader_url is None or epoch < self._epoch:
-            return False
-        news = epoch > self._epoch or leader_url != self.url
+            return self.failed()
+        news = epoch > self._epoch
         self._epoch = epoch
+        if leader_url == self.url:
+            # It leads, and has yet to begin its epoch.
+            return self.refused()
         if leader_url not in self._urls:
+            if len(self._urls) >= _URLS_MAX:
+                return self.failed()
             self._urls.append(leader_url)
         self._at = self._urls.index(leader_url)
-        return news
+        return 0.0 if news else self._backoff_s()
 
     def failed(self) -> float:
-        """The controller did not answer, or does not lead. Returns seconds to wait."""
+        """The controller did not answer, or can't. Ask another; returns seconds to wait."""
         self._at = (self._at + 1) % len(self._urls)
+        return self._backoff_s()
+
+    def refused(self, retry_after_s: float = 0.0) -> float:
+        """The controller refuses for now. Ask it again; returns seconds to wait.
+
+        `retry_after_s` is what it asked for; some is added by lot, so that not all come at once.
+        """
+        self._failures = max(self._failures, 1)
+        return max(self._backoff_s(), retry_after_s * (1 + 0.5 * self._random.random()))
+
+    def _backoff_s(self) -> float:
         self._failures += 1
         if self._failures == 1:
             return 0.0
-        rounds = min(self._failures - 2, 10)
-        ceiling: float = min(self._backoff_max_s, _FIRST_BACKOFF_S * 2**rounds)
-        return ceiling * (0.5 + 0.5 * self._random.random())
+        ceiling: float = min(self._backoff_max_s, _FIRST_BACKOFF_S * 2 ** min(self._failures, 20))
+        return ceiling * (0.25 + 0.25 * self._random.random())

@@ -1,33 +1,57 @@
 """The agent's image and its place in the log.
 
-Rule: batches are applied in order, each onto the one before. A batch that does not continue our
-mark (its offset, or the hash of the batch before) is not applied at all: history has two
-versions, and the agent keeps the one it has seen until someone says which is right. An image
-that is loaded replaces; it never merges.
+Rule: batches are applied in order, each onto the one before, and all that came together or none.
+A batch that does not continue our mark (its offset, or the hash of the batch before) is not
+applied; nor is one after which our state is not what the controller says that it is. Then history
+or state has two versions, and the agent keeps what its readers see until everything was fetched
+anew. An image that is loaded replaces; it never merges.
 
-Batches of an open transaction are held in the image's branch: they are fetched (and count in the
-image's offset), while readers see the state before it until its end.
+Readers see an image only when it is whole: at the start, and while everything is fetched anew,
+images are *held back* until they have reached what the controller had at the beginning of that.
+
+Batches of an open transaction are held in the image's branch: they are fetched, while readers see
+the state before its Begin, and that is all that counts as applied.
 """
 
 from collections.abc import Sequence
 
+import msgspec
 import structlog
 
 from broker_agent.publishers import Manifest, Publisher
 from ledger.batch import Batch, parse
 from ledger.chain import LogMark
-from ledger.errors import LedgerError
-from metadata.codec import RecordDecodeError, decode_records
+from ledger.errors import DamagedBatchError, UnknownFormatError
+from metadata.codec import RecordDecodeError, UnknownRecordError, decode_records
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, ReplayError
 from metadata.messages.fetch import StateAt
 
+PUBLISHER_FAILED = "publisher_failed"
 HASH_STEP = 1024
 """Controllers name their state at the first batch end at or past each multiple of this."""
 _HASHES_KEPT = 64
 
+_Hashes = dict[int, tuple[bytes, bytes]]
+"""Chain hash and state hash by offset."""
 
-class HistoryDiffersError(Exception):
-    """A controller sent a history that is not the one we have seen."""
+
+class UnusableAnswerError(Exception):
+    """Damaged bytes, or batches from a later offset than asked for: ask again, or another."""
+
+
+class DiffersError(Exception):
+    """A controller's history or state is not ours."""
+
+
+class TooNewError(Exception):
+    """The cluster speaks a format, or writes records, that this software doesn't know."""
+
+
+class PlacedImage(msgspec.Struct, frozen=True):
+    """An image and its place in the log."""
+
+    image: MetadataImage
+    mark: LogMark
 
 
 class MetadataView:
@@ -39,14 +63,15 @@ class MetadataView:
         publishers: tuple[Publisher, ...],
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
-        self._beginning = LogMark.beginning(cluster_id)
+        self._beginning = PlacedImage(EMPTY, LogMark.beginning(cluster_id))
         self._publishers = publishers
         self._log = log
-        self._image = EMPTY
+        self._newest = self._beginning
         self._published = EMPTY
-        self._mark = self._beginning
-        self._hashes: dict[int, tuple[bytes, bytes]] = {}
-        self.differs = False
+        self._continues = True
+        self._hashes: _Hashes = {}
+        self.holding = True
+        """Images are held back: readers have the one from before, or none."""
         self.publisher_failures = 0
 
     @property
@@ -55,110 +80,156 @@ class MetadataView:
         return self._published
 
     @property
+    def newest(self) -> PlacedImage:
+        """The newest image, published or held back."""
+        return self._newest
+
+    @property
     def mark(self) -> LogMark:
-        """Where in the log the image stands."""
-        return self._mark
+        """Where in the log the newest image stands."""
+        return self._newest.mark
 
     @property
     def fetched_offset(self) -> int:
         """Records below this are here."""
-        return self._mark.log_end
+        return self.mark.log_end
 
     @property
     def fetched_epoch(self) -> int:
         """The epoch of the last of them; -1 when there is none."""
-        return self._mark.epoch if self._mark.log_end else -1
+        return self.mark.epoch if self.mark.log_end else -1
+
+    @property
+    def applied_offset(self) -> int:
+        """What readers see holds the records below this."""
+        return applied_offset(self._published)
 
     def state_hash_text(self) -> str | None:
         """The hash of what brokers share, for people."""
         state_hash = self._published.state_hash
         return None if state_hash is None else state_hash.shared_bytes().hex()
 
-    def apply(self, encoded: Sequence[bytes]) -> None:
+    def apply(self, encoded: Sequence[bytes], state: StateAt | None = None) -> None:
         """Apply batches as they stand on disk, and publish once.
 
-        Batches, or leading ones of them, that we have already are passed over. Raises
-        HistoryDiffersError, and then nothing of `encoded` has been applied.
+        Batches, or leading ones of them, that we have already are passed over. `state` is what
+        the controller says of an offset at or below their end. Raises UnusableAnswerError,
+        DiffersError or TooNewError, and then nothing of `encoded` has been applied.
         """
-        try:
-            batches = [parse(data) for data in encoded]
-            image, mark, hashes = self._replayed(batches)
-        except (LedgerError, RecordDecodeError, ReplayError) as error:
-            self.differs = True
-            raise HistoryDiffersError(str(error)) from error
+        before = self._newest
+        placed, hashes = self._replayed(_parsed(encoded, before.mark))
+        if state is not None:
+            _compare(state, self._hashes | hashes)
+        if placed is before:
+            return
         self._hashes |= hashes
-        self._trim_hashes()
-        self._publish(image, mark, replaced=False)
+        while len(self._hashes) > _HASHES_KEPT:
+            del self._hashes[min(self._hashes)]
+        self._newest = placed
+        self._publish()
 
-    def _replayed(
-        self, batches: Sequence[Batch]
-    ) -> tuple[MetadataImage, LogMark, dict[int, tuple[bytes, bytes]]]:
-        image, mark = self._image, self._mark
-        hashes: dict[int, tuple[bytes, bytes]] = {}
-        delta = MetadataDelta(image, keep_outcomes=False)
-        for batch in batches:
-            header = batch.header
-            if header.end_offset <= mark.log_end:
-                continue
-            if objection := mark.objection(batch):
-                raise LedgerError(objection)
-            before = mark.log_end
-            mark = mark.after(batch)
-            delta.replay_all(decode_records(batch.records), header.base_offset)
-            delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
-            if before // HASH_STEP != mark.log_end // HASH_STEP:
-                image = delta.apply()
-                hashes[mark.log_end] = _hashes_of(image, mark)
-                delta = MetadataDelta(image, keep_outcomes=False)
-        image = delta.apply()
-        hashes[mark.log_end] = _hashes_of(image, mark)
-        return image, mark, hashes
-
-    def replace(self, image: MetadataImage, mark: LogMark) -> None:
-        """Put a loaded image in place of ours, and publish it."""
-        self._hashes = {mark.log_end: _hashes_of(image, mark)}
-        self._publish(image, mark, replaced=True)
+    def replace(self, loaded: PlacedImage) -> None:
+        """Put a loaded image in place of ours, and publish it unless it is to be held back."""
+        self._hashes = {loaded.mark.log_end: _hashes_of(loaded)}
+        self._newest = loaded
+        self._continues = False
+        self._publish()
 
     def forget(self) -> None:
-        """Begin again: ask for everything. Readers keep the old image until the new one is there.
+        """Begin again: ask for everything. Readers keep the old image until the new one is whole.
 
         The next batches begin at offset 0, or a snapshot comes; either replaces.
         """
-        self._image, self._mark = EMPTY, self._beginning
+        self._newest = self._beginning
+        self._continues = False
         self._hashes = {}
+        self.holding = True
 
-    def compare(self, state: StateAt) -> bool:
-        """Hold our state against what the controller had at the same offset.
+    def release(self) -> None:
+        """Hold images back no longer: the newest one is whole."""
+        if self.holding:
+            self.holding = False
+            self._publish()
 
-        False when they differ; True when equal, or when ours at that offset isn't known any more.
-        """
-        ours = self._hashes.get(state.offset)
-        if ours is None or ours == (state.chain_hash, state.state_hash):
-            return True
-        self.differs = True
-        what = "log" if ours[0] != state.chain_hash else "state"
-        self._log.error("state_differs", what=what, offset=state.offset)
-        return False
+    def _replayed(self, batches: Sequence[Batch]) -> tuple[PlacedImage, _Hashes]:
+        image, mark = self._newest.image, self._newest.mark
+        hashes: _Hashes = {}
+        if not batches:
+            return self._newest, hashes
+        try:
+            delta = MetadataDelta(image, keep_outcomes=False)
+            for batch in batches:
+                _check_continues(mark, batch)
+                header = batch.header
+                steps = header.end_offset // HASH_STEP - mark.log_end // HASH_STEP
+                mark = mark.after(batch)
+                delta.replay_all(decode_records(batch.records), header.base_offset)
+                delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
+                if steps:
+                    image = delta.apply()
+                    hashes[mark.log_end] = _hashes_of(PlacedImage(image, mark))
+                    delta = MetadataDelta(image, keep_outcomes=False)
+            placed = PlacedImage(delta.apply(), mark)
+        except UnknownRecordError as error:
+            raise TooNewError(str(error)) from error
+        except (RecordDecodeError, ReplayError) as error:
+            raise DiffersError(str(error)) from error
+        hashes[mark.log_end] = _hashes_of(placed)
+        return placed, hashes
 
-    def _publish(self, image: MetadataImage, mark: LogMark, *, replaced: bool) -> None:
-        before = self._published
-        # After `forget`, ours is not the image that readers hold: the step replaces theirs.
-        replaced = replaced or self._image is not before
-        self._image = self._published = image
-        self._mark = mark
-        manifest = Manifest(mark.log_end, mark.epoch, mark.timestamp_ms, replaced)
+    def _publish(self) -> None:
+        before, after = self._published, self._newest.image
+        if self.holding or after is before:
+            return
+        self._published = after
+        replaced, self._continues = not self._continues, True
+        mark = self._newest.mark
+        manifest = Manifest(applied_offset(after), mark.epoch, mark.timestamp_ms, replaced)
         for publisher in self._publishers:
             try:
-                publisher.on_metadata(before, image, manifest)
+                publisher.on_metadata(before, after, manifest)
             except Exception:  # noqa: BLE001 - a host's part must not stop the others
                 self.publisher_failures += 1
-                self._log.exception("publisher_failed", publisher=type(publisher).__name__)
-
-    def _trim_hashes(self) -> None:
-        while len(self._hashes) > _HASHES_KEPT:
-            del self._hashes[min(self._hashes)]
+                self._log.exception(PUBLISHER_FAILED, publisher=type(publisher).__name__)
 
 
-def _hashes_of(image: MetadataImage, mark: LogMark) -> tuple[bytes, bytes]:
-    assert image.state_hash is not None
-    return mark.head, image.state_hash.shared_bytes()
+def applied_offset(image: MetadataImage) -> int:
+    """Return the offset below which an image shows all records: an open transaction's it doesn't.
+
+    What is decided while a transaction is open stands inside of it, so nothing is missed.
+    """
+    return image.offset if image.transaction is None else image.transaction.offset
+
+
+def _parsed(encoded: Sequence[bytes], mark: LogMark) -> list[Batch]:
+    """Read batches; those that lie before the mark are left out."""
+    try:
+        batches = [parse(data) for data in encoded]
+    except UnknownFormatError as error:
+        raise TooNewError(str(error)) from error
+    except DamagedBatchError as error:
+        raise UnusableAnswerError(f"a batch is damaged {error}") from error
+    return [batch for batch in batches if batch.header.end_offset > mark.log_end]
+
+
+def _check_continues(mark: LogMark, batch: Batch) -> None:
+    objection = mark.objection(batch)
+    if not objection:
+        return
+    if batch.header.base_offset > mark.log_end:
+        raise UnusableAnswerError(objection)
+    raise DiffersError(f"at offset {batch.header.base_offset}: {objection}")
+
+
+def _compare(state: StateAt, known: _Hashes) -> None:
+    """Hold ours against what the controller had; an offset that we don't know says nothing."""
+    ours = known.get(state.offset)
+    if ours is None or ours == (state.chain_hash, state.state_hash):
+        return
+    what = "log" if ours[0] != state.chain_hash else "state"
+    raise DiffersError(f"at offset {state.offset} our {what} is not the controller's")
+
+
+def _hashes_of(placed: PlacedImage) -> tuple[bytes, bytes]:
+    assert placed.image.state_hash is not None
+    return placed.mark.head, placed.image.state_hash.shared_bytes()

@@ -1,0 +1,182 @@
+"""Following the log: batches, snapshots, and starting over when histories differ.
+
+Rule: a broker whose history or state is not the controller's stops serving and says why (its
+agent asks to be fenced), forgets its image, on disk too, and fetches everything anew; but not
+more often than every `refetch_pause_ms`, since a difference that comes back is a defect, and
+fetching again and again helps nobody. Meanwhile it stays fenced, and keeps in contact.
+
+*Met* is an offset that the controller had when we met it, again or for the first time; the image
+has caught up when it has reached that. It stands still, so a busy log does not keep us out.
+"""
+
+from collections.abc import Callable
+
+import structlog
+
+from broker_agent.config import AgentConfig
+from broker_agent.image_store import ImageStore
+from broker_agent.snapshot_download import SnapshotDownload
+from broker_agent.view import DiffersError, MetadataView, PlacedImage, UnusableAnswerError
+from metadata.messages.fetch import MetadataFetchReply, SnapshotToLoad
+from runtime.clock import Clock
+from snapshots.checkpoint import CheckpointId
+from snapshots.errors import CheckpointError
+
+HISTORY_DIFFERS = "history_differs"
+HISTORY_REFETCHED = "history_refetched"
+SNAPSHOT_LOADED = "snapshot_loaded"
+_BACKOFF_MAX_DOUBLINGS = 6
+
+
+class CatchingUp:
+    """What an agent does with the content of answers."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        clock: Clock,
+        view: MetadataView,
+        images: ImageStore,
+        download: SnapshotDownload,
+        on_loaded: Callable[[str], None],
+        log: structlog.typing.FilteringBoundLogger,
+    ) -> None:
+        """`on_loaded` is called when a snapshot was loaded, or with what was wrong with it."""
+        self._config = config
+        self._clock = clock
+        self._view = view
+        self._images = images
+        self._download = download
+        self._on_loaded = on_loaded
+        self._log = log
+        self._met: int | None = None
+        self._forgot_at: float | None = None
+        self._failed_loads = 0
+        self._not_before = 0.0
+        self._stuck = False
+        self.differs = ""
+        """Why our history or state is not the controller's; empty while nothing is known."""
+        self.differences = 0
+        self.snapshots_loaded = 0
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the image has what the controller had when we met."""
+        met = self._met
+        return not self._view.holding and met is not None and self._view.fetched_offset >= met
+
+    @property
+    def loading(self) -> bool:
+        """Whether a snapshot is on its way."""
+        return self._download.active or self._images.loading
+
+    @property
+    def stuck(self) -> bool:
+        """Whether it differs again, and too soon to fetch everything once more."""
+        return self._stuck
+
+    def pause_s(self) -> float:
+        """For how long what an answer brings is of no use; 0: it is wanted now."""
+        if self.loading or self._stuck:
+            return self._config.heartbeat_ms / 1000
+        return max(0.0, self._not_before - self._clock.monotonic())
+
+    def meet_again(self) -> None:
+        """Contact was lost, or we were fenced: the next answer says what we have to reach."""
+        self._met = None
+
+    def meet(self, offset: int) -> None:
+        """The controller answered and has `offset`."""
+        if self._met is None:
+            self._met = offset
+
+    def follow(self, reply: MetadataFetchReply, url: str, broker_epoch: int) -> None:
+        """Take what an answer brings. Raises DiffersError, UnusableAnswerError, TooNewError.
+
+        After DiffersError the image was forgotten, or will be when the pause is over.
+        """
+        try:
+            self._take(reply, url, broker_epoch)
+        except DiffersError as error:
+            self._note_difference(str(error))
+            raise
+
+    def end(self) -> None:
+        """Stop downloading and loading."""
+        self._download.abandon()
+        self._images.stop_loading()
+
+    def _take(self, reply: MetadataFetchReply, url: str, broker_epoch: int) -> None:
+        if self._stuck:
+            self._forget_if_due()
+            return
+        if self.pause_s() > 0:
+            return
+        if reply.diverging is not None:
+            raise DiffersError(
+                f"the controller's history parts from ours at offset {reply.diverging.end_offset}"
+            )
+        if reply.snapshot is not None:
+            self._load(reply.snapshot, url, broker_epoch)
+            return
+        self._view.apply(reply.batches, reply.state_hash)
+        self._settle()
+        if reply.batches:
+            self._images.save_if_due(self._view.newest)
+
+    def _settle(self) -> None:
+        """Show what was held back once it is whole."""
+        if not self._view.holding or self._met is None or self._view.fetched_offset < self._met:
+            return
+        if self.differs:
+            self.differs = ""
+            self._log.info(HISTORY_REFETCHED, offset=self._view.fetched_offset)
+        self._view.release()
+
+    def _note_difference(self, why: str) -> None:
+        self.differences += 1
+        self.differs = why
+        self._log.error(HISTORY_DIFFERS, why=why, offset=self._view.fetched_offset)
+        self._download.abandon()
+        self._images.forget()
+        self._forget_if_due()
+
+    def _forget_if_due(self) -> None:
+        now = self._clock.monotonic()
+        pause_s = self._config.refetch_pause_ms / 1000
+        self._stuck = self._forgot_at is not None and now - self._forgot_at < pause_s
+        if not self._stuck:
+            self._forgot_at = now
+            self._met = None
+            self._view.forget()
+
+    def _load(self, snapshot: SnapshotToLoad, url: str, broker_epoch: int) -> None:
+        try:
+            offset = CheckpointId.parse(snapshot.id).offset
+        except CheckpointError as error:
+            raise UnusableAnswerError(str(error)) from error
+        if offset <= self._view.fetched_offset:
+            raise UnusableAnswerError(f"snapshot {snapshot.id} ends before what is here")
+        broker = (self._config.broker_id, broker_epoch)
+        self._download.begin(url, snapshot, broker, self._on_downloaded)
+
+    def _on_downloaded(self, checkpoint: CheckpointId | None, problem: str) -> None:
+        if checkpoint is None:
+            self._loaded(None, problem)
+        else:
+            self._images.adopt(checkpoint, self._loaded)
+
+    def _loaded(self, placed: PlacedImage | None, problem: str) -> None:
+        if placed is None:
+            # Paced here: fetches are answered well meanwhile, and reset their own backoff.
+            doublings = min(self._failed_loads, _BACKOFF_MAX_DOUBLINGS)
+            self._failed_loads += 1
+            self._not_before = self._clock.monotonic() + 0.05 * 2**doublings
+            self._on_loaded(problem)
+            return
+        self._failed_loads = 0
+        self.snapshots_loaded += 1
+        self._log.info(SNAPSHOT_LOADED, offset=placed.mark.log_end)
+        self._view.replace(placed)
+        self._settle()
+        self._on_loaded("")

@@ -1,0 +1,215 @@
+"""The one fetch in flight: sending it, judging its answer, and when to send the next.
+
+Rule: at most one fetch is in flight, and an answer to one that was given up is never looked at.
+A request is held by the controller only when the answer before it came from the same controller;
+the first to a controller, and the first after an error, are answered at once. One that is
+unanswered a little after its wait is given up, and the others are asked.
+
+An answer, or an order to leave, from an older epoch than one we have seen is refused: a deposed
+controller doesn't know what has been registered since.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import structlog
+
+from broker_agent.config import AgentConfig
+from broker_agent.target import Target
+from metadata.errors import ErrorCode, QuorateError
+from metadata.messages.errors import ErrorReply
+from metadata.messages.fetch import MetadataFetchReply
+from metadata.messages.wire import MSGPACK, decode_fetch_reply
+from runtime.clock import Clock, Timer
+from runtime.randomness import Random
+from runtime.requests import PendingRequest, Reply, Request, Requester, Unreachable
+
+FETCH_PATH = "/v1/metadata/fetch"
+FETCH_FAILED = "fetch_failed"
+FETCH_REFUSED = "fetch_refused"
+_HEADERS = {"content-type": MSGPACK, "accept": MSGPACK}
+
+_EXPELLING = frozenset({ErrorCode.STALE_BROKER_EPOCH, ErrorCode.INCONSISTENT_CLUSTER_ID})
+_BY_THE_LEADER = frozenset(
+    {
+        ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+        ErrorCode.INVALID_REGISTRATION,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.UNAUTHENTICATED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.THROTTLED,
+    }
+)
+"""Another controller would say the same, or send us back."""
+
+
+class Fetching(Protocol):
+    """Whose loop it is."""
+
+    def compose(self, max_wait_ms: int) -> bytes:
+        """Write the body of a fetch."""
+
+    def held_ms(self) -> int:
+        """For how long a fetch may be held now; 0: answer at once."""
+
+    def patience_ms(self) -> int:
+        """How long after its wait a fetch is given up, for the attempt that begins now."""
+
+    def on_reply(self, reply: MetadataFetchReply, sent_at: float) -> None:
+        """The leader's answer to a request that was sent at `sent_at`; goes on with the loop."""
+
+    def on_expelled(self, why: str) -> None:
+        """This process has no place in the cluster any more. The loop has stopped."""
+
+
+class FetchLoop:
+    """Asks controllers, one request after another."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        clock: Clock,
+        random: Random,
+        requester: Requester,
+        fetching: Fetching,
+        log: structlog.typing.FilteringBoundLogger,
+    ) -> None:
+        self._target = Target(config.controllers, random, config.heartbeat_ms / 1000)
+        self._clock = clock
+        self._requester = requester
+        self._fetching = fetching
+        self._log = log
+        self._in_flight: PendingRequest | None = None
+        self._number = 0
+        self._max_wait_ms = 0
+        self._timer: Timer | None = None
+        self._settled_url: str | None = None
+        self._ended = False
+        self.last_problem = "no controller has answered"
+        self.fetches = 0
+        self.failures = 0
+
+    @property
+    def url(self) -> str:
+        """The controller that is asked now: the active one, as far as we know."""
+        return self._target.url
+
+    @property
+    def leader_epoch(self) -> int:
+        """The newest epoch that anyone named; -1: none yet."""
+        return self._target.epoch
+
+    @property
+    def settling(self) -> bool:
+        """Whether the last answer was to a request that wasn't to be held."""
+        return self._max_wait_ms == 0
+
+    def send(self) -> None:
+        """Send the next fetch, unless one is in flight."""
+        self._cancel_timer()
+        if self._ended or self._in_flight is not None:
+            return
+        url = self._target.url
+        max_wait_ms = self._fetching.held_ms() if url == self._settled_url else 0
+        self._max_wait_ms = max_wait_ms
+        deadline_s = (max_wait_ms + self._fetching.patience_ms()) / 1000
+        body = self._fetching.compose(max_wait_ms)
+        sent_at = self._clock.monotonic()
+        self._number += 1
+        self.fetches += 1
+        self._in_flight = self._requester.request(
+            url,
+            Request("POST", FETCH_PATH, body, headers=_HEADERS),
+            self._waits_for(self._number, url, sent_at),
+            deadline_s,
+        )
+
+    def send_now(self) -> None:
+        """Say what we want now, instead of what is in flight; it is answered at once."""
+        self._give_up()
+        self._settled_url = None
+        self.send()
+
+    def send_later(self, delay_s: float) -> None:
+        """Send the next fetch in a while, unless something else sends it first."""
+        self._cancel_timer()
+        if not self._ended:
+            self._timer = self._clock.call_later(delay_s, self.send)
+
+    def fail(self, why: str) -> None:
+        """What was answered is of no use: ask another, soon."""
+        self._note(why)
+        self.send_later(self._target.failed())
+
+    def end(self) -> None:
+        """Stop for good."""
+        self._ended = True
+        self._cancel_timer()
+        self._give_up()
+
+    def _give_up(self) -> None:
+        self._number += 1
+        if self._in_flight is not None:
+            self._in_flight.abandon()
+            self._in_flight = None
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _waits_for(
+        self, number: int, url: str, sent_at: float
+    ) -> Callable[[Reply | Unreachable], None]:
+        def answered(answer: Reply | Unreachable) -> None:
+            if number == self._number and not self._ended:
+                self._in_flight = None
+                self._judge(url, sent_at, answer)
+
+        return answered
+
+    def _judge(self, url: str, sent_at: float, answer: Reply | Unreachable) -> None:
+        if isinstance(answer, Unreachable):
+            self.fail(f"{url} does not answer: {answer.reason}")
+            return
+        try:
+            content_type = answer.headers.get("content-type", MSGPACK)
+            reply = decode_fetch_reply(answer.status, answer.body, content_type)
+        except QuorateError as error:
+            self.fail(f"{url} answered what can't be read: {error.message}")
+            return
+        if reply.error is not None:
+            self._on_error(url, reply, reply.error)
+        elif reply.leader_epoch < self._target.epoch:
+            self.fail(f"{url} answered for epoch {reply.leader_epoch}, which is over")
+        else:
+            self._target.answered(reply.leader_epoch)
+            self.last_problem = ""
+            self._settled_url = url
+            self._fetching.on_reply(reply, sent_at)
+
+    def _on_error(self, url: str, reply: MetadataFetchReply, error: ErrorReply) -> None:
+        code = error.known_code()
+        why = f"{url}: {error.code}: {error.message}"
+        epoch = max(error.leader_epoch, reply.leader_epoch)
+        foreign = code is ErrorCode.INCONSISTENT_CLUSTER_ID
+        if code in _EXPELLING and (foreign or epoch >= self._target.epoch):
+            self.end()
+            self._fetching.on_expelled(why)
+        elif code is ErrorCode.NOT_CONTROLLER:
+            self._note(why)
+            self.send_later(self._target.hinted(error.leader_url or reply.leader_url, epoch))
+        elif code in _BY_THE_LEADER:
+            if why != self.last_problem:
+                self._log.warning(FETCH_REFUSED, why=why)
+            self._note(why)
+            self.send_later(self._target.refused((error.retry_after_ms or 0) / 1000))
+        else:
+            self.fail(why)
+
+    def _note(self, why: str) -> None:
+        self._settled_url = None
+        self.last_problem = why
+        self.failures += 1
+        self._log.debug(FETCH_FAILED, why=why)

@@ -1,0 +1,113 @@
+"""Passing requests on to the active controller (KIP-590).
+
+Rule: the controller hears who asks: the caller's principal goes beside the request, and the
+agent's own says only who passed it on. So nobody is passed on whom the agent doesn't know, unless
+the whole cluster takes anybody; and what is between brokers and controllers is not passed on at
+all, or a caller could act as this broker.
+
+A controller that does not lead has done nothing, so the one that it names is asked instead. A
+change gets a request id here when it has none: if its answer is lost, the caller can repeat it.
+"""
+
+from collections.abc import Callable
+
+from broker_agent.agent import AgentCore
+from metadata.errors import ErrorCode, QuorateError
+from metadata.messages.wire import decode_error
+from metadata.uuids import UUID7_RANDOM_BITS, uuid7, uuid_text
+from runtime.clock import Clock
+from runtime.randomness import Random
+from runtime.requests import ANONYMOUS, Reply, Request, Requester, Unreachable
+
+OnReply = Callable[[Reply], None]
+OnError = Callable[[QuorateError, str | None], None]
+
+REQUEST_ID = "x-quorate-request-id"
+ON_BEHALF_OF = "x-quorate-on-behalf-of"
+_LIMIT_S = 40.0
+"""Longer than a controller's own limit for a change: its answer says more than our silence."""
+_HOPS_MAX = 3
+_PASSED_ON = ("content-type", "accept", REQUEST_ID, "x-quorate-reason", "x-quorate-client-id")
+_PASSED_BACK = ("content-type", "allow", "retry-after", REQUEST_ID)
+_OF_THE_CLUSTER = ("/v1/metadata", "/v1/snapshots")
+"""What brokers and controllers say to each other; and what is below it."""
+
+
+class Forwarding:
+    """Sends callers' requests on."""
+
+    def __init__(
+        self,
+        agent: AgentCore,
+        requester: Requester,
+        clock: Clock,
+        random: Random,
+        *,
+        anonymous: bool,
+    ) -> None:
+        """`anonymous`: callers that are not authenticated are passed on too."""
+        self._agent = agent
+        self._requester = requester
+        self._clock = clock
+        self._random = random
+        self._anonymous = anonymous
+
+    def refusal(self, request: Request) -> QuorateError | None:
+        """Say why a request is not passed on; None: it is."""
+        if any(request.path == p or request.path.startswith(f"{p}/") for p in _OF_THE_CLUSTER):
+            return QuorateError(
+                ErrorCode.NOT_FOUND, f"{request.path[:200]} is between brokers and controllers"
+            )
+        if request.caller.principal == ANONYMOUS.principal and not self._anonymous:
+            return QuorateError(
+                ErrorCode.UNAUTHENTICATED,
+                "a broker passes on only whom it knows: show a client certificate, or ask a "
+                "controller",
+            )
+        return None
+
+    def forward(self, request: Request, reply: OnReply, on_error: OnError) -> None:
+        """Ask the active controller; `on_error` gets the error and the request's id, if any."""
+        headers = {key: value for key, value in request.headers.items() if key in _PASSED_ON}
+        headers[ON_BEHALF_OF] = request.caller.principal
+        if request.method != "GET" and REQUEST_ID not in headers:
+            bits = self._random.getrandbits(UUID7_RANDOM_BITS)
+            headers[REQUEST_ID] = uuid_text(uuid7(self._clock.wall_ms(), bits))
+        forwarded = Request(request.method, request.path, request.body, request.query, headers)
+        self._ask(self._agent.controller_url, forwarded, reply, on_error, _HOPS_MAX)
+
+    def _ask(
+        self, url: str, request: Request, reply: OnReply, on_error: OnError, hops: int
+    ) -> None:
+        def answered(answer: Reply | Unreachable) -> None:
+            if isinstance(answer, Unreachable):
+                on_error(_unreachable(answer), request.headers.get(REQUEST_ID))
+                return
+            leader_url = _named_leader(answer)
+            if leader_url is not None and leader_url != url and hops > 1:
+                self._ask(leader_url, request, reply, on_error, hops - 1)
+                return
+            headers = {key: answer.headers[key] for key in _PASSED_BACK if key in answer.headers}
+            reply(Reply(answer.status, answer.body, headers))
+
+        self._requester.request(url, request, answered, _LIMIT_S)
+
+
+def _named_leader(answer: Reply) -> str | None:
+    """Return where the leader is, when the answer is that another one leads."""
+    if answer.status != ErrorCode.NOT_CONTROLLER.status:
+        return None
+    content_type = answer.headers.get("content-type", "")
+    return decode_error(answer.status, answer.body, content_type).leader_url
+
+
+def _unreachable(answer: Unreachable) -> QuorateError:
+    if answer.refused:
+        return QuorateError(
+            ErrorCode.NO_QUORUM, f"the controller can't be reached ({answer.reason}); try again"
+        )
+    return QuorateError(
+        ErrorCode.REQUEST_TIMED_OUT,
+        f"the controller has not answered ({answer.reason}): a change may have been made; repeat "
+        "the request with the same id, it takes effect once",
+    )

@@ -1,0 +1,263 @@
+"""The agent inside an asyncio program.
+
+    async with BrokerAgent(config, data=Path("broker-1")) as agent:
+        await agent.wait_online()
+        ... ask agent.may_serve() before each answer, read agent.image ...
+
+Rule: leaving the block is a controlled shutdown: the cluster moves the leaders off first. A
+program that is thrown out of the cluster learns it from `wait_gone`, and must end: only a new
+process may register again.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+import structlog
+
+from broker_agent.agent import AgentCore
+from broker_agent.api import AgentApi
+from broker_agent.config import AgentConfig, problems
+from broker_agent.health import Health, health_of
+from broker_agent.publishers import Duties, PartitionDuties, Publisher
+from broker_agent.states import BrokerState
+from metadata.image import MetadataImage
+from runtime.asyncio_clock import AsyncioClock
+from runtime.http_client import HttpRequester
+from runtime.http_server import Authenticate, HttpServer, OnError
+from runtime.randomness import from_system
+from runtime.real_disk import RealDisk
+
+
+class Ending(NamedTuple):
+    """How an agent ended."""
+
+    reason: str
+    orderly: bool
+    """False: it was expelled, or its time for stopping ran out."""
+
+
+class AgentGoneError(Exception):
+    """The agent has ended; the message says why."""
+
+
+class OwnServer(NamedTuple):
+    """The agent's own HTTP listener: health, metrics, metadata for clients, forwarding."""
+
+    host: str
+    port: int
+    authenticate: Authenticate
+    on_error: OnError
+    tls: ssl.SSLContext | None = None
+    insecure_network: bool = False
+    forward_anonymous: bool = False
+    """Pass on callers that are not authenticated, as a cluster without authentication wants it."""
+
+
+class BrokerAgent:
+    """One broker's agent, for one `async with`."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        *,
+        data: Path,
+        tls: ssl.SSLContext | None = None,
+        token: str | None = None,
+        publishers: tuple[Publisher, ...] = (),
+        duties: Duties | None = None,
+        server: OwnServer | None = None,
+        log: structlog.typing.FilteringBoundLogger | None = None,
+    ) -> None:
+        """`data` is the agent's folder; `tls` the context towards the controllers.
+
+        Publishers are called in their order, `duties` after them. Raises ValueError for a
+        configuration that can't be.
+        """
+        if found := problems(config):
+            raise ValueError(" ".join(found))
+        self._config = config
+        self._data = data
+        self._tls = tls
+        self._token = token
+        self._publishers = publishers
+        if duties is not None:
+            self._publishers += (PartitionDuties(config.broker_id, duties),)
+        self._own_server = server
+        self._log = log if log is not None else structlog.get_logger()
+        self._changed = asyncio.Event()
+        self._ending: Ending | None = None
+        self._core: AgentCore | None = None
+        self._server: HttpServer | None = None
+        self._requester: HttpRequester | None = None
+        self._cleanup = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> "BrokerAgent":
+        """Start. Raises OSError, FolderInUseError, WrongFolderError, InsecureListenerError."""
+        async with contextlib.AsyncExitStack() as stack:
+            clock, random = AsyncioClock(), from_system()
+            disk = RealDisk(self._data, clock)
+            stack.callback(disk.close)
+            self._requester = HttpRequester(log=self._log, tls=self._tls, token=self._token)
+            stack.push_async_callback(self._requester.close)
+            self._core = core = AgentCore(
+                self._config,
+                clock=clock,
+                random=random,
+                disk=disk,
+                requester=self._requester,
+                host=self,
+                publishers=self._publishers,
+                log=self._log,
+            )
+            stack.callback(core.abandon)
+            if self._own_server is not None:
+                own = self._own_server
+                api = AgentApi(
+                    core,
+                    self._requester,
+                    clock=clock,
+                    random=random,
+                    forward_anonymous=own.forward_anonymous,
+                )
+                self._server = HttpServer(
+                    api.handle,
+                    own.host,
+                    own.port,
+                    authenticate=own.authenticate,
+                    on_error=own.on_error,
+                    log=self._log,
+                    tls=own.tls,
+                    insecure_network=own.insecure_network,
+                )
+                self._server.start()
+                stack.push_async_callback(self._server.stop)
+            core.start()
+            self._cleanup = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await self.stop()
+        finally:
+            await self._cleanup.aclose()
+
+    @property
+    def core(self) -> AgentCore:
+        """The agent itself."""
+        assert self._core is not None, "use it in `async with`"
+        return self._core
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest published image."""
+        return self.core.image
+
+    @property
+    def state(self) -> BrokerState:
+        """Where the broker stands."""
+        return self.core.state
+
+    @property
+    def ending(self) -> Ending | None:
+        """How the agent ended; None while it lives."""
+        return self._ending
+
+    @property
+    def port(self) -> int:
+        """The port of the own listener."""
+        assert self._server is not None, "without `server` there is no listener"
+        return self._server.port
+
+    def may_serve(self) -> bool:
+        """Whether an answer may be given to a client at this moment; ask before each."""
+        return self.core.may_serve()
+
+    def health(self) -> Health:
+        """How the agent is."""
+        return health_of(self.core)
+
+    def set_host_ready(self, *, ready: bool) -> None:
+        """Be online only while the host says that it is ready; it is, from the start."""
+        self.core.set_host_ready(ready=ready)
+
+    async def wait_online(self) -> None:
+        """Return once the broker may serve. Raises AgentGoneError."""
+        while not (self.state is BrokerState.ONLINE and self.may_serve()):
+            if self._ending is not None:
+                raise AgentGoneError(self._ending.reason)
+            await self._next_change()
+
+    async def wait_gone(self) -> Ending:
+        """Return once the agent has ended."""
+        while self._ending is None:
+            await self._next_change()
+        return self._ending
+
+    def begin_stop(self) -> None:
+        """Ask for a controlled shutdown; `wait_gone` returns when it is over."""
+        if self._ending is None:
+            self.core.stop()
+
+    async def stop(self) -> Ending:
+        """Stop in a controlled way: leaders are moved off first, the image is saved."""
+        self.begin_stop()
+        return await self.wait_gone()
+
+    def reload_tls(
+        self, tls: ssl.SSLContext | None, server_tls: ssl.SSLContext | None = None
+    ) -> None:
+        """Use other certificates for connections from now on."""
+        if tls is not None and self._requester is not None:
+            self._requester.set_tls(tls)
+        if server_tls is not None and self._server is not None:
+            self._server.reload_tls(server_tls)
+
+    # What the core calls.
+
+    def on_state(self, state: BrokerState, reason: str) -> None:
+        """Wake who waits."""
+        self._wake()
+
+    def on_gone(self, reason: str, *, orderly: bool) -> None:
+        """Note the end, and wake who waits."""
+        self._ending = Ending(reason, orderly)
+        self._wake()
+
+    def _wake(self) -> None:
+        # Those who wait hold the old event; those who come later get the new one.
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _next_change(self) -> None:
+        await self._changed.wait()
+
+
+async def run_until_gone(
+    agent: BrokerAgent,
+    stop_signals: tuple[int, ...],
+    reload_signals: Mapping[int, Callable[[], None]],
+) -> Ending:
+    """Keep an entered agent until it ends; a stop signal begins a controlled shutdown.
+
+    A reload signal calls what it is mapped to.
+    """
+    loop = asyncio.get_running_loop()
+    for number in stop_signals:
+        loop.add_signal_handler(number, agent.begin_stop)
+    for number, callback in reload_signals.items():
+        loop.add_signal_handler(number, callback)
+    try:
+        return await agent.wait_gone()
+    finally:
+        for number in (*stop_signals, *reload_signals):
+            loop.remove_signal_handler(number)
