@@ -45,6 +45,7 @@ from metadata.messages import (
 )
 from metadata.messages.wire import JSON, decode, encode, reply_type
 from quorum.api import LeaderAndEpoch
+from runtime.metrics import CONTENT_TYPE
 from runtime.requests import Reply, Request
 
 OnReply = Callable[[Reply], None]
@@ -55,8 +56,8 @@ class Node(Protocol):
 
     version: str
 
-    def refusal(self) -> QuorateError | None:
-        """Why this node serves nobody now; None: it serves."""
+    def refusal(self, *, changes: bool) -> QuorateError | None:
+        """Why this node serves no such request now (one that changes, or not); None: it does."""
 
     def not_here(self) -> QuorateError:
         """Whom to ask instead: NOT_CONTROLLER, or NO_QUORUM while nobody is known to lead."""
@@ -76,8 +77,14 @@ class Node(Protocol):
     def ready(self) -> HealthReply:
         """`GET /health/ready`."""
 
-    def metrics(self) -> str:
+    def metrics_text(self) -> bytes:
         """`GET /metrics`."""
+
+    def answered(self, operation: str, status: int, arrived: float) -> None:
+        """A request was answered that arrived at `arrived`, monotonic seconds."""
+
+    def monotonic(self) -> float:
+        """Monotonic seconds."""
 
 
 class _Call:
@@ -155,13 +162,20 @@ class Api:
     def handle(self, request: Request, on_reply: OnReply) -> None:
         """Answer, exactly once, now or later."""
         found = find_route(request.method, request.path)
-        call = _Call(self._node, request, found, on_reply)
+        operation = "unknown" if found.route is None else found.route.name
+        arrived = self._node.monotonic()
+
+        def answer(reply: Reply) -> None:
+            self._node.answered(operation, reply.status, arrived)
+            on_reply(reply)
+
+        call = _Call(self._node, request, found, answer)
         try:
             if found.route is None:
                 self._no_route(call, found)
                 return
             if not found.route.always:
-                refusal = self._node.refusal()
+                refusal = self._node.refusal(changes=found.route.changes)
                 if refusal is not None:
                     raise refusal
             getattr(self, f"_{found.route.name}")(call)
@@ -287,10 +301,7 @@ class Api:
         call.reply(200 if health.healthy else 503, health)
 
     def _metrics(self, call: _Call) -> None:
-        text = self._node.metrics().encode()
-        call.on_reply(
-            Reply(200, text, {"content-type": "text/plain; version=0.0.4; charset=utf-8"})
-        )
+        call.on_reply(Reply(200, self._node.metrics_text(), {"content-type": CONTENT_TYPE}))
 
     def _openapi_document(self, call: _Call) -> None:
         if not self._openapi:

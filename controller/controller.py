@@ -8,7 +8,6 @@ calls of the clock, of the quorum and of `handle`.
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-import msgspec
 from structlog.typing import FilteringBoundLogger
 
 from controller.api import Api
@@ -23,25 +22,24 @@ from controller.leading import Leading, provenance_of_node
 from controller.managers.brokers import BrokerManager
 from controller.managers.topics import TopicManager
 from controller.metadata_fetch import Leadership, MetadataFetch
+from controller.node_view import Condition, NodeView
 from controller.offset_waiters import OffsetWaiters
 from controller.parked import Parked
 from controller.proposer import Proposer
-from controller.queries import Queries, View
+from controller.queries import Queries
 from controller.reads import Reads
 from controller.snapshot_ranges import SnapshotRanges
 from controller.snapshotting import Snapshotting
-from controller.status import quorum_reply, readiness, status_reply
 from controller.storage import Storage
 from controller.watch import Watch
 from ledger.batch import Batch
 from ledger.ledger import Ledger
-from metadata.errors import ErrorCode, QuorateError
 from metadata.image import MetadataImage
-from metadata.messages import HealthReply
 from metadata.records import Record
 from quorum.api import LeaderAndEpoch, Mark, Quorum, QuorumListener
 from runtime.clock import Clock
 from runtime.disk import Disk
+from runtime.metrics import Registry
 from runtime.randomness import Random
 from runtime.requests import Reply, Request
 
@@ -66,18 +64,19 @@ class Controller:
         quorum_factory: QuorumFactory,
         log: FilteringBoundLogger,
         version: str = "",
+        registry: Registry | None = None,
         on_stopped: Callable[[str], None] | None = None,
     ) -> None:
-        """`on_stopped` is called once with a sentence if the node can't go on."""
+        """Wire everything; nothing happens before `start`.
+
+        `registry` may hold the process's other metrics too. `on_stopped` is called once, with a
+        sentence, if the node can't go on.
+        """
         self._config = config
         self._clock = clock
         self._log = log.bind(node_id=config.node_id)
         self._on_stopped = on_stopped
-        self.version = version
-        self._started_at = clock.monotonic()
-        self._last_heard = clock.monotonic()
-        self._stopped = ""
-        self._diverged = ""
+        self._condition = Condition(clock.monotonic())
         self.quorum = quorum_factory(self)
         self._awake = AwakeTime(clock, config.beat_s, self._on_stall)
         self._heartbeats = Heartbeats(self._awake, config.session_s, 2 * config.heartbeat_s)
@@ -102,9 +101,9 @@ class Controller:
         self._storage = Storage(
             config, clock, disk, self.quorum, self._applier, self._loaded, self._fail, self._log
         )
-        self._wire(random)
+        self._wire(random, version, registry or Registry())
 
-    def _wire(self, random: Random) -> None:
+    def _wire(self, random: Random, version: str, registry: Registry) -> None:
         """Make what decides and answers."""
         config, clock = self._config, self._clock
         brokers = BrokerManager(config.cluster_id, self._heartbeats)
@@ -134,6 +133,22 @@ class Controller:
             self.quorum.voters,
             self._log,
         )
+        self._view = NodeView(
+            config,
+            clock,
+            version,
+            self._condition,
+            self.quorum,
+            applier=self._applier,
+            proposer=self._proposer,
+            leading=self._leading,
+            heartbeats=self._heartbeats,
+            awake=self._awake,
+            storage=self._storage,
+            snapshotting=self._snapshotting,
+            held=(self._parked, self._watching),
+            registry=registry,
+        )
         self._fetch = MetadataFetch(
             config,
             brokers,
@@ -142,7 +157,7 @@ class Controller:
             FetchContent(config, self._ledger, self._marks, lambda: self._snapshotting.offer),
             self._parked,
             lambda: self._applier.image,
-            lambda: Leadership(*self.leadership()),
+            lambda: Leadership(*self._view.leadership()),
         )
         reads = Reads(
             clock,
@@ -152,12 +167,12 @@ class Controller:
             config.read_wait_s,
         )
         self._api = Api(
-            self,
+            self._view,
             self._fetch,
             Changes(config, clock, random, self._proposer),
-            Queries(reads, self._view, self.not_here),
+            Queries(reads, self._view.read, self._view.not_here),
             Watch(self._ledger, lambda: self._applier.image, self._watching),
-            SnapshotRanges(lambda: self._storage.store, self._heard),
+            SnapshotRanges(lambda: self._storage.store, lambda: self._view.heard),
             brokers,
             topics,
         )
@@ -174,9 +189,9 @@ class Controller:
 
     def stop(self) -> None:
         """Stop in order: give up leadership, sync, close."""
-        if self._stopped:
+        if self._condition.stopped:
             return
-        self._stopped = "it is stopping"
+        self._condition.stopped = "it is stopping"
         self._end()
         self.quorum.stop()
         self._storage.close()
@@ -215,9 +230,9 @@ class Controller:
 
     def _fail(self, reason: str) -> None:
         """The node can't go on."""
-        if self._stopped:
+        if self._condition.stopped:
             return
-        self._stopped = reason
+        self._condition.stopped = reason
         self._log.critical("controller_stopped", reason=reason)
         self._end()
         self.quorum.stop()
@@ -240,12 +255,12 @@ class Controller:
     # -- what the quorum says -----------------------------------------------------------------
 
     def on_committed(self, index: int, epoch: int, payloads: Sequence[bytes]) -> None:
-        self._last_heard = self._clock.monotonic()
+        self._condition.last_heard = self._clock.monotonic()
         self._applier.on_committed(index, epoch, payloads)
 
     def on_leadership(self, epoch: int) -> None:
-        if self._stopped or self._diverged:
-            self.quorum.resign(self._stopped or self._diverged)
+        if self._condition.stopped or self._condition.diverged:
+            self.quorum.resign(self._condition.stopped or self._condition.diverged)
             return
         self._leading.begin(epoch, lambda: self._storage.ledger)
 
@@ -257,7 +272,7 @@ class Controller:
         self._log.info("leader_changed", leader=now.leader, epoch=now.epoch)
 
     def on_install(self, mark: Mark, source: int) -> None:
-        if not self._stopped:
+        if not self._condition.stopped:
             self._storage.catch_up(mark, source)
 
     def on_install_dropped(self) -> None:
@@ -267,7 +282,7 @@ class Controller:
         self._storage.installed(mark)
 
     def on_digest(self, node_id: int, digest: bytes) -> None:
-        self._last_heard = self._clock.monotonic()
+        self._condition.last_heard = self._clock.monotonic()
         self._digests.on_digest(node_id, digest)
         self._judge()
 
@@ -293,7 +308,7 @@ class Controller:
             self._digests.on_mark(mark)
 
     def _on_progress(self) -> None:
-        if self._stopped:
+        if self._condition.stopped:
             return
         offset = self._applier.image.offset
         if self._proposer.pending is not None:
@@ -308,100 +323,12 @@ class Controller:
     def _judge(self) -> None:
         """Compare states; who is found wrong serves nobody."""
         verdict = self._digests.verdict(tuple(v.node_id for v in self.quorum.voters()))
-        if verdict == self._diverged:
+        if verdict == self._condition.diverged:
             return
-        self._diverged = verdict
+        self._condition.diverged = verdict
         if verdict:
             self._log.critical("state_diverged", reason=verdict)
             if self._proposer.pending is not None:
                 self.quorum.resign(verdict)
         else:
             self._log.warning("state_agrees_again")
-
-    # -- what the API asks (api.Node) ---------------------------------------------------------
-
-    def refusal(self) -> QuorateError | None:
-        if self._stopped:
-            return QuorateError(
-                ErrorCode.SHUTTING_DOWN, f"this controller stopped: {self._stopped}"
-            )
-        if self._diverged:
-            return QuorateError(ErrorCode.STATE_DIVERGED, self._diverged)
-        if self._applier.disk_full:
-            return QuorateError(ErrorCode.DISK_FULL, self._applier.disk_full)
-        if not self._storage.ready:
-            return QuorateError(
-                ErrorCode.OFFSET_NOT_AVAILABLE, "this controller is loading its log; ask another"
-            )
-        return None
-
-    def not_here(self) -> QuorateError:
-        leader, url = self.leadership()
-        if leader.leader is None:
-            return QuorateError(ErrorCode.NO_QUORUM)
-        if leader.leader == self._config.node_id:
-            return QuorateError(
-                ErrorCode.NO_QUORUM, "this controller leads and can't confirm it: is it cut off?"
-            )
-        where = f" at {url}" if url else ""
-        return QuorateError(
-            ErrorCode.NOT_CONTROLLER, f"controller {leader.leader} leads{where}; ask there"
-        )
-
-    def leadership(self) -> tuple[LeaderAndEpoch, str | None]:
-        now = self.quorum.leader_and_epoch()
-        if now.leader == self._config.node_id and not self._leading.elected:
-            # Just deposed, or stopping: nobody should be sent back here.
-            now = now._replace(leader=None)
-        url = None if now.leader is None else self._config.controller_urls.get(now.leader)
-        return now, url
-
-    def wall_ms(self) -> int:
-        return self._clock.wall_ms()
-
-    def quorum_state(self) -> msgspec.Struct:
-        return quorum_reply(
-            self._config.cluster_id,
-            self.quorum.status(),
-            self.quorum.voters(),
-            self._config.controller_urls,
-            0 if self.ledger is None else self.ledger.log_end,
-        )
-
-    def status(self) -> msgspec.Struct:
-        offer = self._snapshotting.offer
-        return status_reply(
-            cluster_id=self._config.cluster_id,
-            version=self.version,
-            status=self.quorum.status(),
-            active=self.active,
-            leader_url=self.leadership()[1],
-            image=self._applier.image,
-            ledger=self.ledger,
-            heard=self._heard(),
-            newest_snapshot=None if offer is None else offer.id,
-            uptime_s=self._clock.monotonic() - self._started_at,
-            note=self._stopped or self._diverged or self._applier.disk_full or self._storage.note,
-        )
-
-    def ready(self) -> HealthReply:
-        return readiness(
-            stopped=self._stopped,
-            diverged=self._diverged,
-            loaded=self._storage.ready,
-            disk_full=self._applier.disk_full,
-            status=self.quorum.status(),
-            active=self.active,
-            image=self._applier.image,
-        )
-
-    def metrics(self) -> str:
-        return ""
-
-    def _heard(self) -> Heartbeats | None:
-        return self._heartbeats if self._proposer.pending is not None else None
-
-    def _view(self) -> View:
-        leads = self._proposer.pending is not None
-        age_s = 0.0 if leads else self._clock.monotonic() - self._last_heard
-        return View(self._applier.image, self._heard(), int(age_s * 1000))

@@ -128,6 +128,11 @@ class Proposer:
             self._decide_next()
 
     @property
+    def waiting(self) -> int:
+        """Decisions that wait for their turn."""
+        return len(self._waiting)
+
+    @property
     def busy(self) -> bool:
         """A decision is under way."""
         return self._deciding is not None

@@ -1,4 +1,4 @@
-"""Controllers over the real quorum, on the simulated network and disks: nobody chooses the leader."""
+"""Controllers over the real quorum, on simulated network and disks: nobody chooses the leader."""
 
 import random
 

@@ -2,8 +2,10 @@
 
 import json
 
+import msgspec
 import pytest
 
+from metadata.codec import decode_records
 from metadata.image.outcomes import KEPT_MS
 from metadata.records import (
     BeginEpochRecord,
@@ -68,8 +70,6 @@ def test_a_retry_gets_the_same_answer_from_the_next_leader_and_after_a_restart(c
 
 
 def test_a_retry_in_another_format_gets_the_same_answer_in_that_format(cluster):
-    import msgspec
-
     key = request_id(cluster)
     first = create(cluster, "t", key)
     replies = cluster.send(
@@ -224,8 +224,6 @@ def test_every_epoch_begins_with_its_record(cluster):
     epochs = {}
     for batch in cluster.batches():
         epochs.setdefault(batch.header.epoch, batch)
-    from metadata.codec import decode_records
-
     begins = [decode_records(batch.records)[0] for batch in epochs.values()]
     assert [b.leader_id for b in begins] == [1, 2, 3]
     assert all(isinstance(b, BeginEpochRecord) for b in begins)
@@ -302,12 +300,12 @@ def test_nothing_of_a_transaction_is_read_before_its_end_and_a_new_epoch_discard
     for node_id in (1, 2, 3):
         controller = cluster.controllers[node_id]
         assert controller.image.transaction is not None
-        status, reply = cluster.ask(
+        _, reply = cluster.ask(
             "GET", "/v1/topics", node=node_id, query={"consistency": "stale"}
         )
         assert reply["topics"] == []
         assert reply["offset"] == controller.image.transaction.offset
-        status, reply = cluster.ask("GET", "/v1/log", node=node_id, query={"offset": "0"})
+        _, reply = cluster.ask("GET", "/v1/log", node=node_id, query={"offset": "0"})
         assert reply["nextOffset"] <= controller.image.transaction.offset
     cluster.lead(2)
     cluster.run(0.1)

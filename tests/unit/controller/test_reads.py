@@ -5,6 +5,8 @@ import json
 import msgspec
 import pytest
 
+from controller.routes import ROUTES
+from metadata.uuids import uuid_text
 from runtime.requests import Request
 from tests.unit.controller.cluster import SESSION_S, Broker, Cluster
 
@@ -104,7 +106,7 @@ def test_a_cut_off_standby_answers_stale_reads_with_a_growing_age(cluster):
     cluster.shared.cut(3)
     cluster.create_topic("unseen", factor=1)
     cluster.run(20.0)
-    status, reply = cluster.ask("GET", "/v1/topics", node=3, query={"consistency": "stale"})
+    _, reply = cluster.ask("GET", "/v1/topics", node=3, query={"consistency": "stale"})
     assert [t["name"] for t in reply["topics"]] == ["a", "b"]
     assert reply["ageMs"] >= 19_000
 
@@ -171,9 +173,19 @@ def test_status_quorum_and_health(cluster):
     assert "no leader" in reply["reason"]
 
 
-def test_the_openapi_document_names_every_path(cluster):
-    from controller.routes import ROUTES
+def test_metrics_show_what_is_and_count_what_was_asked(cluster):
+    cluster.ask("GET", "/v1/topics/zzz")
+    status, body = cluster.ask("GET", "/metrics")
+    text = body.decode()
+    assert status == 200
+    assert 'quorate_brokers{state="online"} 2' in text
+    assert f"quorate_image_offset {cluster.image.offset}" in text
+    assert "quorate_controller_active 1" in text
+    assert 'quorate_controller_requests_total{operation="describe_topic",status="404"} 1' in text
+    assert "quorate_controller_active 0" in cluster.ask("GET", "/metrics", node=2)[1].decode()
 
+
+def test_the_openapi_document_names_every_path(cluster):
     status, document = cluster.ask("GET", "/v1/openapi.json")
     assert status == 200
     assert set(document["paths"]) == {route.path for route in ROUTES}
@@ -222,8 +234,6 @@ def test_wrong_bodies(cluster, body, content_type, status, code, path):
 
 
 def test_metadata_fetch_works_in_json_with_curl(cluster):
-    from metadata.uuids import uuid_text
-
     body = {
         "clusterId": "a-test-cluster",
         "brokerId": 7,

@@ -2,8 +2,13 @@
 
 import json
 
+import msgspec
 import pytest
 
+from ledger.batch import BatchHeader, Provenance, seal
+from metadata.codec import encode_records
+from metadata.records import RemoveTopicRecord
+from runtime.simulated.platter import Platter
 from snapshots.store import list_checkpoints
 from tests.unit.controller.cluster import Broker, Cluster
 
@@ -38,8 +43,6 @@ def forget_journal(cluster):
 
 
 def wipe(cluster, node_id):
-    from runtime.simulated.platter import Platter
-
     cluster.platters[node_id] = Platter(cluster.world.random(f"another-{node_id}"))
     cluster.shared.manifests.pop(node_id, None)
 
@@ -260,8 +263,11 @@ def test_a_full_disk_stops_applying_and_is_told_until_there_is_room(cluster):
     )
     cluster.run(0.5)
     assert not replies
-    status, reply = cluster.ask("GET", "/v1/topics")
+    status, reply = cluster.ask("DELETE", "/v1/topics/topic-0000")
     assert (status, reply["code"]) == (507, "DISK_FULL")
+    one = Broker(cluster, 1, incarnation=cluster.broker(1).incarnation_id)
+    one.epoch, one.offset = cluster.broker(1).broker_epoch, cluster.image.offset
+    assert one.fetch(fetched_epoch=1).error is None  # brokers are still heard
     assert cluster.ask("GET", "/health/ready")[0] == 503
     cluster.faults[1].capacity_bytes = None
     cluster.run(2.0)
@@ -270,10 +276,6 @@ def test_a_full_disk_stops_applying_and_is_told_until_there_is_room(cluster):
 
 
 def test_a_committed_batch_that_cannot_be_replayed_stops_the_node_and_says_why(cluster):
-    from ledger.batch import BatchHeader, Provenance, seal
-    from metadata.codec import encode_records
-    from metadata.records import RemoveTopicRecord
-
     mark = cluster.leader.ledger.mark()
     header = BatchHeader(
         mark.log_end, 1, cluster.shared.epoch, mark.timestamp_ms, Provenance(), mark.head
@@ -306,8 +308,6 @@ def test_what_the_fence_skips_is_skipped_everywhere_and_the_leader_resigns(clust
 
 def corrupt(cluster, node_id):
     """Let a node's memory rot: its image is not what its log says."""
-    import msgspec
-
     applier = cluster.controllers[node_id]._applier
     for holder in filter(None, (applier, applier.pending)):
         wrong = holder.image.state_hash.plus(1, 0)
@@ -338,7 +338,7 @@ def test_a_leader_whose_state_differs_resigns(cluster):
     assert cluster.shared.nodes[1].resigned
 
 
-# -- what fetchers get (lifecycle, section 8) --------------------------------------------------------
+# -- what fetchers get (lifecycle, section 8) ------------------------------------------------------
 
 
 def test_a_fetcher_with_nothing_gets_the_snapshot_when_it_is_smaller(cluster):

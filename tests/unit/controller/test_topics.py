@@ -2,6 +2,7 @@
 
 import pytest
 
+from metadata.messages import WantedState
 from metadata.records import PartitionRecord, RemoveTopicRecord, RequestOutcomeRecord, TopicRecord
 from tests.unit.controller.cluster import SESSION_S, Broker, Cluster, keep_alive
 
@@ -148,8 +149,6 @@ def test_directories_are_the_brokers_only_one_or_unassigned():
 
 
 def test_a_stopping_broker_is_given_nothing(cluster):
-    from metadata.messages import WantedState
-
     cluster.assign("busy", (1, 2, 3))
     Broker(cluster, 9)
     one = Broker(cluster, 1, incarnation=cluster.broker(1).incarnation_id).register()
@@ -269,8 +268,6 @@ def test_worked_cases_a_b_e_f_h_through_the_log():
 
 
 def test_worked_case_j_controlled_shutdown():
-    from metadata.messages import WantedState
-
     cluster = Cluster()
     one, _, _ = cluster.online(1, 2, 3)
     cluster.assign("t", (1, 2, 3))

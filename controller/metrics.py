@@ -1,0 +1,128 @@
+"""What a controller shows of itself to Prometheus.
+
+Rule: what is kept elsewhere is read when it is asked for; only requests and fencings are counted
+here. Names begin with `quorate_`; units stand last.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from controller.describe import count_states
+from controller.heartbeats import Heartbeats
+from ledger.ledger import Ledger
+from metadata.image import MetadataImage
+from runtime.metrics import Registry
+
+
+class Figures(Protocol):
+    """What is read of the controller."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed image."""
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The ledger, once it is open."""
+
+    @property
+    def active(self) -> bool:
+        """It leads and has begun its epoch."""
+
+    @property
+    def heard(self) -> Heartbeats | None:
+        """Who was heard from; None on a standby."""
+
+    @property
+    def serving(self) -> bool:
+        """It answers requests."""
+
+    @property
+    def held_requests(self) -> int:
+        """Requests that wait for something to say."""
+
+    @property
+    def waiting_decisions(self) -> int:
+        """Requests that wait for their turn."""
+
+    @property
+    def pending_bytes(self) -> int:
+        """Proposed and not committed."""
+
+    @property
+    def stalled_s(self) -> float:
+        """Seconds for which the loop stood still."""
+
+    @property
+    def snapshot_offset(self) -> int:
+        """Of the newest checkpoint; 0: none."""
+
+
+class ControllerMetrics:
+    """Declares the figures and counts requests."""
+
+    def __init__(self, registry: Registry, figures: Figures) -> None:
+        self._registry = registry
+        self._requests = registry.counter(
+            "quorate_controller_requests_total",
+            "HTTP requests, by operation and status",
+            ("operation", "status"),
+        )
+        self._duration = registry.histogram(
+            "quorate_controller_request_seconds",
+            "From a request's arrival to its answer; held requests are left out",
+            labels=("operation",),
+        )
+        gauge, counter = registry.read_gauge, registry.read_counter
+        gauge("quorate_controller_active", "1 on the active controller", lambda: figures.active)
+        gauge("quorate_controller_serving", "1 if requests are answered", lambda: figures.serving)
+        gauge("quorate_log_end_offset", "End of the ledger", lambda: _ledger(figures, "log_end"))
+        gauge(
+            "quorate_log_start_offset", "Start of the ledger", lambda: _ledger(figures, "log_start")
+        )
+        gauge("quorate_image_offset", "End offset of the image", lambda: figures.image.offset)
+        gauge("quorate_image_epoch", "Epoch of the last batch", lambda: figures.image.epoch)
+        gauge(
+            "quorate_snapshot_offset", "Of the newest checkpoint", lambda: figures.snapshot_offset
+        )
+        gauge("quorate_brokers", "Brokers, by state", lambda: _brokers(figures), ("state",))
+        gauge("quorate_topics", "Topics", lambda: len(figures.image.topics.by_id))
+        gauge("quorate_partitions", "Partitions", lambda: len(figures.image.topics.partitions))
+        gauge(
+            "quorate_leaderless_partitions",
+            "Partitions without a leader",
+            lambda: len(figures.image.topics.leaderless),
+        )
+        gauge("quorate_held_requests", "Requests that are held", lambda: figures.held_requests)
+        gauge(
+            "quorate_waiting_decisions",
+            "Requests that wait for their turn",
+            lambda: figures.waiting_decisions,
+        )
+        gauge("quorate_pending_bytes", "Proposed, not committed", lambda: figures.pending_bytes)
+        counter(
+            "quorate_loop_stalled_seconds_total",
+            "For how long the loop stood still; broker sessions are longer by as much",
+            lambda: figures.stalled_s,
+        )
+
+    def answered(self, operation: str, status: int, seconds: float | None) -> None:
+        """A request was answered; `seconds` is None for one that may have been held."""
+        self._requests.add(1, operation, str(status))
+        if seconds is not None:
+            self._duration.observe(seconds, operation)
+
+    def render(self) -> bytes:
+        """All of the registry's figures as text."""
+        return self._registry.render()
+
+
+def _ledger(figures: Figures, name: str) -> float:
+    return 0 if figures.ledger is None else float(getattr(figures.ledger, name))
+
+
+def _brokers(figures: Figures) -> Mapping[tuple[str, ...], float]:
+    return {
+        (state,): float(count)
+        for state, count in count_states(figures.image, figures.heard).items()
+    }

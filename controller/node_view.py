@@ -1,0 +1,218 @@
+"""A controller as its API and its metrics see it.
+
+Rule: looks and answers; changes nothing but its own counters.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from controller.applier import Applier
+from controller.config import ControllerConfig
+from controller.heartbeats import AwakeTime, Heartbeats
+from controller.leading import Leading
+from controller.metrics import ControllerMetrics
+from controller.parked import Parked
+from controller.proposer import Proposer
+from controller.queries import View
+from controller.snapshotting import Snapshotting
+from controller.status import quorum_reply, readiness, status_reply
+from controller.storage import Storage
+from ledger.ledger import Ledger
+from metadata.errors import ErrorCode, QuorateError
+from metadata.image import MetadataImage
+from metadata.messages import HealthReply
+from quorum.api import LeaderAndEpoch, Quorum
+from runtime.clock import Clock
+from runtime.metrics import Registry
+
+
+class Condition:
+    """How the node is; the trunk keeps it."""
+
+    def __init__(self, now: float) -> None:
+        self.started_at = now
+        self.last_heard = now
+        """Monotonic seconds at the last sign of the quorum: how old a stale read may be."""
+        self.stopped = ""
+        """Why it can't go on; empty: it goes on."""
+        self.diverged = ""
+        """Why its state must not be served; empty: it agrees with the others."""
+
+
+class NodeView:
+    """Implements `api.Node` and `metrics.Figures`."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        clock: Clock,
+        version: str,
+        condition: Condition,
+        quorum: Quorum,
+        *,
+        applier: Applier,
+        proposer: Proposer,
+        leading: Leading,
+        heartbeats: Heartbeats,
+        awake: AwakeTime,
+        storage: Storage,
+        snapshotting: Snapshotting,
+        held: Sequence[Parked],
+        registry: Registry,
+    ) -> None:
+        self.version = version
+        self._config = config
+        self._clock = clock
+        self._condition = condition
+        self._quorum = quorum
+        self._applier = applier
+        self._proposer = proposer
+        self._leading = leading
+        self._heartbeats = heartbeats
+        self._awake = awake
+        self._storage = storage
+        self._snapshotting = snapshotting
+        self._held = held
+        self._metrics = ControllerMetrics(registry, self)
+
+    # -- who answers ----------------------------------------------------------------------
+
+    def refusal(self, *, changes: bool) -> QuorateError | None:
+        condition = self._condition
+        if condition.stopped:
+            return QuorateError(
+                ErrorCode.SHUTTING_DOWN, f"this controller stopped: {condition.stopped}"
+            )
+        if condition.diverged:
+            return QuorateError(ErrorCode.STATE_DIVERGED, condition.diverged)
+        if changes and self._applier.disk_full:
+            return QuorateError(ErrorCode.DISK_FULL, self._applier.disk_full)
+        if not self._storage.ready:
+            return QuorateError(
+                ErrorCode.OFFSET_NOT_AVAILABLE, "this controller is loading its log; ask another"
+            )
+        return None
+
+    def not_here(self) -> QuorateError:
+        leader, url = self.leadership()
+        if leader.leader is None:
+            return QuorateError(ErrorCode.NO_QUORUM)
+        if leader.leader == self._config.node_id:
+            return QuorateError(
+                ErrorCode.NO_QUORUM, "this controller leads and can't confirm it: is it cut off?"
+            )
+        where = f" at {url}" if url else ""
+        return QuorateError(
+            ErrorCode.NOT_CONTROLLER, f"controller {leader.leader} leads{where}; ask there"
+        )
+
+    def leadership(self) -> tuple[LeaderAndEpoch, str | None]:
+        now = self._quorum.leader_and_epoch()
+        if now.leader == self._config.node_id and not self._leading.elected:
+            # Just deposed, or stopping: nobody should be sent back here.
+            now = now._replace(leader=None)
+        url = None if now.leader is None else self._config.controller_urls.get(now.leader)
+        return now, url
+
+    def read(self) -> View:
+        """What a read is answered from."""
+        leads = self._proposer.pending is not None
+        age_s = 0.0 if leads else self._clock.monotonic() - self._condition.last_heard
+        return View(self._applier.image, self.heard, int(age_s * 1000))
+
+    def wall_ms(self) -> int:
+        return self._clock.wall_ms()
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    # -- how it is ------------------------------------------------------------------------
+
+    def quorum_state(self) -> msgspec.Struct:
+        return quorum_reply(
+            self._config.cluster_id,
+            self._quorum.status(),
+            self._quorum.voters(),
+            self._config.controller_urls,
+            0 if self.ledger is None else self.ledger.log_end,
+        )
+
+    def status(self) -> msgspec.Struct:
+        offer, condition = self._snapshotting.offer, self._condition
+        return status_reply(
+            cluster_id=self._config.cluster_id,
+            version=self.version,
+            status=self._quorum.status(),
+            active=self.active,
+            leader_url=self.leadership()[1],
+            image=self.image,
+            ledger=self.ledger,
+            heard=self.heard,
+            newest_snapshot=None if offer is None else offer.id,
+            uptime_s=self._clock.monotonic() - condition.started_at,
+            note=condition.stopped
+            or condition.diverged
+            or self._applier.disk_full
+            or self._storage.note,
+        )
+
+    def ready(self) -> HealthReply:
+        return readiness(
+            stopped=self._condition.stopped,
+            diverged=self._condition.diverged,
+            loaded=self._storage.ready,
+            disk_full=self._applier.disk_full,
+            status=self._quorum.status(),
+            active=self.active,
+            image=self.image,
+        )
+
+    def metrics_text(self) -> bytes:
+        return self._metrics.render()
+
+    def answered(self, operation: str, status: int, arrived: float) -> None:
+        held = operation in ("metadata_fetch", "read_log")
+        self._metrics.answered(operation, status, None if held else self.monotonic() - arrived)
+
+    # -- figures --------------------------------------------------------------------------
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._applier.image
+
+    @property
+    def ledger(self) -> Ledger | None:
+        return self._storage.ledger
+
+    @property
+    def active(self) -> bool:
+        return self._leading.active
+
+    @property
+    def heard(self) -> Heartbeats | None:
+        return self._heartbeats if self._proposer.pending is not None else None
+
+    @property
+    def serving(self) -> bool:
+        return self.refusal(changes=True) is None
+
+    @property
+    def held_requests(self) -> int:
+        return sum(len(parked) for parked in self._held)
+
+    @property
+    def waiting_decisions(self) -> int:
+        return self._proposer.waiting
+
+    @property
+    def pending_bytes(self) -> int:
+        return 0 if self._proposer.pending is None else self._proposer.pending.bytes
+
+    @property
+    def stalled_s(self) -> float:
+        return self._awake.stalled_s()
+
+    @property
+    def snapshot_offset(self) -> int:
+        return 0 if self._snapshotting.offer is None else self._snapshotting.offer.offset
