@@ -6,6 +6,7 @@ import structlog
 from ledger.chain import LogMark
 from ledger.gaps import Gap, list_gaps
 from ledger.incoming import INSTALL_NAME, Install, finish_install
+from ledger.pull import part_name
 from ledger.segments import segment_bases, segment_name
 from runtime.real_disk import RealDisk
 
@@ -17,9 +18,9 @@ def test_segments_that_were_never_accepted_go_when_a_jump_is_finished(tmp_path: 
     disk.make_folder("incoming")
     for base in (0, 54, 76):
         disk.replace(f"log/{segment_name(base)}", b"left by an earlier life")
-    disk.replace(f"incoming/{segment_name(184)}", b"fetched")
+    disk.replace(part_name(184), b"fetched")
     mark = LogMark(193, bytes(32), 4, 1)
-    disk.replace(INSTALL_NAME, Install(mark, 184, 52).encode())
+    disk.replace(INSTALL_NAME, Install(mark, (184,), 52).encode())
 
     assert finish_install(disk, mark, structlog.get_logger())
 
