@@ -1,7 +1,7 @@
 """Files that hold bytes a loss of power could take.
 
-Rule: a file is closed only when it takes no more bytes, a sync that began after its last one
-has succeeded, and no other sync of it is under way.
+Rule: a file is closed only when it takes no more bytes and a sync that began after its last one
+has succeeded. (Syncs of it that are still waiting then are done all the same: see `Disk`.)
 """
 
 from collections.abc import Callable
@@ -16,8 +16,6 @@ class UnsyncedFiles:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._retired: list[AppendFile] = []
-        self._durable: list[AppendFile] = []
-        self._running = 0
 
     def retire(self, file: AppendFile) -> None:
         """Take over a file that gets no more bytes."""
@@ -29,14 +27,14 @@ class UnsyncedFiles:
         files = [*retired, current] if current is not None else retired
         waiting = len(files) + 1
         failed: OSError | None = None
-        self._running += 1
 
         def done(error: OSError | None) -> None:
             nonlocal waiting, failed
             failed = failed or error
             waiting -= 1
             if waiting == 0:
-                self._settle(retired if failed is None else [])
+                if failed is None:
+                    self._close(retired)
                 on_done(failed)
 
         for file in files:
@@ -45,20 +43,14 @@ class UnsyncedFiles:
             lambda: self._disk.sync_folder(LOG_FOLDER), lambda _result, error: done(error)
         )
 
-    def _settle(self, durable: list[AppendFile]) -> None:
-        self._running -= 1
+    def _close(self, durable: list[AppendFile]) -> None:
         for file in durable:
             if file in self._retired:
                 self._retired.remove(file)
-                self._durable.append(file)
-        if self._running == 0:
-            for file in self._durable:
                 file.close()
-            self._durable.clear()
 
     def close(self) -> None:
         """Close all of them, without a sync."""
-        for file in (*self._retired, *self._durable):
+        for file in self._retired:
             file.close()
         self._retired.clear()
-        self._durable.clear()

@@ -439,3 +439,19 @@ def test_kept_indexes_are_only_a_help():
         ledger = node.reopen(mark)
         for batch in batches[::7]:
             assert ledger.read_from(batch.header.base_offset, 1, 10**6) == [batch.encoded]
+
+
+def test_syncs_may_overlap_and_each_says_what_it_made_durable():
+    batches = make_batches(60, size=300)
+    node = Node(segment_bytes=2_000)
+    ledger = node.open()
+    outcomes = []
+    called = []
+    for batch in batches:
+        ledger.accept(1, batch)
+        called.append(ledger.sync(outcomes.append))
+    assert called == marks_of(batches)[1:]
+    node.settle()
+    assert outcomes == [None] * len(batches)
+    node.lose_power()
+    assert [b.encoded for b in node.reopen(called[-1]).batches(0)] == [b.encoded for b in batches]
