@@ -77,7 +77,7 @@ class QuorumNode:
         self._log = log.bind(node_id=config.node_id)
         self._turn_due = False
         self._timer: Timer | None = None
-        self._synced_at = 0.0
+        self._synced_at = clock.monotonic()
 
     # -- life --------------------------------------------------------------------------------
 

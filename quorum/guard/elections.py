@@ -173,7 +173,8 @@ class Elections:
         self._round += 1
         self._grants = set()
         self._for_transfer = for_transfer
-        self.step_back(1, 2)
+        # After a crash two may have stood at once: they needn't wait long to try again.
+        self.step_back(*((0.2, 0.6) if inside.now < self._doubted_until else (1, 2)))
         others = [item for item in inside.formation.pinned.items() if item != self._me()]
         through = CoreNode(*others[0]) if others else None
         self._core.stand(through)

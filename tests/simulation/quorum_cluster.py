@@ -143,9 +143,7 @@ class Owner:
             if piece is None or not piece.data:  # type: ignore[attr-defined]
                 others = [n for n in self.cluster.hosts if n != self.node_id]
                 next_source = others[(others.index(source) + 1) % len(others)]
-                self.process.clock.call_later(
-                    0.1, lambda: self._fetch(mark, next_source, got)
-                )
+                self.process.clock.call_later(0.1, lambda: self._fetch(mark, next_source, got))
                 return
             self._fetch(mark, source, got + piece.data[:wanted])  # type: ignore[attr-defined]
 
@@ -338,8 +336,7 @@ class QuorumCluster:
         leading = [
             (owner.quorum.inside.term, node_id)
             for node_id, owner in self.running()
-            if owner.quorum.inside.core is not None
-            and owner.quorum.inside.core.role is Role.LEADER
+            if owner.quorum.inside.core is not None and owner.quorum.inside.core.role is Role.LEADER
         ]
         return max(leading)[1] if leading else None
 
