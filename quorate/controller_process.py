@@ -10,8 +10,6 @@ import signal
 import sys
 from pathlib import Path
 
-from runtime.logging import configure
-
 from controller.config import ControllerConfig
 from controller.controller import Controller
 from quorate.principals import Principals, error_answer, only_authenticated
@@ -25,6 +23,7 @@ from runtime.asyncio_clock import AsyncioClock
 from runtime.exposure import check_listener
 from runtime.http_server import HttpServer
 from runtime.links import Peer
+from runtime.logging import configure
 from runtime.randomness import from_system
 from runtime.real_disk import RealDisk
 from runtime.tcp_links import TcpLinks

@@ -1,0 +1,58 @@
+"""A broker agent's process: its settings in, an exit code out."""
+
+import asyncio
+from pathlib import Path
+
+from broker_agent.config import AgentConfig, Endpoint, problems
+from broker_agent.library import OwnServer
+from broker_agent.process import AgentTls, run_broker
+from quorate.principals import Principals, error_answer
+from quorate.settings import BrokerSettings, SettingsError, host_and_port, resolve
+from quorate.tls_files import tls_files
+from runtime.logging import configure
+from runtime.tls import client_context, server_context
+
+
+def agent_config(settings: BrokerSettings) -> AgentConfig:
+    """The agent's part of its settings. Raises SettingsError."""
+    config = AgentConfig(
+        cluster_id=settings.cluster_id,
+        broker_id=settings.broker_id,
+        controllers=settings.controllers,
+        endpoints=tuple(Endpoint(e.name, e.host, e.port) for e in settings.endpoints),
+        rack=settings.rack,
+        session_ms=settings.session_ms,
+        heartbeat_ms=settings.heartbeat_ms,
+        stop_limit_ms=settings.stop_limit_ms,
+    )
+    if found := problems(config):
+        raise SettingsError(" ".join(found))
+    return config
+
+
+def run_broker_process(settings: BrokerSettings, config_file: Path) -> int:
+    """Run an agent in the foreground. Returns the exit code."""
+    config = agent_config(settings)
+    host, port = host_and_port(settings.http, "http")
+
+    def read_tls() -> AgentTls:
+        assert settings.tls is not None
+        files = tls_files(settings.tls, config_file)
+        return AgentTls(client_context(files.ca, files), server_context(files))
+
+    async def run() -> int:
+        return await run_broker(
+            config,
+            data=resolve(config_file, settings.data),
+            server=OwnServer(
+                host,
+                port,
+                Principals(settings.cluster_id).authenticate,
+                error_answer,
+                insecure_network=settings.insecure_network,
+            ),
+            read_tls=None if settings.tls is None else read_tls,
+            log=configure(settings.log_level),
+        )
+
+    return asyncio.run(run())
