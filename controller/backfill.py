@@ -4,7 +4,7 @@ Rule: newest first; each segment must end in the chain hash that the one after i
 slow work for idle times: one piece at a time, and a pause whenever a peer has nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from structlog.typing import FilteringBoundLogger
 
@@ -32,7 +32,10 @@ class HistoryBackfill:
         quorum: Quorum,
         ledger: Ledger,
         log: FilteringBoundLogger,
+        on_whole: Callable[[], None] | None = None,
     ) -> None:
+        """`on_whole` is called when nothing is missing any more, if something was."""
+        self._on_whole = on_whole
         self._config = config
         self._clock = clock
         self._quorum = quorum
@@ -56,6 +59,7 @@ class HistoryBackfill:
             return
         peers = [v.node_id for v in self._quorum.voters() if v.node_id != self._config.node_id]
         if not peers:
+            self._files.later(self.start)
             return
         self._source = peers[self._turn % len(peers)]
         self._turn += 1
@@ -108,4 +112,7 @@ class HistoryBackfill:
             return
         self._backfill.adopt(pull)
         self._log.info("history_backfilled", from_offset=self._backfill.wanted_below)
-        self.start()
+        if self._backfill.wanted_below == 0 and self._on_whole is not None:
+            self._on_whole()
+        else:
+            self.start()

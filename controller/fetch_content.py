@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from controller.config import ControllerConfig
 from controller.digests import StateMarks
-from ledger.errors import HistoryMissingError
+from ledger.errors import DamagedLedgerError, HistoryMissingError
 from ledger.ledger import Ledger
+from metadata.errors import ErrorCode, QuorateError
 from metadata.messages import (
     Divergence,
     MetadataFetchReply,
@@ -48,16 +49,18 @@ class FetchContent:
         ledger: Callable[[], Ledger],
         marks: StateMarks,
         offer: Callable[[], Offer | None],
+        on_damaged: Callable[[DamagedLedgerError], None],
     ) -> None:
         self._config = config
         self._ledger = ledger
         self._marks = marks
         self._offer = offer
+        self._on_damaged = on_damaged
         self._read_at = (-1, -1, -1)
         self._read: tuple[bytes, ...] = ()
 
     def find(self, request: MetadataFetchRequest) -> Content:
-        """The fetch part of the answer, as things stand."""
+        """The fetch part of the answer, as things stand. Raises QuorateError STORAGE_ERROR."""
         ledger = self._ledger()
         high_watermark = ledger.log_end
         offset, epoch = request.fetched_offset, request.fetched_epoch
@@ -79,6 +82,9 @@ class FetchContent:
             batches = self._batches(ledger, offset, request.max_bytes, high_watermark)
         except HistoryMissingError:
             batches = ()
+        except DamagedLedgerError as error:
+            self._on_damaged(error)
+            raise QuorateError(ErrorCode.STORAGE_ERROR, str(error)) from None
         return Content(
             MetadataFetchReply(
                 high_watermark=high_watermark,

@@ -177,7 +177,11 @@ class MetadataFetch:
     # -- fetch --------------------------------------------------------------------------------
 
     def _answer_or_hold(self, held: _Held) -> None:
-        content = self._content.find(held.request)
+        try:
+            content = self._content.find(held.request)
+        except QuorateError as error:
+            held.on_reply(self._refusal(error))
+            return
         wait_s = min(held.request.max_wait_ms / 1000, self._config.heartbeat_s)
         if content.something or wait_s <= 0 or self._may_stop(held):
             held.on_reply(self._reply(held, content))
@@ -198,7 +202,12 @@ class MetadataFetch:
         if self._proposer.pending is None:
             held.on_reply(self._refusal(QuorateError(ErrorCode.NOT_CONTROLLER)))
             return
-        held.on_reply(self._reply(held, self._content.find(held.request)))
+        try:
+            content = self._content.find(held.request)
+        except QuorateError as error:
+            held.on_reply(self._refusal(error))
+            return
+        held.on_reply(self._reply(held, content))
 
     def _may_stop(self, held: _Held) -> bool:
         broker = self._committed().cluster.brokers.get(held.request.broker_id)

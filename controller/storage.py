@@ -14,8 +14,9 @@ from controller.catch_up import CatchUp
 from controller.checkpoint_loading import load_checkpoint
 from controller.config import ControllerConfig
 from controller.loading import CannotLoadError, load
+from controller.mending import Mending
 from ledger.chain import LogMark
-from ledger.errors import LedgerError
+from ledger.errors import DamagedLedgerError, LedgerError
 from ledger.ledger import Ledger
 from metadata.codec import RecordDecodeError
 from metadata.image import MetadataImage, ReplayError
@@ -54,6 +55,7 @@ class Storage:
         self._cancel_load: Callable[[], None] | None = None
         self._catch_up = CatchUp(config, clock, disk, quorum, self._on_catch_up_failed, log)
         self._wanted: tuple[Mark, int] | None = None
+        self._mending = Mending(config, clock, disk, quorum, log)
         self._backfill: HistoryBackfill | None = None
         self.ledger: Ledger | None = None
         self.store: CheckpointStore | None = None
@@ -63,8 +65,9 @@ class Storage:
     @property
     def note(self) -> str:
         """What is missing and being fetched; empty: nothing."""
-        if self._catch_up.note:
-            return self._catch_up.note
+        note = self._catch_up.note or self._mending.note
+        if note:
+            return note
         return "" if self._backfill is None else self._backfill.note
 
     def open(self, place: Mark | None) -> None:
@@ -75,20 +78,47 @@ class Storage:
         place = place or _BEGINNING
         mark = LogMark.decode(place.data) if place.data else None
         self.store = CheckpointStore(self._disk, self._config.cluster_id, self._clock, self._log)
-        self.ledger = Ledger.open(
-            self._disk,
-            self._config.cluster_id,
-            synced_to=mark,
-            segment_bytes=self._config.ledger_segment_bytes,
-            log=self._log,
-        )
-        self._load(self.ledger, self.store, place)
+        try:
+            self.ledger = Ledger.open(
+                self._disk,
+                self._config.cluster_id,
+                synced_to=mark,
+                segment_bytes=self._config.ledger_segment_bytes,
+                log=self._log,
+            )
+        except DamagedLedgerError as error:
+            if mark is None:
+                raise
+            self._mending.begin(error, mark, lambda: self._open_again(place))
+        else:
+            self._load(self.ledger, self.store, place)
+
+    def _open_again(self, place: Mark) -> None:
+        try:
+            self.open(place)
+        except (LedgerError, OSError) as error:
+            self._on_failed(f"the ledger can't be opened: {error}")
+
+    def damaged(self, error: DamagedLedgerError) -> None:
+        """A read found wrong bytes: fetch the segment again while everything else goes on."""
+        ledger = self.ledger
+        if ledger is None:
+            return
+        if error.base_offset == ledger.catalogue.run[-1].base_offset:
+            # It is being written; only a start can replace it.
+            self._on_failed(f"the newest segment is damaged; start again to mend it: {error}")
+            return
+        try:
+            self._mending.begin(error, ledger.mark(), lambda: None)
+        except LedgerError as final:
+            self._on_failed(f"the ledger is damaged and nobody can mend it: {final}")
 
     def close(self) -> None:
         """Stop everything and close the files."""
         self.ready = False
         self._wanted = None
-        self._catch_up.drop()
+        self._catch_up.finish()
+        self._mending.stop()
         if self._backfill is not None:
             self._backfill.stop()
         if self._cancel_load is not None:
@@ -133,12 +163,10 @@ class Storage:
         self._applier.hold()
         if self._backfill is not None:
             self._backfill.stop()
+        self._mending.stop()
         if self.ledger is not None:
             self.ledger.close()
-        try:
-            self.open(mark)
-        except (LedgerError, OSError) as error:
-            self._on_failed(f"the ledger that was fetched can't be opened: {error}")
+        self._open_again(mark)
 
     def _on_catch_up_failed(self, error: OSError) -> None:
         self._on_failed(f"what was fetched can't be written: {error}")
@@ -157,7 +185,11 @@ class Storage:
             )
             try:
                 loaded.append((yield from steps))
-            except (CannotLoadError, LedgerError, ReplayError, RecordDecodeError) as error:
+            except DamagedLedgerError as error:
+                self._mend_and_load(error, ledger, store, place)
+            except CannotLoadError as error:
+                self._fetch_history_and_load(error, ledger, store, place)
+            except (LedgerError, ReplayError, RecordDecodeError) as error:
                 self._on_failed(f"the image can't be loaded: {error}")
 
         def done() -> None:
@@ -172,3 +204,30 @@ class Storage:
             self._backfill.start()
 
         self._cancel_load = run_in_slices(self._clock, work(), done)
+
+    def _fetch_history_and_load(
+        self, error: CannotLoadError, ledger: Ledger, store: CheckpointStore, place: Mark
+    ) -> None:
+        """No checkpoint, and no history that reaches back: the peers have it."""
+        if len(self._quorum.voters()) == 1:
+            self._on_failed(str(error))
+            return
+        self._log.error("history_missing", why=str(error))
+        self._backfill = HistoryBackfill(
+            self._config,
+            self._clock,
+            self._disk,
+            self._quorum,
+            ledger,
+            self._log,
+            on_whole=lambda: self._load(ledger, store, place),
+        )
+        self._backfill.start()
+
+    def _mend_and_load(
+        self, error: DamagedLedgerError, ledger: Ledger, store: CheckpointStore, place: Mark
+    ) -> None:
+        try:
+            self._mending.begin(error, ledger.mark(), lambda: self._open_again(place))
+        except LedgerError as final:
+            self._on_failed(f"the image can't be loaded: {final}")

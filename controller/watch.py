@@ -13,7 +13,7 @@ from controller.describe import readable_offset
 from controller.parked import Parked
 from controller.queries import whole_number
 from ledger.batch import Batch, parse
-from ledger.errors import HistoryMissingError
+from ledger.errors import DamagedLedgerError, HistoryMissingError
 from ledger.ledger import Ledger
 from metadata.codec import decode_records
 from metadata.errors import ErrorCode, QuorateError
@@ -33,11 +33,16 @@ class Watch:
     """Answers `GET /v1/log`."""
 
     def __init__(
-        self, ledger: Callable[[], Ledger], image: Callable[[], MetadataImage], parked: Parked
+        self,
+        ledger: Callable[[], Ledger],
+        image: Callable[[], MetadataImage],
+        parked: Parked,
+        on_damaged: Callable[[DamagedLedgerError], None],
     ) -> None:
         self._ledger = ledger
         self._image = image
         self._parked = parked
+        self._on_damaged = on_damaged
 
     def read(self, request: Request, on_answer: OnAnswer) -> None:
         """Answer with batches; if there are none yet, when there are, or when the wait is over."""
@@ -73,6 +78,9 @@ class Watch:
             return self._ledger().read_from(offset, max_bytes, end)
         except HistoryMissingError as error:
             raise QuorateError(ErrorCode.OFFSET_OUT_OF_RANGE, str(error)) from None
+        except DamagedLedgerError as error:
+            self._on_damaged(error)
+            raise QuorateError(ErrorCode.STORAGE_ERROR, str(error)) from None
 
     def _reply(self, offset: int, batches: list[bytes], in_words: bool) -> msgspec.Struct:
         ledger, image = self._ledger(), self._image()

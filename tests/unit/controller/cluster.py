@@ -123,6 +123,11 @@ class Cluster:
         controller = self.controllers[node_id] if node_id else self.leader
         return list(controller.ledger.batches(0))
 
+    def ledger_files(self, node_id):
+        """Content of the segments on a node's disk, by name."""
+        names = self.platters[node_id].names
+        return {n: bytes(i.content) for n, i in names.items() if n.endswith(".log")}
+
     def records(self, since=0):
         return [
             record

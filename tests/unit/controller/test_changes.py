@@ -300,9 +300,7 @@ def test_nothing_of_a_transaction_is_read_before_its_end_and_a_new_epoch_discard
     for node_id in (1, 2, 3):
         controller = cluster.controllers[node_id]
         assert controller.image.transaction is not None
-        _, reply = cluster.ask(
-            "GET", "/v1/topics", node=node_id, query={"consistency": "stale"}
-        )
+        _, reply = cluster.ask("GET", "/v1/topics", node=node_id, query={"consistency": "stale"})
         assert reply["topics"] == []
         assert reply["offset"] == controller.image.transaction.offset
         _, reply = cluster.ask("GET", "/v1/log", node=node_id, query={"offset": "0"})

@@ -275,6 +275,67 @@ def test_a_full_disk_stops_applying_and_is_told_until_there_is_room(cluster):
     cluster.assert_equal()
 
 
+def damage(cluster, node_id, which, position=2500):
+    """Flip a byte of a segment; returns its name."""
+    name = sorted(n for n in cluster.platters[node_id].names if n.startswith("log/"))[which]
+    inode = cluster.platters[node_id].names[name]
+    inode.content[min(position, len(inode.content) - 10)] ^= 1
+    return name
+
+
+@pytest.mark.parametrize("which", [0, 2, -2])
+@pytest.mark.parametrize("how", ["flipped", "gone"])
+def test_a_damaged_segment_is_fetched_again_at_start(cluster, which, how):
+    fill(cluster, 40)
+    checkpoint(cluster, 3)
+    cluster.shared.disks[3].unlink(
+        f"checkpoints/{list_checkpoints(cluster.shared.disks[3])[-1].name}"
+    )
+    whole = cluster.ledger_files(3)
+    cluster.kill(3)
+    name = damage(cluster, 3, which)
+    if how == "gone":
+        del cluster.platters[3].names[name]
+    cluster.start(3)
+    cluster.run(5.0)
+    backfilled = which == 0 and how == "gone"
+    assert cluster.events("history_backfilled" if backfilled else "ledger_mended")
+    assert cluster.ledger_files(3) == whole
+    cluster.create_topic("after", factor=1)
+    cluster.assert_equal()
+
+
+def test_a_byte_that_flips_while_the_node_runs_is_mended_and_never_served(cluster):
+    fill(cluster, 40)
+    checkpoint(cluster, 3)
+    cluster.kill(3)
+    cluster.start(3)  # so that nothing old is in memory
+    cluster.run(0.5)
+    name = damage(cluster, 3, 1)
+    query = {"offset": "50", "maxBytes": "100000"}
+    status, reply = cluster.ask("GET", "/v1/log", node=3, query=query)
+    assert (status, reply["code"]) == (503, "STORAGE_ERROR")
+    assert name in reply["message"]
+    cluster.run(1.0)
+    assert cluster.events("ledger_mended")
+    assert cluster.ask("GET", "/v1/log", node=3, query=query)[0] == 200
+    cluster.assert_equal()
+
+
+def test_a_damaged_ledger_without_peers_is_an_error_that_says_what_to_do():
+    cluster = Cluster(nodes=1, **SMALL)
+    cluster.online(1)
+    fill(cluster, 40)
+    written = checkpoint(cluster, 1)
+    cluster.shared.disks[1].unlink(f"checkpoints/{written.name}")
+    cluster.kill(1)
+    name = damage(cluster, 1, -2)
+    cluster.start(1)
+    cluster.run(1.0)
+    assert name in cluster.stopped[1]
+    assert "restore the file" in cluster.stopped[1]
+
+
 def test_a_committed_batch_that_cannot_be_replayed_stops_the_node_and_says_why(cluster):
     mark = cluster.leader.ledger.mark()
     header = BatchHeader(

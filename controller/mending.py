@@ -1,0 +1,153 @@
+"""A damaged segment is fetched again from a peer.
+
+Rule: bytes that were synced and are wrong or gone are never skipped: the segment is replaced by a
+peer's, proved by the chain hash that it must end in. Until then nothing that needs it is answered.
+"""
+
+from collections.abc import Callable
+
+from structlog.typing import FilteringBoundLogger
+
+from controller.config import ControllerConfig
+from controller.peer_files import PeerFiles
+from ledger.backfill import mend
+from ledger.chain import LogMark
+from ledger.checker import BadSegmentError
+from ledger.errors import DamagedLedgerError, LedgerError
+from ledger.pull import SegmentPull
+from ledger.segments import LOG_FOLDER
+from quorum.api import PeerFile, Quorum
+from runtime.clock import Clock
+from runtime.disk import Disk
+from runtime.slices import run_in_slices
+
+
+class Mending:
+    """Mends one segment at a time."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        clock: Clock,
+        disk: Disk,
+        quorum: Quorum,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._disk = disk
+        self._quorum = quorum
+        self._log = log
+        self._files = PeerFiles(config, clock, quorum)
+        self._pull: SegmentPull | None = None
+        self._on_mended: Callable[[], None] | None = None
+        self._mark: LogMark | None = None
+        self._base_offset = 0
+        self._moved = False
+        """We try the segment behind the one that was named."""
+        self._turn = 0
+        self._source = -1
+        self.note = ""
+        """What is being mended; empty: nothing."""
+
+    def begin(
+        self, error: DamagedLedgerError, mark: LogMark, on_mended: Callable[[], None]
+    ) -> None:
+        """Fetch the damaged segment again, however long it takes. One that is under way goes on.
+
+        Raises LedgerError when no peer could help: the error says what to do.
+        """
+        if self._pull is not None:
+            return
+        if error.base_offset < 0 or not self._peers():
+            raise error
+        self._log.error(
+            "ledger_damaged", file=error.file, position=error.position, why=error.reason
+        )
+        self._mark, self._base_offset = mark, error.base_offset
+        self._on_mended = on_mended
+        self.note = f"a damaged segment is being fetched again: {error}"
+        self._begin_at(error.base_offset)
+
+    def _begin_at(self, base_offset: int) -> None:
+        """Fetch the segment that begins there, up to the next one that is here."""
+        assert self._mark is not None
+        if self._pull is not None:
+            self._pull.discard()
+            self._pull.close()
+        self._pull = mend(self._disk, self._config.cluster_id, base_offset, self._mark)
+        own = f"{LOG_FOLDER}/{self._pull.name}"
+        good = self._pull.prepare(own if self._disk.exists(own) else None)
+        run_in_slices(self._clock, good, self._files.guarded(self._ask))
+
+    def stop(self) -> None:
+        """Stop; what was fetched stays for another time."""
+        self._files.stop()
+        self.note = ""
+        if self._pull is not None:
+            self._pull.close()
+            self._pull = None
+
+    def _peers(self) -> list[int]:
+        configured = sorted(self._config.controller_urls) or [
+            voter.node_id for voter in self._quorum.voters()
+        ]
+        return [node_id for node_id in configured if node_id != self._config.node_id]
+
+    def _ask(self) -> None:
+        """Begin, or begin again with the next peer."""
+        peers = self._peers()
+        if self._turn and self._turn % len(peers) == 0 and self._moved:
+            self._moved = False
+            self._turn += 1
+            self._begin_at(self._base_offset)
+            return
+        self._source = peers[self._turn % len(peers)]
+        self._turn += 1
+        self._next()
+
+    def _next(self) -> None:
+        pull = self._pull
+        assert pull is not None
+        if pull.complete:
+            pull.place(self._placed)
+            return
+        name = f"{LOG_FOLDER}/{pull.name}"
+        self._files.read(self._source, name, pull.position, self._take, self._ask)
+
+    def _take(self, piece: PeerFile) -> None:
+        pull = self._pull
+        assert pull is not None
+        try:
+            pull.add(piece.data)
+        except BadSegmentError as error:
+            if error.torn and error.offset > self._base_offset and not self._moved:
+                # The peer's ends there rightly: the one that follows it is what is gone here.
+                self._moved = True
+                self._begin_at(error.offset)
+                return
+            self._refuse(pull, error)
+        except (LedgerError, OSError) as error:
+            self._refuse(pull, error)
+        else:
+            self._next()
+
+    def _refuse(self, pull: SegmentPull, error: Exception) -> None:
+        self._log.warning("mending_refused", source=self._source, reason=str(error))
+        pull.discard()
+        self._files.later(self._ask)
+
+    def _placed(self, error: OSError | None) -> None:
+        if self._pull is None:
+            return
+        if error is not None:
+            self._log.warning("mending_refused", source=self._source, reason=str(error))
+            pull, self._pull = self._pull, None
+            self.note = f"{pull.name} can't be mended: {error}"
+            return
+        self._log.warning("ledger_mended", file=self._pull.name, source=self._source)
+        self._pull = None
+        self.note = ""
+        on_mended, self._on_mended = self._on_mended, None
+        if on_mended is not None:
+            on_mended()
