@@ -252,6 +252,8 @@ def _synced_mark(folder: Path) -> LogMark | None:
 def _expecting(work: Callable[[], Any]) -> Any:
     try:
         return work()
+    except BrokenPipeError:
+        raise
     except _EXPECTED as error:
         raise Failure(str(error)) from None
 

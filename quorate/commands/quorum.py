@@ -1,5 +1,7 @@
 """`quorate quorum`: who votes, who leads, who lags."""
 
+from typing import Any
+
 import click
 
 from quorate.finding import Cluster, cluster_options
@@ -45,14 +47,21 @@ def status(*, cluster: Cluster, output: str) -> None:
                     styled(_role(member, reply["leaderId"])),
                     member["directoryId"],
                     f"{member['host']}:{member['port']}",
-                    member["matchIndex"],
-                    max(0, reply["lastIndex"] - member["matchIndex"]),
+                    _durable_to(member, reply),
+                    max(0, reply["lastIndex"] - _durable_to(member, reply)),
                     _heard(member, reply["leaderId"]),
                 )
                 for member in reply["members"]
             ],
         )
     )
+
+
+def _durable_to(member: dict[str, Any], reply: dict[str, Any]) -> int:
+    """What is known to be on a member's disk; the answering node knows its own best."""
+    own = member["nodeId"] == reply["nodeId"]
+    known: int = reply["durableIndex"] if own else member["matchIndex"]
+    return known
 
 
 def _role(member: dict[str, object], leader: object) -> str:
