@@ -81,7 +81,7 @@ def test_an_entry_is_at_most_four_mib() -> None:
     assert len(sizes) == 3
     assert max(sizes) <= ENTRY_BYTES_MAX
     with pytest.raises(ValueError, match="4 MiB"):
-        bench.call(bench.node.propose, bytes(ENTRY_BYTES_MAX))
+        bench.node.propose(bytes(ENTRY_BYTES_MAX))
 
 
 def test_who_does_not_lead_refuses_and_says_who_does() -> None:
