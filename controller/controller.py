@@ -66,11 +66,13 @@ class Controller:
         version: str = "",
         registry: Registry | None = None,
         on_stopped: Callable[[str], None] | None = None,
+        on_settled: Callable[[], None] = lambda: None,
     ) -> None:
         """Wire everything; nothing happens before `start`.
 
         `registry` may hold the process's other metrics too. `on_stopped` is called once, with a
-        sentence, if the node can't go on.
+        sentence, if the node can't go on; `on_settled` when an image was loaded or a checkpoint
+        written: much of what is in memory now stays there.
         """
         self._config = config
         self._clock = clock
@@ -96,7 +98,13 @@ class Controller:
             log=self._log,
         )
         self._snapshotting = Snapshotting(
-            config, clock, self._applier, self.quorum.compact, self._fail, self._log
+            config,
+            clock,
+            self._applier,
+            self.quorum.compact,
+            self._fail,
+            on_settled,
+            self._log,
         )
         self._storage = Storage(
             config, clock, disk, self.quorum, self._applier, self._loaded, self._fail, self._log

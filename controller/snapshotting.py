@@ -37,14 +37,19 @@ class Snapshotting:
         applier: Applier,
         compact: Compact,
         on_failed: Callable[[str], None],
+        on_settled: Callable[[], None],
         log: FilteringBoundLogger,
     ) -> None:
-        """`on_failed` stops the node: a ledger that can't be synced must not go on."""
+        """`on_failed` stops the node: a ledger that can't be synced must not go on.
+
+        `on_settled` is called when an image was loaded or a checkpoint of it written.
+        """
         self._config = config
         self._clock = clock
         self._applier = applier
         self._compact = compact
         self._on_failed = on_failed
+        self._on_settled = on_settled
         self._log = log
         self._trigger = CheckpointTrigger(
             clock, config.checkpoint_bytes, config.checkpoint_interval_s
@@ -62,6 +67,7 @@ class Snapshotting:
         self.look_for_newest()
         if self._timer is None:
             self._timer = self._clock.call_later(_LOOK_EVERY_S, self._look)
+        self._on_settled()
 
     def stop(self) -> None:
         """Write nothing any more; what is half written is dropped."""
@@ -139,6 +145,7 @@ class Snapshotting:
             return
         store.thin_out()
         self.look_for_newest()
+        self._on_settled()
         ledger.sync(lambda sync_error: self._synced(sync_error, place, ledger))
 
     def _synced(self, error: OSError | None, place: Mark, ledger: Ledger) -> None:

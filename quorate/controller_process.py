@@ -19,13 +19,16 @@ from quorate.version import VERSION
 from quorum.api import Quorum, QuorumListener
 from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
+from runtime import collection
 from runtime.asyncio_clock import AsyncioClock
 from runtime.exposure import check_listener
 from runtime.http_server import HttpServer
 from runtime.links import Peer
 from runtime.logging import configure
+from runtime.metrics import Registry
 from runtime.randomness import from_system
 from runtime.real_disk import RealDisk
+from runtime.stalls import shown_stalls
 from runtime.tcp_links import TcpLinks
 from runtime.tls import peer_tls, server_context
 
@@ -43,6 +46,8 @@ class ControllerProcess:
         self._stopping = asyncio.Event()
         self._why = ""
         clock, random = AsyncioClock(), from_system()
+        registry = Registry()
+        self._stalls = shown_stalls(clock, registry)
         files = None if settings.tls is None else tls_files(settings.tls, config_file)
         own = settings.own()
         host, port = host_and_port(own.quorum, "controllers.quorum")
@@ -77,7 +82,9 @@ class ControllerProcess:
             quorum_factory=make_quorum,
             log=self._log,
             version=VERSION,
+            registry=registry,
             on_stopped=self._on_stopped,
+            on_settled=collection.settled,
         )
         http_host, http_port = host_and_port(own.http.partition("//")[2].rstrip("/"), "http")
         handler = self.controller.handle
@@ -102,10 +109,13 @@ class ControllerProcess:
             loop.add_signal_handler(number, self._stopping.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         self._http.start()
+        self._stalls.start()
+        collection.loading()
         self.controller.start()
         self._log.info("controller_started", version=VERSION)
         await self._stopping.wait()
         self.controller.stop()
+        self._stalls.stop()
         await self._http.stop()
         self._log.info("controller_ended", reason=self._why or "asked to stop")
         return EXIT_STOPPED if self._why else 0

@@ -5,12 +5,18 @@ everything: a timer that is due every 10 ms notes how late it is called. A stall
 time to the next tick is seen only in part; the long ones, which matter, are seen nearly whole.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from runtime.clock import Clock, Timer
+from runtime.metrics import Registry
 from runtime.quantiles import Durations
 
 TICK_S = 0.01
+_BUCKETS = (
+    *(0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05),
+    *(0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 5.0),
+)
 
 
 class Stalls(NamedTuple):
@@ -25,8 +31,15 @@ class Stalls(NamedTuple):
 class StallMeter:
     """Measures the loop of a clock from `start` to `stop`."""
 
-    def __init__(self, clock: Clock, tick_s: float = TICK_S) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        tick_s: float = TICK_S,
+        on_tick: Callable[[float], None] | None = None,
+    ) -> None:
+        """`on_tick` is told each tick's lateness in seconds."""
         self._clock = clock
+        self._on_tick = on_tick
         self._tick_s = tick_s
         self._durations = Durations()
         self._timer: Timer | None = None
@@ -57,5 +70,22 @@ class StallMeter:
         self._timer = self._clock.call_later(self._tick_s, self._tick)
 
     def _tick(self) -> None:
-        self._durations.add(max(0.0, self._clock.monotonic() - self._due))
+        late_s = max(0.0, self._clock.monotonic() - self._due)
+        self._durations.add(late_s)
+        if self._on_tick is not None:
+            self._on_tick(late_s)
         self._wait()
+
+
+def shown_stalls(clock: Clock, registry: Registry) -> StallMeter:
+    """Return a meter whose figures are among a process's metrics."""
+    late = registry.histogram(
+        "quorate_loop_late_seconds", "How late a timer due every 10 ms is called", _BUCKETS
+    )
+    meter = StallMeter(clock, on_tick=late.observe)
+    registry.read_gauge(
+        "quorate_loop_late_worst_seconds",
+        "The latest that it was called since the start",
+        lambda: meter.stalls().worst_s,
+    )
+    return meter

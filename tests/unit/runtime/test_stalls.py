@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.metrics import Registry
 from runtime.quantiles import SHORTEST_S, Durations
-from runtime.stalls import StallMeter
+from runtime.stalls import StallMeter, shown_stalls
 
 
 class LateClock:
@@ -94,3 +95,15 @@ def test_what_is_out_of_range_goes_to_the_ends(value: float) -> None:
     durations.add(value)
     assert durations.count == 1
     assert durations.quantile_s(0.5) >= 0
+
+
+def test_a_process_shows_its_stalls() -> None:
+    clock, registry = LateClock(), Registry()
+    meter = shown_stalls(clock, registry)
+    meter.start()
+    clock.tick(0.0004)
+    clock.tick(0.12)
+    text = registry.render().decode()
+    assert 'quorate_loop_late_seconds_bucket{le="0.001"} 1' in text
+    assert 'quorate_loop_late_seconds_bucket{le="0.15"} 2' in text
+    assert "quorate_loop_late_worst_seconds 0.12" in text
