@@ -38,6 +38,10 @@ class Counts:
     retries: int = 0
 
 
+def _expired(answer: Reply) -> bool:
+    return answer.status == 409 and json.loads(answer.body)["code"] == "REQUEST_EXPIRED"
+
+
 @dataclass
 class Administrators:
     cluster: Any
@@ -114,6 +118,10 @@ class Administrators:
             return
         if isinstance(answer, Reply) and answer.status == 400:
             self._refused(change, json.loads(answer.body)["code"])
+            return
+        if isinstance(answer, Reply) and _expired(answer):
+            # The leader's clock jumped a day ahead, and outcomes are remembered for a day.
+            self.counts.unknown += 1
             return
         if isinstance(answer, Reply) and answer.status not in {421, 429, 503, 507}:
             self.cluster.world.fail(
