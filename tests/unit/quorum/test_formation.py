@@ -95,7 +95,12 @@ def test_a_formation_of_another_cluster_or_of_rubbish_is_refused() -> None:
     from quorum.formation import encode_formation
 
     bench.link(2)
-    for rubbish in (encode_formation("another", {1: me(bench)}), b"\x93\1\2\3", b"x", b"\x92\xa1c\1"):
+    for rubbish in (
+        encode_formation("another", {1: me(bench)}),
+        b"\x93\1\2\3",
+        b"x",
+        b"\x92\xa1c\1",
+    ):
         bench.say(2, Kind.FORMATION, 0, rubbish)
     assert bench.node.voters() == ()
 
