@@ -263,7 +263,7 @@ class Story:
 
 
 def _is_fencing(record: dict[str, Any]) -> bool:
-    return record["data"].get("fenced") in {1, "FENCE", "FENCED"}
+    return bool(record["data"].get("fenced") == "FENCE")
 
 
 def _state(found: dict[str, Any], broker_id: int) -> str | None:
@@ -271,7 +271,7 @@ def _state(found: dict[str, Any], broker_id: int) -> str | None:
 
 
 def _log_end(found: dict[str, Any]) -> int:
-    return max(answer.get("logEnd", 0) for answer in found["controllers"])
+    return max(int(answer.get("logEnd", 0)) for answer in found["controllers"])
 
 
 def _has_caught_up(found: dict[str, Any], node_id: int) -> bool:

@@ -331,7 +331,8 @@ def port_is_free(port: int) -> bool:
 def free_port_base(first: int = 20_000, last: int = 31_000) -> int:
     """Find a base whose three hundreds are free, below the range that the system hands out."""
     start = first + time.time_ns() // 1_000_000 % (last - first) // 400 * 400
-    for base in [*range(start, last, 400), *range(first, start, 400)]:
+    bases: list[int] = [*range(start, last, 400), *range(first, start, 400)]
+    for base in bases:
         ports = [base + part + n for part in (QUORUM_PORT, HTTP_PORT, AGENT_PORT) for n in range(9)]
         if all(port_is_free(port) for port in ports):
             return base

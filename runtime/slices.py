@@ -19,28 +19,48 @@ def run_in_slices(
 
     Returns a function that cancels. An exception of `work` goes to the loop.
     """
-    cancelled = False
+    slices = _Slices(clock, work, on_done)
+    clock.call_soon(slices.step)
+    return slices.cancel
 
-    def cancel() -> None:
-        nonlocal cancelled
-        cancelled = True
-        # Work that cancels itself is closed by `step`, once it has yielded.
-        if not work.gi_running:
-            work.close()
 
-    def step() -> None:
-        if cancelled:
+class _Slices:
+    def __init__(
+        self, clock: Clock, work: Generator[None, None, None], on_done: Callable[[], None]
+    ) -> None:
+        self._clock = clock
+        self._work = work
+        self._on_done = on_done
+        self._stepping = False
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """Step no more. Work that cancels itself is closed once it has yielded."""
+        self._cancelled = True
+        if not self._stepping:
+            self._work.close()
+
+    def step(self) -> None:
+        """Run for one slice."""
+        if self._cancelled:
             return
-        until = clock.monotonic() + SLICE_S
-        for _ in work:
-            if cancelled:
-                work.close()
-                return
-            if clock.monotonic() >= until:
-                clock.call_soon(step)
-                return
-        if not cancelled:
-            on_done()
+        self._stepping = True
+        try:
+            finished = self._run_slice()
+        finally:
+            self._stepping = False
+        self._go_on(finished=finished)
 
-    clock.call_soon(step)
-    return cancel
+    def _go_on(self, *, finished: bool) -> None:
+        """Another slice, or the end; the work may have cancelled itself."""
+        if self._cancelled:
+            self._work.close()
+        elif finished:
+            self._on_done()
+        else:
+            self._clock.call_soon(self.step)
+
+    def _run_slice(self) -> bool:
+        """Tell whether the work is done."""
+        until = self._clock.monotonic() + SLICE_S
+        return not any(self._cancelled or self._clock.monotonic() >= until for _ in self._work)
