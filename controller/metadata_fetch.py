@@ -34,6 +34,13 @@ from metadata.uuids import parse_uuid
 from quorum.api import LeaderAndEpoch
 from runtime.requests import Caller
 
+_OPERATIONS = {
+    State.FENCED: "FenceBroker",
+    State.UNFENCED: "UnfenceBroker",
+    State.CONTROLLED_SHUTDOWN: "BeginControlledShutdown",
+    State.SHUTDOWN_NOW: "FenceBroker",
+}
+"""What a batch says was done, by the state that it leads to."""
 OnReply = Callable[[MetadataFetchReply], None]
 
 
@@ -161,7 +168,7 @@ class MetadataFetch:
         self._proposer.submit(
             Decision(
                 lambda image: self._brokers.heartbeat(image, beat),
-                self._provenance(request, caller, f"BrokerHeartbeat:{then.name}"),
+                self._provenance(request, caller, _OPERATIONS[then]),
                 lambda _outcome: self._deciding.discard(request.broker_id),
             )
         )

@@ -18,10 +18,16 @@ from controller.idempotency import Answer, RequestKey, outcome_record
 from controller.pending import Pending
 from controller.result import ControllerResult, Decide
 from ledger.batch import BatchHeader, Provenance, array_head, seal
-from metadata.codec import decode_records, encode_record
+from ledger.errors import LedgerError
+from metadata.codec import RecordDecodeError, decode_records, encode_record
 from metadata.errors import ErrorCode, QuorateError
-from metadata.image import MetadataDelta
-from metadata.records import BeginTransactionRecord, EndTransactionRecord, Record
+from metadata.image import MetadataDelta, ReplayError
+from metadata.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    Record,
+)
 from quorum.api import NotLeaderError, QuorumStoppedError
 from runtime.clock import Clock
 from runtime.slices import run_in_slices
@@ -31,6 +37,9 @@ BATCH_TARGET_BYTES = 256 * 1024
 _ANSWER_BYTES_MAX = 512 * 1024
 _STEP = 256
 """Records between two yields."""
+
+
+_DEFECTS = (ReplayError, RecordDecodeError, LedgerError)
 
 
 class Written(NamedTuple):
@@ -172,10 +181,27 @@ class Proposer:
             self._deciding = None
             decision.on_outcome(Lost(self._wrote_some))
             return
+        except _DEFECTS as error:
+            yield from self._give_up(decision, plan, pending, error)
+            return
         done = Written(
             plan.result, pending.mark.log_end, self.epoch, wrote=bool(plan.result.records)
         )
         self._answer_when_committed(decision, pending, done)
+
+    def _give_up(
+        self, decision: Decision, plan: "_Plan", pending: Pending, error: Exception
+    ) -> Generator[None, None, None]:
+        """A decision that can't be replayed is a defect of ours: nothing of it must last."""
+        operation = decision.provenance.operation
+        self._log.error("decision_not_replayable", operation=operation, reason=str(error))
+        if self._wrote_some:
+            abort = encode_record(AbortTransactionRecord("it can't be replayed"))
+            yield from self._write(decision, plan, [abort], pending, last=False)
+        refusal = QuorateError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"{operation} can't be carried out: {error}"
+        )
+        self._answer_when_committed(decision, pending, refusal)
 
     def _answer_when_committed(
         self, decision: Decision, pending: Pending, outcome: Written | QuorateError

@@ -143,7 +143,7 @@ class TopicManager:
             count = len(topic.assignments)
         else:
             rows, count = self._placed(image, topic, before)
-        topic_id = uuid4_from(self._random.getrandbits(122))
+        topic_id = self._free_id(image)
         records: list[Record] = [TopicRecord(topic.name, topic_id)]
         for partition_id, replicas in enumerate(islice(rows, count)):
             isr = tuple(broker for broker in replicas if is_active(image, broker))
@@ -164,6 +164,13 @@ class TopicManager:
             if partition_id % _STEP == _STEP - 1:
                 yield
         return records
+
+    def _free_id(self, image: MetadataImage) -> bytes:
+        """A new topic's id; dice that were seeded twice alike must not break the log."""
+        while True:
+            topic_id = uuid4_from(self._random.getrandbits(122))
+            if image.topics.by_id.get(topic_id) is None:
+                return topic_id
 
     def _placed(
         self, image: MetadataImage, topic: NewTopic, before: int

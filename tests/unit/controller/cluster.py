@@ -43,6 +43,7 @@ class Cluster:
         self.faults = {}
         self.processes = {}
         self.controllers = {}
+        self.lives = {}
         self.stopped = {}
         self.config = config
         self.logs = structlog.testing.LogCapture()
@@ -57,6 +58,7 @@ class Cluster:
     # -- life -----------------------------------------------------------------------------
 
     def start(self, node_id):
+        self.lives[node_id] = self.lives.get(node_id, 0) + 1
         process = self.processes[node_id] = SimulatedProcess(self.world, node_id)
         disk = SimulatedDisk(process, self.platters[node_id], self.faults[node_id])
         self.shared.disks[node_id] = disk
@@ -71,7 +73,7 @@ class Cluster:
             controller = Controller(
                 config,
                 clock=process.clock,
-                random=Random(node_id),
+                random=Random(f"{node_id}/{self.lives[node_id]}"),
                 disk=disk,
                 quorum_factory=lambda listener: InMemoryQuorum(
                     self.shared, node_id, process.clock, listener

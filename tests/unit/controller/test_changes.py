@@ -8,9 +8,11 @@ import pytest
 from metadata.codec import decode_records
 from metadata.image.outcomes import KEPT_MS
 from metadata.records import (
+    AbortTransactionRecord,
     BeginEpochRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
+    RemoveTopicRecord,
     RequestOutcomeRecord,
     TopicRecord,
 )
@@ -311,6 +313,28 @@ def test_nothing_of_a_transaction_is_read_before_its_end_and_a_new_epoch_discard
     assert all(c.image.transaction is None for c in cluster.controllers.values())
     assert cluster.image.topics.named("big") is None
     cluster.create_topic("small", factor=1)
+    cluster.assert_equal()
+
+
+@pytest.mark.parametrize("good", [0, 20_000])
+def test_a_decision_that_cannot_be_replayed_is_refused_and_nothing_of_it_lasts(cluster, good):
+    topics = cluster.leader._api._topics
+    create_well = topics.create
+
+    def create_wrongly(image, request):
+        result = yield from create_well(image, request)
+        records = [*result.records, RemoveTopicRecord(b"nobody's id 1234")]
+        return result._replace(records=records)
+
+    topics.create = create_wrongly
+    status, reply = cluster.ask("POST", "/v1/topics", body("t", good or 1))
+    assert (status, reply["code"]) == (500, "UNKNOWN_SERVER_ERROR")
+    topics.create = create_well
+    assert cluster.image.transaction is None
+    assert cluster.image.topics.named("t") is None
+    kinds = [type(r) for r in cluster.records()]
+    assert kinds.count(AbortTransactionRecord) == bool(good)
+    cluster.create_topic("t", factor=1)
     cluster.assert_equal()
 
 

@@ -1,0 +1,57 @@
+"""Stories in text files: commands and what they print.
+
+A file is one story. A line is a command (see `handlers`); the lines behind its `----`, up to a
+blank line, are what it prints. `#` begins a comment. With QUORATE_REWRITE=1 in the environment
+the files are rewritten with what is printed now, to be read before they are committed.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.handlers import Story
+
+FOLDER = Path(__file__).parent
+STORIES = sorted(FOLDER.glob("*.txt"))
+
+
+def told(text):
+    """The story as it goes now, in the form of the file."""
+    story, lines, expected = Story(), [], False
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            expected = False
+            lines.append("")
+        elif line.startswith("#") or expected:
+            if line.startswith("#"):
+                lines.append(line)
+        elif line == "----":
+            expected = True
+        else:
+            lines.append(line)
+            try:
+                printed = story.run(line)
+            except Exception as error:
+                raise AssertionError(f"line {number}, {line!r}: {error}") from error
+            if printed:
+                lines += ["----", *printed]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
+def test_story(path):
+    text = path.read_text()
+    now = told(text)
+    if os.environ.get("QUORATE_REWRITE") == "1":
+        path.write_text(now)
+    else:
+        assert now == text
+
+
+def test_there_are_stories_and_a_wrong_line_is_seen():
+    assert len(STORIES) >= 5
+    text = (FOLDER / "silent_broker.txt").read_text()
+    wrong = text.replace("\n1 offline\n", "\n1 online\n")
+    assert wrong != text
+    assert told(wrong) == text
