@@ -59,11 +59,10 @@ $(VENV)/.ready-venv:
 	@$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-# hatchling is installed first and the build is not isolated: one download of it serves both.
 $(VENV)/.ready-run: $(VENV)/.ready-venv pyproject.toml
 	@echo "[2/2] what Quorate runs on (once; about a minute)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'hatchling>=1.30' 'pip>=25.1'
-	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar on --no-build-isolation --editable . \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --editable . \
 	  | grep --line-buffered -E '^(Collecting|Successfully)' | sed -u 's/^/      /'
 	@test -x $(BIN)/quorate || { echo "The installation failed; its last lines above say why." >&2; exit 1; }
 	@touch $@
