@@ -1,7 +1,10 @@
 """`quorate demo`: the whole story with real processes on loopback."""
 
 import asyncio
+import os
+import shutil
 import signal
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -49,11 +52,18 @@ def command(data: Path | None) -> None:
     screen.print(f"\n[bold green]proved[/bold green]: {proof}, in {time.monotonic() - began:.0f} s")
     screen.print(f"kept: {folder}. Try next:")
     for line in (
-        f"quorate log dump {folder}",
-        f"quorate log verify {folder}",
-        f"quorate up --data {folder}",
+        f"{_own_name()} log dump {folder}",
+        f"{_own_name()} log verify {folder}",
+        f"{_own_name()} up --data {folder}",
     ):
         screen.print(f"  {line}", soft_wrap=True)
+
+
+def _own_name() -> str:
+    """How to call this command from here: its path, unless it is on PATH."""
+    if shutil.which("quorate") is not None:
+        return "quorate"
+    return os.path.relpath(Path(sys.argv[0]).with_name("quorate"))
 
 
 async def _tell(cluster: LocalCluster, screen: Console) -> str:
