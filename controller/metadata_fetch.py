@@ -90,6 +90,11 @@ class MetadataFetch:
         if pending is None:
             on_reply(self._refusal(QuorateError(ErrorCode.NOT_CONTROLLER)))
             return
+        try:
+            _check_caller(caller, request)
+        except QuorateError as error:
+            on_reply(self._refusal(error))
+            return
         rose = request.broker_epoch >= 0 and self._heartbeats.touch(
             request.broker_id, request.broker_epoch, request.applied_offset
         )
@@ -276,6 +281,21 @@ class MetadataFetch:
             auth_method=caller.method,
             client_address=caller.address,
             operation=operation,
+        )
+
+
+def _check_caller(caller: Caller, request: MetadataFetchRequest) -> None:
+    """A certificate of a broker speaks for that broker only, one of a controller for none.
+
+    Checked before contact is noted: nobody keeps another's session alive.
+    """
+    role, _, name = caller.principal.partition(":")
+    own = role == "Broker" and name == str(request.broker_id)
+    if caller.method == "certificate" and role != "User" and not own:
+        raise QuorateError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            f"{caller.principal} can't speak for broker {request.broker_id}: use the certificate "
+            f"that was made for it (broker://{request.cluster_id}/{request.broker_id})",
         )
 
 

@@ -80,7 +80,7 @@ def judge_greeting(
     if greeting.node_id not in {peer.node_id for peer in config.peers}:
         return f"{who} is not among the configured controllers"
     if certified is not None and certified != certificate_name(config.cluster_id, greeting.node_id):
-        return f"{who} shows a certificate for {certified}"
+        return f"{who} shows a certificate for {certified or 'nobody'}"
     if greeting.directory_id == journal.directory_id:
         return f"{who} runs on a copy of our folder: give it an empty one"
     if formation.differs(greeting.formation):

@@ -109,7 +109,9 @@ class LinkConnection(asyncio.Protocol):
             return
         self._owner.made(self)
         _watch_route(transport.get_extra_info("socket"))
-        self.certified = uri_of_peer(transport.get_extra_info("ssl_object"))
+        secured = transport.get_extra_info("ssl_object")
+        # A certificate without a name is one for nobody; only without TLS nobody is asked.
+        self.certified = None if secured is None else uri_of_peer(secured) or ""
         self.state = State.GREETING
         self._deadline = self._owner.clock.call_later(GREETING_DEADLINE_S, self._too_late)
         if self.dialled is not None:
