@@ -145,9 +145,7 @@ async def serve(folder: Path, node_id: int, ports: list[int]) -> None:
     peers = tuple(Peer(number, "127.0.0.1", port) for number, port in enumerate(ports, 1))
     disk = RealDisk(folder, clock)
     random = from_system()
-    links = TcpLinks(
-        node_id, "127.0.0.1", ports[node_id - 1], clock=clock, random=random, log=log
-    )
+    links = TcpLinks(node_id, "127.0.0.1", ports[node_id - 1], clock=clock, random=random, log=log)
     owner = Owner()
     config = QuorumConfig(cluster_id=CLUSTER_ID, node_id=node_id, peers=peers)
     quorum = owner.quorum = QuorumNode(

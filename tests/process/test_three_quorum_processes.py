@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 pytestmark = pytest.mark.process
 
 PATIENCE_S = 20.0
+COMMAND = (sys.executable, "-m", "tests.process.quorum_process")
 
 
 def free_ports(count: int) -> list[int]:
@@ -44,8 +46,7 @@ class Node:
         self._lines = queue.Queue()
         ports = ",".join(map(str, self.ports))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.process.quorum_process"]
-            + [str(self.folder), str(self.node_id), ports],
+            [*COMMAND, str(self.folder), str(self.node_id), ports],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -93,10 +94,8 @@ class Node:
         self.process.wait(timeout=PATIENCE_S)
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                try:
+                with suppress(BrokenPipeError):
                     pipe.close()
-                except BrokenPipeError:
-                    pass
 
 
 class Trio:
@@ -109,9 +108,9 @@ class Trio:
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             for node in self.nodes.values():
-                if node.process.poll() is None and node.status()["role"] == "leader":
-                    if node.ask(do="read")["ready"]:
-                        return node
+                alive = node.process.poll() is None
+                if alive and node.status()["role"] == "leader" and node.ask(do="read")["ready"]:
+                    return node
             time.sleep(0.02)
         raise AssertionError(f"nobody leads: {[n.status() for n in self.nodes.values()]}")
 
@@ -195,8 +194,7 @@ def test_a_wiped_disk_comes_back_as_an_observer_and_holds_everything(
 def test_a_second_process_on_one_folder_is_refused(trio: Trio) -> None:
     first = trio.leader()
     second = subprocess.run(
-        [sys.executable, "-m", "tests.process.quorum_process"]
-        + [str(first.folder), "1", ",".join(map(str, free_ports(3)))],
+        [*COMMAND, str(first.folder), "1", ",".join(map(str, free_ports(3)))],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
+
 from quorum.api import LeaderAndEpoch, Mark, NotLeaderError, QuorumStoppedError
 from quorum.config import QuorumConfig
 from quorum.core import Role
@@ -22,7 +23,6 @@ from runtime.simulated.links import SimulatedLinks
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.world import US, World
-
 from tests.simulation.quorum_invariants import Invariants
 
 CLUSTER_ID = "simulated-cluster-0001"
@@ -65,7 +65,7 @@ class Owner:
         self.quorum: QuorumNode = None  # type: ignore[assignment]
         self.leads: int | None = None
         self.position = 0
-        self.content = b""
+        self.content = bytearray()
         self.installing: Mark | None = None
         self.stopped = ""
         self.last_delivered = 0
@@ -78,7 +78,8 @@ class Owner:
         disk.make_folder("log")
         self.position = int.from_bytes(mark.data, "big") if mark is not None else 0
         self.last_delivered = mark.index if mark is not None else 1
-        self.content = disk.read(STORE)[: self.position] if disk.exists(STORE) else b""
+        stored = disk.read(STORE)[: self.position] if disk.exists(STORE) else b""
+        self.content = bytearray(stored)
         assert len(self.content) == self.position, "what is behind the mark is not durable"
         if disk.exists(STORE):
             file = disk.open(STORE)
@@ -158,7 +159,7 @@ class Owner:
             self.cluster.world.fail("a jump contradicts what was handed up", self.node_id)
         # The store only grows, so what is fetched may be put in place before the commit point.
         self.file.append(content[len(self.content) :])
-        self.content = content
+        self.content = bytearray(content)
 
         def synced(error: OSError | None) -> None:
             assert error is None

@@ -14,7 +14,6 @@ from quorum.core import Role
 
 if TYPE_CHECKING:
     from runtime.simulated.process import SimulatedProcess
-
     from tests.simulation.quorum_cluster import Owner, QuorumCluster
 
 
@@ -153,7 +152,7 @@ class Invariants:
         if tail == before:
             return
         self.tails[node_id] = tail
-        index, term = tail
+        index = tail[0]
         while True:
             entry = journal.entry(index)
             if entry is None:

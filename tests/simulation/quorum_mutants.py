@@ -23,8 +23,7 @@ from quorum.guard.replication import Replication
 from quorum.handing_up import HandingUp
 from quorum.jump import Jump
 from quorum.reads import Reads
-
-from tests.simulation.quorum_seeds import run_many
+from tests.simulation.quorum_seeds import run_many, say
 
 Patch = tuple[object, str, Callable[..., Any]]
 
@@ -105,9 +104,9 @@ def main() -> int:
     for name in given.names:
         found = failures(name, given.first, given.count)
         survivors += not found
-        print(f"{name}: {len(found)} of {given.count} seeds failed", flush=True)
+        say(f"{name}: {len(found)} of {given.count} seeds failed")
         for line in found[:3]:
-            print(f"    {line}", flush=True)
+            say(f"    {line}")
     return 1 if survivors else 0
 
 

@@ -25,7 +25,6 @@ from runtime.simulated.faults import (
     Torment,
 )
 from runtime.simulated.world import SimulationFailedError
-
 from tests.simulation.quorum_cluster import QuorumCluster, Shape
 
 ELECTION_S = 0.5
@@ -171,6 +170,12 @@ def run_many(
         yield run_seed(seed, nodes, kind)
 
 
+def say(text: str) -> None:
+    """Print at once: whoever waits for many seeds wants to see."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run seeds of the simulated quorum.")
     parser.add_argument("--first", type=int, default=1)
@@ -187,12 +192,12 @@ def main() -> int:
         if outcome.failure:
             failed += 1
             head, _, trace = outcome.failure.partition("\n")
-            print(f"FAILED {head}\n  again: {outcome.rerun}", flush=True)
+            say(f"FAILED {head}\n  again: {outcome.rerun}")
             if not given.brief:
-                print("\n".join(outcome.history), trace, sep="\n", flush=True)
+                say("\n".join(outcome.history) + "\n" + trace)
     took = time.monotonic() - began
     facts = ", ".join(f"{name} {value:,}" for name, value in total.items())
-    print(f"{given.count} seeds, {failed} failed, {took / given.count:.2f} s a seed; {facts}")
+    say(f"{given.count} seeds, {failed} failed, {took / given.count:.2f} s a seed; {facts}")
     return 1 if failed else 0
 
 

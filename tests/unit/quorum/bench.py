@@ -5,15 +5,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import structlog
+
 from quorum.api import LeaderAndEpoch, Mark
+from quorum.codec import dumps
 from quorum.config import QuorumConfig
 from quorum.formation import encode_formation
 from quorum.frames import Frame, Kind, decode, encode
 from quorum.greeting import WIRE_FORMAT, Greeting
 from quorum.node import QuorumNode
-from quorum.codec import dumps
 from runtime.links import LinkEnd, LinkHandler, Peer
-from runtime.simulated.disk_faults import STUCK, FAST
+from runtime.simulated.disk_faults import FAST, STUCK
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.world import World

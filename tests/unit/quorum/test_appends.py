@@ -5,6 +5,7 @@ from typing import cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from quorum.frames import Entry
 from quorum.guard.appends import Append, Conflict, Matched, Missing, judge
 from quorum.guard.log_view import LogView

@@ -1,9 +1,9 @@
 """Electing: who may stand, whose vote counts, and who is protected."""
 
 import pytest
-from quorum.frames import Kind
-from runtime.links import LinkEnd
 
+from quorum.frames import Kind, encode
+from runtime.links import LinkEnd
 from tests.unit.quorum.bench import DIRECTORIES, Bench
 
 
@@ -100,8 +100,6 @@ def test_votes_and_prevotes_of_an_observer_do_not_count() -> None:
         bench.settle(0.05)
         requests += bench.taken(Kind.PREVOTE_REQUEST)
     assert {number for number, _ in requests} == {2}
-    from quorum.frames import encode
-
     for _, fields in requests:
         frame = encode(Kind.PREVOTE, 0, DIRECTORIES[9], fields[0], True)
         bench.call(bench.node.on_frame, 3, frame)

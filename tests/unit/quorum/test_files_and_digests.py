@@ -1,9 +1,9 @@
 """Files of peers, and digests beside the heartbeats."""
 
 import pytest
+
 from quorum.api import PeerFile
 from quorum.frames import Kind
-
 from tests.unit.quorum.bench import Bench
 
 

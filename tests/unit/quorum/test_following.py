@@ -1,9 +1,9 @@
 """A follower: what it does with appends, old, odd and true, and when it answers."""
 
 import pytest
-from quorum.frames import Kind
-from runtime.links import LinkEnd
 
+from quorum.frames import Kind, encode
+from runtime.links import LinkEnd
 from tests.unit.quorum.bench import Bench, entry
 
 
@@ -145,8 +145,6 @@ def test_a_second_leader_in_one_term_is_not_followed(bench: Bench) -> None:
 def test_an_observer_can_not_lead(bench: Bench) -> None:
     bench.unlink(3)
     assert bench.link(3, directory_id=b"x" * 16) == 3
-    from quorum.frames import encode
-
     frame = encode(Kind.APPEND, 5, b"x" * 16, 4, 4, 1, [entry(5, 5)])
     bench.call(bench.node.on_frame, 3, frame)
     assert bench.terms == [0, 1, 1, 1]
@@ -154,8 +152,6 @@ def test_an_observer_can_not_lead(bench: Bench) -> None:
 
 
 def test_frames_of_another_directory_under_a_known_id_are_dropped(bench: Bench) -> None:
-    from quorum.frames import encode
-
     frame = encode(Kind.APPEND, 5, b"x" * 16, 4, 4, 1, [entry(5, 5)])
     bench.call(bench.node.on_frame, 2, frame)
     assert bench.term == 1

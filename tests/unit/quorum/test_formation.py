@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+
+from quorum.formation import encode_formation
 from quorum.frames import Kind
 from quorum.greeting import certificate_name
-
 from tests.unit.quorum.bench import CLUSTER, DIRECTORIES, Bench, formation
 
 
@@ -92,8 +93,6 @@ def test_peers_formed_otherwise_are_not_talked_to() -> None:
 
 def test_a_formation_of_another_cluster_or_of_rubbish_is_refused() -> None:
     bench = Bench(formed=False)
-    from quorum.formation import encode_formation
-
     bench.link(2)
     for rubbish in (
         encode_formation("another", {1: me(bench)}),

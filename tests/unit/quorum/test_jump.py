@@ -1,10 +1,10 @@
 """Compaction, and the follower that is too far behind for entries."""
 
 import pytest
+
 from quorum.api import Mark, Voter
 from quorum.frames import Kind
 from quorum.manifest import Manifest, decode_manifest, encode_manifest
-
 from tests.unit.quorum.bench import CLUSTER, DIRECTORIES, Bench, entry
 
 VOTERS = (Voter(node_id=2, directory_id=DIRECTORIES[2], host="h", port=1),)

@@ -1,11 +1,11 @@
 """A leader: what it counts, what it sends, what it hands up, and how it stops leading."""
 
 import pytest
+
 from quorum.api import NotLeaderError, QuorumStoppedError
 from quorum.codec import loads
 from quorum.config import ENTRY_BYTES_MAX
-from quorum.frames import Kind
-
+from quorum.frames import Kind, encode
 from tests.unit.quorum.bench import DIRECTORIES, Bench
 
 
@@ -165,8 +165,6 @@ def test_an_observer_is_sent_entries_but_not_counted() -> None:
     bench.call(bench.node.propose, b"x")
     bench.synced()
     assert (3, [3]) in appended(bench)
-    from quorum.frames import encode
-
     frame = encode(Kind.ACK, bench.term, DIRECTORIES[9], 3, 0, True)
     bench.call(bench.node.on_frame, 3, frame)
     assert bench.commit == 2

@@ -9,6 +9,7 @@ from typing import Any
 import pysyncobj.syncobj as core_module
 import pytest
 from pysyncobj.journal import MemoryJournal
+
 from quorum import seams
 from quorum.config import QuorumConfig
 from quorum.core import Core, CoreNode, Role

@@ -1,8 +1,8 @@
 """A node whose journal was damaged: silent until it has caught up, and silent in old terms."""
 
 import pytest
-from quorum.frames import Kind
 
+from quorum.frames import Kind
 from tests.unit.quorum.bench import Bench
 
 
