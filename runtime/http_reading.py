@@ -1,8 +1,9 @@
 """From an HTTP request to a `runtime.requests.Request`, or a refusal.
 
-Rule: one interpretation only. What two readers could understand differently (two lengths, an
-absolute target, a doubled parameter, an encoded slash) is refused instead of guessed, and no
-byte of a body is kept beyond the cap or waited for beyond the deadline.
+Rule: one interpretation only. What two readers could understand differently (an absolute target,
+a doubled parameter, an encoded slash) is refused instead of guessed, and no byte of a body is
+kept beyond the cap or waited for beyond the deadline. Two lengths and other ambiguities of the
+message itself are refused by aiohttp's parser.
 """
 
 import asyncio
@@ -40,19 +41,16 @@ def bad_request(message: str) -> RefusedError:
 
 def check_form(http: BaseRequest) -> None:
     """Refuse what needs no body to be refused. Raises RefusedError."""
-    headers = http.headers
     if http.method not in METHODS:
         raise RefusedError(
             HTTPStatus.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", f"the method {http.method[:20]!r}"
         )
-    if hdrs.CONTENT_ENCODING in headers:
+    if hdrs.CONTENT_ENCODING in http.headers:
         raise RefusedError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             "UNSUPPORTED_MEDIA_TYPE",
             "bodies are taken as they are: send it without Content-Encoding",
         )
-    if hdrs.TRANSFER_ENCODING in headers and hdrs.CONTENT_LENGTH in headers:
-        raise bad_request("both Transfer-Encoding and Content-Length")
 
 
 def path_and_query(target: str) -> tuple[str, dict[str, str]]:

@@ -10,8 +10,8 @@ higher id opens (`link_connection`), by this rule:
 - else the new connection is one too many and is refused.
 
 The lower id follows. A link that breaks is redialled at once by both sides, so a killed process
-is seen as RESET and then, within milliseconds, REFUSED; later attempts back off from 20 ms to
-500 ms with jitter. A link that said goodbye, or that did not last, backs off from the start.
+is seen as RESET and then, within milliseconds, REFUSED. Other dials back off from 20 ms to 500 ms
+with jitter; so does the redial of a link that said goodbye or did not last.
 
 Peers are known by what the handler judges, never by their address: whom it accepts may stay,
 in `set_peers` or not; whom `set_peers` names is dialled. A peer that is left out by a later
@@ -19,6 +19,7 @@ in `set_peers` or not; whom `set_peers` names is dialled. A peer that is left ou
 """
 
 import asyncio
+import math
 import secrets
 from collections import Counter, deque
 
@@ -36,6 +37,9 @@ from runtime.tls import PeerTls
 
 BACK_OFF_MIN_S = 0.02
 BACK_OFF_MAX_S = 0.5
+ATTEMPTS_AFTER_RESET = -4
+"""The back-off after a broken link begins at 20 ms / 16: a process that is being killed still
+takes a dial between the end of its connections and the end of its listening socket."""
 LASTED_S = 0.1
 """A link that broke sooner is not redialled at once, lest two nodes spin."""
 DIAL_S = 1.0
@@ -225,7 +229,7 @@ class TcpLinks:
             self._the_handler().on_link_down(node_id, end)
 
     def _back_off(self, target: _Target) -> None:
-        longest = min(BACK_OFF_MAX_S, BACK_OFF_MIN_S * 2.0 ** min(target.attempts, 10))
+        longest = min(BACK_OFF_MAX_S, BACK_OFF_MIN_S * math.pow(2, min(target.attempts, 10)))
         target.attempts += 1
         self._dial_in(target, longest * self._random.uniform(0.5, 1.0))
 
@@ -331,6 +335,7 @@ class TcpLinks:
         if target is not None:
             lasted = self.clock.monotonic() - connection.opened_at >= LASTED_S
             if end is LinkEnd.RESET and lasted:
+                target.attempts = ATTEMPTS_AFTER_RESET
                 self._dial_in(target, 0.0)
             else:
                 self._back_off(target)

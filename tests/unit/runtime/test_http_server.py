@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime import http_connection
 from runtime.exposure import InsecureListenerError, check_listener, is_loopback
 from runtime.http_server import HttpServer
 from runtime.requests import Caller, Reply
@@ -154,8 +155,10 @@ async def test_a_claimed_size_is_refused_before_a_byte_of_it_comes(serve: Serve)
 
 @pytest.mark.parametrize("body", [b"", b"half"])
 async def test_a_half_sent_body_is_refused_at_the_deadline(
-    serve: Serve, asked: Asked, body: bytes
+    serve: Serve, asked: Asked, body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A client that did not send its body is not waited for a second time.
+    monkeypatch.setattr(http_connection, "LINGER_S", 60.0)
     server = serve(limits=short(body_s=0.05))
     head = b"POST /x HTTP/1.1\r\n" + HOST + b"Content-Length: 8\r\n\r\n"
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -294,6 +297,13 @@ async def test_on_loopback_a_foreign_host_is_turned_away(
     reply = await raw(server.port, b"GET /x HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
     assert status_of(reply) == status
     assert len(asked.requests) == (status == 200)
+
+
+async def test_beyond_loopback_a_host_may_have_any_name(serve: Serve) -> None:
+    server = serve(host="0.0.0.0", insecure_network=True)
+    assert (
+        status_of(await raw(server.port, b"GET /x HTTP/1.1\r\nHost: node-1.example\r\n\r\n")) == 200
+    )
 
 
 @pytest.mark.parametrize(

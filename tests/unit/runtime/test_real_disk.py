@@ -263,6 +263,52 @@ async def test_closing_a_file_early_does_not_sync_another_that_took_its_number(
     disk.close()
 
 
+def test_replace_syncs_the_bytes_before_the_name_and_the_name_before_it_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = RealDisk(tmp_path)
+    disk.replace("a", b"old")
+    fsync = os.fsync
+    synced: list[tuple[str, bytes]] = []
+
+    def watched(fd: int) -> None:
+        synced.append((Path(f"/proc/self/fd/{fd}").readlink().name, disk.read("a")))
+        fsync(fd)
+
+    monkeypatch.setattr(real_disk.os, "fsync", watched)
+    disk.replace("a", b"new")
+    assert synced == [("a.part", b"old"), (tmp_path.name, b"new")]
+
+
+def test_new_folders_are_synced_into_the_folders_above_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = RealDisk(tmp_path)
+    synced: list[str] = []
+    monkeypatch.setattr(
+        real_disk.os,
+        "fsync",
+        lambda fd: synced.append(Path(f"/proc/self/fd/{fd}").readlink().name),
+    )
+    disk.make_folder("x/y")
+    disk.make_folder("x/y")
+    assert synced == [tmp_path.name, "x"]
+
+
+async def test_close_waits_for_background_work(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path, AsyncioClock())
+    may_end, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        may_end.wait(10)
+        ended.set()
+
+    disk.in_background(work, lambda _result, _error: None)
+    threading.Timer(0.05, may_end.set).start()
+    disk.close()
+    assert ended.is_set()
+
+
 def test_a_defect_in_background_work_stops_the_process_loudly(tmp_path: Path) -> None:
     stopped = run_python(
         """

@@ -164,7 +164,9 @@ async def test_two_nodes_with_one_id_do_not_link(start: Start) -> None:
 async def test_a_node_that_dials_itself_makes_no_link(start: Start) -> None:
     one = start(1)
     one.links.set_peers((Peer(2, "127.0.0.1", one.links.port),))
-    await settle(lambda: one.links.counters["links_rejected"] > 1)
+    with structlog.testing.capture_logs() as logs:
+        await settle(lambda: [e for e in logs if e["event"] == "link_rejected"])
+    assert logs[0]["reason"] == "we have dialled ourselves"
     assert not [entry for entry in one.recorder.heard if entry[0] == "up"]
 
 
@@ -243,6 +245,30 @@ async def test_a_restarted_peer_replaces_a_link_that_only_we_believe_in(start: S
         ("down", 1, LinkEnd.RESET),
         ("up", 1),
     ]
+
+
+@pytest.mark.parametrize(("losing", "believing"), [(1, 2), (2, 1)])
+async def test_a_link_that_ended_on_one_side_only_is_replaced(
+    start: Start, losing: int, believing: int
+) -> None:
+    loser, believer = start(losing), start(believing)
+    await link(loser, believer)
+    connection = loser.links._links[believing]
+    assert connection._transport is not None
+    # The other side never hears of it: a firewall that forgot the connection.
+    connection._transport.abort = lambda: None  # type: ignore[method-assign]
+    connection.replace(LinkEnd.RESET)
+    await settle(lambda: loser.recorder.is_linked(believing))
+    await settle(lambda: believer.links.counters["links_opened"] == 2)
+    assert believer.recorder.heard[-2:] == [("down", losing, LinkEnd.RESET), ("up", losing)]
+    connection._transport._force_close(None)  # type: ignore[attr-defined]
+
+
+async def test_when_a_link_is_up_no_dial_is_left_over(start: Start) -> None:
+    one, two = start(1), start(2)
+    await link(one, two)
+    assert not one.links._targets[2].is_busy()
+    assert not two.links._targets[1].is_busy()
 
 
 # -- peers that are not there --------------------------------------------------------------------
@@ -347,12 +373,15 @@ async def start_child(node: Node, child_id: int) -> asyncio.subprocess.Process:
 
 
 @pytest.mark.parametrize(("node_id", "child_id"), [(1, 2), (2, 1)])
-async def test_a_killed_process_is_reset_and_refused(
-    start: Start, node_id: int, child_id: int
+async def test_a_killed_process_is_reset_and_at_once_refused(
+    start: Start, node_id: int, child_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node = start(node_id)
     child = await start_child(node, child_id)
     await asyncio.sleep(0.2)
+    # The dial that finds nobody is not one that waited.
+    monkeypatch.setattr(tcp_links, "BACK_OFF_MIN_S", 60.0)
+    monkeypatch.setattr(tcp_links, "BACK_OFF_MAX_S", 60.0)
     node.recorder.heard.clear()
     child.kill()
     await settle(lambda: len(node.recorder.heard) >= 2)
@@ -361,6 +390,22 @@ async def test_a_killed_process_is_reset_and_refused(
         ("down", child_id, LinkEnd.REFUSED),
     ]
     await child.wait()
+
+
+async def test_a_link_that_did_not_last_is_not_redialled_at_once(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tcp_links, "LASTED_S", 1000.0)
+    node = start(2)
+    child = await start_child(node, 1)
+    monkeypatch.setattr(tcp_links, "BACK_OFF_MIN_S", 60.0)
+    monkeypatch.setattr(tcp_links, "BACK_OFF_MAX_S", 60.0)
+    dials = node.links.counters["dials"]
+    child.kill()
+    await child.wait()
+    await settle(lambda: not node.recorder.is_linked(1))
+    await asyncio.sleep(0.1)
+    assert node.links.counters["dials"] == dials
 
 
 async def test_a_stopped_process_keeps_its_link_and_loses_nothing(start: Start) -> None:

@@ -1,0 +1,121 @@
+"""A loop on which a crowd waits its turn."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from runtime.fair_loop import READY_MAX, FewAtATime, run
+
+CROWD = 6 * READY_MAX
+
+
+@pytest.fixture
+def crowd() -> Iterator[list[tuple[socket.socket, socket.socket]]]:
+    pairs = [socket.socketpair() for _ in range(CROWD)]
+    for ours, theirs in pairs:
+        ours.setblocking(False)
+        theirs.setblocking(False)
+    yield pairs
+    for ours, theirs in pairs:
+        ours.close()
+        theirs.close()
+
+
+def test_a_timer_comes_between_the_requests_of_a_crowd(
+    crowd: list[tuple[socket.socket, socket.socket]],
+) -> None:
+    order: list[str] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+
+        def take(ours: socket.socket) -> None:
+            ours.recv(10)
+            order.append("request")
+            if order.count("request") == 1:
+                loop.call_later(0, order.append, "timer")
+            if order.count("request") == CROWD:
+                done.set_result(None)
+
+        for ours, theirs in crowd:
+            loop.add_reader(ours, take, ours)
+            theirs.send(b"?")
+        await done
+        for ours, _ in crowd:
+            loop.remove_reader(ours)
+
+    run(main())
+    assert order.count("request") == CROWD
+    assert order.index("timer") <= 2 * READY_MAX
+
+
+def test_who_asks_again_and_again_does_not_starve_the_others(
+    crowd: list[tuple[socket.socket, socket.socket]],
+) -> None:
+    """Sockets that are never read stay ready for ever; each must get its turn all the same."""
+    selector = FewAtATime()
+    for ours, theirs in crowd:
+        selector.register(ours.fileno(), 1, None)
+        theirs.send(b"?")
+    seen: set[int] = set()
+    for _ in range(2 * CROWD // READY_MAX):
+        ready = selector.select(0)
+        assert len(ready) <= READY_MAX
+        seen |= {key.fd for key, _ in ready}
+    assert len(seen) == CROWD
+    selector.close()
+
+
+def test_readers_and_writers_come_and_go() -> None:
+    async def main() -> list[bytes]:
+        async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(echo, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+
+        async def client(number: int) -> bytes:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(bytes([number]) * 500_000)
+            answer = await reader.readexactly(500_000)
+            writer.close()
+            await writer.wait_closed()
+            return answer[:1] + answer[-1:]
+
+        found = await asyncio.gather(*(client(number) for number in range(8)))
+        server.close()
+        await server.wait_closed()
+        return list(found)
+
+    assert run(main()) == [bytes([number]) * 2 for number in range(8)]
+
+
+def test_it_waits_for_a_timer_and_does_not_spin() -> None:
+    async def main() -> float:
+        used = time.process_time()
+        await asyncio.sleep(0.2)
+        return time.process_time() - used
+
+    assert run(main()) < 0.1
+
+
+def test_a_descriptor_is_registered_once() -> None:
+    ours, theirs = socket.socketpair()
+    selector = FewAtATime()
+    selector.register(ours.fileno(), 1)
+    with pytest.raises(KeyError):
+        selector.register(ours.fileno(), 1)
+    fd = ours.fileno()
+    ours.close()
+    assert selector.unregister(fd).fd == fd
+    with pytest.raises(KeyError):
+        selector.unregister(fd)
+    selector.close()
+    theirs.close()
