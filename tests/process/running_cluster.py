@@ -1,0 +1,277 @@
+"""A cluster of real processes for tests, and an HTTP client that shows every byte it gets.
+
+Rule: the cluster is `quorate.local_cluster`'s, as `up` runs it, with settings of a test's own
+where it needs them. What was acknowledged is remembered, and `check_nothing_lost` looks for it.
+"""
+
+import http.client
+import json
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from quorate.child import Child
+from quorate.local_cluster import LocalCluster, Timing, free_port_base
+
+T = TypeVar("T")
+
+PATIENCE_S = 40.0
+POLL_S = 0.05
+
+
+class Answer(NamedTuple):
+    """An HTTP answer."""
+
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+
+class Said(NamedTuple):
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+class _Configured(LocalCluster):
+    """A local cluster whose controllers have settings of their own."""
+
+    extra: dict[str, Any]
+
+    def _controller_config(self, n: int, pair: tuple[Path, Path], token: str) -> dict[str, Any]:
+        return {**super()._controller_config(n, pair, token), **self.extra}
+
+
+class RunningCluster:
+    """Controllers and brokers on free ports; not started before `start`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        controllers: int = 3,
+        brokers: int = 0,
+        *,
+        session_ms: int = 3_000,
+        **settings: Any,
+    ) -> None:
+        self.local = _Configured(
+            folder, controllers, brokers, free_port_base(), Timing(session_ms, session_ms // 6)
+        )
+        self.local.extra = settings
+        self.folder = self.local.folder
+        self.acknowledged: list[str] = []
+        self.local.prepare()
+        self.token = (self.folder / "admin.token").read_text().strip()
+
+    # -- life ------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start all, and wait until all controllers answer, one leads and all brokers serve."""
+        for child in self.local.children:
+            child.start()
+        self.until(self.settled, "the cluster is ready")
+
+    def settled(self) -> bool:
+        """Whether all processes that should run do what they should."""
+        self.check_alive()
+        states = [self.status(n) for n in self.local.controllers]
+        if not all(states) or not any(state["active"] for state in states):
+            return False
+        return all(self.broker_states().get(n) == "online" for n in self.local.brokers)
+
+    def check_alive(self) -> None:
+        for child in self.local.children:
+            assert child.exit_code in (None, 0, -9), f"{child.name}: {child.last_words(20)}"
+
+    def stop(self) -> None:
+        for child in self.local.children:
+            child.signal(18)  # SIGCONT
+        assert self.local.stop(20.0) == [], "a process had to be ended by force"
+
+    def kill(self) -> None:
+        """End everything at once, whatever happened."""
+        for child in self.local.children:
+            child.kill()
+
+    def controller(self, n: int) -> Child:
+        return self.local.controllers[n]
+
+    def data(self, n: int) -> Path:
+        """A controller's folder."""
+        return self.folder / f"controller-{n}"
+
+    def output(self, name: str) -> str:
+        path = self.folder / "output" / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    def context(self, cert: Path | None = None, key: Path | None = None) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.local.file.ca)
+        if cert is not None:
+            context.load_cert_chain(cert, key or cert.with_suffix(".key"))
+        return context
+
+    def ask(
+        self,
+        url: str,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str | None = "",
+        cert: Path | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """Ask once. `token`: blank is the administrator's, None is none. Raises OSError."""
+        sent = {"accept": "application/json", **(headers or {})}
+        if token is not None and cert is None:
+            sent["authorization"] = f"Bearer {token or self.token}"
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        if data is not None:
+            sent.setdefault("content-type", "application/json")
+        host = url.removeprefix("https://")
+        connection = http.client.HTTPSConnection(host, timeout=20, context=self.context(cert))
+        try:
+            connection.request(method, path, data, sent)
+            answer = connection.getresponse()
+            raw = answer.read()
+            found = {name.lower(): value for name, value in answer.getheaders()}
+        finally:
+            connection.close()
+        is_json = found.get("content-type", "").startswith("application/json")
+        return Answer(answer.status, json.loads(raw) if is_json and raw else raw, found)
+
+    def url(self, n: int) -> str:
+        return self.local.controller_url(n)
+
+    def status(self, n: int) -> dict[str, Any] | None:
+        """A controller's own word; None when it doesn't answer."""
+        try:
+            answer = self.ask(self.url(n), "GET", "/v1/status")
+        except OSError:
+            return None
+        body: dict[str, Any] = answer.body
+        return body if answer.status == 200 else None
+
+    def leader(self, *, but: int | None = None) -> int:
+        """Wait for an active controller."""
+
+        def look() -> int:
+            for n in self.local.controllers:
+                if n != but and self.controller(n).running:
+                    found = self.status(n)
+                    if found is not None and found["active"]:
+                        return n
+            return 0
+
+        return self.until(look, f"a controller (not {but}) is active")
+
+    def standby(self) -> int:
+        leader = self.leader()
+        return next(n for n in self.local.controllers if n != leader)
+
+    def broker_states(self) -> dict[int, str]:
+        """States by broker id, as the active controller says; empty when nobody does."""
+        for n in self.local.controllers:
+            with suppress(OSError):
+                found = self.ask(self.url(n), "GET", "/v1/brokers")
+                if found.status == 200:
+                    return {b["brokerId"]: b["state"] for b in found.body["brokers"]}
+        return {}
+
+    def create(self, name: str, *, tries_s: float = PATIENCE_S) -> None:
+        """Create a topic, by whoever leads, and remember it once that is acknowledged."""
+
+        def attempt() -> bool:
+            for n in self.local.controllers:
+                if not self.controller(n).running:
+                    continue
+                with suppress(OSError):
+                    body = {"topics": [{"name": name, "numPartitions": 1, "replicationFactor": 1}]}
+                    answer = self.ask(self.url(n), "POST", "/v1/topics", body)
+                    # Our own request of before, whose answer was lost.
+                    exists = answer.body.get("code") == "TOPIC_ALREADY_EXISTS"
+                    if answer.status == 200 or exists:
+                        return True
+                    assert answer.status in (421, 503, 507), answer
+            return False
+
+        self.until(attempt, f"topic {name} is created", tries_s)
+        self.acknowledged.append(name)
+
+    def topics(self) -> set[str]:
+        answer = self.ask(self.url(self.leader()), "GET", "/v1/topics")
+        assert answer.status == 200, answer
+        return {topic["name"] for topic in answer.body["topics"]}
+
+    def until(self, look: Callable[[], T], what: str, patience_s: float = PATIENCE_S) -> T:
+        """Return what `look` finds, once it is true."""
+        until = time.monotonic() + patience_s
+        while True:
+            found = look()
+            if found:
+                return found
+            if time.monotonic() > until:
+                last = {c.name: c.last_words(3) for c in self.local.children}
+                states = {n: self.status(n) for n in self.local.controllers}
+                raise AssertionError(f"never: {what}; {states}; brokers {last}")
+            time.sleep(POLL_S)
+
+    # -- commands --------------------------------------------------------------------------------
+
+    def command(self, *arguments: str) -> Said:
+        """Run a command on this cluster's folder, from within it."""
+        return quorate(*arguments, cwd=self.folder)
+
+    def caught_up(self) -> bool:
+        """Every controller answers and holds as much as the others."""
+        ends = {(self.status(n) or {"logEnd": -n})["logEnd"] for n in self.local.controllers}
+        return len(ends) == 1
+
+    def check_nothing_lost(self) -> None:
+        """All that was acknowledged is there, on every controller's disk, in one history."""
+        self.until(self.caught_up, "every controller has caught up")
+        assert set(self.acknowledged) <= self.topics()
+        self.stop()
+        verified = quorate("log", "verify", str(self.folder), "--output", "json")
+        assert verified.code == 0, verified
+        assert json.loads(verified.out)["ok"]
+        replayed = quorate("log", "replay", str(self.folder), "--output", "json")
+        assert replayed.code == 0, replayed
+        states = json.loads(replayed.out)
+        assert len(states) == len(self.local.controllers)
+        assert len({state["stateHash"] for state in states}) == 1
+        assert states[0]["topics"] >= len(set(self.acknowledged))
+
+
+def quorate(*arguments: str, cwd: Path | None = None, timeout_s: float = 60.0) -> Said:
+    """Run a command of the command line."""
+    done = subprocess.run(
+        [sys.executable, "-m", "quorate", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+        cwd=cwd,
+    )
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+@contextmanager
+def running(folder: Path, controllers: int = 3, brokers: int = 0, **settings: Any) -> Iterator[Any]:
+    """A started cluster; nothing of it is left running."""
+    cluster = RunningCluster(folder, controllers, brokers, **settings)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.kill()

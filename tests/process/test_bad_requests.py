@@ -1,0 +1,419 @@
+"""What clients, brokers and strangers can send, to a real cluster that goes on.
+
+Each test asserts what the sender is told; the last one, that nothing of it changed anything.
+"""
+
+import datetime as dt
+import socket
+import ssl
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from quorate.local_ca import LocalCertificateAuthority
+from quorum.codec import dumps
+from quorum.greeting import WIRE_FORMAT, Greeting
+from runtime.link_frames import Hello, framed_hello
+from tests.process.running_cluster import Answer, RunningCluster, quorate, running
+
+pytestmark = pytest.mark.process
+
+INCARNATION = "MDAwMDAwMDAwMDAwMDAwMQ"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    with running(tmp_path_factory.mktemp("bad-requests"), brokers=1) as cluster:
+        cluster.create("before")
+        yield cluster
+
+
+@pytest.fixture(autouse=True)
+def the_cluster_goes_on(cluster: RunningCluster, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever was sent: the same processes go on, and the next change is made."""
+    pids = [child.pid for child in cluster.local.children]
+    yield
+    if "nothing" in request.node.name:
+        return
+    assert [child.pid for child in cluster.local.children if child.running] == pids
+    cluster.create(f"after-{len(cluster.acknowledged)}")
+    assert cluster.broker_states() == {1: "online"}
+
+
+def post(cluster: RunningCluster, body: Any, path: str = "/v1/topics", **how: Any) -> Answer:
+    return cluster.ask(cluster.url(cluster.leader()), "POST", path, body, **how)
+
+
+def fetch(cluster: RunningCluster, broker_id: int = 7, **fields: Any) -> dict[str, Any]:
+    return {
+        "clusterId": cluster.local.cluster_id,
+        "brokerId": broker_id,
+        "incarnationId": INCARNATION,
+        **fields,
+    }
+
+
+REGISTRATION = {"endpoints": [{"name": "HTTP", "host": "127.0.0.1", "port": 19999}]}
+
+
+# -- shapes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"topics": [{"name": "x", "colour": "red"}]}, "colour"),
+        ({"topics": [{"name": "x"}], "dryrun": True}, "dryrun"),
+        ({"topics": [{"name": "x", "numPartitions": "three"}]}, "numPartitions"),
+        ({"topics": [{"name": 7}]}, "name"),
+        ({"topics": [{"name": "x", "numPartitions": 2**40}]}, "numPartitions"),
+        ({"topics": []}, "topics"),
+        ([], "object"),
+        (b'{"topics": [{"name": "x"', ""),
+        (b"\xff\xfe\x00", ""),
+        (b"", ""),
+    ],
+)
+def test_a_body_that_is_not_understood_is_refused_and_the_field_named(
+    cluster: RunningCluster, body: Any, says: str
+) -> None:
+    answer = post(cluster, body)
+    assert answer.status == 400, answer
+    assert answer.body["code"] in {"INVALID_REQUEST", "MALFORMED_BODY"}
+    assert says in answer.body["message"]
+    assert answer.body["whoseFault"] == "client"
+    assert not answer.body["retriable"]
+
+
+def test_an_unknown_field_of_a_metadata_fetch_is_refused(cluster: RunningCluster) -> None:
+    answer = post(cluster, fetch(cluster, wanted="online"), "/v1/metadata/fetch")
+    assert answer.status == 400
+    assert "wanted" in answer.body["message"]
+
+
+def test_an_oversized_body_is_refused_before_it_is_read(cluster: RunningCluster) -> None:
+    answer = post(cluster, b" " * (5 * 1024 * 1024))
+    assert answer.status == 413
+    assert answer.body["code"] == "BODY_TOO_LARGE"
+    assert "smaller" in answer.body["message"] or "most" in answer.body["message"]
+
+
+def raw(cluster: RunningCluster, port: int) -> ssl.SSLSocket:
+    sock = socket.create_connection(("127.0.0.1", port), timeout=30)
+    return cluster.context().wrap_socket(sock, server_hostname="127.0.0.1")
+
+
+def test_a_half_sent_body_is_given_up_at_its_deadline(cluster: RunningCluster) -> None:
+    port = int(cluster.url(cluster.leader()).rpartition(":")[2])
+    with raw(cluster, port) as sock:
+        sock.sendall(
+            b"POST /v1/topics HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+            b"authorization: Bearer " + cluster.token.encode() + b"\r\n"
+            b'content-length: 100\r\n\r\n{"topics": [{"na'
+        )
+        answer = b""
+        with suppress(ssl.SSLEOFError, ConnectionResetError):
+            while piece := sock.recv(65536):
+                answer += piece
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"BODY_TIMED_OUT" in answer
+
+
+def test_half_a_head_and_silence_are_closed(cluster: RunningCluster) -> None:
+    port = int(cluster.url(cluster.leader()).rpartition(":")[2])
+    with raw(cluster, port) as half, raw(cluster, port) as silent:
+        half.sendall(b"GET /v1/status HTTP/1.1\r\nhost: 127")
+        for sock in (half, silent):
+            with suppress(ssl.SSLEOFError, ConnectionResetError):
+                while sock.recv(65536):
+                    pass
+
+
+# -- who asks ------------------------------------------------------------------------------------
+
+
+def test_no_token_and_an_unknown_token_are_refused(cluster: RunningCluster) -> None:
+    for token, says in ((None, "token"), ("qk_wrong", "--token-file")):
+        answer = post(cluster, {"topics": [{"name": "mine"}]}, token=token)
+        assert answer.status == 401, answer
+        assert answer.body["code"] == "UNAUTHENTICATED"
+        assert says in answer.body["message"]
+        assert answer.headers["www-authenticate"] == "Bearer"
+    assert cluster.ask(cluster.url(1), "GET", "/health/live", token=None).status == 200
+
+
+def test_the_command_line_says_what_to_do_about_a_wrong_token(
+    cluster: RunningCluster, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "token"
+    wrong.write_text("qk_wrong\n")
+    said = quorate("topics", "list", "--data", str(cluster.folder), "--token-file", str(wrong))
+    assert said.code == 1
+    assert "UNAUTHENTICATED" in said.err
+    assert "--token-file" in said.err
+    assert "Traceback" not in said.err
+
+
+def pair_of(folder: Path, cluster_id: str, uri: str) -> Path:
+    authority = LocalCertificateAuthority(folder, cluster_id, dt.datetime.now(dt.UTC))
+    return authority.issue("someone", uri)[0]
+
+
+def test_a_certificate_of_another_authority_is_refused(
+    cluster: RunningCluster, tmp_path: Path
+) -> None:
+    own = cluster.local.cluster_id
+    foreign = pair_of(tmp_path / "ca", own, f"user://{own}/admin")
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        post(cluster, {"topics": [{"name": "mine"}]}, cert=foreign)
+
+
+def test_a_certificate_for_another_cluster_is_refused(cluster: RunningCluster) -> None:
+    named = pair_of(
+        cluster.folder / "certs", cluster.local.cluster_id, "user://another-cluster-0001/admin"
+    )
+    answer = post(cluster, {"topics": [{"name": "mine"}]}, cert=named)
+    assert answer.status == 401, answer
+    assert "another-cluster-0001" in answer.body["message"]
+    assert cluster.local.cluster_id in answer.body["message"]
+
+
+def test_the_command_line_says_what_to_do_about_another_authority(
+    cluster: RunningCluster, tmp_path: Path
+) -> None:
+    pair_of(tmp_path / "ca", cluster.local.cluster_id, "user://x/y")
+    said = quorate(
+        "topics", "list", "--data", str(cluster.folder), "--ca", str(tmp_path / "ca" / "ca.crt")
+    )
+    assert said.code == 1
+    assert "--ca" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_brokers_certificate_speaks_for_that_broker_only(cluster: RunningCluster) -> None:
+    certificate = cluster.folder / "certs" / "broker-1.crt"
+    body = fetch(cluster, broker_id=2, registration=REGISTRATION)
+    answer = post(cluster, body, "/v1/metadata/fetch", cert=certificate)
+    assert answer.status == 403, answer
+    error = answer.body["error"]
+    assert error["code"] == "CLUSTER_AUTHORIZATION_FAILED"
+    assert "Broker:1" in error["message"]
+    assert "2" in error["message"]
+    assert set(cluster.broker_states()) == {1}
+
+
+def test_a_controllers_certificate_registers_no_broker(cluster: RunningCluster) -> None:
+    certificate = cluster.folder / "certs" / "controller-1.crt"
+    body = fetch(cluster, broker_id=2, registration=REGISTRATION)
+    answer = post(cluster, body, "/v1/metadata/fetch", cert=certificate)
+    assert answer.status == 403, answer
+    assert set(cluster.broker_states()) == {1}
+
+
+# -- brokers -------------------------------------------------------------------------------------
+
+
+def test_another_clusters_broker_is_sent_away(cluster: RunningCluster) -> None:
+    body = fetch(cluster, clusterId="another-cluster-0001", registration=REGISTRATION)
+    answer = post(cluster, body, "/v1/metadata/fetch")
+    assert answer.status == 409, answer
+    assert answer.body["error"]["code"] == "INCONSISTENT_CLUSTER_ID"
+    assert cluster.local.cluster_id in answer.body["error"]["message"]
+    assert "another-cluster-0001" in answer.body["error"]["message"]
+
+
+def test_a_live_brokers_id_is_taken(cluster: RunningCluster) -> None:
+    body = fetch(cluster, broker_id=1, registration=REGISTRATION)
+    answer = post(cluster, body, "/v1/metadata/fetch")
+    assert answer.status == 409, answer
+    assert answer.body["error"]["code"] == "DUPLICATE_BROKER_REGISTRATION"
+    assert "stop it" in answer.body["error"]["message"]
+
+
+def test_a_stale_broker_epoch_is_refused(cluster: RunningCluster) -> None:
+    described = cluster.ask(cluster.url(cluster.leader()), "GET", "/v1/brokers/1").body
+    epoch = described["broker"]["brokerEpoch"]
+    for stale in (0, epoch + 1):
+        answer = post(cluster, fetch(cluster, 1, brokerEpoch=stale), "/v1/metadata/fetch")
+        assert answer.status == 409, answer
+        assert answer.body["error"]["code"] == "STALE_BROKER_EPOCH"
+        assert "stop this process" in answer.body["error"]["message"]
+    # The right epoch, from another process.
+    answer = post(cluster, fetch(cluster, 1, brokerEpoch=epoch), "/v1/metadata/fetch")
+    assert answer.body["error"]["code"] == "STALE_BROKER_EPOCH", answer
+
+
+def test_an_epoch_from_the_future_is_not_served(cluster: RunningCluster) -> None:
+    body = fetch(cluster, registration=REGISTRATION, fetchedEpoch=2**30)
+    answer = post(cluster, body, "/v1/metadata/fetch")
+    assert answer.status == 503, answer
+    assert answer.body["error"]["code"] == "UNKNOWN_LEADER_EPOCH"
+
+
+# -- a standby -----------------------------------------------------------------------------------
+
+
+def test_a_standby_names_the_leader(cluster: RunningCluster) -> None:
+    leader, standby = cluster.leader(), cluster.standby()
+    change = {"topics": [{"name": "mine"}]}
+    requests: list[tuple[str, str, Any]] = [
+        ("POST", "/v1/topics", change),
+        ("DELETE", "/v1/topics/before", None),
+        ("GET", "/v1/topics", None),
+        ("GET", "/v1/brokers", None),
+        ("POST", "/v1/metadata/fetch", fetch(cluster, registration=REGISTRATION)),
+    ]
+    for method, path, body in requests:
+        answer = cluster.ask(cluster.url(standby), method, path, body)
+        assert answer.status == 421, (path, answer)
+        error = answer.body.get("error") or answer.body
+        assert error["code"] == "NOT_CONTROLLER"
+        assert error["leaderUrl"] == cluster.url(leader)
+        assert error["leaderId"] == leader
+        assert error["retriable"]
+    stale = cluster.ask(cluster.url(standby), "GET", "/v1/topics?consistency=stale")
+    assert stale.status == 200
+    assert "before" in {topic["name"] for topic in stale.body["topics"]}
+
+
+# -- the quorum's port ---------------------------------------------------------------------------
+
+
+def quorum_port(cluster: RunningCluster, n: int) -> int:
+    return int(cluster.local.quorum_address(n).rpartition(":")[2])
+
+
+def as_controller(cluster: RunningCluster, n: int, *, named: str = "controller-2") -> ssl.SSLSocket:
+    """A connection that has passed TLS, as only a controller's certificate lets it."""
+    context = cluster.context(cluster.folder / "certs" / f"{named}.crt")
+    sock = socket.create_connection(("127.0.0.1", quorum_port(cluster, n)), timeout=20)
+    return context.wrap_socket(sock, server_hostname="127.0.0.1")
+
+
+def ends(sock: socket.socket) -> None:
+    """The other side hangs up, whatever it says before."""
+    with suppress(OSError):
+        while sock.recv(65536):
+            pass
+
+
+MALFORMED = {
+    "garbage": bytes(range(256)) * 20,
+    "http": b"GET / HTTP/1.1\r\nhost: quorate\r\n\r\n",
+    "over the cap": struct.pack(">II", 2**31, 0) + b"x" * 1000,
+    "over the greeting's cap": struct.pack(">II", 100_000, 0) + b"x" * 100_000,
+    "a wrong checksum": struct.pack(">II", 5, 1) + b"QLK1\x01",
+    "another protocol": struct.pack(">II", 4, 0x7E1F_0C1E) + b"abcd",
+}
+
+
+def epochs(cluster: RunningCluster) -> set[int]:
+    return {(cluster.status(n) or {})["leaderEpoch"] for n in cluster.local.controllers}
+
+
+@pytest.mark.parametrize("what", list(MALFORMED))
+def test_malformed_bytes_on_the_quorums_port_end_that_connection_only(
+    cluster: RunningCluster, what: str
+) -> None:
+    before, leader = epochs(cluster), cluster.leader()
+    for n in cluster.local.controllers:
+        # Without TLS: the handshake fails. With it: the frame is judged.
+        with socket.create_connection(("127.0.0.1", quorum_port(cluster, n)), timeout=20) as sock:
+            sock.sendall(MALFORMED[what])
+            ends(sock)
+        with as_controller(cluster, n) as inside, suppress(OSError):
+            inside.sendall(MALFORMED[what])
+            ends(inside)
+    assert epochs(cluster) == before
+    assert cluster.leader() == leader
+
+
+def test_half_frames_and_two_hundred_silent_connections_do_not_disturb_the_quorum(
+    cluster: RunningCluster,
+) -> None:
+    before, leader = epochs(cluster), cluster.leader()
+    with ExitStack() as stack:
+        for _ in range(200):
+            address = ("127.0.0.1", quorum_port(cluster, leader))
+            stack.enter_context(socket.create_connection(address, timeout=20))
+        half = []
+        for n in cluster.local.controllers:
+            with suppress(OSError):
+                sock = stack.enter_context(as_controller(cluster, n))
+                sock.sendall(struct.pack(">II", 4000, 0) + b"QLK1\x01")
+                half.append(sock)
+        cluster.create("while-strangers-hold-the-door")
+        for sock in half:
+            ends(sock)
+    assert epochs(cluster) == before
+    assert cluster.leader() == leader
+
+
+def test_a_brokers_certificate_does_not_open_the_quorums_port(cluster: RunningCluster) -> None:
+    said = greeted(cluster, "broker-1", node_id=2)
+    assert "node 2 shows a certificate for broker://" in said
+
+
+def test_a_certificate_that_names_nobody_does_not_open_it_either(cluster: RunningCluster) -> None:
+    issue_without_a_name(cluster.folder / "certs")
+    assert "node 2 shows a certificate for nobody" in greeted(cluster, "nobody", node_id=2)
+
+
+def test_another_clusters_controller_is_told_so(cluster: RunningCluster) -> None:
+    said = greeted(cluster, "controller-2", node_id=2, cluster_id="another-cluster-0001")
+    assert "belongs to cluster another-cluster-0001" in said
+
+
+def greeted(cluster: RunningCluster, named: str, node_id: int, cluster_id: str = "") -> str:
+    """What controller 1 says to a greeting by `node_id` under somebody's certificate."""
+    greeting = Greeting(
+        WIRE_FORMAT, cluster_id or cluster.local.cluster_id, node_id, b"d" * 16, False, b""
+    )
+    hello = Hello(b"instance", b"the-link", bytes(64), dumps(greeting))
+    said = b""
+    with as_controller(cluster, 1, named=named) as sock, suppress(OSError):
+        sock.sendall(framed_hello(hello))
+        while piece := sock.recv(65536):
+            said += piece
+    return said.decode(errors="replace")
+
+
+def issue_without_a_name(folder: Path) -> None:
+    """A certificate `nobody` of the cluster's own authority, with no URI in it."""
+    authority = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
+    key = serialization.load_pem_private_key((folder / "controller-2.key").read_bytes(), None)
+    ca_key = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    assert isinstance(ca_key, ec.EllipticCurvePrivateKey)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([]))
+        .issuer_name(authority.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(authority.not_valid_before_utc)
+        .not_valid_after(authority.not_valid_after_utc)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=True)
+        .sign(ca_key, hashes.SHA256())
+    )
+    (folder / "nobody.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / "nobody.key").write_bytes((folder / "controller-2.key").read_bytes())
+
+
+# -- afterwards ----------------------------------------------------------------------------------
+
+
+def test_nothing_of_it_was_lost_or_let_in(cluster: RunningCluster) -> None:
+    assert "mine" not in cluster.topics()
+    assert "x" not in cluster.topics()
+    assert set(cluster.broker_states()) == {1}
+    for child in cluster.local.children:
+        assert "Traceback" not in cluster.output(child.name)
+    cluster.check_nothing_lost()
