@@ -22,6 +22,10 @@ class NotLeaderError(Exception):
         self.epoch = epoch
 
 
+class NoRoomError(Exception):
+    """The disk is almost full: nothing is proposed until there is room. The message says so."""
+
+
 class QuorumStoppedError(Exception):
     """The node has stopped itself; the message says why and what to do."""
 
@@ -144,7 +148,9 @@ class Quorum(Protocol):
         """Leave in order: give up leadership, sync, close."""
 
     def propose(self, payload: bytes) -> None:
-        """Append to the log, in the order of the calls. Raises NotLeaderError.
+        """Append to the log, in the order of the calls.
+
+        Raises NotLeaderError, NoRoomError, QuorumStoppedError.
 
         What waits while a sync is under way becomes one entry. The outcome is seen at
         `on_committed`, or unknown after `on_leadership_lost`.

@@ -26,8 +26,10 @@ class QuorumConfig(msgspec.Struct, frozen=True, kw_only=True):
     """E: silence after which a leader is doubted."""
     tail_bytes: int = 64 * 1024 * 1024
     """Kept in the journal behind a compaction, for followers that lag."""
-    segment_bytes: int = 64 * 1024 * 1024
+    segment_bytes: int = 16 * 1024 * 1024
     """Size at which the journal begins another file."""
+    reserve_bytes: int = 64 * 1024 * 1024
+    """With less room than this on the disk a node neither leads nor takes proposals."""
     window_bytes: int = 16 * 1024 * 1024
     """Entries on their way to one follower, not yet acknowledged."""
     shared_folders: tuple[str, ...] = ("log", "checkpoints")

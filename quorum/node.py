@@ -14,6 +14,7 @@ from structlog.typing import FilteringBoundLogger
 from quorum.api import (
     LeaderAndEpoch,
     Mark,
+    NoRoomError,
     NotLeaderError,
     PeerFile,
     QuorumListener,
@@ -102,6 +103,7 @@ class QuorumNode:
             on_failed=self._disk_failed,
             log=self._log,
             segment_bytes=config.segment_bytes,
+            reserve_bytes=config.reserve_bytes,
         )
         self._build(journal, manifests, manifest.mark.index if manifest is not None else 1)
         self._links.set_peers(config.peers)
@@ -171,6 +173,8 @@ class QuorumNode:
         )
         # The core loads its dump in its first tick, which must precede any message.
         inside.core.tick()
+        # The core logs a failed load and goes on, to stall for ever.
+        assert inside.core.last_applied >= self.handing_up.delivered_index
         self._wake()
 
     def stop(self) -> None:
@@ -375,6 +379,8 @@ class QuorumNode:
             raise QuorumStoppedError("the quorum node has stopped")
         if self.handing_up.announced is None:
             raise NotLeaderError(*self.leader_and_epoch())
+        if not self.inside.journal.has_room:
+            raise NoRoomError("the disk is almost full: free space on it; nothing is lost")
         self._proposals.add(payload)
         self._wake()
 

@@ -21,6 +21,7 @@ class Outbox:
         self._journal = journal
         self._directory_id = journal.directory_id
         self._held: deque[tuple[int, int, int, bytes]] = deque()
+        # Position, term, node, frame; first come, first out: none leaves too early.
         self.frames_sent = 0
 
     def send(self, node_id: int, kind: Kind, term: int, *fields: Any) -> bool:
@@ -39,7 +40,7 @@ class Outbox:
     def hold(self, position: int, node_id: int, kind: Kind, term: int, *fields: Any) -> None:
         """Send once the journal is durable up to `position`."""
         frame = self.encode(kind, term, *fields)
-        if not self._held and self.is_durable(position):
+        if self.is_durable(position):
             self.send_encoded(node_id, frame)
         else:
             self._held.append((position, term, node_id, frame))

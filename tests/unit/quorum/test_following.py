@@ -95,8 +95,18 @@ def test_an_answer_waits_until_the_entries_are_durable(bench: Bench) -> None:
     assert bench.taken(Kind.ACK) == []
     # A heartbeat of what is durable needs no sync.
     bench.append(2, 1, 3, 4, 1)
+    assert bench.taken(Kind.ACK) == [(2, (4, 0, True))]
+    # One of what isn't is answered with a sign of life, and properly later.
+    bench.append(2, 1, 3, 5, 1)
+    assert bench.taken(Kind.ACK) == [(2, (-1, 0, True))]
     bench.free_disk()
-    assert bench.taken(Kind.ACK) == [(2, (5, 0, True)), (2, (4, 0, True))]
+    assert bench.taken(Kind.ACK) == [(2, (5, 0, True)), (2, (5, 0, True))]
+
+
+def test_no_sign_of_life_leaves_before_the_term_is_durable(bench: Bench) -> None:
+    bench.stick_disk()
+    bench.append(2, 7, 3, 4, 1)
+    assert bench.taken(Kind.ACK) == []
 
 
 def test_a_heartbeat_is_answered_at_once_though_commit_records_wait(bench: Bench) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quorum.api import NotLeaderError, QuorumStoppedError
+from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError
 from quorum.codec import loads
 from quorum.config import ENTRY_BYTES_MAX
 from quorum.frames import Kind, encode
@@ -100,6 +100,20 @@ def test_a_new_leader_refuses_until_its_noop_is_committed() -> None:
         bench.node.propose(b"x")
     bench.ack(3)
     bench.call(bench.node.propose, b"x")
+
+
+def test_a_disk_without_room_refuses_proposals_and_takes_them_again_when_it_has() -> None:
+    bench = Bench(1)
+    bench.settle(1.0)
+    bench.host.faults.capacity_bytes = 1_000_000
+    bench.settle(1.1)
+    with pytest.raises(NoRoomError, match="almost full"):
+        bench.node.propose(b"x")
+    bench.host.faults.heal()
+    bench.settle(1.1)
+    bench.call(bench.node.propose, b"x")
+    bench.synced()
+    assert bench.heard.payloads() == [b"x"]
 
 
 def test_a_stopped_node_says_so() -> None:

@@ -1,6 +1,7 @@
 """PySyncObj's own core on our journal and manifest: it starts, compacts and restarts on them."""
 
 import logging
+import random
 
 import pysyncobj.syncobj as core_module
 import pytest
@@ -75,6 +76,8 @@ class Core(SyncObj):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
+    # The guard's own stand-ins are for nodes that the guard runs.
+    monkeypatch.setattr(core_module, "random", random.Random(1))
     monkeypatch.setattr(core_module, "createJournal", lambda journal: journal)
     monkeypatch.setattr(core_module, "Serializer", ManifestSerializer)
     monkeypatch.setattr(core_module, "os", replaced_os)
