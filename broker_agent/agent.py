@@ -235,8 +235,11 @@ class AgentCore:
         """At most a heartbeat, and never so long that the lease ends in ordinary life."""
         if self._catching_up.pause_s() > 0:
             return 0
-        longest = longest_wait_ms(self._session_ms, self._config.answer_slack_ms)
-        return max(10, min(self._config.heartbeat_ms, longest))
+        slack_ms = self._config.answer_slack_ms
+        longest = longest_wait_ms(self._session_ms, slack_ms)
+        # The session may just have become shorter, with an old renewal in force.
+        left = int((self._lease.length_s - self._lease.age_s()) * 1000) - slack_ms
+        return max(10, min(self._config.heartbeat_ms, longest, left))
 
     def patience_ms(self) -> int:
         """Everything is answered at once, but a registration waits for a commit."""
