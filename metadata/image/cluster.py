@@ -20,6 +20,7 @@ from metadata.records import (
     FencingChange,
     RegisterBrokerRecord,
     RegisterControllerRecord,
+    ShutdownOffsetRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
     UnregisterControllerRecord,
@@ -163,13 +164,13 @@ class ClusterDelta:
         )
         self.brokers.set(record.broker_id, changed)
 
-    def restore_shutdown_offset(self, broker_id: int, shutdown_offset: int, offset: int) -> None:
+    def restore_shutdown_offset(self, record: ShutdownOffsetRecord, offset: int) -> None:
         """A snapshot says where a controlled shutdown began."""
-        broker = self.brokers.get(broker_id)
+        broker = self.brokers.get(record.broker_id)
         if broker is None or not broker.in_controlled_shutdown:
-            raise ReplayError(offset, f"broker {broker_id} isn't in controlled shutdown")
-        changed = msgspec.structs.replace(broker, controlled_shutdown_offset=shutdown_offset)
-        self.brokers.set(broker_id, changed)
+            raise ReplayError(offset, f"broker {record.broker_id} isn't in controlled shutdown")
+        changed = msgspec.structs.replace(broker, controlled_shutdown_offset=record.offset)
+        self.brokers.set(record.broker_id, changed)
 
     def settle(self, broker_id: int, end_offset: int) -> None:
         """The batch that may have begun this broker's shutdown ends here."""

@@ -16,25 +16,17 @@ import msgspec
 
 from metadata.image.branch import Branch, Handler
 from metadata.image.changes import ImageChanges
-from metadata.image.facts import (
-    EPOCH,
-    FACT_RESOURCE,
-    FLOOR,
-    SHUTDOWN,
-    parse_epoch,
-    parse_floor,
-    parse_shutdown,
-)
 from metadata.image.metadata_image import MetadataImage, OpenTransaction, hash_from_scratch
 from metadata.image.quorum import EpochStart
 from metadata.image.replay_error import ReplayError
 from metadata.records import (
+    SNAPSHOT_ONLY,
     AbortTransactionRecord,
     BeginEpochRecord,
     BeginTransactionRecord,
-    ConfigRecord,
     EndTransactionRecord,
     NoOpRecord,
+    OutcomeFloorRecord,
     Record,
     RemoveTopicRecord,
     RequestOutcomeRecord,
@@ -57,7 +49,7 @@ class MetadataDelta:
         """Begin from `image`, which stays as it is.
 
         Without `keep_outcomes` request outcomes are dropped, as brokers do. `from_snapshot`
-        allows the facts that only snapshots hold.
+        allows the records that only snapshots hold.
         """
         self._image = image
         self._with_state_hash = with_state_hash
@@ -89,7 +81,6 @@ class MetadataDelta:
     def _own_handlers(self) -> dict[type[Record], Handler]:
         handlers: dict[type[Record], Handler] = {
             NoOpRecord: _do_nothing,
-            ConfigRecord: self._set_config,
             RemoveTopicRecord: self._remove_topic,
             BeginEpochRecord: self._begin_epoch,
             BeginTransactionRecord: self._begin_transaction,
@@ -97,7 +88,9 @@ class MetadataDelta:
             AbortTransactionRecord: self._abort_transaction,
         }
         if not self._keep_outcomes:
-            handlers[RequestOutcomeRecord] = _do_nothing
+            handlers[RequestOutcomeRecord] = handlers[OutcomeFloorRecord] = _do_nothing
+        if not self._from_snapshot:
+            handlers.update(dict.fromkeys(SNAPSHOT_ONLY, _refuse_in_log))
         return handlers
 
     def replay(self, record: Record, offset: int) -> None:
@@ -154,24 +147,6 @@ class MetadataDelta:
         direct = self._visible if self._visible.base is self._image else None
         return ImageChanges(self._image, self.apply(), direct)
 
-    def _set_config(self, record: ConfigRecord, offset: int) -> None:
-        if record.resource_type != FACT_RESOURCE:
-            self._current.family("configs").set_config(record, offset)
-            return
-        if not self._from_snapshot:
-            raise ReplayError(offset, f"config of {record.resource_name} belongs in snapshots only")
-        if record.resource_name == EPOCH:
-            epoch, start, leader_id = parse_epoch(record, offset)
-            self._current.family("quorum").begin(epoch, EpochStart(start, leader_id))
-        elif record.resource_name == SHUTDOWN:
-            broker_id, shutdown_offset = parse_shutdown(record, offset)
-            cluster = self._current.family("cluster")
-            cluster.restore_shutdown_offset(broker_id, shutdown_offset, offset)
-        elif record.resource_name != FLOOR:
-            raise ReplayError(offset, f"this software knows no fact {record.resource_name!r}")
-        elif self._keep_outcomes:
-            self._current.family("outcomes").restore_floor(parse_floor(record, offset))
-
     def _remove_topic(self, record: RemoveTopicRecord, offset: int) -> None:
         name = self._current.family("topics").remove_topic(record, offset)
         self._current.family("configs").remove_topic(name)
@@ -210,3 +185,7 @@ class MetadataDelta:
 
 def _do_nothing(record: Record, offset: int) -> None:
     """A record that changes nothing here."""
+
+
+def _refuse_in_log(record: Record, offset: int) -> None:
+    raise ReplayError(offset, f"{type(record).__name__} belongs in snapshots only")

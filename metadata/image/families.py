@@ -18,7 +18,6 @@ from metadata.image.cluster import (
     broker_record,
 )
 from metadata.image.configs import ConfigsDelta, config_records
-from metadata.image.facts import shutdown_fact
 from metadata.image.features import FeaturesDelta, feature_records
 from metadata.image.outcomes import OutcomesDelta, floor_records
 from metadata.image.producer_ids import ProducerIdsDelta
@@ -33,10 +32,13 @@ from metadata.records import (
     ClearElrRecord,
     ClientQuotaRecord,
     ClusterGenerationRecord,
+    ConfigRecord,
     DelegationTokenRecord,
+    EpochStartRecord,
     FeatureLevelRecord,
     FenceBrokerRecord,
     KRaftVersionRecord,
+    OutcomeFloorRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -47,6 +49,7 @@ from metadata.records import (
     RemoveDelegationTokenRecord,
     RemoveUserScramCredentialRecord,
     RequestOutcomeRecord,
+    ShutdownOffsetRecord,
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
@@ -76,7 +79,7 @@ def _broker_records(broker_id: int, broker: BrokerRegistration) -> tuple[Record,
         return (broker_record(broker),)
     return (
         broker_record(broker),
-        shutdown_fact(broker_id, broker.controlled_shutdown_offset),
+        ShutdownOffsetRecord(broker_id, broker.controlled_shutdown_offset),
     )
 
 
@@ -133,17 +136,20 @@ REPLAY: Final[dict[type[Record], tuple[str, str]]] = {
     VotersRecord: ("quorum", "note"),
     KRaftVersionRecord: ("quorum", "note"),
     ClusterGenerationRecord: ("quorum", "note"),
+    EpochStartRecord: ("quorum", "restore_epoch"),
     RegisterBrokerRecord: ("cluster", "register_broker"),
     UnregisterBrokerRecord: ("cluster", "unregister_broker"),
     FenceBrokerRecord: ("cluster", "fence_broker"),
     UnfenceBrokerRecord: ("cluster", "unfence_broker"),
     BrokerRegistrationChangeRecord: ("cluster", "change_broker"),
+    ShutdownOffsetRecord: ("cluster", "restore_shutdown_offset"),
     RegisterControllerRecord: ("cluster", "register_controller"),
     UnregisterControllerRecord: ("cluster", "unregister_controller"),
     TopicRecord: ("topics", "create_topic"),
     PartitionRecord: ("topics", "set_partition"),
     PartitionChangeRecord: ("topics", "change_partition"),
     ClearElrRecord: ("topics", "clear_elr"),
+    ConfigRecord: ("configs", "set_config"),
     ClientQuotaRecord: ("client_quotas", "set_quota"),
     ProducerIdsRecord: ("producer_ids", "hand_out"),
     AccessControlEntryRecord: ("acls", "add_entry"),
@@ -153,6 +159,7 @@ REPLAY: Final[dict[type[Record], tuple[str, str]]] = {
     DelegationTokenRecord: ("tokens", "set_token"),
     RemoveDelegationTokenRecord: ("tokens", "remove_token"),
     RequestOutcomeRecord: ("outcomes", "note"),
+    OutcomeFloorRecord: ("outcomes", "restore_floor"),
 }
 """For each record that concerns one family: the family, and the method of its delta. The others
 (RemoveTopic, Config, BeginEpoch, transactions, NoOp) are in `delta.py`."""

@@ -14,11 +14,10 @@ from collections.abc import Iterator
 import msgspec
 
 from metadata.buckets import BucketMap, mix_bytes, mix_text
-from metadata.image.facts import floor_fact
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
 from metadata.image.sorted_keys import SortedKeys
-from metadata.records import Record, RequestOutcomeRecord
+from metadata.records import OutcomeFloorRecord, Record, RequestOutcomeRecord
 
 KEPT_MS = 24 * 60 * 60 * 1000
 KEPT_KEYS_MAX = 1_000_000
@@ -56,8 +55,8 @@ EMPTY_OUTCOMES = OutcomesImage(BucketMap(mix_bytes), BucketMap(mix_text), Sorted
 
 
 def floor_records(_name: str, key: bytes) -> tuple[Record, ...]:
-    """Return the fact that restores the floor."""
-    return (floor_fact(key),)
+    """Return the record that restores the floor."""
+    return (OutcomeFloorRecord(key),)
 
 
 class OutcomesDelta:
@@ -90,9 +89,9 @@ class OutcomesDelta:
         self._count += 1
         self._size += _size(record)
 
-    def restore_floor(self, key: bytes) -> None:
+    def restore_floor(self, record: OutcomeFloorRecord, offset: int) -> None:
         """A snapshot says what was evicted."""
-        self.floors.set(_FLOOR, key)
+        self.floors.set(_FLOOR, record.key)
 
     def evict(self, timestamp_ms: int) -> None:
         """A batch of this time ends: let go what need not be kept."""

@@ -10,11 +10,11 @@ from typing import TypeVar
 import msgspec
 
 from metadata.buckets import BucketMap, mix_int, mix_text
-from metadata.image.facts import epoch_fact
 from metadata.image.overlay import Overlay
 from metadata.records import (
     BeginEpochRecord,
     ClusterGenerationRecord,
+    EpochStartRecord,
     KRaftVersionRecord,
     Record,
     Voter,
@@ -70,8 +70,8 @@ EMPTY_QUORUM = QuorumImage(BucketMap(mix_text), BucketMap(mix_int))
 
 
 def epoch_records(epoch: int, start: EpochStart) -> tuple[Record, ...]:
-    """Return the fact that restores an epoch."""
-    return (epoch_fact(epoch, start.offset, start.leader_id),)
+    """Return the record that restores an epoch."""
+    return (EpochStartRecord(epoch, start.offset, start.leader_id),)
 
 
 class QuorumDelta:
@@ -92,3 +92,7 @@ class QuorumDelta:
         """An epoch began there, unless it is known where it began."""
         if epoch not in self.epochs:
             self.epochs.set(epoch, start)
+
+    def restore_epoch(self, record: EpochStartRecord, offset: int) -> None:
+        """A snapshot says where an epoch began."""
+        self.begin(record.epoch, EpochStart(record.offset, record.leader_id))

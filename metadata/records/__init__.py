@@ -58,6 +58,11 @@ from metadata.records.security import (
     ScramMechanism,
     UserScramCredentialRecord,
 )
+from metadata.records.snapshot_only import (
+    EpochStartRecord,
+    OutcomeFloorRecord,
+    ShutdownOffsetRecord,
+)
 from metadata.records.topics import (
     DIRECTORY_LOST,
     DIRECTORY_MIGRATING,
@@ -87,6 +92,7 @@ __all__ = [
     "NO_LEADER_CHANGE",
     "RECORD_CLASSES",
     "REGISTRY",
+    "SNAPSHOT_ONLY",
     "VERSIONS_PER_TYPE",
     "AbortTransactionRecord",
     "AccessControlEntryRecord",
@@ -110,6 +116,7 @@ __all__ = [
     "DelegationTokenRecord",
     "EndTransactionRecord",
     "EntityData",
+    "EpochStartRecord",
     "EpochVoter",
     "FeatureLevelRecord",
     "FenceBrokerRecord",
@@ -117,6 +124,7 @@ __all__ = [
     "KRaftVersionRecord",
     "LeaderRecoveryState",
     "NoOpRecord",
+    "OutcomeFloorRecord",
     "Part",
     "PartitionChangeRecord",
     "PartitionRecord",
@@ -131,6 +139,7 @@ __all__ = [
     "RequestOutcomeRecord",
     "ScramMechanism",
     "SecurityProtocol",
+    "ShutdownOffsetRecord",
     "TopicRecord",
     "UnfenceBrokerRecord",
     "UnregisterBrokerRecord",
@@ -174,6 +183,9 @@ RECORD_CLASSES: Final[tuple[type[Record], ...]] = (
     UnregisterControllerRecord,
     RequestOutcomeRecord,
     ClusterGenerationRecord,
+    EpochStartRecord,
+    ShutdownOffsetRecord,
+    OutcomeFloorRecord,
     BeginEpochRecord,
     KRaftVersionRecord,
     VotersRecord,
@@ -184,3 +196,10 @@ REGISTRY: Final[dict[tuple[int, int], type[Record]]] = {
     (cls.TYPE_ID, cls.VERSION): cls for cls in RECORD_CLASSES
 }
 """The class for a type id and version."""
+
+SNAPSHOT_ONLY: Final[tuple[type[Record], ...]] = (
+    EpochStartRecord,
+    ShutdownOffsetRecord,
+    OutcomeFloorRecord,
+)
+"""What stands in snapshots only; in a log it is refused."""

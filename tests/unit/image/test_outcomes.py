@@ -13,7 +13,7 @@ from metadata.image import (
     image_to_records,
     outcomes,
 )
-from metadata.records import ConfigRecord, NoOpRecord, RequestOutcomeRecord
+from metadata.records import NoOpRecord, OutcomeFloorRecord, RequestOutcomeRecord
 from tests.unit.image.replaying import replayed
 
 HOUR = 60 * 60 * 1000
@@ -142,18 +142,8 @@ def test_a_key_at_or_below_the_floor_stops_replay() -> None:
             replayed(outcome(number), image=image)
 
 
-@pytest.mark.parametrize(
-    ("fact", "sentence"),
-    [
-        (ConfigRecord(127, "request-floor", "", "zz"), "says 'zz' of request-floor"),
-        (ConfigRecord(127, "epoch-start", "1", "2"), "says '2' of epoch-start"),
-        (ConfigRecord(127, "epoch-start", "x", "1 2"), "of epoch-start"),
-        (ConfigRecord(127, "broker-shutdown-offset", "1", None), "of broker-shutdown-offset"),
-        (ConfigRecord(127, "broker-shutdown-offset", "1", "5"), "isn't in controlled shutdown"),
-        (ConfigRecord(127, "else", "1", "5"), "knows no fact 'else'"),
-    ],
-)
-def test_a_snapshot_s_strange_facts_are_refused(fact: ConfigRecord, sentence: str) -> None:
-    """A snapshot that isn't understood is not loaded by halves."""
-    with pytest.raises(ReplayError, match=sentence):
-        image_from_records([fact], 5, 1, 1)
+def test_brokers_pass_over_the_floor() -> None:
+    """They hold no outcomes; a controllers' snapshot brings them all the same."""
+    records = [OutcomeFloorRecord(bytes(16)), outcome(1)]
+    loaded = image_from_records(records, 5, 1, 1, keep_outcomes=False)
+    assert loaded.same_state(EMPTY)

@@ -143,7 +143,6 @@ def test_a_token_is_created_renewed_and_removed() -> None:
         (EMPTY, RemoveDelegationTokenRecord("t1"), "there is no delegation token 't1'"),
         (EMPTY, ClientQuotaRecord((), "rate", 1.0, False), "has no part"),
         (EMPTY, ClientQuotaRecord((ALICE, ALICE), "rate", 1.0, False), "two of one type"),
-        (EMPTY, ConfigRecord(127, "request-floor", "", "00"), "belongs in snapshots only"),
     ],
 )
 def test_what_makes_no_sense_stops_replay(

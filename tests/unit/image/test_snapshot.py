@@ -2,16 +2,28 @@
 
 import pytest
 
-from metadata.image import ReplayError, image_from_records, image_to_records, load_image, snapshot
+from metadata.image import (
+    MetadataDelta,
+    ReplayError,
+    image_from_records,
+    image_to_records,
+    load_image,
+    snapshot,
+)
 from metadata.records import (
+    SNAPSHOT_ONLY,
     BeginEpochRecord,
+    BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
+    EpochStartRecord,
     FeatureLevelRecord,
+    OutcomeFloorRecord,
     PartitionChangeRecord,
     PartitionRecord,
     Record,
     RequestOutcomeRecord,
+    ShutdownOffsetRecord,
     TopicRecord,
 )
 from tests.unit.image.replaying import (
@@ -43,8 +55,9 @@ def test_the_order_is_canonical() -> None:
     """Features, quorum, brokers, each topic with its partitions, configs; controllers' own last."""
     records = list(image_to_records(RICH))
     assert [type(record).__name__.removesuffix("Record") for record in records] == [
-        "FeatureLevel", "BeginEpoch", "Config", "RegisterBroker", "RegisterBroker", "Config",
-        "Topic", "Partition", "Partition", "Topic", "Partition", "Config", "RequestOutcome",
+        "FeatureLevel", "BeginEpoch", "EpochStart", "RegisterBroker", "RegisterBroker",
+        "ShutdownOffset", "Topic", "Partition", "Partition", "Topic", "Partition", "Config",
+        "RequestOutcome",
     ]  # fmt: skip
     partitions = [(r.topic_id, r.partition_id) for r in records if isinstance(r, PartitionRecord)]
     assert partitions == [(TOPIC_ID, 0), (TOPIC_ID, 1), (OTHER_ID, 0)]
@@ -52,7 +65,7 @@ def test_the_order_is_canonical() -> None:
 
 
 def test_epochs_and_shutdown_offsets_survive() -> None:
-    """No record says them, so a snapshot's facts do."""
+    """No record of the log says them, so records of the snapshot do."""
     records = list(image_to_records(RICH))
     loaded = image_from_records(records, RICH.offset, RICH.epoch, RICH.timestamp_ms)
     assert loaded == RICH
@@ -60,7 +73,7 @@ def test_epochs_and_shutdown_offsets_survive() -> None:
     assert loaded.cluster.brokers[2].controlled_shutdown_offset == RICH.offset
 
 
-def test_a_snapshot_without_facts_gives_a_safe_shutdown_offset() -> None:
+def test_a_snapshot_that_does_not_say_it_gives_a_safe_shutdown_offset() -> None:
     """From Kafka's own snapshots: never too small."""
     records = [registration(2, in_controlled_shutdown=True), BeginEpochRecord(1, (), ())]
     loaded = image_from_records(records, 500, 9, 0)
@@ -89,3 +102,28 @@ def test_records_out_of_order_are_refused() -> None:
     """A partition before its topic is no snapshot of ours."""
     with pytest.raises(ReplayError, match="there is no topic"):
         image_from_records([partition()], 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [EpochStartRecord(1, 0, 1), ShutdownOffsetRecord(2, 9), OutcomeFloorRecord(bytes(16))],
+    ids=lambda record: type(record).__name__,
+)
+def test_what_stands_in_snapshots_only_is_refused_in_a_log(record: Record) -> None:
+    """By controllers and brokers, and within a transaction too."""
+    sentence = f"{type(record).__name__} belongs in snapshots only"
+    assert type(record) in SNAPSHOT_ONLY
+    for keep_outcomes in (True, False):
+        delta = MetadataDelta(RICH, keep_outcomes=keep_outcomes)
+        with pytest.raises(ReplayError, match=sentence):
+            delta.replay(record, RICH.offset)
+        delta.replay(BeginTransactionRecord("t"), RICH.offset)
+        with pytest.raises(ReplayError, match=sentence):
+            delta.replay(record, RICH.offset + 1)
+
+
+def test_a_shutdown_offset_of_a_broker_that_stays_is_refused() -> None:
+    """A snapshot that isn't understood is not loaded by halves."""
+    for records in ([], [registration(2)]):
+        with pytest.raises(ReplayError, match="broker 2 isn't in controlled shutdown"):
+            image_from_records([*records, ShutdownOffsetRecord(2, 5)], 5, 1, 1)
