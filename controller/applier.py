@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from structlog.typing import FilteringBoundLogger
 
+from controller.batch_heads import head_of
 from controller.pending import Pending
 from ledger.batch import Batch, parse
 from ledger.chain import LogMark
@@ -121,6 +122,10 @@ class Applier:
             return
         for number, payload in enumerate(payloads, start=1):
             self._queue.append(_Committed(index, epoch, payload, number == len(payloads)))
+            head = head_of(payload)
+            if head is not None and (head.base_offset, head.epoch) == (self._handed_up, epoch):
+                # It will pass the fence.
+                self._handed_up = head.end_offset
         self._step()
 
     def _step(self) -> None:

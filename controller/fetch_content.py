@@ -9,6 +9,7 @@ smaller than the deltas that it stands for.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from controller.batch_heads import head_of
 from controller.config import ControllerConfig
 from controller.digests import StateMarks
 from ledger.errors import DamagedLedgerError, HistoryMissingError
@@ -120,7 +121,8 @@ class FetchContent:
         return self._read
 
     def _state_at(self, ledger: Ledger, offset: int, batches: tuple[bytes, ...]) -> StateAt | None:
-        end = offset if not batches else batch_end(batches[-1])
+        head = head_of(batches[-1]) if batches else None
+        end = offset if head is None else head.end_offset
         mark = self._marks.at_or_below(end)
         if mark is None:
             return None
@@ -155,9 +157,3 @@ def log_bytes_between(ledger: Ledger, start: int, end: int) -> int:
 
 def _to_load(offer: Offer | None) -> SnapshotToLoad | None:
     return None if offer is None else SnapshotToLoad(id=offer.id, size=offer.size)
-
-
-def batch_end(encoded: bytes) -> int:
-    """End offset of an encoded batch, from its head."""
-    count = int.from_bytes(encoded[12:16], "big")
-    return int.from_bytes(encoded[16:24], "big") + count

@@ -14,7 +14,6 @@ import msgspec
 
 from metadata.errors import ErrorCode, QuorateError
 from metadata.image import MetadataImage
-from metadata.image.outcomes import KEPT_MS
 from metadata.records import RequestOutcomeRecord
 from metadata.uuids import UUID7_RANDOM_BITS, UuidError, parse_uuid, uuid7, uuid7_time_ms, uuid_text
 from runtime.randomness import Random
@@ -47,9 +46,6 @@ class Standing(Enum):
     JOINED = auto()
     """The same request is under way: its answer will be this one's."""
 
-
-_BEGUN_UNTIL_MS = KEPT_MS - 60 * 60 * 1000
-"""An older id is not begun any more: the floor could pass it while it is carried out."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Answer).decode
@@ -99,7 +95,7 @@ class Idempotency:
                 raise _reused(key)
             return _decode(outcome.answer)
         drawn_ms = uuid7_time_ms(key.request_id)
-        if key.request_id <= image.outcomes.floor or drawn_ms < now_ms - _BEGUN_UNTIL_MS:
+        if key.request_id <= image.outcomes.floor:
             raise QuorateError(
                 ErrorCode.REQUEST_EXPIRED,
                 f"request id {uuid_text(key.request_id)} is older than what is remembered; whether "

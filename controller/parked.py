@@ -7,6 +7,7 @@ over. There is room for so many; beyond it nobody is held.
 from collections.abc import Callable
 
 from runtime.clock import Clock, Timer
+from runtime.slices import LoopShare
 
 
 class _Entry:
@@ -25,6 +26,8 @@ class Parked:
         self._room = room
         self._entries: dict[int, _Entry] = {}
         self._number = 0
+        self._woken = 0
+        self._share = LoopShare(clock, self._release_woken)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -40,8 +43,18 @@ class Parked:
         entry.timer = self._clock.call_later(wait_s, lambda: self._release(number))
 
     def wake(self) -> None:
-        """Release all that are held now; who parks again meanwhile stays."""
-        for number in list(self._entries):
+        """Release all that are held now; who parks again meanwhile stays.
+
+        A crowd is released over several passes of the loop.
+        """
+        self._woken = self._number
+        self._release_woken()
+
+    def _release_woken(self) -> None:
+        while self._entries and not self._share.spent():
+            number = next(iter(self._entries))
+            if number > self._woken:
+                return
             self._release(number)
 
     def _release(self, number: int) -> None:

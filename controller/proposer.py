@@ -30,7 +30,7 @@ from metadata.records import (
 )
 from quorum.api import NotLeaderError, QuorumStoppedError
 from runtime.clock import Clock
-from runtime.slices import run_in_slices
+from runtime.slices import LoopShare, run_in_slices
 
 BATCH_TARGET_BYTES = 256 * 1024
 """More than this becomes several batches: a follower decodes a batch in one go."""
@@ -96,6 +96,7 @@ class Proposer:
         self._deciding: Decision | None = None
         self._wrote_some = False
         self._cancel: Callable[[], None] | None = None
+        self._share = LoopShare(clock, self._decide_next)
         self.pending: Pending | None = None
         """None while we don't lead."""
         self.epoch = 0
@@ -147,7 +148,12 @@ class Proposer:
         return self._deciding is not None
 
     def _decide_next(self) -> None:
-        while self._deciding is None and self._waiting and self.pending is not None:
+        while (
+            self._deciding is None
+            and self._waiting
+            and self.pending is not None
+            and not self._share.spent()
+        ):
             decision = self._deciding = self._waiting.popleft()
             self._wrote_some = False
             work = self._work(decision, self.pending)

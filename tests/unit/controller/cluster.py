@@ -8,7 +8,9 @@ import structlog
 
 from controller.config import ControllerConfig
 from controller.controller import Controller
-from ledger.batch import parse
+from controller.proposer import Decision
+from controller.result import ControllerResult
+from ledger.batch import Provenance, parse
 from metadata.codec import decode_records
 from metadata.image import EMPTY, MetadataDelta
 from metadata.messages import (
@@ -89,11 +91,11 @@ class Cluster:
 
         process.run(make)
 
-    def kill(self, node_id):
+    def kill(self, node_id, how=Death.KILLED):
         self.shared.nodes.pop(node_id)
         if self.shared.leader == node_id:
             self.shared.leader = None
-        self.processes[node_id].kill(Death.KILLED)
+        self.processes[node_id].kill(how)
 
     def lead(self, node_id):
         self.processes[node_id].run(lambda: self.shared.lead(node_id))
@@ -117,6 +119,16 @@ class Cluster:
 
     def broker(self, broker_id):
         return self.image.cluster.brokers[broker_id]
+
+    def write(self, *records):
+        """Let the leader write records that no request writes yet."""
+        done = []
+        decision = Decision(
+            lambda image: ControllerResult(records), Provenance(operation="Test"), done.append
+        )
+        node = self.shared.leader
+        self.processes[node].run(lambda: self.controllers[node]._proposer.submit(decision))
+        self.run_until(lambda: bool(done))
 
     def partition(self, name, number=0):
         return self.image.topics.partitions[self.image.topics.named(name).topic_id, number]

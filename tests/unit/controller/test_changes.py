@@ -5,7 +5,9 @@ import json
 import msgspec
 import pytest
 
+from controller.idempotency import Idempotency, RequestKey
 from metadata.codec import decode_records
+from metadata.errors import QuorateError
 from metadata.image.outcomes import KEPT_MS
 from metadata.records import (
     AbortTransactionRecord,
@@ -106,6 +108,49 @@ def test_the_same_id_for_another_request_is_refused(cluster, under_way):
     assert (status, reply["code"]) == (409, "REQUEST_ID_REUSED")
 
 
+def test_the_same_id_for_another_request_is_refused_while_the_first_waits_for_its_turn(cluster):
+    cluster.processes[1].clock.cost_us = 50
+    key = request_id(cluster)
+    big = cluster.send("POST", "/v1/topics", body("big", 20_000))
+    first = cluster.send("POST", "/v1/topics", body("t"), headers={"x-quorate-request-id": key})
+    assert not first
+    status, reply = create(cluster, "other", key)
+    assert (status, reply["code"]) == (409, "REQUEST_ID_REUSED")
+    cluster.run_until(lambda: bool(big and first))
+    assert first[0].status == 200
+
+
+def test_an_id_that_the_floor_passes_while_it_waits_is_refused(cluster):
+    machine = cluster.processes[1].machine
+    waiting = request_id(cluster, 1)
+    create(cluster, "t", request_id(cluster, 2))
+    machine.wall_offset_us += (KEPT_MS - 2 * 60 * 60 * 1000) * 1000
+    cluster.processes[1].clock.cost_us = 50
+    big = cluster.send("POST", "/v1/topics", body("big", 20_000))
+    late = cluster.send(
+        "POST", "/v1/topics", body("late"), headers={"x-quorate-request-id": waiting}
+    )
+    machine.wall_offset_us += 3 * 60 * 60 * 1000 * 1000
+    cluster.run_until(lambda: bool(big and late))
+    assert big[0].status == 200
+    assert json.loads(late[0].body)["code"] == "REQUEST_EXPIRED"
+
+
+def test_the_floor_counts_whatever_the_time(cluster):
+    image = cluster.image
+    floor = uuid7(cluster.processes[1].clock.wall_ms(), 7)
+    floors = image.outcomes.floors.with_changes({"floor": floor})
+    image = msgspec.structs.replace(
+        image, outcomes=msgspec.structs.replace(image.outcomes, floors=floors)
+    )
+    now_ms = cluster.processes[1].clock.wall_ms()
+    idempotency = Idempotency(300_000)
+    with pytest.raises(QuorateError, match="REQUEST_EXPIRED"):
+        idempotency.recall(RequestKey(floor, b"d" * 32), image, now_ms)
+    newer = uuid7(now_ms, 8)
+    assert idempotency.recall(RequestKey(newer, b"d" * 32), image, now_ms) is None
+
+
 def test_an_id_that_is_not_a_uuid7_is_refused(cluster):
     for text in ("x", "AAAAAAAAQACAAAAAAAAAAA"):
         status, reply = create(cluster, "t", text)
@@ -131,11 +176,16 @@ def test_an_id_below_the_floor_is_refused_and_never_executed_again(cluster):
     assert cluster.image.topics.named("t2") is None
 
 
-def test_an_id_that_is_about_to_expire_is_not_begun_any_more(cluster):
-    old = request_id(cluster)
-    cluster.processes[1].machine.wall_offset_us += (KEPT_MS - 60_000) * 1000
-    status, reply = create(cluster, "t", old)
-    assert (status, reply["code"]) == (409, "REQUEST_EXPIRED")
+def test_a_leader_whose_clock_leapt_a_day_and_came_back_still_takes_new_ids(cluster):
+    """Found by seed 1040: the log's time stays ahead for a day, and every id looked too old."""
+    machine = cluster.processes[1].machine
+    create(cluster, "before", request_id(cluster, 1))
+    machine.wall_offset_us += (KEPT_MS + 1000) * 1000
+    assert create(cluster, "ahead")[0] == 200
+    machine.wall_offset_us -= (KEPT_MS + 1000) * 1000
+    for number in range(3):
+        cluster.run(0.01)
+        assert create(cluster, f"after-{number}", request_id(cluster, 10 + number))[0] == 200
 
 
 def test_a_request_that_failed_may_be_tried_again_under_its_id(cluster):
@@ -352,6 +402,21 @@ def test_decisions_wait_for_the_end_of_a_transaction_and_contact_does_not(cluste
     small_at = max(i for i, kind in enumerate(kinds) if kind is TopicRecord)
     assert begin < end < small_at
     clock.cost_us = 0
+    cluster.assert_equal()
+
+
+def test_a_new_leader_waits_until_all_that_was_committed_is_applied(cluster):
+    clock = cluster.processes[2].clock
+    clock.cost_us = 2000
+    clock.call_soon = lambda callback: clock.call_later(0.005, callback)
+    replies = cluster.send("POST", "/v1/topics", body("big", 20_000))
+    cluster.run_until(lambda: bool(replies))
+    cluster.run(0.001)
+    assert not cluster.controllers[2]._applier.idle
+    cluster.lead(2)
+    assert cluster.shared.nodes[2].resigned == []
+    assert cluster.image.topics.named("big") is not None
+    cluster.processes[2].clock.cost_us = 0
     cluster.assert_equal()
 
 

@@ -51,6 +51,14 @@ def test_two_that_differ_with_no_third_to_judge_both_say_so_until_it_comes():
     assert "majority" in nodes[2][1].verdict(VOTERS)
 
 
+def test_a_few_that_agree_are_no_majority():
+    ends = range(5, 300, 5)
+    nodes = {1: node(1, ends), 2: node(2, ends), 3: node(3, ends, wrong_from=100)}
+    exchange(nodes)
+    assert nodes[1][1].verdict((1, 2, 3, 4, 5)) != ""
+    assert nodes[1][1].verdict((1, 2, 3)) == ""
+
+
 def test_lag_does_not_hide_a_difference():
     ends = range(7, 4_000_000, 7)
     behind = [e for e in ends if e < 2_000_000]

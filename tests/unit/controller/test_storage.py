@@ -9,6 +9,7 @@ from ledger.batch import BatchHeader, Provenance, seal
 from metadata.codec import encode_records
 from metadata.records import RemoveTopicRecord
 from runtime.simulated.platter import Platter
+from runtime.simulated.process import Death
 from snapshots.store import list_checkpoints
 from tests.unit.controller.cluster import Broker, Cluster
 
@@ -103,6 +104,18 @@ def test_a_checkpoint_is_written_after_a_while_too():
     cluster.online(1)
     cluster.run(180.0)
     assert list_checkpoints(cluster.shared.disks[1])
+
+
+def test_the_ledger_is_synced_before_the_journal_may_forget(cluster):
+    fill(cluster, 30)
+    cluster.processes[2].run(cluster.controllers[2].write_checkpoint)
+    cluster.run_until(lambda: 2 in cluster.shared.manifests)
+    cluster.kill(2, Death.POWER)
+    cluster.start(2)
+    cluster.run(1.0)
+    assert not cluster.events("ledger_damaged")
+    assert not cluster.stopped
+    cluster.assert_equal()
 
 
 def test_no_checkpoint_of_an_open_transaction(cluster):
@@ -269,6 +282,7 @@ def test_a_full_disk_stops_applying_and_is_told_until_there_is_room(cluster):
     one.epoch, one.offset = cluster.broker(1).broker_epoch, cluster.image.offset
     assert one.fetch(fetched_epoch=1).error is None  # brokers are still heard
     assert cluster.ask("GET", "/health/ready")[0] == 503
+    assert cluster.ask("GET", "/v1/topics")[0] == 503  # what is committed can't be shown yet
     cluster.faults[1].capacity_bytes = None
     cluster.run(2.0)
     assert replies[0].status == 200
@@ -482,6 +496,32 @@ def test_a_history_that_is_not_ours_diverges(cluster):
     assert (lost.diverging.epoch, lost.diverging.end_offset) == (1, first_of_two)
     broker.offset, broker.fetched_epoch = first_of_two, 1
     assert broker.fetch().batches
+
+
+def test_an_epoch_that_we_never_had_diverges_where_the_one_before_it_ends(cluster):
+    cluster.shared.cut(2)
+    cluster.processes[2].run(lambda: cluster.shared.lead(2))  # leads epoch 2 and commits nothing
+    cluster.run(0.1)
+    cluster.shared.heal()
+    cluster.lead(3)
+    broker = Broker(cluster, 2).register()
+    end_of_one = next(b.header.base_offset for b in cluster.batches() if b.header.epoch == 3)
+    lost = broker.fetch(fetched_offset=end_of_one - 1, fetched_epoch=2, apply=False)
+    assert (lost.diverging.epoch, lost.diverging.end_offset) == (1, end_of_one - 1)
+
+
+def test_what_brokers_share_is_what_each_asked_for(cluster):
+    fill(cluster, 5)
+    (two,) = cluster.online(2)
+    end = cluster.image.offset
+    fill(cluster, 5, start=20)
+    one_batch = two.fetch(max_bytes=1, fetched_offset=end, apply=False)
+    assert len(one_batch.batches) == 1
+    two.offset, two.fetched_epoch = end, 1
+    assert len(two.fetch(apply=False).batches) == 5
+    cluster.create_topic("more", factor=1)
+    two.offset, two.fetched_epoch = end, 1
+    assert len(two.fetch(apply=False).batches) == 6
 
 
 def test_at_least_one_batch_goes_whatever_max_bytes_says(cluster):

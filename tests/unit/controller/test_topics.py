@@ -3,7 +3,13 @@
 import pytest
 
 from metadata.messages import WantedState
-from metadata.records import PartitionRecord, RemoveTopicRecord, RequestOutcomeRecord, TopicRecord
+from metadata.records import (
+    ConfigRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    RequestOutcomeRecord,
+    TopicRecord,
+)
 from tests.unit.controller.cluster import SESSION_S, Broker, Cluster, keep_alive
 
 
@@ -265,6 +271,23 @@ def test_worked_cases_a_b_e_f_h_through_the_log():
     cluster.run(0.1)
     assert seen(cluster) == (3, (3,), 4, 4)  # h
     cluster.assert_equal()
+
+
+def test_an_unclean_election_never_elects_the_broker_that_is_being_fenced():
+    cluster = Cluster()
+    one, _ = cluster.online(1, 2)
+    cluster.assign("t", (1, 2))
+    cluster.write(ConfigRecord(2, "t", "unclean.leader.election.enable", "true"))
+    keep_alive(cluster, [one], SESSION_S + 1)
+    assert seen(cluster) == (1, (1,), 0, 1)
+    cluster.run(SESSION_S + 1)
+    assert seen(cluster)[0] == -1
+    two = Broker(cluster, 2, incarnation=cluster.broker(2).incarnation_id).register()
+    two.fetch()
+    two.fetch()
+    cluster.run(0.1)
+    assert seen(cluster)[:2] == (2, (2,))
+    assert cluster.partition("t").leader_recovery_state == 1
 
 
 def test_worked_case_j_controlled_shutdown():
