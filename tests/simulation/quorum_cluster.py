@@ -13,7 +13,13 @@ from functools import partial
 
 import structlog
 
-from quorum.api import LeaderAndEpoch, Mark, NotLeaderError, QuorumStoppedError
+from quorum.api import (
+    LeaderAndEpoch,
+    Mark,
+    NoRoomError,
+    NotLeaderError,
+    QuorumStoppedError,
+)
 from quorum.config import QuorumConfig
 from quorum.core import Role
 from quorum.node import QuorumNode
@@ -233,7 +239,7 @@ class Proposers:
             payload = self.next.to_bytes(8, "big") + bytes(size)
             try:
                 owner.quorum.propose(payload)
-            except (NotLeaderError, QuorumStoppedError):
+            except (NoRoomError, NotLeaderError, QuorumStoppedError):
                 return
             self.counts.proposed += 1
             self.waiting.setdefault(id(owner), {})[payload] = None
