@@ -19,8 +19,10 @@ help: ## List the tasks
 demo: $(VENV)/.ready-run ## Set up, then show the whole story with real processes (first run: minutes)
 	@$(BIN)/quorate demo
 
+# Real processes get the machine to themselves: they run behind the others, one by one.
 test: check $(VENV)/.ready-dev ## Set up, then run all that a change must pass (up to 20 minutes on 2 cores)
-	QUORATE_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q
+	QUORATE_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/process --ignore tests/docs
+	$(BIN)/python -m pytest -q tests/process tests/docs
 
 check: $(VENV)/.ready-dev ## Format, lint, types, import floors, spelling (under a minute)
 	$(BIN)/ruff format --check .

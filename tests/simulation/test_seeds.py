@@ -13,6 +13,7 @@ SEEDS = 40
 FOUND_BUGS = {
     3: "a jump's mark vouched for own segments that were never synced",
     6: "the lease's timer asked again for the same instant, for ever",
+    1040: "after a leader's clock had leapt a day, every request id was refused as too old",
     15: "a jump left segments of an earlier life behind the accepted history",
 }
 
