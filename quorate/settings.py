@@ -21,49 +21,70 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Paths of PEM files."""
 
     cert: str
+    """Our certificate, followed by intermediate ones."""
     key: str
+    """Its key, without a password, readable by nobody else."""
     ca: str
+    """Whom we trust: the certificates that others' must be signed by."""
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A bearer token, by its hash: the token itself is nowhere in a configuration."""
 
     principal: str
+    """Who it stands for, such as User:alice."""
     sha256: str
+    """SHA-256 of the token, 64 hexadecimal digits."""
 
 
 class PeerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One controller of the cluster, as every controller's file lists it."""
 
     node_id: int
+    """Its number, 0 or more."""
     quorum: str
     """host:port of its quorum listener."""
     http: str
-    """URL of its HTTP listener."""
+    """URL of its HTTP listener; the node itself listens there."""
 
 
 class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`quorate controller --config FILE`."""
 
     cluster_id: str
+    """The same in every file of the cluster; `quorate cluster-id` draws one."""
     node_id: int
+    """Which of `controllers` this one is."""
     data: str
+    """This node's folder, of its own."""
     controllers: tuple[PeerSettings, ...]
     """All of them, this one too."""
     unix_socket: str | None = None
+    """Listen here too; callers are known by the operating system's user."""
     tls: Tls | None = None
+    """Certificates; needed to listen beyond this machine."""
     tokens: tuple[Token, ...] = ()
+    """Bearer tokens that are known here."""
     require_authentication: bool = False
     """Refuse callers that are User:ANONYMOUS, save for /health."""
     insecure_network: bool = False
+    """Listen beyond this machine without TLS; also --insecure-network."""
     log_level: str = "info"
+    """debug, info, warning or error."""
     session_ms: int = 9_000
+    """A broker that is not heard from for so long is fenced."""
     heartbeat_ms: int = 2_000
+    """The longest time that a broker's fetch is held; at most half of session_ms."""
     election_timeout_ms: int = 500
+    """Silence of the leader after which a follower doubts it; all others hang on it."""
     checkpoint_bytes: int = 20 * 1024 * 1024
+    """A checkpoint is written after so many bytes of log."""
     checkpoint_ms: int = 3_600_000
+    """And after so long, if the log has moved."""
     segment_bytes: int = 64 * 1024 * 1024
+    """Size of a ledger segment; the same on all controllers of a cluster, for good."""
     journal_tail_bytes: int = 64 * 1024 * 1024
+    """Kept in the journal behind a checkpoint, for followers that lag."""
 
     def trusting_the_network(self) -> "ControllerSettings":
         """The same with `insecure_network`."""
@@ -78,6 +99,7 @@ class BrokerEndpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the broker's own clients reach it."""
 
     name: str
+    """Of the listener; unique within a broker."""
     host: str
     port: int
 
@@ -86,20 +108,31 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """`quorate broker --config FILE`."""
 
     cluster_id: str
+    """The cluster's."""
     broker_id: int
+    """This broker's number, 0 or more."""
     data: str
+    """The agent's folder, of its own."""
     controllers: tuple[str, ...]
-    """URLs of some controllers."""
+    """URLs of some controllers; the others are learned from their answers."""
     http: str
     """host:port of the agent's own HTTP listener."""
     endpoints: tuple[BrokerEndpoint, ...] = ()
+    """Where the broker's clients reach it."""
     rack: str | None = None
+    """Replicas of a partition are spread over racks."""
     tls: Tls | None = None
+    """Certificates; the broker authenticates with its own."""
     insecure_network: bool = False
+    """Listen beyond this machine without TLS; also --insecure-network."""
     log_level: str = "info"
+    """debug, info, warning or error."""
     session_ms: int = 9_000
+    """The agent fences itself after 0.8 of the shorter of this and the controllers' own."""
     heartbeat_ms: int = 2_000
+    """The longest time that a fetch may be held."""
     stop_limit_ms: int = 300_000
+    """A controlled shutdown that takes longer is cut short."""
 
 
 def load(path: Path, kind: type[T]) -> T:
