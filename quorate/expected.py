@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from broker_agent.image_store import WrongFolderError as AgentsWrongFolderError
 from ledger.errors import LedgerError
 from quorate.failure import Failure
 from quorate.settings import SettingsError
-from quorum.journal.damage import DamagedError
+from quorum.journal.damage import DamagedError, WrongFolderError
 from runtime.disk import FolderInUseError
 from runtime.exposure import InsecureListenerError
 from runtime.tls import TlsFilesError
@@ -23,6 +24,8 @@ def expected_failures() -> Iterator[None]:
         InsecureListenerError,
         TlsFilesError,
         DamagedError,
+        WrongFolderError,
+        AgentsWrongFolderError,
         LedgerError,
         OSError,
     ) as error:

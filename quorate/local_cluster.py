@@ -33,6 +33,8 @@ TOKEN_FILE = "admin.token"  # noqa: S105 - a file's name
 ADMIN = "User:admin"
 DEFAULT_FOLDER = Path("quorate-data")
 DEFAULT_PORT_BASE = 19_000
+CONTROLLERS = (1, 3, 5)
+"""As many as make sense here: an even number survives no more failures than one less."""
 QUORUM_PORT, HTTP_PORT, AGENT_PORT = 91, 191, 291
 """Added to the port base: 19091…, 19191…, 19291…"""
 
@@ -189,7 +191,7 @@ class LocalCluster:
         return forced + stop_all(list(self.controllers.values()), limit_s)
 
     def _new(self, controllers: int, brokers: int, port_base: int) -> ClusterFile:
-        if not 1 <= controllers <= 9:
+        if controllers not in CONTROLLERS:
             raise LocalClusterError(f"--controllers is {controllers}; use 1, 3 or 5.")
         return ClusterFile(
             cluster_id=uuid_text(uuid4_from(from_system().getrandbits(122))),

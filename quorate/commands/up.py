@@ -14,7 +14,7 @@ from rich.live import Live
 from quorate.client import Access, QuorateClient, read_token
 from quorate.commands.status import observe, tables
 from quorate.failure import Failure
-from quorate.local_cluster import DEFAULT_FOLDER, LocalCluster, LocalClusterError
+from quorate.local_cluster import CONTROLLERS, DEFAULT_FOLDER, LocalCluster, LocalClusterError
 from quorate.output import console
 
 _READY_LIMIT_S = 60.0
@@ -22,7 +22,7 @@ _POLL_S = 0.5
 
 
 @click.command("up")
-@click.option("--controllers", type=click.IntRange(1, 9), help="How many. [default: 3]")
+@click.option("--controllers", type=click.Choice(CONTROLLERS), help="How many. [default: 3]")
 @click.option("--brokers", type=click.IntRange(0, 50), help="How many agents. [default: 3]")
 @click.option(
     "--data",
