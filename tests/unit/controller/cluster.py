@@ -96,6 +96,8 @@ class Cluster:
         if self.shared.leader == node_id:
             self.shared.leader = None
         self.processes[node_id].kill(how)
+        if how is Death.POWER:
+            self.platters[node_id].lose_power()
 
     def lead(self, node_id):
         self.processes[node_id].run(lambda: self.shared.lead(node_id))

@@ -95,6 +95,8 @@ class RealCluster(Cluster):
 
     def kill(self, node_id, how=Death.KILLED):
         self.processes[node_id].kill(how)
+        if how is Death.POWER:
+            self.hosts[node_id].platter.lose_power()
         self.controllers.pop(node_id)
 
     def settle(self):

@@ -106,7 +106,10 @@ def test_a_checkpoint_is_written_after_a_while_too():
     assert list_checkpoints(cluster.shared.disks[1])
 
 
-def test_the_ledger_is_synced_before_the_journal_may_forget(cluster):
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_the_ledger_is_synced_before_the_journal_may_forget(seed):
+    cluster = Cluster(seed=seed, **SMALL)
+    cluster.online(1)
     fill(cluster, 30)
     cluster.processes[2].run(cluster.controllers[2].write_checkpoint)
     cluster.run_until(lambda: 2 in cluster.shared.manifests)
