@@ -19,7 +19,7 @@ from quorate.version import VERSION
 from quorum.api import Quorum, QuorumListener
 from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
-from runtime import collection
+from runtime import collection, fair_loop
 from runtime.asyncio_clock import AsyncioClock
 from runtime.exposure import check_listener
 from runtime.http_server import HttpServer
@@ -174,4 +174,4 @@ def run_controller(settings: ControllerSettings, config_file: Path) -> int:
     async def run() -> int:
         return await ControllerProcess(settings, config_file).run()
 
-    return asyncio.run(run())
+    return fair_loop.run(run())

@@ -12,6 +12,36 @@ from runtime.clock import Clock
 SLICE_S = 0.005
 
 
+class LoopShare:
+    """How much of one pass of the loop a kind of work may take, when it comes in crowds.
+
+    Each piece is short, but a thousand requests that arrive together are not. Ask `spent` before
+    each piece; when it says so, stop: `on_next` is called in a later pass.
+    """
+
+    def __init__(self, clock: Clock, on_next: Callable[[], None]) -> None:
+        self._clock = clock
+        self._on_next = on_next
+        self._until: float | None = None
+        self._stopped = False
+
+    def spent(self) -> bool:
+        """Tell whether this pass has had `SLICE_S` of it."""
+        now = self._clock.monotonic()
+        if self._until is None:
+            self._until = now + SLICE_S
+            self._clock.call_soon(self._next_pass)
+        elif now >= self._until:
+            self._stopped = True
+        return self._stopped
+
+    def _next_pass(self) -> None:
+        self._until = None
+        if self._stopped:
+            self._stopped = False
+            self._on_next()
+
+
 def run_in_slices(
     clock: Clock, work: Generator[None, None, None], on_done: Callable[[], None]
 ) -> Callable[[], None]:

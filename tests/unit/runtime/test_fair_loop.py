@@ -108,14 +108,19 @@ def test_it_waits_for_a_timer_and_does_not_spin() -> None:
 
 def test_a_descriptor_is_registered_once() -> None:
     ours, theirs = socket.socketpair()
-    selector = FewAtATime()
-    selector.register(ours.fileno(), 1)
-    with pytest.raises(KeyError):
+    with ours, theirs, FewAtATime() as selector:
         selector.register(ours.fileno(), 1)
-    fd = ours.fileno()
-    ours.close()
-    assert selector.unregister(fd).fd == fd
-    with pytest.raises(KeyError):
-        selector.unregister(fd)
-    selector.close()
-    theirs.close()
+        with pytest.raises(KeyError):
+            selector.register(ours, 1)
+        selector.unregister(ours)
+        with pytest.raises(KeyError):
+            selector.unregister(ours.fileno())
+
+
+def test_a_file_that_was_closed_can_still_be_unregistered() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs, FewAtATime() as selector:
+        selector.register(ours, 1, "it")
+        ours.close()
+        assert selector.unregister(ours).data == "it"
+        assert not selector.get_map()
