@@ -200,6 +200,7 @@ class Asked:
     def _settle(self, answer: Reply | Unreachable) -> None:
         if not self.settled:
             self._finish()
+            self._controllers.on_settled(self, answer)
             self._on_reply(answer)
 
     def _finish(self) -> None:
@@ -218,6 +219,7 @@ class Controllers:
         self.asked: list[Asked] = []
         self.waiting: list[Asked] = []
         self.on_ask: Callable[[Asked], None] = lambda asked: None
+        self.on_settled: Callable[[Asked, object], None] = lambda asked, answer: None
 
     def request(self, target: str, request: Request, on_reply, deadline_s: float) -> Asked:
         asked = Asked(self, target, request, on_reply)
