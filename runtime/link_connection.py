@@ -18,6 +18,7 @@ import ssl
 from enum import Enum
 from typing import Protocol, cast
 
+from runtime import fair_loop
 from runtime.clock import Clock, Timer
 from runtime.link_frames import (
     GOODBYE,
@@ -108,7 +109,9 @@ class LinkConnection(asyncio.Protocol):
             self._transport.abort()
             return
         self._owner.made(self)
-        _watch_route(transport.get_extra_info("socket"))
+        sock = transport.get_extra_info("socket")
+        _watch_route(sock)
+        fair_loop.prefer(sock)
         secured = transport.get_extra_info("ssl_object")
         # A certificate without a name is one for nobody; only without TLS nobody is asked.
         self.certified = None if secured is None else uri_of_peer(secured) or ""

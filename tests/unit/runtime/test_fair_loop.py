@@ -1,13 +1,15 @@
 """A loop on which a crowd waits its turn."""
 
 import asyncio
+import selectors
 import socket
+import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from runtime.fair_loop import READY_MAX, FewAtATime, run
+from runtime.fair_loop import READY_MAX, FewAtATime, prefer, run
 
 CROWD = 6 * READY_MAX
 
@@ -68,6 +70,57 @@ def test_who_asks_again_and_again_does_not_starve_the_others(
         seen |= {key.fd for key, _ in ready}
     assert len(seen) == CROWD
     selector.close()
+
+
+def test_what_is_preferred_comes_first_however_large_the_crowd(
+    crowd: list[tuple[socket.socket, socket.socket]],
+) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, FewAtATime() as selector:
+        for one, other in crowd:
+            selector.register(one, selectors.EVENT_READ)
+            other.send(b"?")
+        selector.register(ours, selectors.EVENT_READ, "preferred")
+        selector.prefer(ours.fileno())
+        assert "preferred" not in {key.data for key, _ in selector.select(0)}
+        theirs.send(b"!")
+        for _ in range(3):
+            ready = selector.select(0)
+            assert ready[0][0].data == "preferred"
+            assert len(ready) > READY_MAX // 2, "and the others go on"
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_what_is_preferred_wakes_a_loop_that_waits(before: bool) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, FewAtATime() as selector:
+        if before:
+            selector.prefer(ours.fileno())
+        selector.register(ours, selectors.EVENT_READ, "it")
+        selector.prefer(ours.fileno())
+        threading.Timer(0.05, theirs.send, (b"!",)).start()
+        ready = selector.select(20)
+        assert [(key.data, events) for key, events in ready] == [("it", selectors.EVENT_READ)]
+        selector.modify(ours, selectors.EVENT_READ | selectors.EVENT_WRITE, "both")
+        assert selector.select(0)[0] == (selector.get_key(ours), 3)
+        selector.unregister(ours)
+        assert selector.select(0) == []
+        selector.register(ours, selectors.EVENT_READ, "again, as any other")
+        assert len(selector.select(0)) == 1
+
+
+def test_a_connection_of_this_loop_can_be_preferred() -> None:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+
+    async def main() -> bytes:
+        prefer(ours)
+        asyncio.get_running_loop().call_later(0.01, theirs.send, b"!")
+        return await asyncio.get_running_loop().sock_recv(ours, 1)
+
+    with ours, theirs:
+        assert run(main()) == b"!"
+        assert asyncio.run(main()) == b"!"
 
 
 def test_readers_and_writers_come_and_go() -> None:
