@@ -1,0 +1,127 @@
+"""Write the parts of the docs that are made from the source.
+
+    python -m tests.docs.generate          writes docs/reference.md and docs/log-events.md
+    python -m tests.docs.generate --check  exits 1 when they are not current
+
+Rule: between `<!-- made: NAME -->` and `<!-- end -->` stands what is made; the rest is written by
+hand. A log event's sentence is written by hand too, in its row of docs/log-events.md, and kept.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from controller.routes import ROUTES, Route
+from metadata.errors import error_table
+from quorate.settings import BrokerSettings, ControllerSettings
+from tests.docs import source
+
+REFERENCE = source.ROOT / "docs" / "reference.md"
+EVENTS = source.ROOT / "docs" / "log-events.md"
+_MADE = re.compile(r"<!-- made: ([a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
+_ROW = re.compile(r"^\| `([a-z_]+)` \|.*\| (.*) \|$", re.MULTILINE)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table."""
+    columns = list(head)
+    lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+    lines += [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _settings(kind: type[Any]) -> str:
+    return table(
+        ("key", "kind", "default", "meaning"),
+        ((f"`{s.key}`", s.kind, s.default, s.meaning) for s in source.settings(kind)),
+    )
+
+
+def _routes() -> str:
+    rows = [
+        (f"`{route.method} {route.path}`", route.summary, _query(route), _body(route))
+        for route in ROUTES
+    ]
+    return table(("request", "does", "query", "body → answer"), rows)
+
+
+def _query(route: Route) -> str:
+    return ", ".join(f"`{parameter.name}`" for parameter in route.parameters)
+
+
+def _body(route: Route) -> str:
+    asked = f"{route.request.__name__} → " if route.request is not None else ""
+    return asked + (route.reply.__name__ if route.reply is not None else route.content)
+
+
+def _parameters() -> str:
+    found = {parameter.name: parameter for route in ROUTES for parameter in route.parameters}
+    rows = ((f"`{p.name}`", p.kind, p.summary) for p in found.values())
+    return table(("parameter", "kind", "meaning"), rows)
+
+
+def _metrics(package: str) -> str:
+    rows = [
+        (f"`{m.name}`", m.kind, ", ".join(m.labels), m.meaning)
+        for m in source.metrics()
+        if (m.package == "broker_agent") == (package == "broker_agent")
+    ]
+    return table(("metric", "kind", "labels", "meaning"), rows)
+
+
+MADE: dict[str, Callable[[], str]] = {
+    "controller-settings": lambda: _settings(ControllerSettings),
+    "broker-settings": lambda: _settings(BrokerSettings),
+    "routes": _routes,
+    "parameters": _parameters,
+    "errors": error_table,
+    "controller-metrics": lambda: _metrics("controller"),
+    "agent-metrics": lambda: _metrics("broker_agent"),
+}
+
+
+def reference(text: str) -> str:
+    """The reference with its made parts as they should be."""
+    return _MADE.sub(lambda m: f"<!-- made: {m[1]} -->\n{MADE[m[1]]()}<!-- end -->", text)
+
+
+def sentences(text: str) -> dict[str, str]:
+    """What docs/log-events.md says of each event, by name."""
+    return {name: sentence.strip() for name, sentence in _ROW.findall(text)}
+
+
+def log_events(text: str) -> str:
+    """The catalogue with its rows as they should be, sentences kept."""
+    known = sentences(text)
+    rows = [
+        (
+            f"`{event.name}`",
+            ", ".join(event.levels),
+            ", ".join(event.packages),
+            ", ".join(f"`{field}`" for field in event.fields),
+            known.get(event.name, ""),
+        )
+        for event in source.events()
+    ]
+    made = table(("event", "level", "package", "fields", "means"), rows)
+    return _MADE.sub(lambda _: f"<!-- made: events -->\n{made}<!-- end -->", text)
+
+
+def main() -> int:
+    """Write, or check."""
+    stale = []
+    for path, make in ((REFERENCE, reference), (EVENTS, log_events)):
+        before = path.read_text()
+        after = make(before)
+        if after != before:
+            stale.append(path.name)
+            if "--check" not in sys.argv:
+                path.write_text(after)
+    if stale:
+        sys.stdout.write(f"{', '.join(stale)}: {'stale' if '--check' in sys.argv else 'written'}\n")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
