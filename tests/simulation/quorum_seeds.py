@@ -51,7 +51,7 @@ SLOW = Torment(
     length_s=(0.1, 3.0),
 )
 STALE = Torment(
-    {**CLOCKS, "clock_rate": 8.0, "isolate_leader": 6.0, "one_way": 3.0, **PAUSES},
+    {"clock_rate": 8.0, "isolate_leader": 8.0, "one_way": 2.0, "pause_leader": 1.0},
     gap_s=(0.05, 0.8),
     length_s=(0.3, 3.0),
     rates=(0.3, 3.0),
