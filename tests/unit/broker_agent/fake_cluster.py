@@ -7,6 +7,7 @@ answers it as an active controller would.
 
 import random
 from collections.abc import Callable
+from hashlib import sha256
 
 import msgspec
 
@@ -137,9 +138,7 @@ def snapshot_of(log: Log, shared_hash: bytes) -> tuple[SnapshotToLoad, bytes]:
         data += block
         blocks += 1
         count += records
-    import hashlib
-
-    data += encode_footer(Footer(blocks, count, hashlib.sha256(data).digest()))
+    data += encode_footer(Footer(blocks, count, sha256(data).digest()))
     return SnapshotToLoad(id=str(CheckpointId(log.end, log.mark.epoch)), size=len(data)), data
 
 
@@ -189,7 +188,9 @@ class Asked:
         body = encode(reply, MSGPACK)
         self.give(Reply(status, body, {"content-type": MSGPACK}), after_s)
 
-    def refuse(self, code: ErrorCode, message: str = "no", after_s: float = LATENCY_S, **leader) -> None:
+    def refuse(
+        self, code: ErrorCode, message: str = "no", after_s: float = LATENCY_S, **leader
+    ) -> None:
         error = error_reply(QuorateError(code, message), **leader)
         self.reply(MetadataFetchReply(error=error, leader_epoch=error.leader_epoch), after_s)
 
@@ -268,9 +269,7 @@ class Active:
 
     def fence(self, broker_id: int = BROKER) -> None:
         broker = self.log.image.cluster.brokers[broker_id]
-        self.commit(
-            BrokerRegistrationChangeRecord(broker_id, broker.broker_epoch, fenced=FENCE)
-        )
+        self.commit(BrokerRegistrationChangeRecord(broker_id, broker.broker_epoch, fenced=FENCE))
 
     def wake(self) -> None:
         held, self.held = self.held, []
@@ -309,12 +308,11 @@ class Active:
             asked.refuse(ErrorCode.STALE_BROKER_EPOCH, leader_epoch=self.epoch)
             return
         caught_up = request.applied_offset > broker.broker_epoch
-        if request.wanted_state is WantedState.ONLINE and caught_up and broker.fenced:
-            if self.may_unfence:
+        wanted = request.wanted_state
+        if broker.fenced:
+            if wanted is WantedState.ONLINE and caught_up and self.may_unfence:
                 self._change(broker, UNFENCE)
-        elif request.wanted_state is WantedState.FENCED and not broker.fenced:
-            self._change(broker, FENCE)
-        elif request.wanted_state is WantedState.STOPPING and self.may_stop and not broker.fenced:
+        elif wanted is WantedState.FENCED or (wanted is WantedState.STOPPING and self.may_stop):
             self._change(broker, FENCE)
         reply = self.answer(request)
         if request.max_wait_ms == 0 or reply.batches or reply.snapshot or reply.may_stop:

@@ -9,7 +9,6 @@ from metadata.image import MetadataImage
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.world import World
-
 from tests.simulation.quorum_cluster import quiet_log
 from tests.unit.broker_agent.fake_cluster import (
     BROKER,
@@ -42,7 +41,9 @@ class Seen:
 class Rig:
     """A host for agents, and the cluster around it."""
 
-    def __init__(self, seed: int = 1, *, urls=(ONE,), publishers=(), log: Log | None = None, **settings):
+    def __init__(
+        self, seed: int = 1, *, urls=(ONE,), publishers=(), log: Log | None = None, **settings
+    ):
         self.world = World(seed)
         self.host = SimulatedHost(self.world, SimulatedNetwork(self.world), 101)
         self.log = log if log is not None else Log()

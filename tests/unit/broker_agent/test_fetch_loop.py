@@ -125,9 +125,7 @@ def test_a_leader_that_has_yet_to_begin_is_asked_again_soon(rig):
         if begun:
             rig.active.on_ask(asked)
         else:
-            asked.refuse(
-                ErrorCode.NOT_CONTROLLER, leader_id=2, leader_epoch=2, leader_url=TWO
-            )
+            asked.refuse(ErrorCode.NOT_CONTROLLER, leader_id=2, leader_epoch=2, leader_url=TWO)
 
     rig.controllers.on_ask = on_ask
     rig.active.url = TWO

@@ -46,9 +46,7 @@ class Duty:
     def __init__(self) -> None:
         self.host = Host()
         self.log = Log()
-        self.view = MetadataView(
-            CLUSTER_ID, (PartitionDuties(BROKER, self.host),), quiet_log()
-        )
+        self.view = MetadataView(CLUSTER_ID, (PartitionDuties(BROKER, self.host),), quiet_log())
         self.view.release()
 
     def commit(self, *records) -> list[tuple]:

@@ -12,9 +12,7 @@ from tests.unit.broker_agent.rig import Rig
 def filled(topics: int = 40, partitions: int = 10) -> Log:
     log = Log()
     for number in range(1, topics + 1):
-        log.append(
-            topic(number), *(partition(number, p, (7, 8), 7) for p in range(partitions))
-        )
+        log.append(topic(number), *(partition(number, p, (7, 8), 7) for p in range(partitions)))
     return log
 
 

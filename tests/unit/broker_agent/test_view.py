@@ -1,6 +1,5 @@
 """Batches onto an image: in order, all or none, and never onto another history."""
 
-
 import msgspec
 import pytest
 
@@ -144,9 +143,7 @@ def test_a_newer_cluster_sends_an_old_agent_away():
     rig.online()
     log = rig.log
     unknown = seal(
-        BatchHeader(
-            log.end, 1, 1, 10**6, log.batches[0].header.provenance, log.mark.head
-        ),
+        BatchHeader(log.end, 1, 1, 10**6, log.batches[0].header.provenance, log.mark.head),
         msgspec.msgpack.encode([[999_900, 1]]),
     )
     log.batches.append(unknown)
@@ -258,7 +255,10 @@ def test_a_broker_comes_online_while_a_transaction_is_open():
 
 def placed(log: Log) -> PlacedImage:
     image = image_from_records(
-        image_to_records(log.image), log.end, log.mark.epoch, log.mark.timestamp_ms,
+        image_to_records(log.image),
+        log.end,
+        log.mark.epoch,
+        log.mark.timestamp_ms,
         keep_outcomes=False,
     )
     return PlacedImage(image, log.mark)
@@ -301,9 +301,7 @@ def test_a_publisher_that_fails_does_not_stop_the_others(log):
             if self.fails:
                 raise RuntimeError("a mistake")
 
-    view = MetadataView(
-        CLUSTER_ID, (Named("a"), Named("b", fails=True), Named("c")), quiet_log()
-    )
+    view = MetadataView(CLUSTER_ID, (Named("a"), Named("b", fails=True), Named("c")), quiet_log())
     view.release()
     view.apply([log.batches[0].encoded])
     view.apply([log.batches[1].encoded])
