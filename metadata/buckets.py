@@ -17,7 +17,8 @@ plus its number; for integers a multiplicative mix (Knuth), as broker ids often 
 None is no value: it stands for "absent" in `with_changes` and in a `Change`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar, overload
 from zlib import crc32
 
@@ -27,6 +28,9 @@ D = TypeVar("D")
 
 PartitionKey = tuple[bytes, int]
 """(topic id, partition number)."""
+
+STEP: Final = 1_024
+"""Changes that are made between two yields: a few milliseconds of work."""
 
 _SHAPES: Final = (
     (32, 0, 0),
@@ -163,11 +167,67 @@ class BucketMap(Generic[K, V]):
         """Return the map with these entries set or, where the value is None, removed."""
         if not changes:
             return self
-        result, owned = self._writable(len(changes))
-        mix, mask, shift, in_page = result._mix, result._mask, result._shift, result._in_page
-        pages, length = result._pages, result._length
+        result, owned = self._writable(changes)
+        if result._most != self._most:
+            result._fill(self.unordered_items())
+        result._write(changes.items(), owned, set())
+        return result
+
+    def changing(self, changes: Mapping[K, V | None]) -> Generator[None, None, "BucketMap[K, V]"]:
+        """Do the same and yield after each `STEP` entries; not at all for fewer."""
+        if len(changes) <= STEP and self._length + len(changes) <= self._most:
+            return self.with_changes(changes)
+        result, owned = self._writable(changes)
+        yield
+        if result._most != self._most:
+            entries = self.unordered_items()
+            while some := list(islice(entries, STEP)):
+                result._fill(some)
+                yield
         owned_pages = set[int]()
-        for key, value in changes.items():
+        rest = iter(changes.items())
+        while some_changes := list(islice(rest, STEP)):
+            result._write(some_changes, owned, owned_pages)
+            yield
+        return result
+
+    def _writable(self, changes: Mapping[K, V | None]) -> tuple["BucketMap[K, V]", bytearray]:
+        """Return a map to write into, and a 1 for each bucket that is not shared with this one.
+
+        It is a copy if there are buckets enough for what comes, else a larger one to be filled.
+        """
+        result: BucketMap[K, V] = BucketMap.__new__(BucketMap)
+        result._mix = self._mix
+        length = self._length + len(changes)
+        if length > self._most:
+            length = self._length + sum(key not in self for key in changes)
+        if length > self._most:
+            result._reshape(length)
+            return result, bytearray(b"\x01" * (result._mask + 1))
+        result._most = self._most
+        result._shift, result._in_page, result._mask = self._shift, self._in_page, self._mask
+        result._pages, result._length = self._pages.copy(), self._length
+        return result, bytearray(self._mask + 1)
+
+    def _fill(self, entries: Iterable[tuple[K, V]]) -> None:
+        """Take over entries of a smaller map."""
+        mix, mask, shift, in_page = self._mix, self._mask, self._shift, self._in_page
+        pages, count = self._pages, 0
+        for count, (key, value) in enumerate(entries, 1):  # noqa: B007 - counted
+            index = mix(key) & mask
+            pages[index >> shift][index & in_page][key] = value
+        self._length += count
+
+    def _write(
+        self, changes: Iterable[tuple[K, V | None]], owned: bytearray, owned_pages: set[int]
+    ) -> None:
+        """Set and remove, before anybody else sees this map.
+
+        A bucket that is shared is copied first, and so is its page.
+        """
+        mix, mask, shift, in_page = self._mix, self._mask, self._shift, self._in_page
+        pages, length = self._pages, self._length
+        for key, value in changes:
             index = mix(key) & mask
             if owned[index]:
                 bucket = pages[index >> shift][index & in_page]
@@ -186,25 +246,7 @@ class BucketMap(Generic[K, V]):
                 length -= len(bucket)
                 bucket[key] = value
                 length += len(bucket)
-        result._length = length
-        return result
-
-    def _writable(self, growth: int) -> tuple["BucketMap[K, V]", bytearray]:
-        """Return a copy with room for what comes, and a 1 for each bucket that is not shared."""
-        result: BucketMap[K, V] = BucketMap.__new__(BucketMap)
-        result._mix = mix = self._mix
-        if self._length + growth <= self._most:
-            result._most = self._most
-            result._shift, result._in_page, result._mask = self._shift, self._in_page, self._mask
-            result._pages, result._length = self._pages.copy(), self._length
-            return result, bytearray(self._mask + 1)
-        result._reshape(self._length + growth)
-        pages, shift, in_page, mask = result._pages, result._shift, result._in_page, result._mask
-        for key, value in self.unordered_items():
-            index = mix(key) & mask
-            pages[index >> shift][index & in_page][key] = value
-        result._length = self._length
-        return result, bytearray(b"\x01" * (mask + 1))
+        self._length = length
 
     def changed_since(self, other: "BucketMap[K, V]") -> Iterator[K]:
         """Yield the keys whose values differ from an earlier (or any other) map's, sorted."""

@@ -1,5 +1,7 @@
 """Access control entries by their uuid (KIP-801)."""
 
+from collections.abc import Generator
+
 import msgspec
 
 from metadata.buckets import BucketMap, mix_bytes
@@ -26,8 +28,8 @@ class AclsDelta:
     def __init__(self, image: AclsImage) -> None:
         self.entries = Overlay(image.entries)
 
-    def apply(self) -> AclsImage:
-        return AclsImage(self.entries.apply())
+    def apply_in_steps(self) -> Generator[None, None, AclsImage]:
+        return AclsImage((yield from self.entries.apply_in_steps()))
 
     def add_entry(self, record: AccessControlEntryRecord, offset: int) -> None:
         """An entry is added; its uuid must be new."""

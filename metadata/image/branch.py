@@ -5,11 +5,12 @@ for what it touches. The state hash follows from what the overlays hold: the old
 goes, the new one's comes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import msgspec
 
+from metadata.buckets import STEP
 from metadata.image.families import DELTAS, REPLAY, TABLES_OF
 from metadata.image.metadata_image import MetadataImage, OpenTransaction
 from metadata.image.overlay import Overlay
@@ -82,20 +83,26 @@ class Branch:
 
     def build(
         self, offset: int, epoch: int, timestamp_ms: int, transaction: OpenTransaction | None
-    ) -> MetadataImage:
-        """Return the image with all that was written."""
+    ) -> Generator[None, None, MetadataImage]:
+        """Return the image with all that was written; in steps, see `MetadataDelta`."""
+        families: dict[str, Any] = {}
+        for name, delta in self._deltas.items():
+            families[name] = yield from delta.apply_in_steps()
+        state_hash = None
+        if self._with_state_hash:
+            state_hash = yield from self._state_hash()
         return msgspec.structs.replace(
             self.base,
             offset=offset,
             epoch=epoch,
             timestamp_ms=timestamp_ms,
             transaction=transaction,
-            state_hash=self._state_hash() if self._with_state_hash else None,
+            state_hash=state_hash,
             interned=self._interned,
-            **{name: delta.apply() for name, delta in self._deltas.items()},
+            **families,
         )
 
-    def _state_hash(self) -> StateHash:
+    def _state_hash(self) -> Generator[None, None, StateHash]:
         before = self.base.state_hash
         assert before is not None
         sums = [0, 0]
@@ -103,17 +110,20 @@ class Branch:
             for table in TABLES_OF[family]:
                 overlay: Overlay[Any, Any] = getattr(delta, table.map)
                 if overlay.changed:
-                    sums[table.controllers_only] += _difference(overlay, table.records)
+                    added = yield from _difference(overlay, table.records)
+                    sums[table.controllers_only] += added
         return before.plus(*sums)
 
 
 def _difference(
     overlay: Overlay[Any, Any], records: Callable[[Any, Any], tuple[Record, ...]]
-) -> int:
+) -> Generator[None, None, int]:
     """Return what an overlay adds to a sum of the state hash."""
     total = 0
     get = overlay.base.get
-    for key, after in overlay.changed.items():
+    for number, (key, after) in enumerate(overlay.changed.items(), 1):
+        if number % STEP == 0:
+            yield
         before = get(key)
         if before is after:
             continue

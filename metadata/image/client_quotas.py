@@ -4,6 +4,7 @@ Rule: an entity is its parts in the order of their types, however a record lists
 with no quota left is not there.
 """
 
+from collections.abc import Generator
 from zlib import crc32
 
 import msgspec
@@ -56,8 +57,8 @@ class ClientQuotasDelta:
     def __init__(self, image: ClientQuotasImage) -> None:
         self.entities = Overlay(image.entities)
 
-    def apply(self) -> ClientQuotasImage:
-        return ClientQuotasImage(self.entities.apply())
+    def apply_in_steps(self) -> Generator[None, None, ClientQuotasImage]:
+        return ClientQuotasImage((yield from self.entities.apply_in_steps()))
 
     def set_quota(self, record: ClientQuotaRecord, offset: int) -> None:
         """Set a quota, or remove it whether it was there or not."""

@@ -7,6 +7,8 @@ broker that has applied so much has seen the leaders move. It is known when the 
 stands in the image, so that it survives a change of the active controller (Kafka's doesn't).
 """
 
+from collections.abc import Generator
+
 import msgspec
 
 from metadata.buckets import BucketMap, mix_int
@@ -93,8 +95,11 @@ class ClusterDelta:
         self.brokers = Overlay(image.brokers)
         self.controllers = Overlay(image.controllers)
 
-    def apply(self) -> ClusterImage:
-        return ClusterImage(self.brokers.apply(), self.controllers.apply())
+    def apply_in_steps(self) -> Generator[None, None, ClusterImage]:
+        return ClusterImage(
+            (yield from self.brokers.apply_in_steps()),
+            (yield from self.controllers.apply_in_steps()),
+        )
 
     def register_broker(self, record: RegisterBrokerRecord, offset: int) -> None:
         """A new incarnation replaces all; the same one keeps its flags and epoch."""

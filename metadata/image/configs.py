@@ -3,6 +3,8 @@
 Rule: a resource with no config left is not there. A topic's configs go with the topic.
 """
 
+from collections.abc import Generator
+
 import msgspec
 
 from metadata.buckets import BucketMap, mix_typed_name
@@ -44,8 +46,8 @@ class ConfigsDelta:
     def __init__(self, image: ConfigsImage) -> None:
         self.resources = Overlay(image.resources)
 
-    def apply(self) -> ConfigsImage:
-        return ConfigsImage(self.resources.apply())
+    def apply_in_steps(self) -> Generator[None, None, ConfigsImage]:
+        return ConfigsImage((yield from self.resources.apply_in_steps()))
 
     def set_config(self, record: ConfigRecord, offset: int) -> None:
         """Set a key, or delete it if the value is None, whether it was there or not."""

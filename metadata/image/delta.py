@@ -9,7 +9,7 @@ A transaction (KIP-868) replays into a branch. Until its End, readers of the ima
 before its Begin; Abort, or the begin of a new epoch, drops the branch.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import msgspec
@@ -125,6 +125,13 @@ class MetadataDelta:
 
     def apply(self) -> MetadataImage:
         """Return the next image. The delta is finished with; its `changes` can be asked."""
+        return _at_once(self.apply_in_steps())
+
+    def apply_in_steps(self) -> Generator[None, None, MetadataImage]:
+        """Do the same and yield every few milliseconds, so that a loop can go on between.
+
+        A batch of 1 MiB takes 100 ms and more otherwise. Small ones don't yield at all.
+        """
         if self._in_batch:
             raise ReplayError(self._offset, "its batch has not ended (finish_batch)")
         if self._applied is None:
@@ -132,8 +139,9 @@ class MetadataDelta:
             transaction = None
             if self._transaction is not None:
                 name, offset = self._transaction
-                transaction = OpenTransaction(name, offset, self._current.build(*position, None))
-            self._applied = self._visible.build(*position, transaction)
+                branch = yield from self._current.build(*position, None)
+                transaction = OpenTransaction(name, offset, branch)
+            self._applied = yield from self._visible.build(*position, transaction)
         return self._applied
 
     @property
@@ -161,7 +169,7 @@ class MetadataDelta:
             raise ReplayError(
                 offset, f"a transaction is open already, since offset {self._transaction[1]}"
             )
-        before = self._visible.build(self._offset, self._epoch, self._timestamp_ms, None)
+        before = _at_once(self._visible.build(self._offset, self._epoch, self._timestamp_ms, None))
         self._current = self._branch_of(before)
         self._transaction = (record.name, offset)
         self._handlers = self._current.handlers
@@ -181,6 +189,15 @@ class MetadataDelta:
         self._current = self._visible
         self._transaction = None
         self._handlers = self._current.handlers
+
+
+def _at_once(steps: Generator[None, None, MetadataImage]) -> MetadataImage:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            image: MetadataImage = end.value
+            return image
 
 
 def _do_nothing(record: Record, offset: int) -> None:

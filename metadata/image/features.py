@@ -3,6 +3,8 @@
 Rule: a feature at level 0 is not there (KIP-584, 778).
 """
 
+from collections.abc import Generator
+
 import msgspec
 
 from metadata.buckets import BucketMap, mix_text
@@ -46,8 +48,10 @@ class FeaturesDelta:
         self.levels = Overlay(image.levels)
         self.migrations = Overlay(image.migrations)
 
-    def apply(self) -> FeaturesImage:
-        return FeaturesImage(self.levels.apply(), self.migrations.apply())
+    def apply_in_steps(self) -> Generator[None, None, FeaturesImage]:
+        return FeaturesImage(
+            (yield from self.levels.apply_in_steps()), (yield from self.migrations.apply_in_steps())
+        )
 
     def set_level(self, record: FeatureLevelRecord, offset: int) -> None:
         if record.feature_level < 0:

@@ -9,7 +9,7 @@ Only controllers hold outcomes; a snapshot for brokers leaves them out.
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import msgspec
 
@@ -73,9 +73,14 @@ class OutcomesDelta:
         self._count = len(image.by_key)
         self._size = image.size
 
-    def apply(self) -> OutcomesImage:
+    def apply_in_steps(self) -> Generator[None, None, OutcomesImage]:
         order = self._order.without_first(self._dropped).with_keys(sorted(self._new))
-        return OutcomesImage(self.by_key.apply(), self.floors.apply(), order, self._size)
+        return OutcomesImage(
+            (yield from self.by_key.apply_in_steps()),
+            (yield from self.floors.apply_in_steps()),
+            order,
+            self._size,
+        )
 
     def note(self, record: RequestOutcomeRecord, offset: int) -> None:
         """A request was executed."""

@@ -5,6 +5,7 @@ newest value, None if it was removed, so what changed costs nothing to know and 
 once per key however often the key changed.
 """
 
+from collections.abc import Generator
 from typing import Generic, TypeVar
 
 from metadata.buckets import BucketMap, Change
@@ -40,9 +41,9 @@ class Overlay(Generic[K, V]):
         """Take `key` away; it need not be there."""
         self.changed[key] = None
 
-    def apply(self) -> BucketMap[K, V]:
-        """Return the next map, or the same one if nothing was written."""
-        return self.base.with_changes(self.changed)
+    def apply_in_steps(self) -> Generator[None, None, BucketMap[K, V]]:
+        """Return the next map, or the same one if nothing was written; yields if that is much."""
+        return self.base.changing(self.changed)
 
     def changes(self) -> tuple[Change[K, V], ...]:
         """Return what is different from the base, sorted by key."""

@@ -3,6 +3,8 @@
 Rule: the next id only ever grows, or two producers would share one.
 """
 
+from collections.abc import Generator
+
 import msgspec
 
 from metadata.buckets import BucketMap, mix_text
@@ -39,8 +41,8 @@ class ProducerIdsDelta:
     def __init__(self, image: ProducerIdsImage) -> None:
         self.blocks = Overlay(image.blocks)
 
-    def apply(self) -> ProducerIdsImage:
-        return ProducerIdsImage(self.blocks.apply())
+    def apply_in_steps(self) -> Generator[None, None, ProducerIdsImage]:
+        return ProducerIdsImage((yield from self.blocks.apply_in_steps()))
 
     def hand_out(self, record: ProducerIdsRecord, offset: int) -> None:
         """A block goes to a broker."""

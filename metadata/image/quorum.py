@@ -5,6 +5,7 @@ holds it; the number is known when the batch ends. The history of epochs is neve
 grows with elections, not with work.
 """
 
+from collections.abc import Generator
 from typing import TypeVar
 
 import msgspec
@@ -81,8 +82,10 @@ class QuorumDelta:
         self.facts = Overlay(image.facts)
         self.epochs = Overlay(image.epochs)
 
-    def apply(self) -> QuorumImage:
-        return QuorumImage(self.facts.apply(), self.epochs.apply())
+    def apply_in_steps(self) -> Generator[None, None, QuorumImage]:
+        return QuorumImage(
+            (yield from self.facts.apply_in_steps()), (yield from self.epochs.apply_in_steps())
+        )
 
     def note(self, record: Record, offset: int) -> None:
         """A record replaces the one of its kind."""

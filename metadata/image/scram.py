@@ -1,5 +1,7 @@
 """SCRAM credentials by user and mechanism (KIP-554)."""
 
+from collections.abc import Generator
+
 import msgspec
 
 from metadata.buckets import BucketMap, mix_name_and_code
@@ -29,8 +31,8 @@ class ScramDelta:
     def __init__(self, image: ScramImage) -> None:
         self.credentials = Overlay(image.credentials)
 
-    def apply(self) -> ScramImage:
-        return ScramImage(self.credentials.apply())
+    def apply_in_steps(self) -> Generator[None, None, ScramImage]:
+        return ScramImage((yield from self.credentials.apply_in_steps()))
 
     def set_credential(self, record: UserScramCredentialRecord, offset: int) -> None:
         self.credentials.set((record.name, record.mechanism), record)

@@ -1,5 +1,7 @@
 """Delegation tokens by id (KIP-48, 900)."""
 
+from collections.abc import Generator
+
 import msgspec
 
 from metadata.buckets import BucketMap, mix_text
@@ -26,8 +28,8 @@ class TokensDelta:
     def __init__(self, image: TokensImage) -> None:
         self.tokens = Overlay(image.tokens)
 
-    def apply(self) -> TokensImage:
-        return TokensImage(self.tokens.apply())
+    def apply_in_steps(self) -> Generator[None, None, TokensImage]:
+        return TokensImage((yield from self.tokens.apply_in_steps()))
 
     def set_token(self, record: DelegationTokenRecord, offset: int) -> None:
         """A token is created, renewed or set to expire."""

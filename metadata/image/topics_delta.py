@@ -11,9 +11,11 @@ replica lists are made the same object.
 """
 
 from bisect import bisect_left
-from typing import Any
+from collections import defaultdict
+from collections.abc import Generator
+from typing import Any, Final
 
-from metadata.buckets import BucketMap, PartitionKey
+from metadata.buckets import STEP, BucketMap, PartitionKey
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
 from metadata.image.topics import (
@@ -46,28 +48,45 @@ class TopicsDelta:
         self._by_name: Overlay[str, bytes] = Overlay(image.by_name)
         self._partition_ids: Overlay[bytes, PartitionIds] = Overlay(image.partition_ids)
         self._leaderless: Overlay[PartitionKey, bool] = Overlay(image.leaderless)
-        self._leader_counts: Overlay[int, int] = Overlay(image.leader_counts)
-        self._replicas: dict[int, dict[PartitionKey, bool | None]] = {}
+        self._leads_more = defaultdict[int, int](int)
+        """How many partitions more each broker leads; negative if fewer."""
+        self._replicas = defaultdict[int, dict[PartitionKey, bool | None]](dict)
         self._changed_partition = self.partitions.changed.get
+        self._base_partition = image.partitions.get
 
-    def apply(self) -> TopicsImage:
+    def apply_in_steps(self) -> Generator[None, None, TopicsImage]:
+        """Return the next image; yields every few milliseconds when much has changed."""
         return TopicsImage(
-            self.by_id.apply(),
-            self.partitions.apply(),
-            self._by_name.apply(),
-            self._partition_ids.apply(),
-            self._apply_replicas(),
-            self._leaderless.apply(),
-            self._leader_counts.apply(),
+            (yield from self.by_id.apply_in_steps()),
+            (yield from self.partitions.apply_in_steps()),
+            (yield from self._by_name.apply_in_steps()),
+            (yield from self._partition_ids.apply_in_steps()),
+            (yield from self._apply_replicas()),
+            (yield from self._leaderless.apply_in_steps()),
+            self._apply_leader_counts(),
         )
 
-    def _apply_replicas(self) -> BucketMap[int, BucketMap[PartitionKey, bool]]:
+    def _apply_replicas(
+        self,
+    ) -> Generator[None, None, BucketMap[int, BucketMap[PartitionKey, bool]]]:
         by_broker = self._image.replicas_by_broker
         changed: dict[int, BucketMap[PartitionKey, bool] | None] = {}
+        written = 0
         for broker_id, changes in self._replicas.items():
-            held = by_broker.get(broker_id, NO_PARTITIONS).with_changes(changes)
+            held = yield from by_broker.get(broker_id, NO_PARTITIONS).changing(changes)
             changed[broker_id] = held if len(held) else None
+            written += len(changes)
+            if written >= STEP:
+                written = 0
+                yield
         return by_broker.with_changes(changed)
+
+    def _apply_leader_counts(self) -> BucketMap[int, int]:
+        counts = self._image.leader_counts
+        more = {broker_id: count for broker_id, count in self._leads_more.items() if count}
+        return counts.with_changes(
+            {b: counts.get(b, 0) + count or None for b, count in more.items()}
+        )
 
     def create_topic(self, record: TopicRecord, offset: int) -> None:
         """Bind a name to an id; both must be free."""
@@ -139,7 +158,11 @@ class TopicsDelta:
     def change_partition(self, record: PartitionChangeRecord, offset: int) -> None:
         """A change of one partition; see the module for what its values mean."""
         key = (record.topic_id, record.partition_id)
-        old = self._changed_partition(key) or self._known_partition(key, offset)
+        old = self._changed_partition(key, _UNTOUCHED)
+        if old is _UNTOUCHED:
+            old = self._base_partition(key)
+        if old is None:
+            raise self._no_partition(key, offset)
         leader, leader_epoch = record.leader, old.leader_epoch
         if leader == NO_LEADER_CHANGE:
             leader = old.leader
@@ -203,13 +226,9 @@ class TopicsDelta:
             raise ReplayError(offset, f"there is no topic with id {topic_id.hex()}")
         return topic
 
-    def _known_partition(self, key: PartitionKey, offset: int) -> Partition:
-        """Return a partition that this delta has not written yet."""
-        partition = self.partitions.get(key)
-        if partition is None:
-            topic = self._known_topic(key[0], offset)
-            raise ReplayError(offset, f"topic {topic.name!r} has no partition {key[1]}")
-        return partition
+    def _no_partition(self, key: PartitionKey, offset: int) -> ReplayError:
+        topic = self._known_topic(key[0], offset)
+        return ReplayError(offset, f"topic {topic.name!r} has no partition {key[1]}")
 
     def _checked_directories(
         self, directories: tuple[bytes, ...], replicas: tuple[int, ...], offset: int
@@ -240,30 +259,28 @@ class TopicsDelta:
         by_broker = self._replicas
         for broker_id in before:
             if broker_id not in after:
-                by_broker.setdefault(broker_id, {})[key] = None
+                by_broker[broker_id][key] = None
         for broker_id in after:
             if broker_id not in before:
-                held = by_broker.get(broker_id)
-                if held is None:
-                    held = by_broker[broker_id] = {}
-                held[key] = True
+                by_broker[broker_id][key] = True
 
     def _move_leader(self, key: PartitionKey, before: int | None, after: int | None) -> None:
         """Note who leads from now on; -1 is nobody, None is no partition."""
         if before == after:
             return
-        counts = self._leader_counts
         if before == NO_LEADER:
             self._leaderless.changed[key] = None
         elif before is not None:
-            counts.changed[before] = (counts.get(before) or 0) - 1 or None
+            self._leads_more[before] -= 1
         if after == NO_LEADER:
             self._leaderless.changed[key] = True
         elif after is not None:
-            counts.changed[after] = (counts.get(after) or 0) + 1
+            self._leads_more[after] += 1
 
 
 _STATES = (0, 1)
+_UNTOUCHED: Final[Any] = object()
+"""This delta has not written the key."""
 
 
 def _cleared_elr(topic_id: bytes, partition_id: int) -> PartitionChangeRecord:

@@ -1,5 +1,8 @@
 """One way for the tests here to replay records."""
 
+from collections.abc import Generator
+from typing import TypeVar
+
 from metadata.image import EMPTY, MetadataDelta, MetadataImage
 from metadata.records import (
     BrokerEndpoint,
@@ -9,6 +12,7 @@ from metadata.records import (
     TopicRecord,
 )
 
+T = TypeVar("T")
 TOPIC_ID = bytes(range(16))
 OTHER_ID = bytes(range(16, 32))
 
@@ -61,3 +65,14 @@ def partition(number: int = 0, topic_id: bytes = TOPIC_ID, **fields: object) -> 
 def with_topic(*partitions: PartitionRecord) -> MetadataImage:
     """An image with the topic `orders` and these partitions, or partition 0."""
     return replayed(TopicRecord("orders", TOPIC_ID), *(partitions or (partition(),)))
+
+
+def stepped(steps: Generator[None, None, T]) -> tuple[T, int]:
+    """What a generator returns, and how often it yields before."""
+    returned: list[T] = []
+
+    def keep() -> Generator[None, None, None]:
+        returned.append((yield from steps))
+
+    yields = sum(1 for _ in keep())
+    return returned[0], yields

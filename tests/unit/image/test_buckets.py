@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metadata.buckets import (
+    STEP,
     BucketMap,
     Change,
     mix_int,
@@ -15,6 +16,7 @@ from metadata.buckets import (
     mix_text,
     mix_typed_name,
 )
+from tests.unit.image.replaying import stepped
 
 changes = st.dictionaries(st.integers(-50, 5000), st.none() | st.integers(), max_size=60)
 
@@ -123,3 +125,28 @@ def test_it_is_compared_with_maps_only_and_not_hashed() -> None:
     assert BucketMap(mix_int) != {}
     with pytest.raises(TypeError):
         hash(BucketMap(mix_int))
+
+
+@pytest.mark.parametrize("held", [0, 100, 3 * STEP, 16_000])
+@pytest.mark.parametrize("count", [0, 1, STEP, STEP + 1, 5 * STEP])
+def test_a_change_in_steps_gives_the_same_map(held: int, count: int) -> None:
+    """It yields often when there is much to do, and not at all for a lone change."""
+    made = BucketMap(mix_int, {key: key for key in range(held)})
+    written = {key: None if key % 3 == 0 else -key for key in range(0, 7 * count, 7)}
+    whole = made.with_changes(written)
+    after, yields = stepped(made.changing(written))
+    assert after == whole
+    assert len(after) == len(whole)
+    assert list(after.items()) == list(whole.items())
+    assert yields >= count // STEP - 1
+    if count <= 1:
+        assert yields == 0
+    assert list(made.items()) == [(key, key) for key in range(held)]
+
+
+def test_changes_of_what_is_there_do_not_make_the_map_larger() -> None:
+    """Else a batch of changes would copy all that it doesn't touch."""
+    made = BucketMap(mix_int, dict.fromkeys(range(2000), 0))
+    changed = made.with_changes(dict.fromkeys(range(0, 2000, 2), 1))
+    assert changed._mask == made._mask
+    assert made.with_changes(dict.fromkeys(range(2000, 2100), 1))._mask > made._mask
