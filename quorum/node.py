@@ -7,7 +7,7 @@ the node; an exception that nobody planned for is a defect and is not caught.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from structlog.typing import FilteringBoundLogger
 
@@ -24,7 +24,8 @@ from quorum.api import (
 )
 from quorum.compaction import Compaction
 from quorum.config import QuorumConfig
-from quorum.core import Core, CoreNode, Role
+from quorum.core import CoreNode, Role
+from quorum.core_side import CoreSide
 from quorum.digests import Digests
 from quorum.dispatch import Dispatch
 from quorum.files import PeerFiles
@@ -111,7 +112,7 @@ class QuorumNode:
         if len(config.peers) == 1:
             self._membership.form()
         if self.inside.formation.known:
-            self._begin_core()
+            self._core_side.begin()
         # Not at once: the listener hears nothing before it knows the mark.
         self._timer = self._clock.call_later(0, self._on_timer)
         return manifest.mark if manifest is not None else None
@@ -131,7 +132,6 @@ class QuorumNode:
             view=LogView(journal),
             wake=self._wake,
         )
-        self._manifests = manifests
         self.handing_up = HandingUp(inside, resumed_at)
         self._jump = Jump(inside, manifests, self.handing_up.jumped)
         self._elections = Elections(inside)
@@ -143,7 +143,18 @@ class QuorumNode:
         self._files = PeerFiles(inside)
         self._digests = Digests(inside)
         self._proposals = Proposals()
-        self._membership = Membership(inside, self._elections, self._replication, self._begin_core)
+        self._core_side = CoreSide(
+            inside,
+            manifests,
+            elections=self._elections,
+            following=self._following,
+            replication=self._replication,
+            handing_up=self.handing_up,
+            proposals=self._proposals,
+        )
+        self._membership = Membership(
+            inside, self._elections, self._replication, self._core_side.begin
+        )
         self._compaction = Compaction(inside, manifests, self._membership.voters)
         self._dispatch = Dispatch(
             inside,
@@ -154,28 +165,6 @@ class QuorumNode:
             reads=self._reads,
             files=self._files,
         )
-
-    def _begin_core(self) -> None:
-        inside = self.inside
-        if inside.core is not None:
-            return
-        me = CoreNode(self.config.node_id, inside.journal.directory_id)
-        pinned = [CoreNode(*item) for item in sorted(inside.formation.pinned.items())]
-        inside.core = Core(
-            self.config,
-            world=self,
-            manifests=self._manifests,
-            self_node=me,
-            others=[node for node in pinned if node != me],
-            on_send=self._core_sends,
-            on_apply=self.handing_up.applied,
-            on_role=self._role_changed,
-        )
-        # The core loads its dump in its first tick, which must precede any message.
-        inside.core.tick()
-        # The core logs a failed load and goes on, to stall for ever.
-        assert inside.core.last_applied >= self.handing_up.delivered_index
-        self._wake()
 
     def stop(self) -> None:
         """Leave in order."""
@@ -205,46 +194,6 @@ class QuorumNode:
         # Perhaps inside the core: the journal makes nothing durable from here on anyway.
         reason = error.strerror or str(error)
         self._clock.call_soon(lambda: self._halt(reason))
-
-    # -- what the core asks for (quorum.seams.CoreWorld) --------------------------------------
-
-    @property
-    def journal(self) -> RaftJournal:
-        """What the core writes to."""
-        return self.inside.journal
-
-    def monotonic(self) -> float:
-        """Seconds; above zero, since the core takes zero for a deadline that is due."""
-        return self._clock.monotonic() + 1.0
-
-    def dice(self) -> float:
-        """From 0 to below 1."""
-        return self._random.random()
-
-    def _core_sends(self, node: CoreNode, message: dict[str, Any]) -> bool:
-        kind = message["type"]
-        if kind == "append_entries":
-            return self._replication.outgoing(node, message)
-        if kind == "next_node_idx":
-            return self._following.send_answer(node, message)
-        if kind == "request_vote":
-            return self._elections.send_request(
-                node, message["last_log_index"], message["last_log_term"]
-            )
-        if kind == "response_vote":
-            return self._elections.send_vote(node)
-        # Forwarded commands: a client goes to the leader itself.
-        self.inside.count("forwarding_refused")
-        return False
-
-    def _role_changed(self, old: Role, new: Role) -> None:
-        if new is Role.LEADER:
-            self.handing_up.leading()
-            self._replication.begin_epoch()
-        elif old is Role.LEADER:
-            self.handing_up.leading_no_more()
-            self._replication.end_epoch()
-            self._proposals.clear()
 
     # -- turns -------------------------------------------------------------------------------
 

@@ -1,1 +1,1 @@
-"""The rules that make the core safe from outside: see `spec` in docs/design for each hole."""
+"""The rules that make the core safe from outside; each module says which, and why."""
