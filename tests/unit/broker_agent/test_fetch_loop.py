@@ -1,5 +1,7 @@
 """Which controller is asked, when, for how long; and which answers count."""
 
+from itertools import pairwise
+
 import pytest
 
 from broker_agent.states import BrokerState
@@ -31,8 +33,9 @@ def test_the_first_to_a_controller_is_answered_at_once_and_the_next_are_held():
     rig.run(7.0)
     assert waits(rig)[0] == (ONE, 0)
     assert set(waits(rig)[2:]) == {(ONE, 2000)}
-    gaps = [b.at - a.at for a, b in zip(rig.controllers.fetches[2:], rig.controllers.fetches[3:])]
-    assert all(gap == pytest.approx(2.0, abs=0.01) for gap in gaps[1:])
+    gaps = [after.at - before.at for before, after in pairwise(rig.controllers.fetches[3:])]
+    assert gaps
+    assert all(gap == pytest.approx(2.0, abs=0.01) for gap in gaps)
 
 
 def test_one_fetch_is_in_flight(rig):

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,12 @@ async def controller():
     await controller.stop()
 
 
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - what is waited for is another node's
+            await asyncio.sleep(0.01)
+
+
 async def get(url: str, path: str, tls=None) -> tuple[int, dict]:
     requester = HttpRequester(log=LOG, tls=tls)
     answered: asyncio.Future = asyncio.get_running_loop().create_future()
@@ -106,9 +113,7 @@ async def test_it_comes_online_follows_and_leaves_in_a_controlled_way(controller
         assert agent.health().ready
         assert agent.image.offset == controller.log.end == seen[-1]
         controller.active.commit(NoOpRecord())
-        async with asyncio.timeout(10):
-            while seen[-1] != controller.log.end:
-                await asyncio.sleep(0.01)
+        await until(lambda: seen[-1] == controller.log.end)
     assert agent.ending is not None
     assert agent.ending.orderly
     assert agent.state is BrokerState.GONE
@@ -204,12 +209,11 @@ async def test_a_port_that_is_taken_leaves_nothing_behind(controller, tmp_path: 
 
 
 async def until_online(controller: Controller) -> None:
-    async with asyncio.timeout(10):
-        while True:
-            broker = controller.log.image.cluster.brokers.get(BROKER)
-            if broker is not None and not broker.fenced:
-                return
-            await asyncio.sleep(0.01)
+    def online() -> bool:
+        broker = controller.log.image.cluster.brokers.get(BROKER)
+        return broker is not None and not broker.fenced
+
+    await until(online)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -261,11 +265,11 @@ async def test_certificates_are_read_anew_at_a_signal(tmp_path: Path):
         )
     )
     await until_online(controller)
-    for broken in (False, True):
-        os.kill(os.getpid(), signal.SIGHUP)
-        await asyncio.sleep(0.05)
-    assert len(reads) == 3
-    await asyncio.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGHUP)
+    await until(lambda: len(reads) == 2)
+    broken = True
+    os.kill(os.getpid(), signal.SIGHUP)
+    await until(lambda: len(reads) == 3)
     assert not running.done(), "a bad certificate does not end it"
     os.kill(os.getpid(), signal.SIGTERM)
     assert await asyncio.wait_for(running, 10) == 0

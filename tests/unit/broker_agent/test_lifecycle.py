@@ -8,6 +8,7 @@ from metadata.errors import ErrorCode
 from metadata.messages.fetch import SeenState, WantedState
 from metadata.records import BeginEpochRecord, NoOpRecord
 from runtime.disk import FolderInUseError
+from runtime.simulated.disk_faults import STUCK
 from tests.unit.broker_agent.fake_cluster import BROKER, Log
 from tests.unit.broker_agent.rig import ONE, THREE, TWO, Rig
 
@@ -251,8 +252,6 @@ def test_a_stuck_disk_does_not_keep_it_from_leaving():
     rig.online()
     rig.log.fill(3)
     rig.active.may_stop = True
-    from runtime.simulated.disk_faults import STUCK
-
     rig.host.faults.set_profile(STUCK)
     rig.do(rig.agent.stop)
     rig.run(9.0)

@@ -1,4 +1,4 @@
-"""Whatever answers, time-outs, pauses and lies come in whatever order: who serves holds the lease."""
+"""Whatever answers, time-outs, pauses and lies come, in any order: who serves holds the lease."""
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

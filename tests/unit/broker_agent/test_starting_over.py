@@ -99,7 +99,6 @@ def test_a_difference_that_comes_back_waits_fenced_and_in_contact(rig):
 
 def test_one_that_differs_for_ever_fetches_everything_once_a_pause(rig):
     from_zero = 0
-    on_ask = rig.controllers.on_ask
 
     def lying(asked) -> None:
         nonlocal from_zero
@@ -107,7 +106,6 @@ def test_one_that_differs_for_ever_fetches_everything_once_a_pause(rig):
         reply = rig.active.answer(asked.fetch)
         asked.reply(like(reply, state_hash=wrong_state(rig)))
 
-    assert on_ask
     rig.controllers.on_ask = lying
     rig.active.wake()
     rig.run(3 * PAUSE_S - 10)

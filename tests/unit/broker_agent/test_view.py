@@ -93,7 +93,7 @@ def test_batches_out_of_order_are_refused_whole(log):
 def test_a_fork_is_refused_whole(log):
     following = Following(log, 3)
     fork = Log()
-    for batch in log.batches[:4]:
+    for _ in range(4):
         fork.append(NoOpRecord(), NoOpRecord())
     forged = sealed(fork.mark, 1, NoOpRecord())
     good = log.batches[3]
