@@ -9,6 +9,7 @@ from broker_agent.process import AgentTls, run_broker
 from quorate.principals import Principals, error_answer
 from quorate.settings import BrokerSettings, SettingsError, host_and_port, resolve
 from quorate.tls_files import tls_files
+from runtime.defects import watch_loop
 from runtime.logging import configure
 from runtime.tls import client_context, server_context
 
@@ -41,6 +42,7 @@ def run_broker_process(settings: BrokerSettings, config_file: Path) -> int:
         return AgentTls(client_context(files.ca, files), server_context(files))
 
     async def run() -> int:
+        watch_loop(asyncio.get_running_loop())
         return await run_broker(
             config,
             data=resolve(config_file, settings.data),

@@ -21,6 +21,7 @@ from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
 from runtime import collection, fair_loop
 from runtime.asyncio_clock import AsyncioClock
+from runtime.defects import watch_loop
 from runtime.exposure import check_listener
 from runtime.http_server import HttpServer
 from runtime.links import Peer
@@ -105,6 +106,7 @@ class ControllerProcess:
     async def run(self) -> int:
         """Run until a signal or until the node stops itself. Returns the exit code."""
         loop = asyncio.get_running_loop()
+        watch_loop(loop)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
