@@ -190,6 +190,10 @@ class Owner:
     def on_stopped(self, reason: str) -> None:
         self.stopped = reason
         self.cluster.stopped.append((self.node_id, reason))
+        if "contradicts" not in reason:
+            # The disk failed or is full: the process ends, and its supervisor starts another.
+            self.cluster.start_later(self.node_id)
+            self.process.schedule(0, self.process.kill, "exit")
 
 
 @dataclass
@@ -331,9 +335,22 @@ class QuorumCluster:
                 log=quiet_log(),
             )
             self.invariants.restarted(node_id)
-            owner.open(owner.quorum.start())
+            try:
+                owner.open(owner.quorum.start())
+            except OSError:
+                self.start_later(node_id)
+                process.kill()
 
         process.run(begin, "start")
+
+    def start_later(self, node_id: int) -> None:
+        """What a supervisor does when a process ended by itself."""
+
+        def again() -> None:
+            if not self.hosts[node_id].running:
+                self.start(node_id)
+
+        self.world.schedule(int(0.5 * US), again, None, "supervisor")
 
     def start_all(self) -> None:
         for node_id in self.hosts:

@@ -56,6 +56,11 @@ STALE = Torment(
     length_s=(0.3, 3.0),
     rates=(0.3, 3.0),
 )
+FULL = Torment(
+    {"full_disk": 6.0, "power": 3.0, "kill_leader": 2.0, "slow_disk": 1.0, "reset": 1.0},
+    gap_s=(0.1, 1.0),
+    length_s=(0.1, 3.0),
+)
 UNEVEN = (DiskProfile(100, 1_000), DiskProfile(2_000, 20_000), DiskProfile(10_000, 120_000))
 KINDS: dict[str, Torment] = {
     "everything": EVERYTHING,
@@ -64,6 +69,7 @@ KINDS: dict[str, Torment] = {
     "lag": LAG,
     "slow": SLOW,
     "stale": STALE,
+    "full": FULL,
 }
 ALL_FAULTS = {**CRASHES, **PAUSES, **CUTS, **DISKS, **CLOCKS, **NOISE}
 
