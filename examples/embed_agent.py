@@ -1,67 +1,90 @@
-"""A broker in a few lines: the agent inside a program, beside a cluster of `quorate up`.
+"""A service with a broker agent inside: what to hear, what to ask, how to leave.
 
-    quorate up                               # in one terminal
-    python examples/embed_agent.py           # in another; Ctrl-C stops it in a controlled way
+    quorate up                                    # in another terminal
+    python examples/embed_agent.py quorate-data   # until Ctrl-C
 
-QUORATE_DATA names the folder of the cluster (./quorate-data); QUORATE_BROKER_ID is ours (4).
+It joins the cluster as broker 9, with a certificate of the cluster's own CA. Create a topic and see
+what this broker must do.
 """
 
 import asyncio
+import datetime as dt
 import json
-import os
+import signal
+import sys
 from pathlib import Path
 
 from broker_agent.config import AgentConfig, Endpoint
-from broker_agent.library import BrokerAgent
-from broker_agent.publishers import PartitionKey
-from runtime.tls import client_context
+from broker_agent.library import BrokerAgent, run_until_gone
+from broker_agent.publishers import Manifest, PartitionKey
+from metadata.image import MetadataImage
+from quorate.local_ca import LocalCertificateAuthority
+from runtime.tls import TlsFiles, client_context
+
+BROKER_ID = 9
+
+
+class Printer:
+    """A publisher: called with every step from one image to the next, in order."""
+
+    def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
+        """Must return soon: it runs on the agent's loop."""
+        print(f"metadata up to offset {manifest.offset}: {len(after.topics.by_name)} topics")
 
 
 class Partitions:
-    """What a broker does with its partitions; a real one would open logs and followers."""
+    """What this broker does with its partitions; the epochs let it refuse old leaders."""
 
     def lead(self, partition: PartitionKey, topic: str, leader_epoch: int) -> None:
-        print(f"lead    {topic}-{partition.partition} at leader epoch {leader_epoch}")
+        """Become, or go on as, the leader."""
+        print(f"lead {topic}-{partition.partition} at leader epoch {leader_epoch}")
 
     def follow(self, partition: PartitionKey, topic: str, leader: int, leader_epoch: int) -> None:
-        print(f"follow  {topic}-{partition.partition}: broker {leader}, epoch {leader_epoch}")
+        """Follow `leader`; -1 is nobody."""
+        print(f"follow {leader} for {topic}-{partition.partition} at leader epoch {leader_epoch}")
 
     def drop(self, partition: PartitionKey) -> None:
-        print(f"drop    partition {partition.partition}")
+        """Our replica is gone."""
+        print(f"drop partition {partition.partition} of a deleted topic")
 
 
-def make_agent(folder: Path, broker_id: int) -> BrokerAgent:
-    """Configure an agent for the cluster that runs in a folder."""
+async def serve(agent: BrokerAgent) -> None:
+    """Stands for the service's own work."""
+    await agent.wait_online()
+    print("online")
+    while True:
+        # Ask before every answer to a client: an agent that is cut off says no in time.
+        if not agent.may_serve():
+            print(f"not serving: {agent.health().reason}")
+        await asyncio.sleep(1)
+
+
+async def main(folder: Path) -> int:
+    """Join, serve, leave."""
     cluster = json.loads((folder / "cluster.json").read_text())
+    cluster_id = cluster["clusterId"]
+    authority = LocalCertificateAuthority(folder / "certs", cluster_id, dt.datetime.now(dt.UTC))
+    pair = authority.issue(f"broker-{BROKER_ID}", f"broker://{cluster_id}/{BROKER_ID}")
     config = AgentConfig(
-        cluster_id=cluster["clusterId"],
-        broker_id=broker_id,
+        cluster_id=cluster_id,
+        broker_id=BROKER_ID,
         controllers=tuple(n["url"] for n in cluster["nodes"] if n["role"] == "controller"),
-        endpoints=(Endpoint("CLIENTS", "127.0.0.1", 9092 + broker_id),),
+        endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", 9092),),
     )
-    return BrokerAgent(
+    async with BrokerAgent(
         config,
-        data=folder / f"embedded-{broker_id}",
-        tls=client_context(Path(cluster["ca"])),
-        token=Path(cluster["tokenFile"]).read_text().strip(),
+        data=folder / f"broker-{BROKER_ID}",
+        tls=client_context(authority.ca_path, TlsFiles(*pair, authority.ca_path)),
+        publishers=(Printer(),),
         duties=Partitions(),
-    )
-
-
-async def main() -> None:
-    """Come online, say what there is, and stay until Ctrl-C or until expelled."""
-    folder = Path(os.environ.get("QUORATE_DATA", "quorate-data"))
-    broker_id = int(os.environ.get("QUORATE_BROKER_ID", "4"))
-    async with make_agent(folder, broker_id) as agent:
-        await agent.wait_online()
-        names = ", ".join(agent.image.topics.by_name) or "none yet"
-        print(f"online with broker epoch {agent.core.broker_epoch}; topics: {names}")
-        ending = await agent.wait_gone()
-        print(ending.reason)
+    ) as agent:
+        work = asyncio.create_task(serve(agent))
+        # A signal begins a controlled shutdown: the cluster moves our leaders off first.
+        ending = await run_until_gone(agent, (signal.SIGTERM, signal.SIGINT), {})
+        work.cancel()
+    print(f"gone: {ending.reason}")
+    return 0 if ending.orderly else 1
 
 
 if __name__ == "__main__":
-    try:
-        asyncio.run(main())
-    except KeyboardInterrupt:
-        print("stopped")
+    sys.exit(asyncio.run(main(Path(sys.argv[1] if len(sys.argv) > 1 else "quorate-data"))))

@@ -5,6 +5,7 @@ Rule: read from the code that runs, or from its text by `ast`; nothing is listed
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,7 +102,7 @@ def _attribute_docs(kind: type) -> dict[str, str]:
         if isinstance(node, ast.ClassDef) and node.name == kind.__name__
     )
     docs = {}
-    for before, after in zip(body, body[1:], strict=False):
+    for before, after in pairwise(body):
         if (
             isinstance(before, ast.AnnAssign)
             and isinstance(before.target, ast.Name)

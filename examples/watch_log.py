@@ -1,0 +1,40 @@
+"""Follow the log: who changes what, when and why, as it happens.
+
+    quorate up                                  # in another terminal
+    python examples/watch_log.py quorate-data   # until Ctrl-C
+
+A watch is a read that waits. It goes on from `nextOffset`, so nothing is missed and nothing comes
+twice, whichever controller answers.
+"""
+
+import asyncio
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+from quorate.client import Access, QuorateClient, read_token
+
+
+async def watch(folder: Path) -> None:
+    """Print every batch from the log's beginning, then those to come."""
+    cluster = json.loads((folder / "cluster.json").read_text())
+    urls = [node["url"] for node in cluster["nodes"] if node["role"] == "controller"]
+    access = Access(read_token(Path(cluster["tokenFile"])), cluster["ca"])
+    offset = 0
+    async with QuorateClient(urls, access, client_id="watch-log") as client:
+        while True:
+            query = {"offset": str(offset), "waitMs": "4000", "format": "json"}
+            reply = await client.get("/v1/log", query)
+            for batch in reply["batches"]:
+                names = ", ".join(record["type"] for record in batch["records"])
+                reason = f" “{batch['reason']}”" if "reason" in batch else ""
+                print(
+                    f"{batch['offset']} {batch['principal']} {batch['operation']}{reason}: {names}"
+                )
+            offset = reply["nextOffset"]
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(watch(Path(sys.argv[1] if len(sys.argv) > 1 else "quorate-data")))
