@@ -1,9 +1,10 @@
 """Records for people: JSON as Kafka's own dump tool prints it, and back.
 
 `{"type": "TOPIC_RECORD", "version": 0, "data": {"name": "a", "topicId": "…22 characters…"}}`.
-Rule: nothing is lost. Uuids are text, other bytes base64, codes their names where they have one;
-a field that has its default is left out unless it is true or false. Reading it back gives an equal
-record.
+Rule: nothing is lost but secrets. Uuids are text, other bytes base64, codes their names where they
+have one; a field that has its default is left out unless it is true or false. Reading it back
+gives an equal record. A secret is `***`, and the list `redacted` beside `data` names it: unless
+secrets are asked for, and only then can such a record be read back.
 """
 
 import math
@@ -14,8 +15,9 @@ from functools import cache
 from typing import Any, Final, TypeVar
 
 from metadata.codec import RecordDecodeError, decode_record, encode_record
+from metadata.messages.secrets import REDACTED, secret_fields
 from metadata.records import RECORD_CLASSES, Part, Record
-from metadata.records.schema import REQUIRED, FieldSchema, fields_of
+from metadata.records.schema import REQUIRED, FieldSchema, camel, fields_of
 from metadata.uuids import UuidError, parse_uuid, uuid_text
 
 _S = TypeVar("_S", Record, Part)
@@ -32,17 +34,25 @@ def record_type_name(record_class: type[Record]) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
 
 
-def record_to_json(record: Record) -> dict[str, Any]:
-    """Return a record as values that any JSON writer takes."""
-    return {
+def record_to_json(record: Record, *, show_secrets: bool = False) -> dict[str, Any]:
+    """Return a record as values that any JSON writer takes; `metadata.messages.secrets` hides."""
+    hidden = () if show_secrets else secret_fields(record)
+    data = _struct_to_json(record)
+    shown = {
         "type": record_type_name(type(record)),
         "version": record.VERSION,
-        "data": _struct_to_json(record),
+        "data": data,
     }
+    if hidden:
+        shown["redacted"] = names = [camel(name) for name in hidden]
+        data.update(dict.fromkeys(names, REDACTED))
+    return shown
 
 
 def record_from_json(value: object) -> Record:
     """Read back what `record_to_json` wrote. Raises RecordJsonError."""
+    if isinstance(value, Mapping) and value.get("redacted"):
+        raise RecordJsonError(f"{value['redacted']} of it are redacted: nothing can be made of it")
     if not isinstance(value, Mapping) or set(value) != {"type", "version", "data"}:
         raise RecordJsonError("expected an object with the fields type, version and data")
     record_class = _by_name().get(f"{value['type']} {value['version']}")

@@ -267,7 +267,7 @@ def render() -> str:
         {
             "what": what,
             "hex": encode_records(records).hex(),
-            "records": [record_to_json(record) for record in records],
+            "records": [record_to_json(record, show_secrets=True) for record in records],
         }
         for what, records in VECTORS
     ]

@@ -17,11 +17,13 @@ from metadata.records import (
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
+    ConfigRecord,
     KRaftVersionRecord,
     PartitionChangeRecord,
     Record,
     RegisterBrokerRecord,
     TopicRecord,
+    UserScramCredentialRecord,
 )
 from metadata.uuids import uuid_text
 from tests.strategies import records
@@ -31,7 +33,7 @@ UUID = bytes(range(16))
 
 @given(records())
 def test_a_record_goes_through_json_text_and_comes_back_equal(record: Record) -> None:
-    text = json.dumps(record_to_json(record), allow_nan=False)
+    text = json.dumps(record_to_json(record, show_secrets=True), allow_nan=False)
     back = record_from_json(json.loads(text))
     assert back == record
     assert type(back) is type(record)
@@ -80,6 +82,60 @@ def test_numbers_that_json_lacks_are_text(value: float) -> None:
     quota = ClientQuotaRecord((), "k", value, False)
     assert isinstance(record_to_json(quota)["data"]["value"], str)
     assert record_from_json(record_to_json(quota)) == quota
+
+
+SCRAM = UserScramCredentialRecord("alice", 1, b"the salt", b"stored", b"server", 4096)
+
+
+def test_the_secrets_of_a_credential_are_not_shown_unasked() -> None:
+    """The dump of a log is pasted into tickets."""
+    shown = record_to_json(SCRAM)
+    assert shown["data"] == {
+        "name": "alice",
+        "mechanism": "SCRAM_SHA_256",
+        "salt": "***",
+        "storedKey": "***",
+        "serverKey": "***",
+        "iterations": 4096,
+    }
+    assert shown["redacted"] == ["salt", "storedKey", "serverKey"]
+    whole = record_to_json(SCRAM, show_secrets=True)
+    assert "redacted" not in whole
+    assert record_from_json(whole) == SCRAM
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("ssl.keystore.password", "x", True),
+        ("listener.name.tls.scram-sha-256.sasl.jaas.config", "x", True),
+        ("ssl.keystore.key", "x", True),
+        ("DELEGATION.TOKEN.SECRET.KEY", "x", True),
+        ("ssl.keystore.password", None, False),
+        ("ssl.keystore.location", "x", False),
+        ("retention.ms", "1", False),
+    ],
+)
+def test_a_config_is_a_secret_if_its_name_says_so(
+    name: str, value: str | None, secret: bool
+) -> None:
+    shown = record_to_json(ConfigRecord(4, "1", name, value))
+    assert shown["data"]["value"] == ("***" if secret else value)
+    assert shown.get("redacted") == (["value"] if secret else None)
+
+
+@given(records())
+def test_what_holds_no_secret_is_shown_whole(record: Record) -> None:
+    shown = record_to_json(record)
+    whole = record_to_json(record, show_secrets=True)
+    hidden = set(shown.pop("redacted", ()))
+    assert shown.keys() == whole.keys()
+    assert {n for n, v in whole["data"].items() if shown["data"][n] != v} <= hidden
+
+
+def test_nothing_can_be_made_of_a_redacted_record() -> None:
+    with pytest.raises(RecordJsonError, match=r"'storedKey', 'serverKey'.* are redacted"):
+        record_from_json(record_to_json(SCRAM))
 
 
 GOOD = {"name": "a", "topicId": uuid_text(UUID)}
