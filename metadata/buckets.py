@@ -199,7 +199,7 @@ class BucketMap(Generic[K, V]):
         result: BucketMap[K, V] = BucketMap.__new__(BucketMap)
         result._mix = self._mix
         length = self._length + len(changes)
-        if length > self._most:
+        if length > self._most >= len(changes):
             length = self._length + sum(key not in self for key in changes)
         if length > self._most:
             result._reshape(length)
