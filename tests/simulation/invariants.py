@@ -135,9 +135,7 @@ class Invariants:
             loaded = finish_steps(load_steps(disk, reader.cluster_id, usable[0]))
             records = chain.from_iterable(map(decode_records, loaded.blocks))
             header = loaded.header
-            image = image_from_records(
-                records, header.offset, header.epoch, header.timestamp_ms
-            )
+            image = image_from_records(records, header.offset, header.epoch, header.timestamp_ms)
             mark = header.mark
         began = mark.log_end
         effects: Counter[str] = Counter()

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.simulation.calm import run_calm
 from tests.simulation.seeds import run_seed
 
 SEEDS = 40
@@ -56,3 +57,11 @@ def test_a_seed_is_the_same_run_under_another_hash_seed() -> None:
         for hash_seed in ("1", "2")
     }
     assert len(digests) == 1
+
+
+@pytest.mark.simulation
+def test_peace_under_load_sees_no_election_and_no_fencing() -> None:
+    """A minute here; an hour by `python -m tests.simulation.calm`."""
+    found = run_calm(seed=1, seconds=60.0, changes_per_s=20.0)
+    assert (found["elections"], found["fenced"], found["registrations"]) == (0, 0, 0)
+    assert found["acknowledged"] > 1_000
