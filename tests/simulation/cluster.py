@@ -22,7 +22,6 @@ from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.requests import SimulatedServer
 from runtime.simulated.world import World
-
 from tests.simulation.administrators import Administrators
 from tests.simulation.invariants import Invariants
 from tests.simulation.quorum_cluster import quiet_log

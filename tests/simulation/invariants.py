@@ -79,7 +79,8 @@ class Invariants:
             self.state_at(offset, image.state_hash.shared, f"controller {node_id}")
         ledger = controller.ledger
         if ledger is not None and ledger.log_end == offset:
-            if self._heads.setdefault(offset, ledger.head) != ledger.head:
+            expected = self._heads.setdefault(offset, ledger.head)
+            if expected != ledger.head:
                 self.cluster.world.fail(f"I4: another chain hash at {offset}", node_id)
         for broker_id, registration in image.cluster.brokers.items():
             epoch = self._broker_epochs.setdefault(broker_id, registration.broker_epoch)

@@ -22,7 +22,6 @@ from runtime.simulated.faults import (
     Torment,
 )
 from runtime.simulated.world import SimulationFailedError
-
 from tests.simulation.cluster import Cluster, Shape
 
 REST_S = 60.0
