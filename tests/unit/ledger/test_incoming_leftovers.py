@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import structlog
+
 from ledger.chain import LogMark
 from ledger.gaps import Gap, list_gaps
 from ledger.incoming import INSTALL_NAME, Install, finish_install
