@@ -258,8 +258,6 @@ class AgentCore:
         if reply.broker_epoch < 0 or not (registering or reply.broker_epoch == self.broker_epoch):
             self._loop.fail(f"answered for broker epoch {reply.broker_epoch}, which is not ours")
             return
-        if self._lease.expired():
-            self._on_lease_expired()
         self._follow_session(reply.session_timeout_ms)
         self._lease.renew(sent_at)
         self.high_watermark = max(self.high_watermark, reply.high_watermark)
@@ -317,7 +315,6 @@ class AgentCore:
         return (
             self.state in {BrokerState.FENCED, BrokerState.ONLINE}
             and self._asked is WantedState.ONLINE
-            and self._wanted() is WantedState.ONLINE
             and self._catching_up.caught_up
             and not self._lease.expired()
         )
@@ -325,8 +322,8 @@ class AgentCore:
     def _wanted(self) -> WantedState:
         if self.state is BrokerState.STOPPING:
             return WantedState.STOPPING
-        whole = not self._view.holding and 0 <= self.broker_epoch < self._view.applied_offset
-        if self._host_ready and whole and not self._catching_up.differs:
+        registered = 0 <= self.broker_epoch < self._view.applied_offset
+        if self._host_ready and registered and not self._catching_up.differs:
             return WantedState.ONLINE
         return WantedState.FENCED
 

@@ -3,6 +3,7 @@
 import pytest
 
 from broker_agent.agent import AgentCore
+from broker_agent.lease import Lease
 from broker_agent.states import BrokerState
 from metadata.messages.fetch import SeenState
 from tests.unit.broker_agent.rig import LEASE_S, Rig
@@ -94,6 +95,55 @@ def test_fresh_contact_brings_it_back_when_the_controller_still_says_online(rig)
     assert not rig.log.image.cluster.brokers[7].fenced, "it never asked to be fenced"
 
 
+def test_what_a_late_answer_says_is_not_what_has_to_be_reached(rig):
+    late = rig.controllers.last
+    reply = rig.active.answer(late.fetch)
+    rig.process.pause()
+    rig.active.silent = True
+    rig.active.held.clear()
+    late.reply(reply)
+    rig.run(LEASE_S + 1)
+    rig.log.fill(20)
+    goal = rig.log.end
+    rig.active.silent = False
+    rig.active.batches_at_once = 1
+    offsets = []
+    rig.on_state = lambda state, reason: offsets.append((state, rig.agent.image.offset))
+    rig.process.resume()
+    rig.run(2.0)
+    assert offsets[-1] == (BrokerState.ONLINE, goal)
+
+
+def test_a_fenced_broker_that_was_out_of_contact_catches_up_first(rig):
+    rig.active.may_unfence = False
+    rig.do(rig.active.fence)
+    rig.run(1.0)
+    assert rig.state is BrokerState.FENCED
+    cut_off(rig)
+    rig.run(20.0)
+    rig.log.fill(20)
+    goal = rig.log.end
+    rig.active.batches_at_once = 1
+    rig.active.says = SeenState.ONLINE
+    offsets = []
+    rig.on_state = lambda state, reason: offsets.append((state, rig.agent.image.offset))
+    rig.active.silent = False
+    rig.run(3.0)
+    assert offsets == [(BrokerState.ONLINE, goal)]
+
+
+def test_a_lease_is_not_shortened_by_an_older_renewal(rig):
+    ended = []
+    lease = Lease(rig.clock, 5.0, lambda: ended.append(rig.now))
+    start = rig.now
+    lease.renew(start)
+    lease.renew(start - 3.0)
+    rig.run(4.9)
+    assert not lease.expired()
+    rig.run(0.2)
+    assert ended == [pytest.approx(start + 5.0)]
+
+
 def test_it_serves_again_only_with_what_the_controller_had_when_they_met(rig):
     cut_off(rig)
     rig.run(8.0)
@@ -102,16 +152,7 @@ def test_it_serves_again_only_with_what_the_controller_had_when_they_met(rig):
     rig.active.batches_at_once = 1
     rig.states.clear()
     served_from = []
-    rig.agent._host = type(
-        "Host",
-        (),
-        {
-            "on_state": lambda _self, state, reason: served_from.append(
-                (state, rig.agent.image.offset)
-            ),
-            "on_gone": rig.on_gone,
-        },
-    )()
+    rig.on_state = lambda state, reason: served_from.append((state, rig.agent.image.offset))
     rig.active.silent = False
     rig.run(3.0)
     assert served_from == [(BrokerState.ONLINE, goal)]

@@ -315,6 +315,17 @@ def test_a_registration_whose_answer_was_lost_is_repeated_by_the_same_incarnatio
     assert rig.agent.broker_epoch == first_epoch
 
 
+def test_a_registration_that_is_under_way_is_not_given_up_for_a_wish():
+    rig = Rig()
+    rig.active.silent = True
+    rig.start()
+    rig.run(0.1)
+    rig.do(lambda: rig.agent.set_host_ready(ready=False))
+    rig.do(lambda: rig.agent.set_host_ready(ready=True))
+    assert len(rig.controllers.fetches) == 1
+    assert not rig.controllers.last.abandoned
+
+
 def test_a_slow_commit_of_a_registration_is_waited_for():
     """Each registration costs a commit: giving up too early would never succeed."""
     rig = Rig()

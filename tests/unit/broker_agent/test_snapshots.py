@@ -5,6 +5,7 @@ import pytest
 from broker_agent.states import BrokerState
 from metadata.records import NoOpRecord
 from runtime.requests import Reply, Unreachable
+from runtime.simulated.disk_faults import SLOW
 from tests.unit.broker_agent.fake_cluster import LATENCY_S, Log, partition, snapshot_of, topic
 from tests.unit.broker_agent.rig import Rig
 
@@ -333,9 +334,13 @@ def test_a_save_that_is_under_way_is_waited_for_at_the_end():
     rig = Rig(log=filled(), image_records_between_saves=5)
     rig.online()
     rig.active.may_stop = True
+    rig.host.faults.set_profile(SLOW)
     rig.do(lambda: rig.active.commit(*(NoOpRecord() for _ in range(6))))
     rig.run(2 * LATENCY_S)
     rig.do(rig.agent.stop)
+    rig.run(5 * LATENCY_S)
+    assert rig.state is BrokerState.GONE
+    assert rig.gone is None, "the disk is busy"
     rig.run(3.0)
     assert rig.gone[1] is True
     assert int(rig.disk.list("checkpoints")[-1][:20]) == rig.log.end

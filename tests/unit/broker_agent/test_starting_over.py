@@ -4,7 +4,7 @@ import pytest
 
 from broker_agent.states import BrokerState
 from metadata.codec import decode_records
-from metadata.messages.fetch import Divergence, MetadataFetchReply, StateAt, WantedState
+from metadata.messages.fetch import Divergence, MetadataFetchReply, SeenState, StateAt, WantedState
 from metadata.records import NoOpRecord
 from tests.unit.broker_agent.fake_cluster import Active, Log, like, sealed, topic
 from tests.unit.broker_agent.rig import Rig
@@ -55,6 +55,40 @@ def test_it_stops_serving_at_once_and_comes_back_with_everything_anew(rig):
     assert rig.seen.steps[0][3], "it replaces"
     assert rig.agent.image.same_state(rig.log.image)
     assert rig.agent.catching_up.differences == 1
+
+
+def test_it_comes_back_only_by_an_answer_to_its_asking_for_it(rig):
+    """The controller may still think it online, and be about to fence it as it asked."""
+    rig.active.says = SeenState.ONLINE
+    answered_wish = []
+    rig.controllers.on_settled = lambda asked, _: answered_wish.append(asked.fetch.wanted_state)
+    at_online = []
+
+    def on_state(state, reason) -> None:
+        if state is ONLINE:
+            at_online.append(answered_wish[-1])
+
+    rig.on_state = on_state
+    lie_once(rig, state_hash=wrong_state(rig))
+    rig.run(3.0)
+    assert WantedState.FENCED in answered_wish
+    assert at_online == [WantedState.ONLINE]
+
+
+def test_one_that_is_fenced_and_differs_never_shows_less_than_before(rig):
+    rig.active.may_unfence = False
+    rig.do(rig.active.fence)
+    rig.run(1.0)
+    for _ in range(10):
+        rig.do(lambda: rig.active.commit(NoOpRecord()))
+        rig.run(0.05)
+    shown = rig.agent.image.offset
+    rig.seen.steps.clear()
+    rig.active.batches_at_once = 1
+    lie_once(rig, state_hash=wrong_state(rig))
+    rig.run(3.0)
+    assert rig.seen.steps[0][1] >= shown
+    assert rig.agent.catching_up.differs == ""
 
 
 def test_a_history_that_parts_is_a_difference(rig):
