@@ -6,6 +6,7 @@ from pathlib import Path
 from broker_agent.config import AgentConfig, Endpoint, problems
 from broker_agent.library import OwnServer
 from broker_agent.process import AgentTls, run_broker
+from quorate.log_level import follow_signals
 from quorate.principals import Principals, error_answer
 from quorate.settings import BrokerSettings, SettingsError, host_and_port, resolve
 from quorate.tls_files import tls_files
@@ -42,7 +43,9 @@ def run_broker_process(settings: BrokerSettings, config_file: Path) -> int:
         return AgentTls(client_context(files.ca, files), server_context(files))
 
     async def run() -> int:
-        watch_loop(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        watch_loop(loop)
+        follow_signals(loop, settings.log_level)
         return await run_broker(
             config,
             data=resolve(config_file, settings.data),
@@ -54,7 +57,7 @@ def run_broker_process(settings: BrokerSettings, config_file: Path) -> int:
                 insecure_network=settings.insecure_network,
             ),
             read_tls=None if settings.tls is None else read_tls,
-            log=configure(settings.log_level),
+            log=configure(settings.log_level, broker_id=settings.broker_id),
         )
 
     return asyncio.run(run())

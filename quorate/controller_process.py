@@ -2,7 +2,8 @@
 
 Rule: this is the only place where a controller meets sockets, files and signals. What stops the
 node from going on (a full disk, a broken promise) ends the process with exit code 74 and a
-sentence; SIGTERM and SIGINT stop it in order; SIGHUP reads certificates anew.
+sentence; SIGTERM and SIGINT stop it in order; SIGHUP reads certificates anew; SIGUSR1 and SIGUSR2
+change the log's level (`log_level`).
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from controller.config import ControllerConfig
 from controller.controller import Controller
+from quorate.log_level import follow_signals
 from quorate.principals import Principals, error_answer, only_authenticated
 from quorate.settings import ControllerSettings, host_and_port, resolve
 from quorate.tls_files import tls_files
@@ -110,6 +112,7 @@ class ControllerProcess:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
+        follow_signals(loop, self._settings.log_level)
         self._http.start()
         self._stalls.start()
         collection.loading()
