@@ -254,6 +254,17 @@ def _imported(node: ast.ImportFrom) -> dict[str, str]:
     return {alias: there[name] for name, alias in wanted.items() if name in there}
 
 
+# -- words ---------------------------------------------------------------------------------------
+
+
+def texts() -> Iterator[str]:
+    """Every text that the source holds; those with values in them in pieces."""
+    for _, module in modules():
+        for node in ast.walk(module):
+            if isinstance(node, ast.expr) and _is_text(node):
+                yield _text(node)
+
+
 # -- ast ----------------------------------------------------------------------------------------
 
 

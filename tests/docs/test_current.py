@@ -1,0 +1,209 @@
+"""What the docs say of the code is what the code says: made parts, links, words, versions."""
+
+import ast
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from controller.openapi import openapi_document
+from controller.routes import ROUTES
+from metadata.errors import ErrorCode
+from quorate.controller_process import EXIT_STOPPED
+from quorate.settings import BrokerSettings, ControllerSettings
+from quorate.version import VERSION
+from runtime.defects import EXIT_DEFECT
+from tests.docs import source
+from tests.docs.generate import EVENTS, REFERENCE, log_events, reference, sentences
+from tests.docs.pages import anchors, links, pages
+
+DOCS = source.ROOT / "docs"
+REMEDY = "run: python -m tests.docs.generate"
+
+
+def test_the_reference_is_current() -> None:
+    text = REFERENCE.read_text()
+    assert reference(text) == text, REMEDY
+
+
+def test_the_reference_names_all_that_there_is() -> None:
+    text = REFERENCE.read_text()
+    for kind in (ControllerSettings, BrokerSettings):
+        assert [s.key for s in source.settings(kind) if f"| `{s.key}` |" not in text] == []
+    assert [route.path for route in ROUTES if f"{route.method} {route.path}`" not in text] == []
+    assert [code for code in ErrorCode if f"`{code}`" not in text] == []
+    assert [metric.name for metric in source.metrics() if f"`{metric.name}`" not in text] == []
+    assert f"\n| {EXIT_STOPPED} | " in text
+    assert f"\n| {EXIT_DEFECT} | " in text
+
+
+@pytest.mark.parametrize("kind", [ControllerSettings, BrokerSettings])
+def test_every_setting_says_what_it_means(kind: type) -> None:
+    obvious = {"endpoints.host", "endpoints.port"}
+    silent = {setting.key for setting in source.settings(kind) if not setting.meaning}
+    assert silent <= obvious
+
+
+def test_the_catalogue_of_events_is_current() -> None:
+    text = EVENTS.read_text()
+    assert log_events(text) == text, REMEDY
+
+
+def test_every_event_has_its_sentence() -> None:
+    said = sentences(EVENTS.read_text())
+    assert set(said) == {event.name for event in source.events()}
+    assert [name for name, sentence in said.items() if not sentence.endswith(".")] == []
+
+
+def test_events_are_named_alike() -> None:
+    odd = [
+        e.name for e in source.events() if not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", e.name)
+    ]
+    assert odd == []
+
+
+def test_a_new_event_and_one_that_is_gone_are_noticed() -> None:
+    text = EVENTS.read_text()
+    first = source.events()[0].name
+    assert log_events(text.replace(f"`{first}`", "`no_such_event`")) != text
+    assert "no_such_event" not in log_events(text.replace(f"`{first}`", "`no_such_event`"))
+
+
+def test_names_that_are_not_constants_are_refused() -> None:
+    call = ast.parse('log.info(f"an_{event}")').body[0]
+    assert isinstance(call, ast.Expr)
+    assert isinstance(call.value, ast.Call)
+    with pytest.raises(AssertionError, match="constant"):
+        source._event_of(call.value, "info", {})
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    for link in links(page):
+        target, _, anchor = link.partition("#")
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        path = (page.parent / target).resolve() if target else page
+        if not path.exists() or (anchor and anchor not in anchors(path)):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_paths_that_pages_name_are_there(page: Path) -> None:
+    """Code files and folders in backticks, as the tour is full of them."""
+    folders = "|".join((*source.PACKAGES, "tests", "docs", "examples", "benchmarks"))
+    named = set(re.findall(rf"`((?:{folders})/[\w./-]*)`", page.read_text()))
+    assert sorted(name for name in named if not (source.ROOT / name).exists()) == []
+
+
+def test_the_runbook_quotes_what_is_said() -> None:
+    """An operator searches for the words that stand before them."""
+    text = (DOCS / "runbook.md").read_text()
+    said = "\n".join(source.texts())
+    known = [e.name for e in source.events()] + [m.name for m in source.metrics()]
+    known += [s.key for kind in (ControllerSettings, BrokerSettings) for s in source.settings(kind)]
+    unknown = []
+    for quoted in re.findall("`([^`\n]+)`", text):
+        if re.fullmatch("[a-z]+(_[a-z0-9]+)+", quoted):
+            unknown += [quoted] if quoted not in known else []
+        elif " " in quoted and not re.match("quorate |--|GET |POST ", quoted):
+            pieces = [piece.strip() for piece in re.split("[…]|\\d+|<[^>]+>", quoted)]
+            unknown += [piece for piece in pieces if len(piece) > 3 and piece not in said]
+    assert not unknown, unknown
+    codes = set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", text))
+    assert codes - set(ErrorCode) - {"CERTIFICATE_REFUSED"} == set()
+
+
+BANNED = {
+    r"blacklist|whitelist": "say what is refused or let in",
+    r"\bmaster\b|\bslave\b": "leader, follower; active controller, standby",
+    r"\bprimary controller\b|\bleader controller\b": "active controller",
+    r"\bepoch number\b|\bgeneration number\b": "epoch",
+    r"\bcommit log\b|\bevent log\b(?! of all)": "ledger, or the log",
+    r"\bWAL\b|\bwrite-ahead log\b": "journal",
+    r"\bLEO\b|\bHWM\b|\bHW\b": "log end offset, high watermark",
+    r"\bquarantin\w+": "fenced",
+    r"\bheart beat": "heartbeat",
+    r"\bmetadata log offset\b": "offset",
+}
+"""What the glossary has another word for, and which."""
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_words_are_the_glossarys(page: Path) -> None:
+    text = page.read_text()
+    found = [
+        f"{match[0]!r}: say {instead}"
+        for banned, instead in BANNED.items()
+        for match in re.finditer(banned, text)
+    ]
+    assert found == []
+
+
+def test_the_version_is_said_once() -> None:
+    project = tomllib.loads((source.ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == VERSION
+
+
+def test_pages_name_nothing_of_the_machine_they_were_written_on() -> None:
+    for page in pages():
+        assert not re.search(r"/work/|/tmp/v/|/home/", page.read_text()), page
+
+
+# -- OpenAPI --------------------------------------------------------------------------------------
+
+DOCUMENT = json.loads(json.dumps(openapi_document(VERSION)))
+_METHODS = {"get", "post", "put", "delete", "patch", "head", "options"}
+
+
+def test_openapi_covers_every_route_and_nothing_else() -> None:
+    said = {(method.upper(), path) for path, item in DOCUMENT["paths"].items() for method in item}
+    assert said == {(route.method, route.path) for route in ROUTES}
+
+
+def test_openapi_has_the_shape_that_openapi_wants() -> None:
+    assert DOCUMENT["openapi"].startswith("3.1.")
+    assert set(DOCUMENT["info"]) >= {"title", "version"}
+    assert DOCUMENT["info"]["version"] == VERSION
+    ids = []
+    for path, item in DOCUMENT["paths"].items():
+        assert path.startswith("/")
+        assert set(item) <= _METHODS
+        for method, operation in item.items():
+            ids.append(operation["operationId"])
+            assert operation["summary"]
+            assert operation["responses"]
+            for status, response in operation["responses"].items():
+                assert re.fullmatch(r"default|[1-5](\d\d|XX)", status)
+                assert response["description"]
+            _check_parameters(path, operation.get("parameters", []))
+            assert method in ("post", "delete", "put") or "requestBody" not in operation
+    assert len(set(ids)) == len(ids)
+
+
+def _check_parameters(path: str, parameters: list[dict[str, object]]) -> None:
+    places = [(parameter["in"], parameter["name"]) for parameter in parameters]
+    assert len(set(places)) == len(places)
+    for parameter in parameters:
+        assert parameter["in"] in ("path", "query", "header")
+        assert parameter["schema"]
+        assert parameter.get("required", False) is (parameter["in"] == "path")
+    in_path = {name for place, name in places if place == "path"}
+    assert in_path == set(re.findall(r"\{(\w+)\}", path))
+
+
+def test_openapi_references_resolve_and_every_schema_is_used() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    referred = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(DOCUMENT)))
+    assert referred == set(schemas)
+
+
+def test_openapi_schemas_say_what_is_sent() -> None:
+    request = DOCUMENT["components"]["schemas"]["MetadataFetchRequest"]
+    assert "brokerEpoch" in request["properties"]
+    assert request["additionalProperties"] is False
+    assert set(request["required"]) == {"clusterId", "brokerId", "incarnationId"}

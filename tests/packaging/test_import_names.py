@@ -1,0 +1,52 @@
+"""Our packages are ours alone (ADR 0001): their names are common, and another distribution that
+installs one of them would be imported in our place."""
+
+import importlib
+import importlib.metadata
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_lies_in_the_checkout(package: str) -> None:
+    module = importlib.import_module(package)
+    assert module.__file__ is not None
+    assert Path(module.__file__).resolve().parent == ROOT / package
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_other_distribution_owns_a_package_of_ours(package: str) -> None:
+    owners = importlib.metadata.packages_distributions().get(package, [])
+    assert set(owners) <= {"quorate"}
+
+
+def test_the_distribution_is_installed_as_it_is_here() -> None:
+    assert importlib.metadata.version("quorate") == PROJECT["project"]["version"]
+    scripts = importlib.metadata.entry_points(group="console_scripts", name="quorate")
+    assert {script.value for script in scripts} == {PROJECT["project"]["scripts"]["quorate"]}
+
+
+def test_every_package_is_built_and_none_is_forgotten() -> None:
+    found = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert found - {"tests", "benchmarks"} == set(PACKAGES)
+
+
+def test_it_cannot_be_uploaded_by_mistake() -> None:
+    assert "Private :: Do Not Upload" in PROJECT["project"]["classifiers"]
+
+
+def test_a_package_of_another_owner_would_be_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "intruder-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: intruder\nVersion: 1.0\n")
+    (info / "top_level.txt").write_text("metadata\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "intruder" in importlib.metadata.packages_distributions()["metadata"]
