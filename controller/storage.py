@@ -92,6 +92,9 @@ class Storage:
             self._mending.begin(error, mark, lambda: self._open_again(place))
         else:
             self._load(self.ledger, self.store, place)
+            if self._wanted is not None:
+                # It was asked for while the ledger was mended: the quorum does not ask again.
+                self.catch_up(*self._wanted)
 
     def _open_again(self, place: Mark) -> None:
         try:
@@ -121,9 +124,7 @@ class Storage:
         self._mending.stop()
         if self._backfill is not None:
             self._backfill.stop()
-        if self._cancel_load is not None:
-            self._cancel_load()
-            self._cancel_load = None
+        self._give_up_load()
         if self.ledger is not None:
             self.ledger.close()
 
@@ -134,10 +135,10 @@ class Storage:
 
         What we have ourselves is synced first: the mark will vouch for it too.
         """
+        wanted = self._wanted = (mark, source)
         ledger = self.ledger
         if ledger is None:
             return
-        wanted = self._wanted = (mark, source)
         log_end = ledger.log_end
 
         def synced(error: OSError | None) -> None:
@@ -160,6 +161,7 @@ class Storage:
         self.ready = False
         self._wanted = None
         self._catch_up.finish()
+        self._give_up_load()
         self._applier.hold()
         if self._backfill is not None:
             self._backfill.stop()
@@ -173,7 +175,14 @@ class Storage:
 
     # -- loading --------------------------------------------------------------------------
 
+    def _give_up_load(self) -> None:
+        """What is being loaded is of a ledger that goes."""
+        if self._cancel_load is not None:
+            self._cancel_load()
+            self._cancel_load = None
+
     def _load(self, ledger: Ledger, store: CheckpointStore, place: Mark) -> None:
+        self._give_up_load()
         loaded: list[MetadataImage] = []
 
         def work() -> Generator[None, None, None]:
