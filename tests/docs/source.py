@@ -5,6 +5,7 @@ Rule: read from the code that runs, or from its text by `ast`; nothing is listed
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -61,12 +62,15 @@ class Event(NamedTuple):
     fields: tuple[str, ...]
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
+@cache
+def modules() -> tuple[tuple[str, ast.Module], ...]:
     """Every module that ships, with its package; simulated parts don't."""
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            if "simulated" not in path.parts:
-                yield package, ast.parse(path.read_text(), str(path))
+    return tuple(
+        (package, ast.parse(path.read_text(), str(path)))
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if "simulated" not in path.parts
+    )
 
 
 # -- settings -----------------------------------------------------------------------------------
@@ -153,6 +157,7 @@ def _with_unit(name: str, value: int) -> str:
 # -- metrics ------------------------------------------------------------------------------------
 
 
+@cache
 def metrics() -> list[Metric]:
     """Every declaration of a metric, by name."""
     found = []
@@ -180,6 +185,7 @@ def _labels(call: ast.Call) -> tuple[str, ...]:
 # -- events -------------------------------------------------------------------------------------
 
 
+@cache
 def events() -> list[Event]:
     """Every event that is logged, by name."""
     levels: dict[str, set[str]] = {}
