@@ -24,6 +24,8 @@ from snapshots.store import CheckpointStore
 from snapshots.trigger import CheckpointTrigger
 
 _LOOK_EVERY_S = 60.0
+_SETTLE_BYTES = 1024 * 1024
+"""Of log: some 10,000 records. An image that grows between checkpoints settles too."""
 Compact = Callable[[Mark, Callable[[bool], None]], None]
 
 
@@ -42,7 +44,8 @@ class Snapshotting:
     ) -> None:
         """`on_failed` stops the node: a ledger that can't be synced must not go on.
 
-        `on_settled` is called when an image was loaded or a checkpoint of it written.
+        `on_settled` is called when an image was loaded, when a checkpoint of it was written, and
+        in between when it may have grown by so much that it is worth it.
         """
         self._config = config
         self._clock = clock
@@ -59,6 +62,7 @@ class Snapshotting:
         self._timer: Timer | None = None
         self._offer: Offer | None = None
         self._busy = False
+        self._unsettled_bytes = 0
 
     def begin(self, ledger: Ledger, store: CheckpointStore) -> None:
         """Start, or start anew after the ledger was replaced."""
@@ -67,7 +71,7 @@ class Snapshotting:
         self.look_for_newest()
         if self._timer is None:
             self._timer = self._clock.call_later(_LOOK_EVERY_S, self._look)
-        self._on_settled()
+        self._settled()
 
     def stop(self) -> None:
         """Write nothing any more; what is half written is dropped."""
@@ -85,6 +89,13 @@ class Snapshotting:
     def accepted(self, size: int) -> None:
         """A batch of so many bytes was applied."""
         self._trigger.accepted(size)
+        self._unsettled_bytes += size
+        if self._unsettled_bytes >= _SETTLE_BYTES:
+            self._settled()
+
+    def _settled(self) -> None:
+        self._unsettled_bytes = 0
+        self._on_settled()
 
     def consider(self) -> None:
         """Write a checkpoint if it is time for one."""
@@ -145,7 +156,7 @@ class Snapshotting:
             return
         store.thin_out()
         self.look_for_newest()
-        self._on_settled()
+        self._settled()
         ledger.sync(lambda sync_error: self._synced(sync_error, place, ledger))
 
     def _synced(self, error: OSError | None, place: Mark, ledger: Ledger) -> None:

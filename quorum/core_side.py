@@ -38,6 +38,8 @@ class CoreSide:
         self._replication = replication
         self._handing_up = handing_up
         self._proposals = proposals
+        self._looked_at = inside.now
+        self._awake = 1.0
 
     def begin(self) -> None:
         """Make the core, once the voters are known."""
@@ -68,8 +70,15 @@ class CoreSide:
         return self._inside.journal
 
     def monotonic(self) -> float:
-        """Seconds; above zero, since the core takes zero for a deadline that is due."""
-        return self._inside.clock.monotonic() + 1.0
+        """Seconds in which we could run; above zero, since the core takes zero for "due".
+
+        A stall of our own counts as two ticks. The answers that came meanwhile are not read yet:
+        a leader must not believe itself cut off because it stood still.
+        """
+        now = self._inside.now
+        self._awake += min(now - self._looked_at, 2 * self._inside.config.tick_s)
+        self._looked_at = now
+        return self._awake
 
     def dice(self) -> float:
         """From 0 to below 1."""

@@ -275,6 +275,20 @@ def test_a_leader_that_hears_no_majority_steps_down_within_a_timeout() -> None:
     assert bench.heard.kinds()[-2:] == ["lost", "leader"]
 
 
+def test_a_leader_that_stood_still_reads_its_answers_before_it_doubts() -> None:
+    bench = leader()
+    bench.process.pause()
+    bench.settle(3)
+    bench.process.resume()
+    bench.settle()
+    assert bench.role == "leader"
+    bench.ack(2)
+    bench.settle(0.3)
+    assert bench.role == "leader"
+    bench.settle(0.4)
+    assert bench.role == "follower", "silence while it runs counts in full"
+
+
 def test_a_higher_term_in_any_answer_ends_leadership_and_drops_what_waited() -> None:
     bench = leader()
     bench.stick_disk()
