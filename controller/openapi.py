@@ -56,7 +56,7 @@ def _operation(route: Route, references: dict[Any, Any]) -> dict[str, Any]:
         "operationId": route.name,
         "summary": route.summary,
         "responses": {
-            "200": good,
+            str(route.status): good,
             "default": {"description": "An error", "content": _content(references[ErrorReply])},
         },
     }

@@ -57,7 +57,7 @@ class Route(NamedTuple):
     name: str
     summary: str
     reply: Any
-    """The message of status 200; None: other content."""
+    """The message of a success; None: other content."""
     request: Any = None
     parameters: tuple[Parameter, ...] = ()
     content: str = ""
@@ -66,6 +66,8 @@ class Route(NamedTuple):
     """It writes: it takes `x-quorate-request-id` and is done once."""
     always: bool = False
     """Answered also by a node that serves nothing else."""
+    status: int = 200
+    """Of a success."""
 
 
 ROUTES = (
@@ -90,6 +92,7 @@ ROUTES = (
             Parameter("brokerEpoch", "integer", "and its epoch"),
         ),
         "application/octet-stream",
+        status=206,
     ),
     Route(
         "POST",

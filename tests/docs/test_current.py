@@ -39,6 +39,14 @@ def test_the_reference_names_all_that_there_is() -> None:
     assert f"\n| {EXIT_DEFECT} | " in text
 
 
+def test_the_reference_names_what_an_agent_answers() -> None:
+    text = REFERENCE.read_text().partition("## An agent's HTTP interface")[2].partition("\n## ")[0]
+    own = re.findall(
+        r'^ +"(/[\w/]+)": self\._', (source.ROOT / "broker_agent/api.py").read_text(), re.MULTILINE
+    )
+    assert sorted(own) == sorted(re.findall(r"^\| `GET ([^`]+)`", text, re.MULTILINE))
+
+
 @pytest.mark.parametrize("kind", [ControllerSettings, BrokerSettings])
 def test_every_setting_says_what_it_means(kind: type) -> None:
     obvious = {"endpoints.host", "endpoints.port"}
@@ -118,28 +126,23 @@ def test_the_runbook_quotes_what_is_said() -> None:
     assert codes - set(ErrorCode) - {"CERTIFICATE_REFUSED"} == set()
 
 
-BANNED = {
-    r"blacklist|whitelist": "say what is refused or let in",
-    r"\bmaster\b|\bslave\b": "leader, follower; active controller, standby",
-    r"\bprimary controller\b|\bleader controller\b": "active controller",
-    r"\bepoch number\b|\bgeneration number\b": "epoch",
-    r"\bcommit log\b|\bevent log\b(?! of all)": "ledger, or the log",
-    r"\bWAL\b|\bwrite-ahead log\b": "journal",
-    r"\bLEO\b|\bHWM\b|\bHW\b": "log end offset, high watermark",
-    r"\bquarantin\w+": "fenced",
-    r"\bheart beat": "heartbeat",
-    r"\bmetadata log offset\b": "offset",
-}
-"""What the glossary has another word for, and which."""
+def banned() -> dict[str, str]:
+    """What the glossary has another word for, and which."""
+    table = (DOCS / "glossary.md").read_text().partition("## Words that we don't use")[2]
+    rows = re.findall(r"^\| (?!not |-)([^|]+) \| ([^|]+) \|$", table, re.MULTILINE)
+    return {word: instead for words, instead in rows for word in words.split(", ")}
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_words_are_the_glossarys(page: Path) -> None:
-    text = page.read_text()
+    text = page.read_text().partition("## Words that we don't use")[0]
+    assert len(banned()) > 10
     found = [
         f"{match[0]!r}: say {instead}"
-        for banned, instead in BANNED.items()
-        for match in re.finditer(banned, text)
+        for word, instead in banned().items()
+        for match in re.finditer(
+            rf"\b{re.escape(word)}s?\b", text, 0 if word.isupper() else re.IGNORECASE
+        )
     ]
     assert found == []
 
