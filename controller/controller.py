@@ -91,9 +91,7 @@ class Controller:
             clock,
             on_batch=self._on_batch,
             on_progress=self._on_progress,
-            on_own_skipped=lambda reason: self.quorum.resign(
-                f"our own batch was skipped: {reason}"
-            ),
+            on_own_skipped=lambda reason: self._resign(f"our own batch was skipped: {reason}"),
             on_failed=self._fail,
             log=self._log,
         )
@@ -120,6 +118,7 @@ class Controller:
             clock,
             self.quorum.propose,
             self._follow,
+            self._resign,
             waiting_max=config.waiting_decisions_max,
             lag_warn_ms=config.clock_lag_warn_ms,
             log=self._log,
@@ -307,6 +306,9 @@ class Controller:
 
     def _follow(self, records: Sequence[Record]) -> None:
         self._leading.follow(records)
+
+    def _resign(self, reason: str) -> None:
+        self.quorum.resign(reason)
 
     def _on_stall(self, seconds: float) -> None:
         self._log.warning("loop_stalled", seconds=round(seconds, 3))

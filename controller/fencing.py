@@ -13,9 +13,12 @@ from controller.heartbeats import Heartbeats
 from controller.managers.brokers import BrokerManager
 from controller.proposer import Decision, Outcome, Proposer, Written
 from ledger.batch import Provenance
+from metadata.errors import QuorateError
 from runtime.clock import Clock, Timer
 
 _SOON_S = 0.001
+_REFUSED_S = 1.0
+"""Until it is tried again when the journal has no room, or too much waits."""
 
 
 class Fencing:
@@ -39,6 +42,7 @@ class Fencing:
         self._log = log
         self._timer: Timer | None = None
         self._due = 0.0
+        self._not_before = 0.0
         self._deciding = False
         self._active = False
 
@@ -62,7 +66,9 @@ class Fencing:
         wait_s = self._heartbeats.next_deadline_s()
         if wait_s is None:
             return
-        due = self._clock.monotonic() + wait_s
+        now = self._clock.monotonic()
+        wait_s = max(wait_s, self._not_before - now)
+        due = now + wait_s
         if self._timer is not None:
             if self._due <= due:
                 return  # It wakes early enough, and looks again.
@@ -95,6 +101,8 @@ class Fencing:
         self.reschedule()
 
     def _report(self, broker_id: int, outcome: Outcome) -> None:
+        if isinstance(outcome, QuorateError):
+            self._not_before = self._clock.monotonic() + _REFUSED_S
         if isinstance(outcome, Written) and outcome.wrote:
             self._log.warning(
                 "broker_fenced",

@@ -28,7 +28,7 @@ from metadata.records import (
     EndTransactionRecord,
     Record,
 )
-from quorum.api import NotLeaderError, QuorumStoppedError
+from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError
 from runtime.clock import Clock
 from runtime.slices import LoopShare, run_in_slices
 
@@ -80,21 +80,27 @@ class Proposer:
         clock: Clock,
         propose: Callable[[bytes], None],
         on_records: Callable[[Sequence[Record]], None],
+        resign: Callable[[str], None],
         *,
         waiting_max: int,
         lag_warn_ms: int,
         log: FilteringBoundLogger,
     ) -> None:
-        """`on_records` hears of records when they are proposed: soft state is ahead of the log."""
+        """`on_records` hears of records when they are proposed: soft state is ahead of the log.
+
+        `resign` is for what can't be undone in this epoch.
+        """
         self._clock = clock
         self._propose = propose
         self._on_records = on_records
+        self._resign = resign
         self._waiting_max = waiting_max
         self._lag_warn_ms = lag_warn_ms
         self._log = log
         self._waiting: deque[Decision] = deque()
         self._deciding: Decision | None = None
         self._wrote_some = False
+        self._frozen = False
         self._cancel: Callable[[], None] | None = None
         self._share = LoopShare(clock, self._decide_next)
         self.pending: Pending | None = None
@@ -106,6 +112,7 @@ class Proposer:
         assert self.pending is None
         self.epoch = epoch
         self.pending = pending
+        self._frozen = False
 
     def end(self) -> None:
         """Lead no more: decisions under way and waiting are lost."""
@@ -122,6 +129,11 @@ class Proposer:
             deciding.on_outcome(Lost(self._wrote_some))
         for decision in waiting:
             decision.on_outcome(Lost(maybe_executed=False))
+
+    def freeze(self, reason: str) -> None:
+        """Decide nothing more in this epoch, and give it up."""
+        self._frozen = True
+        self._resign(reason)
 
     def submit(self, decision: Decision) -> None:
         """Decide when everything before is decided."""
@@ -150,6 +162,7 @@ class Proposer:
     def _decide_next(self) -> None:
         while (
             self._deciding is None
+            and not self._frozen
             and self._waiting
             and self.pending is not None
             and not self._share.spent()
@@ -180,34 +193,49 @@ class Proposer:
             self._answer_when_committed(decision, pending, error)
             return
         try:
-            for number, batch in enumerate(plan.batches):
-                yield from self._write(decision, plan, batch, pending, last=number == plan.last)
+            outcome = yield from self._write_all(decision, plan, pending)
         except (NotLeaderError, QuorumStoppedError):
             # The quorum knows first, `end` follows; the answer must not wait for it.
             self._deciding = None
             decision.on_outcome(Lost(self._wrote_some))
-            return
+        except NoRoomError as error:
+            self._no_room(decision, pending, str(error))
+        else:
+            self._answer_when_committed(decision, pending, outcome)
+
+    def _write_all(
+        self, decision: Decision, plan: "_Plan", pending: Pending
+    ) -> Generator[None, None, Written | QuorateError]:
+        try:
+            for number, batch in enumerate(plan.batches):
+                yield from self._write(decision, plan, batch, pending, last=number == plan.last)
         except _DEFECTS as error:
-            yield from self._give_up(decision, plan, pending, error)
+            return (yield from self._give_up(decision, plan, pending, error))
+        wrote = bool(plan.result.records)
+        return Written(plan.result, pending.mark.log_end, self.epoch, wrote=wrote)
+
+    def _no_room(self, decision: Decision, pending: Pending, why: str) -> None:
+        """The journal takes nothing now. What has begun can't be ended: a new epoch discards it."""
+        if not self._wrote_some:
+            refusal = QuorateError(ErrorCode.DISK_FULL, why)
+            self._answer_when_committed(decision, pending, refusal)
             return
-        done = Written(
-            plan.result, pending.mark.log_end, self.epoch, wrote=bool(plan.result.records)
-        )
-        self._answer_when_committed(decision, pending, done)
+        self._deciding = None
+        decision.on_outcome(Lost(maybe_executed=True))
+        self.freeze(f"a transaction can't be ended: {why}")
 
     def _give_up(
         self, decision: Decision, plan: "_Plan", pending: Pending, error: Exception
-    ) -> Generator[None, None, None]:
+    ) -> Generator[None, None, QuorateError]:
         """A decision that can't be replayed is a defect of ours: nothing of it must last."""
         operation = decision.provenance.operation
         self._log.error("decision_not_replayable", operation=operation, reason=str(error))
         if self._wrote_some:
             abort = encode_record(AbortTransactionRecord("it can't be replayed"))
             yield from self._write(decision, plan, [abort], pending, last=False)
-        refusal = QuorateError(
+        return QuorateError(
             ErrorCode.UNKNOWN_SERVER_ERROR, f"{operation} can't be carried out: {error}"
         )
-        self._answer_when_committed(decision, pending, refusal)
 
     def _answer_when_committed(
         self, decision: Decision, pending: Pending, outcome: Written | QuorateError

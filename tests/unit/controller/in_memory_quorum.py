@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from quorum.api import (
     LeaderAndEpoch,
     Mark,
+    NoRoomError,
     NotLeaderError,
     PeerFile,
     QuorumStatus,
@@ -83,6 +84,9 @@ class InMemoryQuorum:
         self.waiting = []
         self.installing = None
         self.resigned = []
+        self.room = None
+        """How many proposals its journal has room for; None: no end."""
+        self.refused = 0
         cluster.nodes[node_id] = self
 
     # -- the test's side ------------------------------------------------------------------
@@ -145,6 +149,11 @@ class InMemoryQuorum:
     def propose(self, payload: bytes) -> None:
         if not self.leading or not self.started:
             raise NotLeaderError(self.seen.leader, self.seen.epoch)
+        if self.room is not None:
+            if self.room == 0:
+                self.refused += 1
+                raise NoRoomError("the disk is almost full")
+            self.room -= 1
         self.waiting.append(payload)
         epoch = self.leading
         if len(self.waiting) == 1:
