@@ -84,6 +84,9 @@ class Applier:
         self._replayed_to = image.offset
         self.place = place
         self._handed_up = max(self._handed_up, ledger.log_end)
+        for item in self._queue:
+            # It came while the ledger was not here to tell where it belongs.
+            self._count(item.epoch, item.payload)
         self._step()
 
     def hold(self) -> None:
@@ -122,11 +125,14 @@ class Applier:
             return
         for number, payload in enumerate(payloads, start=1):
             self._queue.append(_Committed(index, epoch, payload, number == len(payloads)))
-            head = head_of(payload)
-            if head is not None and (head.base_offset, head.epoch) == (self._handed_up, epoch):
-                # It will pass the fence.
-                self._handed_up = head.end_offset
+            self._count(epoch, payload)
         self._step()
+
+    def _count(self, epoch: int, payload: bytes) -> None:
+        head = head_of(payload)
+        if head is not None and (head.base_offset, head.epoch) == (self._handed_up, epoch):
+            # It will pass the fence.
+            self._handed_up = head.end_offset
 
     def _step(self) -> None:
         """Apply for one slice; the rest runs when others had their turn."""

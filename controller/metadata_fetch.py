@@ -21,7 +21,7 @@ from controller.parked import Parked
 from controller.proposer import Decision, Lost, Outcome, Proposer
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, QuorateError
-from metadata.image import MetadataImage
+from metadata.image import BrokerRegistration, MetadataImage
 from metadata.messages import (
     ErrorReply,
     MetadataFetchReply,
@@ -91,7 +91,7 @@ class MetadataFetch:
             on_reply(self._refusal(QuorateError(ErrorCode.NOT_CONTROLLER)))
             return
         try:
-            _check_caller(caller, request)
+            check_speaks_for(caller, request.broker_id)
         except QuorateError as error:
             on_reply(self._refusal(error))
             return
@@ -145,6 +145,12 @@ class MetadataFetch:
             broker = self._committed().cluster.brokers.get(request.broker_id)
             if isinstance(outcome, Lost) or broker is None:
                 on_reply(self._refusal(QuorateError(ErrorCode.NOT_CONTROLLER)))
+                return
+            try:
+                _check_incarnation(broker, request)
+            except QuorateError as error:
+                # Unregistered since, and the id was given to another process.
+                on_reply(self._refusal(error))
                 return
             self._heartbeats.touch(request.broker_id, broker.broker_epoch)
             self._answer(_Held(request, broker.broker_epoch, on_reply))
@@ -284,27 +290,30 @@ class MetadataFetch:
         )
 
 
-def _check_caller(caller: Caller, request: MetadataFetchRequest) -> None:
+def check_speaks_for(caller: Caller, broker_id: int) -> None:
     """A certificate of a broker speaks for that broker only, one of a controller for none.
 
-    Checked before contact is noted: nobody keeps another's session alive.
+    Checked before contact is noted: nobody keeps another's session alive. Raises QuorateError.
     """
     role, _, name = caller.principal.partition(":")
-    own = role == "Broker" and name == str(request.broker_id)
+    own = role == "Broker" and name == str(broker_id)
     if caller.method == "certificate" and role != "User" and not own:
         raise QuorateError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            f"{caller.principal} can't speak for broker {request.broker_id}: use the certificate "
-            f"that was made for it (broker://{request.cluster_id}/{request.broker_id})",
+            f"{caller.principal} can't speak for broker {broker_id}: use the certificate "
+            f"that was made for it (broker://<cluster id>/{broker_id})",
         )
 
 
 def _check_process(image: MetadataImage, request: MetadataFetchRequest) -> None:
-    broker = registered(image, request.broker_id, request.broker_epoch)
+    _check_incarnation(registered(image, request.broker_id, request.broker_epoch), request)
+
+
+def _check_incarnation(broker: BrokerRegistration, request: MetadataFetchRequest) -> None:
     if broker.incarnation_id != parse_uuid(request.incarnation_id):
         raise QuorateError(
             ErrorCode.STALE_BROKER_EPOCH,
-            f"epoch {request.broker_epoch} of broker {request.broker_id} belongs to another "
+            f"epoch {broker.broker_epoch} of broker {request.broker_id} belongs to another "
             "process; stop this one",
         )
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 
 from controller.heartbeats import Heartbeats
+from controller.metadata_fetch import check_speaks_for
 from controller.queries import whole_number
 from metadata.errors import ErrorCode, QuorateError
 from runtime.requests import Reply, Request
@@ -32,7 +33,8 @@ class SnapshotRanges:
     def read(self, request: Request, text: str) -> Reply:
         """A piece: status 206 with `content-range`; without a range, from the beginning.
 
-        At most 1 MiB each. Raises QuorateError SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE.
+        At most 1 MiB each. Raises QuorateError SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE, and
+        CLUSTER_AUTHORIZATION_FAILED for who speaks for another broker.
         """
         self._note_contact(request)
         store = self._store()
@@ -59,10 +61,9 @@ class SnapshotRanges:
         heard = self._heard()
         if heard is None or "brokerId" not in request.query:
             return
-        heard.touch(
-            whole_number(request.query, "brokerId", 0),
-            whole_number(request.query, "brokerEpoch", 0),
-        )
+        broker_id = whole_number(request.query, "brokerId", 0)
+        check_speaks_for(request.caller, broker_id)
+        heard.touch(broker_id, whole_number(request.query, "brokerEpoch", 0))
 
 
 def _range(text: str) -> tuple[int, int]:

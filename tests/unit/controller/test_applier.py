@@ -1,10 +1,11 @@
 """From committed bytes to images: in slices, in order, and never into a ledger that has gone."""
 
+import msgspec
 import pytest
 import structlog
 
 from controller.applier import Applier
-from ledger.batch import BatchHeader, Provenance, seal
+from ledger.batch import BatchHeader, Provenance, parse, seal
 from ledger.chain import LogMark
 from ledger.ledger import Ledger
 from metadata.codec import encode_records
@@ -86,6 +87,21 @@ def test_a_long_batch_is_applied_in_slices_and_idle_means_all_of_it(bench):
     bench.world.run_for(5.0)
     assert bench.idle == [20_005]
     assert bench.applier.handed_up == 20_005
+
+
+def test_what_was_handed_up_before_the_ledger_is_open_counts_as_handed_up(bench):
+    before, *behind, last = batches(3, 20_000, 5, 7)
+    bench.run(lambda: bench.ledger.accept(1, parse(before)))  # an earlier life's
+    bench.run(lambda: bench.applier.on_committed(2, 1, behind))
+    bench.process.clock.cost_us = 2000
+    image = msgspec.structs.replace(EMPTY, offset=3)
+    bench.run(lambda: bench.applier.begin(bench.ledger, image, Mark(1, 1, b"")))
+    assert bench.applier.image.offset == 3
+    assert bench.applier.handed_up == 20_008  # a linearizable read waits for this
+    bench.run(lambda: bench.applier.on_committed(3, 1, [last]))
+    assert bench.applier.handed_up == 20_015
+    bench.world.run_for(5.0)
+    assert bench.applier.image.offset == 20_015
 
 
 def test_a_batch_that_is_half_replayed_dies_with_its_ledger(bench):

@@ -480,3 +480,15 @@ def test_many_silent_brokers_are_fenced_one_decision_each(cluster):
     fences = [r for r in cluster.records(end) if isinstance(r, BrokerRegistrationChangeRecord)]
     assert len(fences) == 7
     assert len([b for b in cluster.batches() if b.header.base_offset >= end]) == 7
+
+
+def test_a_registration_is_never_answered_with_the_epoch_of_another_process(cluster):
+    """Registered, unregistered and registered by another, all in one entry of the log."""
+    first, second = Broker(cluster, 7), Broker(cluster, 7)
+    mine = first.send(WantedState.FENCED)
+    gone = cluster.send("DELETE", "/v1/brokers/7")
+    theirs = second.send(WantedState.FENCED)
+    cluster.run(0.5)
+    assert gone[0].status == 200
+    assert theirs[0].broker_epoch == cluster.broker(7).broker_epoch
+    assert mine[0].error.code == "STALE_BROKER_EPOCH"

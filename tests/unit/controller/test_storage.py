@@ -8,6 +8,7 @@ import pytest
 from ledger.batch import BatchHeader, Provenance, seal
 from metadata.codec import encode_records
 from metadata.records import RemoveTopicRecord
+from runtime.requests import Caller
 from runtime.simulated.platter import Platter
 from runtime.simulated.process import Death
 from snapshots.store import list_checkpoints
@@ -322,6 +323,43 @@ def test_a_damaged_segment_is_fetched_again_at_start(cluster, which, how):
     cluster.assert_equal()
 
 
+@pytest.mark.parametrize("gone", [[1, 2], [-3, -2], [1, 3], [0, 1, 2, 3, 4]])
+def test_several_segments_that_are_gone_are_fetched_again(cluster, gone):
+    fill(cluster, 40)
+    checkpoint(cluster, 3)
+    cluster.shared.disks[3].unlink(
+        f"checkpoints/{list_checkpoints(cluster.shared.disks[3])[-1].name}"
+    )
+    whole = cluster.ledger_files(3)
+    cluster.kill(3)
+    names = sorted(n for n in cluster.platters[3].names if n.startswith("log/"))
+    for which in gone:
+        del cluster.platters[3].names[names[which]]
+    cluster.start(3)
+    cluster.run(10.0)
+    assert cluster.ledger_files(3) == whole
+    cluster.create_topic("after", factor=1)
+    cluster.assert_equal()
+
+
+def test_segments_that_go_while_the_node_runs_are_served_again(cluster):
+    fill(cluster, 40)
+    checkpoint(cluster, 3)
+    whole = cluster.ledger_files(3)
+    cluster.kill(3)
+    names = sorted(n for n in cluster.platters[3].names if n.startswith("log/"))
+    for name in names[1:3]:
+        del cluster.platters[3].names[name]
+    cluster.start(3)
+    cluster.run(1.0)
+    query = {"offset": str(int(names[1][4:24])), "maxBytes": "1"}
+    assert cluster.ask("GET", "/v1/log", node=3, query=query)[0] == 503
+    cluster.run(3.0)
+    assert cluster.ask("GET", "/v1/log", node=3, query=query)[0] == 200
+    assert cluster.ledger_files(3) == whole
+    cluster.assert_equal()
+
+
 def test_a_byte_that_flips_while_the_node_runs_is_mended_and_never_served(cluster):
     fill(cluster, 40)
     checkpoint(cluster, 3)
@@ -467,6 +505,18 @@ def test_loading_a_snapshot_counts_as_contact(cluster):
         )
     assert not cluster.broker(2).fenced
     assert cluster.broker(1).fenced
+
+
+def test_another_brokers_certificate_keeps_nobodys_session_alive_by_loading(cluster):
+    (broker,) = cluster.online(2)
+    written = checkpoint(cluster, 1)
+    query = {"brokerId": "2", "brokerEpoch": str(broker.epoch)}
+    for _ in range(12):
+        cluster.run(1.0)
+        caller = Caller("Broker:3", "certificate", "10.0.0.3")
+        replies = cluster.send("GET", f"/v1/snapshots/{written}", query=query, caller=caller)
+        assert replies[0].status == 403
+    assert cluster.broker(2).fenced
 
 
 @pytest.mark.parametrize(
