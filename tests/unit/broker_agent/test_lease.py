@@ -114,10 +114,27 @@ def test_what_a_late_answer_says_is_not_what_has_to_be_reached(rig):
     assert offsets[-1] == (BrokerState.ONLINE, goal)
 
 
+def test_an_answer_that_a_requester_kept_too_long_counts_for_nothing(rig):
+    reply = rig.active.answer(rig.controllers.last.fetch)
+    cut_off(rig)
+    rig.run(8.0)
+    assert rig.state is BrokerState.FENCED
+    rig.do(lambda: rig.agent.on_reply(reply, rig.now - LEASE_S - 0.01))
+    assert rig.state is BrokerState.FENCED
+    rig.log.fill(20)
+    goal = rig.log.end
+    rig.active.batches_at_once = 1
+    offsets = []
+    rig.on_state = lambda state, reason: offsets.append((state, rig.agent.image.offset))
+    rig.active.silent = False
+    rig.run(3.0)
+    assert offsets == [(BrokerState.ONLINE, goal)]
+
+
 def test_a_fenced_broker_that_was_out_of_contact_catches_up_first(rig):
     rig.active.may_unfence = False
     rig.do(rig.active.fence)
-    rig.run(1.0)
+    rig.run(5.0)
     assert rig.state is BrokerState.FENCED
     cut_off(rig)
     rig.run(20.0)

@@ -86,8 +86,9 @@ def test_a_change_of_leader_is_told_with_its_epoch_and_other_changes_are_not(dut
     duty.commit(topic(1), partition(1, 0, (7, 8), 7))
     assert duty.commit(change(0, isr=(7,))) == []
     assert duty.commit(change(0, leader=8)) == [("follow", 1, 0, "topic-1", 8, 1)]
-    assert duty.commit(change(0, leader=-1)) == [("follow", 1, 0, "topic-1", -1, 2)]
-    assert duty.commit(change(0, leader=7)) == [("lead", 1, 0, "topic-1", 3)]
+    assert duty.commit(change(0, leader=8)) == [("follow", 1, 0, "topic-1", 8, 2)]
+    assert duty.commit(change(0, leader=-1)) == [("follow", 1, 0, "topic-1", -1, 3)]
+    assert duty.commit(change(0, leader=7)) == [("lead", 1, 0, "topic-1", 4)]
 
 
 def test_a_replica_that_goes_is_dropped_and_one_that_comes_is_told(duty):

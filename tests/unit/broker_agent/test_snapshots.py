@@ -199,6 +199,28 @@ def test_a_snapshot_that_is_gone_is_asked_for_anew():
     assert rig.disk.list("incoming") == []
 
 
+@pytest.mark.parametrize("status", [404, 416])
+def test_a_snapshot_that_is_not_what_it_was_is_fetched_from_its_beginning(monkeypatch, status):
+    rig = Rig(log=filled())
+    big_pieces(rig, monkeypatch, 1000)
+    rig.active.snapshot = rig.log.snapshot()
+    whole = rig.active._piece
+
+    def gone_once(asked) -> None:
+        if asked.request.headers["range"].startswith("bytes=1000-"):
+            rig.active._piece = whole
+            asked.give(Reply(status))
+        else:
+            whole(asked)
+
+    rig.active._piece = gone_once
+    rig.start()
+    rig.run(5.0)
+    begins = [text.partition("-")[0] for text in pieces(rig)]
+    assert begins[:3] == ["bytes=0", "bytes=1000", "bytes=0"]
+    assert rig.state is BrokerState.ONLINE
+
+
 def test_a_snapshot_of_what_is_here_already_is_not_loaded():
     rig = Rig(log=filled())
     rig.online()
