@@ -1,7 +1,11 @@
-"""A damaged segment is fetched again from a peer.
+"""A damaged segment is fetched again from a peer, and those that are gone behind it.
 
 Rule: bytes that were synced and are wrong or gone are never skipped: the segment is replaced by a
 peer's, proved by the chain hash that it must end in. Until then nothing that needs it is answered.
+
+How many are gone is not known. Where a peer's copy of the one that was named ends rightly, and
+yet before the next one that is here, we move on to the one that must follow it, and so on; the
+last one is proved by what is here, and then we come back for the one before it.
 """
 
 from collections.abc import Callable
@@ -20,6 +24,10 @@ from quorum.api import PeerFile, Quorum
 from runtime.clock import Clock
 from runtime.disk import Disk
 from runtime.slices import run_in_slices
+
+
+def _nothing(_pull: SegmentPull) -> None:
+    """Nobody wants to know."""
 
 
 class Mending:
@@ -41,20 +49,29 @@ class Mending:
         self._files = PeerFiles(config, clock, quorum)
         self._pull: SegmentPull | None = None
         self._on_mended: Callable[[], None] | None = None
+        self._on_placed: Callable[[SegmentPull], None] = _nothing
         self._mark: LogMark | None = None
         self._base_offset = 0
-        self._moved = False
-        """We try the segment behind the one that was named."""
+        """Of the segment that was named."""
+        self._at = 0
+        """Of the one that is being fetched: that one, or one behind it."""
         self._turn = 0
+        self._asked = 0
+        """Peers that were asked for the segment that is being tried now."""
         self._source = -1
         self.note = ""
         """What is being mended; empty: nothing."""
 
     def begin(
-        self, error: DamagedLedgerError, mark: LogMark, on_mended: Callable[[], None]
+        self,
+        error: DamagedLedgerError,
+        mark: LogMark,
+        on_mended: Callable[[], None],
+        on_placed: Callable[[SegmentPull], None] = _nothing,
     ) -> None:
         """Fetch the damaged segment again, however long it takes. One that is under way goes on.
 
+        `on_placed` is called behind each segment that is put in place, `on_mended` at the end.
         Raises LedgerError when no peer could help: the error says what to do.
         """
         if self._pull is not None:
@@ -65,7 +82,7 @@ class Mending:
             "ledger_damaged", file=error.file, position=error.position, why=error.reason
         )
         self._mark, self._base_offset = mark, error.base_offset
-        self._on_mended = on_mended
+        self._on_mended, self._on_placed = on_mended, on_placed
         self.note = f"a damaged segment is being fetched again: {error}"
         self._begin_at(error.base_offset)
 
@@ -73,8 +90,8 @@ class Mending:
         """Fetch the segment that begins there, up to the next one that is here."""
         assert self._mark is not None
         if self._pull is not None:
-            self._pull.discard()
             self._pull.close()
+        self._at, self._asked = base_offset, 0
         self._pull = mend(self._disk, self._config.cluster_id, base_offset, self._mark)
         own = f"{LOG_FOLDER}/{self._pull.name}"
         good = self._pull.prepare(own if self._disk.exists(own) else None)
@@ -97,13 +114,15 @@ class Mending:
     def _ask(self) -> None:
         """Begin, or begin again with the next peer."""
         peers = self._peers()
-        if self._turn and self._turn % len(peers) == 0 and self._moved:
-            self._moved = False
-            self._turn += 1
+        if self._at > self._base_offset and self._asked >= len(peers):
+            # Nobody has what was said to follow: begin anew.
+            if self._pull is not None:
+                self._pull.discard()
             self._begin_at(self._base_offset)
             return
         self._source = peers[self._turn % len(peers)]
         self._turn += 1
+        self._asked += 1
         self._next()
 
     def _next(self) -> None:
@@ -121,9 +140,8 @@ class Mending:
         try:
             pull.add(piece.data)
         except BadSegmentError as error:
-            if error.torn and error.offset > self._base_offset and not self._moved:
-                # The peer's ends there rightly: the one that follows it is what is gone here.
-                self._moved = True
+            if error.torn and error.offset > self._at:
+                # The peer's ends there rightly: the one that follows it is gone here as well.
                 self._begin_at(error.offset)
                 return
             self._refuse(pull, error)
@@ -145,8 +163,12 @@ class Mending:
             pull, self._pull = self._pull, None
             self.note = f"{pull.name} can't be mended: {error}"
             return
-        self._log.warning("ledger_mended", file=self._pull.name, source=self._source)
-        self._pull = None
+        pull, self._pull = self._pull, None
+        self._log.warning("ledger_mended", file=pull.name, source=self._source)
+        self._on_placed(pull)
+        if self._at > self._base_offset:
+            self._begin_at(self._base_offset)
+            return
         self.note = ""
         on_mended, self._on_mended = self._on_mended, None
         if on_mended is not None:

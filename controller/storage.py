@@ -15,6 +15,7 @@ from controller.checkpoint_loading import load_checkpoint
 from controller.config import ControllerConfig
 from controller.loading import CannotLoadError, load
 from controller.mending import Mending
+from ledger.backfill import Backfill
 from ledger.chain import LogMark
 from ledger.errors import DamagedLedgerError, LedgerError
 from ledger.ledger import Ledger
@@ -112,7 +113,8 @@ class Storage:
             self._on_failed(f"the newest segment is damaged; start again to mend it: {error}")
             return
         try:
-            self._mending.begin(error, ledger.mark(), lambda: None)
+            placed = Backfill(self._disk, self._config.cluster_id, ledger.catalogue).adopt
+            self._mending.begin(error, ledger.mark(), lambda: None, placed)
         except LedgerError as final:
             self._on_failed(f"the ledger is damaged and nobody can mend it: {final}")
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from ledger.catalogue import Catalogue, Segment, find_segments, read_header
 from ledger.chain import LogMark
-from ledger.errors import DamagedBatchError, LedgerError
+from ledger.errors import DamagedBatchError
 from ledger.gaps import change_gap, list_gaps
 from ledger.pull import SegmentPull
-from ledger.segments import LOG_FOLDER, segment_name
+from ledger.segments import LOG_FOLDER
 from runtime.disk import Disk
 
 
@@ -66,8 +66,8 @@ def tidy_gaps(disk: Disk, catalogue: Catalogue) -> None:
 def mend(disk: Disk, cluster_id: str, base_offset: int, mark: LogMark) -> SegmentPull:
     """Return a pull for the segment that `DamagedLedgerError.base_offset` names.
 
-    `mark` is the manifest's. Place it, then open the ledger again. Raises LedgerError when no
-    undamaged neighbour says where the segment must end.
+    `mark` is the manifest's. Place it, then open the ledger again. It must end in the next
+    undamaged segment; when others between them are gone too, a peer's ends before that one.
     """
     for base, path in find_segments(disk):
         if base <= base_offset or base >= mark.log_end:
@@ -75,6 +75,6 @@ def mend(disk: Disk, cluster_id: str, base_offset: int, mark: LogMark) -> Segmen
         try:
             header, _ = read_header(disk, path, base, cluster_id)
         except DamagedBatchError:
-            raise LedgerError(f"mend {segment_name(base)} first: it is damaged too") from None
+            continue
         return SegmentPull(disk, cluster_id, base_offset, base, header.previous.head)
     return SegmentPull(disk, cluster_id, base_offset, mark.log_end, mark.head)

@@ -336,7 +336,7 @@ def test_several_segments_that_are_gone_are_fetched_again(cluster, gone):
     for which in gone:
         del cluster.platters[3].names[names[which]]
     cluster.start(3)
-    cluster.run(10.0)
+    cluster.run(5.0)
     assert cluster.ledger_files(3) == whole
     cluster.create_topic("after", factor=1)
     cluster.assert_equal()
