@@ -11,7 +11,7 @@ N ?= 1000
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format types seeds seed bench soak clean
+.PHONY: help demo test check format seeds seed docs bench soak clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -40,6 +40,10 @@ seeds: $(VENV)/.ready-dev ## Simulate N clusters under faults: make seeds N=1000
 
 seed: $(VENV)/.ready-dev ## Run one seed again, with its trace: make seed SEED=17
 	$(BIN)/python -m tests.simulation.seeds --first $(SEED) --count 1 --trace
+
+docs: $(VENV)/.ready-dev ## Write again the parts of docs/ that come from the code
+	$(BIN)/python -m tests.docs.generate
+	$(BIN)/python -m metadata.records.table > docs/format/records.md
 
 bench: $(VENV)/.ready-dev ## Measure, each figure beside this machine's floor
 	$(BIN)/python -m benchmarks
