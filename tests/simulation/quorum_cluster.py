@@ -61,6 +61,10 @@ class Shape:
     """Each node draws one of these; it is fast once the faults have ended."""
 
 
+def incoming(mark: Mark) -> str:
+    return f"incoming/{mark.index}"
+
+
 class Owner:
     """What stands above one node, in one life of its process."""
 
@@ -73,6 +77,7 @@ class Owner:
         self.position = 0
         self.content = bytearray()
         self.installing: Mark | None = None
+        self.fetched = b""
         self.stopped = ""
         self.last_delivered = 0
         self.compacting = False
@@ -85,15 +90,17 @@ class Owner:
         self.position = int.from_bytes(mark.data, "big") if mark is not None else 0
         self.last_delivered = mark.index if mark is not None else 1
         stored = disk.read(STORE)[: self.position] if disk.exists(STORE) else b""
-        self.content = bytearray(stored)
-        assert len(self.content) == self.position, "what is behind the mark is not durable"
-        if disk.exists(STORE):
-            file = disk.open(STORE)
-            file.truncate(self.position)
+        self.file = disk.open(STORE)
+        disk.sync_folder("log")
+        if mark is not None and disk.exists(incoming(mark)):
+            # A jump was committed, and what it fetched perhaps not yet safe in its place.
+            stored = disk.read(incoming(mark))
+            self.file.truncate(0)
+            self.file.append(stored)
         else:
-            file = disk.open(STORE)
-            disk.sync_folder("log")
-        self.file = file
+            self.file.truncate(self.position)
+        assert len(stored) == self.position, "what is behind the mark is not durable"
+        self.content = bytearray(stored)
 
     def on_committed(self, index: int, epoch: int, payloads: Sequence[bytes]) -> None:
         self.cluster.invariants.committed(self.node_id, index, epoch, payloads, self)
@@ -160,19 +167,9 @@ class Owner:
         """As a controller does: beside, synced; moved into place once installed."""
         disk = self.cluster.disks[self.node_id]
         disk.make_folder("incoming")
-        disk.replace(f"incoming/{mark.index}", content)
-        if content[: len(self.content)] != self.content:
-            self.cluster.world.fail("a jump contradicts what was handed up", self.node_id)
-        # The store only grows, so what is fetched may be put in place before the commit point.
-        self.file.append(content[len(self.content) :])
-        self.content = bytearray(content)
-
-        def synced(error: OSError | None) -> None:
-            assert error is None
-            if self.installing == mark:
-                self.quorum.installed(mark)
-
-        disk.sync(self.file, synced)
+        disk.replace(incoming(mark), content)
+        self.fetched = content
+        self.quorum.installed(mark)
 
     def on_install_dropped(self) -> None:
         self.installing = None
@@ -181,6 +178,10 @@ class Owner:
         assert self.installing == mark
         self.installing = None
         self.cluster.jumps += 1
+        if self.fetched[: len(self.content)] != self.content:
+            self.cluster.world.fail("a jump contradicts what was handed up", self.node_id)
+        self.file.append(self.fetched[len(self.content) :])
+        self.content = bytearray(self.fetched)
         self.cluster.invariants.installed(self.node_id, mark, self)
         self.last_delivered = mark.index
 
