@@ -9,7 +9,7 @@ identity of their pages and buckets.
 A bucket is a dict of 4 to 32 entries on average, and there are as many as that takes: copying a
 bucket touches every entry in it (their reference counts), so with 1,024 buckets for 100,000
 partitions a batch of 50 changes would touch 5,000 others and push all else out of the processor's
-cache; that was measured to be four times slower. How many buckets there are shows nowhere else:
+cache, at twice the time and more (ADR 0010). How many buckets there are shows nowhere else:
 iteration is sorted by key. A key's bucket is found by a function that is the same in every process
 and Python (`hash()` isn't): crc32 of bytes and text; for a partition, its topic's last two bytes
 plus its number; for integers a multiplicative mix (Knuth), as broker ids often come in steps.
