@@ -118,15 +118,21 @@ def replay_each(
     return image
 
 
-def timed(work: Callable[[], object], count: int, what: str) -> None:
-    """Run five times, print the median and the best, in the processor's time of this process."""
+def timed(work: Callable[[], object], count: int, what: str, *, collecting: bool = True) -> None:
+    """Run five times, print the median and the best, in the processor's time of this process.
+
+    A restart loads with Python's collector off (`runtime.collection`): not `collecting`.
+    """
     took = []
     for _ in range(5):
         gc.collect()
         gc.freeze()
+        if not collecting:
+            gc.disable()
         started = time.process_time()
         work()
         took.append(time.process_time() - started)
+        gc.enable()
     best, median = min(took), statistics.median(took)
     print(
         f"{what:<58} {count / median:>12,.0f}/s {median / count * 1e6:>9.2f} µs"
@@ -234,11 +240,17 @@ def main() -> None:
     timed(lambda: [decode_records(b) for _, _, b in log], len(changed), "decode changes, no replay")
     for hashed in (False, True):
         said = "with state hash" if hashed else "without state hash"
-        timed(lambda h=hashed: replay_in_one(EMPTY, start, h), len(created), f"create, {said}")
+        timed(
+            lambda h=hashed: replay_in_one(EMPTY, start, h),
+            len(created),
+            f"create, {said}",
+            collecting=False,
+        )
         timed(
             lambda h=hashed: replay_in_one(image, log, h),
             len(changed),
             f"change, one delta, {said}",
+            collecting=False,
         )
         timed(
             lambda h=hashed: replay_each(image, log, h),
