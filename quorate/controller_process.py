@@ -13,6 +13,7 @@ from pathlib import Path
 
 from controller.config import ControllerConfig
 from controller.controller import Controller
+from quorate import process_metrics
 from quorate.log_level import follow_signals
 from quorate.principals import Principals, error_answer, only_authenticated
 from quorate.settings import ControllerSettings, host_and_port, resolve
@@ -103,6 +104,9 @@ class ControllerProcess:
             unix_socket=None
             if settings.unix_socket is None
             else resolve(config_file, settings.unix_socket),
+        )
+        process_metrics.declare(
+            registry, lambda: self.controller.quorum, self._links.counters, self._http.counters
         )
 
     async def run(self) -> int:

@@ -75,15 +75,19 @@ def describe(*, broker_id: int, cluster: Cluster, output: str) -> None:
 
 @command.command("unregister")
 @click.argument("broker_id", type=int)
+@click.option("--dry-run", is_flag=True, help="Show the records that would be written; write none.")
 @click.option("--reason", default="", help="Why; it is kept in the log.")
 @cluster_options
-def unregister(*, broker_id: int, reason: str, cluster: Cluster, output: str) -> None:
+def unregister(
+    *, broker_id: int, dry_run: bool, reason: str, cluster: Cluster, output: str
+) -> None:
     """Forget a broker that will not come back."""
-    reply = cluster.ask(
-        lambda client: client.change("DELETE", f"/v1/brokers/{broker_id}", None, reason)
-    )
+    path = f"/v1/brokers/{broker_id}" + ("?dryRun=true" if dry_run else "")
+    reply = cluster.ask(lambda client: client.change("DELETE", path, None, reason))
     if output == "json":
         print_json(reply)
+    elif reply["dryRun"]:
+        print_json(reply["records"])
     else:
         click.echo(f"broker {broker_id} is forgotten (offset {reply['offset']})")
 

@@ -23,9 +23,11 @@ from quorum.manifest import FILE as MANIFEST
 from quorum.manifest import decode_manifest
 from runtime.read_only_disk import ReadOnlyDisk
 
+_DEFAULT = Path("quorate-data")
 _FOLDER = click.argument(
-    "folder", type=click.Path(path_type=Path), default=Path("quorate-data"), required=False
+    "folder", type=click.Path(path_type=Path), default=_DEFAULT, required=False
 )
+_FOLDERS = click.argument("folders", type=click.Path(path_type=Path), nargs=-1)
 _EXPECTED = (NoLogError, LedgerError, ReplayError, DamagedError, OSError)
 
 
@@ -33,8 +35,8 @@ _EXPECTED = (NoLogError, LedgerError, ReplayError, DamagedError, OSError)
 def command() -> None:
     """Dump, replay and verify a log on disk.
 
-    FOLDER is a controller's folder, or that of `quorate up` (then all its controllers). Nothing
-    in it is changed, and its node may be running.
+    FOLDER is a controller's folder, or that of `quorate up` (then all its controllers); without
+    one it is ./quorate-data. Nothing in it is changed, and its node may be running.
     """
 
 
@@ -81,15 +83,15 @@ def _short(value: Any) -> str:
 
 
 @command.command("verify")
-@_FOLDER
+@_FOLDERS
 @output_option
-def verify(folder: Path, output: str) -> None:
+def verify(folders: tuple[Path, ...], output: str) -> None:
     """Check frames, checksums, chain, offsets and epochs; name the first bad place.
 
     Several controllers are also held against each other. Exit 1 when anything is wrong.
     """
     found = _expecting(
-        lambda: _with_progress("verifying", lambda p: agree(_with_marks(_folders(folder)), p))
+        lambda: _with_progress("verifying", lambda p: agree(_with_marks(_folders(*folders)), p))
     )
     if output == "json":
         print_json(_agreement_json(found))
@@ -161,18 +163,18 @@ def _first_problem(found: Agreement) -> str:
 
 
 @command.command("replay")
-@_FOLDER
+@_FOLDERS
 @click.option("--to", "to_offset", type=int, help="State at this offset instead of the end.")
 @output_option
-def replay_log(folder: Path, to_offset: int | None, output: str) -> None:
+def replay_log(folders: tuple[Path, ...], to_offset: int | None, output: str) -> None:
     """Replay to a state and its hash; several controllers' states must be equal."""
 
     def work(on_progress: Callable[[int, int], None]) -> list[Replayed]:
-        folders = _folders(folder)
+        nodes = _folders(*folders)
         end = to_offset
-        if end is None and len(folders) > 1:
-            end = agree(_with_marks(folders)).common_offset
-        return [replay(each, to_offset=end, on_progress=on_progress) for each in folders]
+        if end is None and len(nodes) > 1:
+            end = agree(_with_marks(nodes)).common_offset
+        return [replay(each, to_offset=end, on_progress=on_progress) for each in nodes]
 
     states = _expecting(lambda: _with_progress("replaying", work))
     if output == "json":
@@ -233,8 +235,9 @@ def _holds(image: MetadataImage) -> str:
     return f"{brokers} brokers, {topics} topics, {len(image.topics.partitions)} partitions"
 
 
-def _folders(folder: Path) -> list[Path]:
-    return node_folders(folder)
+def _folders(*named: Path) -> list[Path]:
+    """All node folders that were named, or meant."""
+    return [node for folder in named or (_DEFAULT,) for node in node_folders(folder)]
 
 
 def _with_marks(folders: list[Path]) -> dict[Path, LogMark | None]:

@@ -1,0 +1,68 @@
+"""What a controller's process shows beside the controller: quorum, links, HTTP shell, loop.
+
+Rule: everything here is counted where it happens and only read when somebody asks.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from quorum.api import Quorum, QuorumStatus
+from runtime.metrics import Registry
+
+
+def declare(
+    registry: Registry,
+    quorum: Callable[[], Quorum],
+    links: Counter[str],
+    http: Counter[str],
+) -> None:
+    """Declare the figures of one process."""
+    registry.read_counter(
+        "quorate_links_events_total",
+        "Links between controllers: dials, frames, ends, refusals",
+        lambda: _by_name(links),
+        ("event",),
+    )
+    registry.read_counter(
+        "quorate_http_events_total",
+        "HTTP shell: requests, answers by status, refusals by code, callers that left",
+        lambda: _by_name(http),
+        ("event",),
+    )
+    _declare_quorum(registry, lambda: quorum().status())
+
+
+def _declare_quorum(registry: Registry, status: Callable[[], QuorumStatus]) -> None:
+    gauge = registry.read_gauge
+    gauge("quorate_quorum_epoch", "Epoch; it grows with each election", lambda: status().epoch)
+    gauge(
+        "quorate_quorum_leader",
+        "Node id of the leader, -1 while none is known",
+        lambda: _or_none(status().leader),
+    )
+    gauge("quorate_quorum_commit_index", "Entries committed", lambda: status().commit_index)
+    gauge("quorate_quorum_last_index", "Entries in the journal", lambda: status().last_index)
+    gauge("quorate_quorum_durable_index", "Entries synced here", lambda: status().durable_index)
+    gauge("quorate_quorum_journal_bytes", "Size of the journal", lambda: status().journal_bytes)
+    gauge(
+        "quorate_quorum_replica_lag_entries",
+        "Entries that a replica is not known to have synced; the leader's knowledge",
+        lambda: _lags(status()),
+        ("node_id",),
+    )
+
+
+def _lags(status: QuorumStatus) -> Mapping[tuple[str, ...], float]:
+    return {
+        (str(replica.node_id),): max(0, status.last_index - replica.match_index)
+        for replica in status.replicas
+        if replica.node_id != status.node_id
+    }
+
+
+def _or_none(leader: int | None) -> int:
+    return -1 if leader is None else leader
+
+
+def _by_name(counters: Counter[str]) -> Mapping[tuple[str, ...], float]:
+    return {(name,): float(count) for name, count in counters.items()}
