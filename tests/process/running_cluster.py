@@ -220,10 +220,18 @@ class RunningCluster:
             if found:
                 return found
             if time.monotonic() > until:
-                last = {c.name: c.last_words(3) for c in self.local.children}
-                states = {n: self.status(n) for n in self.local.controllers}
-                raise AssertionError(f"never: {what}; {states}; brokers {last}")
+                raise AssertionError(f"never: {what}\n{self.picture()}")
             time.sleep(POLL_S)
+
+    def picture(self) -> str:
+        """How everybody is, for a message."""
+        keys = ("role", "active", "leaderEpoch", "logEnd", "note")
+        lines = []
+        for n in self.local.controllers:
+            status = self.status(n) or {}
+            lines.append(f"controller {n}: { {key: status.get(key) for key in keys} }")
+        lines += [f"{c.name}: …{c.last_words(3)[-600:]}" for c in self.local.children]
+        return "\n".join(lines)
 
     # -- commands --------------------------------------------------------------------------------
 
