@@ -2,8 +2,9 @@
 
 Rule: what is committed meets the ledger's fence, then replay, in order, with nothing in between
 that one node could see and another not. Our own proposals were replayed when they were proposed,
-so their commit moves a pointer. Long batches are replayed in slices: what was handed up and what
-is applied are two offsets.
+so their commit moves a pointer. On a standby the batches that wait are replayed together, in one
+delta: an image for each would be most of the work, and nobody could see it. Long ones are replayed
+in slices: what was handed up and what is applied are two offsets.
 
 A committed batch that can't be replayed stops the node: to skip it would be to disagree.
 """
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from structlog.typing import FilteringBoundLogger
 
 from controller.batch_heads import head_of
+from controller.digests import EVERY_OFFSETS
 from controller.pending import Pending
 from ledger.batch import Batch, parse
 from ledger.chain import LogMark
@@ -66,6 +68,7 @@ class Applier:
         self._stopped = False
         self._idle_waiting: list[Callable[[], None]] = []
         self._replayed_to = 0
+        self._noted = 0
         self.image = MetadataImage()
         """The committed image."""
         self.pending: Pending | None = None
@@ -81,7 +84,7 @@ class Applier:
         """Start, or start anew behind a mark: `image` may be ahead of the ledger's end."""
         self._ledger = ledger
         self.image = image
-        self._replayed_to = image.offset
+        self._replayed_to = self._noted = image.offset
         self.place = place
         self._handed_up = max(self._handed_up, ledger.log_end)
         for item in self._queue:
@@ -174,7 +177,7 @@ class Applier:
                 yield False
                 continue
             try:
-                yield from self._apply(self._queue[0], self._ledger)
+                yield from self._apply_some(self._ledger)
             except OSError as error:
                 if self._ledger.failed is not None:
                     self._fail(f"the ledger can't be written: {error}")
@@ -189,9 +192,50 @@ class Applier:
                 yield False
                 continue
             self.disk_full = ""
-            if self._queue:
-                self._queue.popleft()
             yield True
+
+    def _apply_some(self, ledger: Ledger) -> Generator[bool, None, None]:
+        """Apply the batches at the head of the queue; an OSError leaves the rest as it was."""
+        together = self._replayable_together(ledger)
+        if not together:
+            yield from self._apply(self._queue[0], ledger)
+            self._done()
+            return
+        image = yield from self._replay(together)
+        # Replayed first: a batch that does not replay must not be in the ledger either.
+        for batch in together:
+            item = self._queue[0]
+            accepted = ledger.accept(item.epoch, batch)
+            assert not isinstance(accepted, Skipped), accepted.reason
+            self._accepted(item, batch, image, ledger)
+            self._done()
+
+    def _replayable_together(self, ledger: Ledger) -> list[Batch]:
+        """Batches at the head of the queue that pass the fence and make one image.
+
+        They end where every node notes its state (see `digests`), so that states can be compared.
+        """
+        found: list[Batch] = []
+        end = ledger.log_end
+        if self.pending is not None or self.image.offset != end:
+            return found
+        for item in self._queue:
+            head = head_of(item.payload)
+            if head is None or (head.base_offset, head.epoch) != (end, item.epoch):
+                break
+            try:
+                found.append(parse(item.payload))
+            except LedgerError:
+                # Those before it are applied; then it stops the node.
+                break
+            end = head.end_offset
+            if end // EVERY_OFFSETS > self._noted // EVERY_OFFSETS:
+                break
+        return found
+
+    def _done(self) -> None:
+        if self._queue:
+            self._queue.popleft()
 
     def _apply(self, item: _Committed, ledger: Ledger) -> Generator[bool, None, None]:
         """Apply one batch; an OSError leaves everything as it was."""
@@ -200,33 +244,52 @@ class Applier:
         image = self.image
         reason = ledger.objection(item.epoch, batch)
         if not reason and not own and batch.header.end_offset > self._replayed_to:
-            # Replay first: a batch that does not replay must not be in the ledger either.
-            image = yield from self._replay(batch)
+            image = yield from self._replay([batch])
         accepted = ledger.accept(item.epoch, batch)
         if isinstance(accepted, Skipped):
             self._log.warning("batch_skipped", index=item.entry, reason=accepted.reason)
             if own or batch.header.epoch == self.leading_epoch:
                 self._on_own_skipped(accepted.reason)
+            self._note_place(item, ledger)
         else:
             if own and self.pending is not None:
                 image = self.pending.take().image
-            self.image = image
-            self._replayed_to = max(self._replayed_to, batch.header.end_offset)
-            self._handed_up = max(self._handed_up, batch.header.end_offset)
-            if batch.header.end_offset == self.image.offset:
-                self._on_batch(batch)
+            self._accepted(item, batch, image, ledger)
+
+    def _accepted(
+        self, item: _Committed, batch: Batch, image: MetadataImage, ledger: Ledger
+    ) -> None:
+        """A batch is in the ledger, and in `image`, which may hold later ones too."""
+        end = batch.header.end_offset
+        self.image = image
+        self._replayed_to = max(self._replayed_to, image.offset, end)
+        self._handed_up = max(self._handed_up, end)
+        if image.transaction is None:
+            self._noted = end
+        self._on_batch(batch)
+        self._note_place(item, ledger)
+
+    def _note_place(self, item: _Committed, ledger: Ledger) -> None:
         if item.last:
             self.place = Mark(item.entry, item.epoch, ledger.mark().encode())
 
-    def _replay(self, batch: Batch) -> Generator[bool, None, MetadataImage]:
-        header = batch.header
+    def _replay(self, batches: Sequence[Batch]) -> Generator[bool, None, MetadataImage]:
         delta = MetadataDelta(self.image)
-        for number, record in enumerate(decode_records(batch.records)):
-            delta.replay(record, header.base_offset + number)
-            if number % _STEP == _STEP - 1:
+        for batch in batches:
+            header = batch.header
+            records = decode_records(batch.records)
+            for start in range(0, len(records), _STEP):
+                delta.replay_all(records[start : start + _STEP], header.base_offset + start)
                 yield True
-        delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
-        return delta.apply()
+            delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
+        steps = delta.apply_in_steps()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                image: MetadataImage = done.value
+                return image
+            yield True
 
     def _note_full_disk(self, error: OSError) -> None:
         if not self.disk_full:

@@ -317,6 +317,8 @@ class Controller:
     def _on_batch(self, batch: Batch) -> None:
         self._snapshotting.accepted(len(batch.encoded))
         image = self._applier.image
+        if image.offset != batch.header.end_offset:
+            return  # Replayed together with batches behind it.
         if image.transaction is None and image.state_hash is not None:
             sums = image.state_hash
             mark = StateMark(image.offset, batch.hash, sums.shared, sums.controllers)

@@ -39,7 +39,7 @@ def replay_ledger(
         if steps >= _STEP:
             steps = 0
             yield
-    return delta.apply()
+    return (yield from delta.apply_in_steps())
 
 
 def load(

@@ -306,7 +306,7 @@ class Proposer:
             if number % _STEP == 0:
                 yield
         delta.finish_batch(header.end_offset, header.epoch, timestamp_ms)
-        image = delta.apply()
+        image = yield from delta.apply_in_steps()
         self._propose(batch.encoded)
         self._wrote_some = True
         pending.push(batch, image)

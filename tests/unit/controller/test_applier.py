@@ -1,5 +1,7 @@
 """From committed bytes to images: in slices, in order, and never into a ledger that has gone."""
 
+import errno
+
 import msgspec
 import pytest
 import structlog
@@ -35,16 +37,20 @@ class Bench:
         host = SimulatedHost(self.world, SimulatedNetwork(self.world), 1)
         self.process = host.boot()
         self.disk = host.disk()
-        self.failed, self.idle = [], []
+        self.failed, self.idle, self.seen = [], [], []
         self.applier = Applier(
             self.process.clock,
-            on_batch=lambda batch: None,
+            on_batch=self.see,
             on_progress=lambda: None,
             on_own_skipped=self.failed.append,
             on_failed=self.failed.append,
             log=LOG,
         )
         self.ledger = self.open()
+
+    def see(self, batch):
+        image = self.applier.image
+        self.seen.append((batch.header.end_offset, image.offset, image.transaction is not None))
 
     def open(self):
         return Ledger.open(self.disk, CLUSTER, synced_to=None, log=LOG)
@@ -126,3 +132,96 @@ def test_bytes_that_are_no_batch_stop_the_node(bench):
     assert len(bench.failed) == 1
     bench.run(lambda: bench.applier.on_committed(3, 1, batches(2)))
     assert bench.applier.image.offset == 0
+
+
+# Replayed together.
+
+
+def noted(bench):
+    """Offsets at which state and log are known to be the same: what digests are made of."""
+    return [
+        end for end, offset, in_transaction in bench.seen if end == offset and not in_transaction
+    ]
+
+
+def test_batches_that_wait_make_one_image(bench):
+    bench.begin(bench.ledger)
+    bench.run(lambda: bench.applier.on_committed(2, 1, batches(3, 4, 5)))
+    assert bench.seen == [(3, 12, False), (7, 12, False), (12, 12, False)]
+    assert bench.ledger.log_end == 12
+    assert bench.applier.place.index == 2
+
+
+def test_images_end_where_every_node_notes_its_state(bench):
+    sizes = [100] * 50
+    payloads = batches(*sizes)
+    bench.begin(bench.ledger)
+    bench.run(lambda: bench.applier.on_committed(2, 1, payloads))
+    bench.world.run_for(1.0)
+    assert noted(bench) == [1100, 2100, 3100, 4100, 5000]
+    alone = Bench()
+    alone.begin(alone.ledger)
+    for number, payload in enumerate(payloads):
+        alone.run(
+            lambda number=number, payload=payload: alone.applier.on_committed(
+                number + 2, 1, [payload]
+            )
+        )
+    assert noted(alone) == [100 * (n + 1) for n in range(50)]
+    assert alone.applier.image == bench.applier.image
+
+
+def test_a_place_to_cut_the_journal_at_never_lies_behind_the_ledger(bench):
+    first, second, third = batches(3, 4, 5)
+    bench.run(lambda: bench.applier.on_committed(2, 1, [first]))
+    bench.run(lambda: bench.applier.on_committed(3, 1, [second, third]))
+    bench.begin(bench.ledger)
+    assert bench.applier.place.index == 3
+    assert LogMark.decode(bench.applier.place.data) == bench.ledger.mark()
+
+
+def test_a_batch_that_the_fence_keeps_out_stands_alone_among_others(bench):
+    first, second, third = batches(3, 4, 5)
+    bench.begin(bench.ledger)
+    bench.run(lambda: bench.applier.on_committed(2, 1, [first, first, second, third]))
+    assert bench.ledger.log_end == 12
+    assert bench.applier.image.offset == 12
+    assert noted(bench) == [3, 12]
+    bench.run(lambda: bench.applier.on_committed(3, 2, [third]))
+    assert bench.ledger.log_end == 12
+    assert bench.failed == []
+
+
+def test_what_stands_before_a_damaged_batch_is_applied(bench):
+    first, second = batches(3, 4)
+    damaged = second[:-1] + bytes([second[-1] ^ 1])
+    bench.begin(bench.ledger)
+    bench.run(lambda: bench.applier.on_committed(2, 1, [first, damaged]))
+    assert bench.ledger.log_end == 3
+    assert len(bench.failed) == 1
+
+
+def test_a_disk_that_fills_up_among_them_loses_and_repeats_nothing(bench):
+    bench.begin(bench.ledger)
+    accept, room = bench.ledger.accept, [2]
+
+    def limited(term, batch):
+        if not room[0]:
+            raise OSError(errno.ENOSPC, "no space left")
+        room[0] -= 1
+        return accept(term, batch)
+
+    bench.ledger.accept = limited
+    bench.run(lambda: bench.applier.on_committed(2, 1, batches(3, 4, 5, 6)))
+    assert bench.applier.disk_full
+    assert bench.ledger.log_end == 7
+    assert [end for end, _, _ in bench.seen] == [3, 7]
+    room[0] = 100
+    bench.world.run_for(2.0)
+    assert not bench.applier.disk_full
+    assert bench.ledger.log_end == 18
+    assert [end for end, _, _ in bench.seen] == [3, 7, 12, 18]
+    assert bench.applier.image.offset == 18
+    bench.run(lambda: bench.applier.on_committed(3, 1, batches(3, 4, 5, 6, 2)[-1:]))
+    assert bench.applier.image.offset == 20
+    assert bench.failed == []
