@@ -15,6 +15,7 @@ from controller.applier import Applier
 from controller.changes import Changes
 from controller.config import ControllerConfig
 from controller.digests import DigestComparison, StateMark, StateMarks
+from controller.doubt import Doubt
 from controller.fencing import Fencing
 from controller.fetch_content import FetchContent
 from controller.heartbeats import AwakeTime, Heartbeats
@@ -87,6 +88,7 @@ class Controller:
         self._waiters = OffsetWaiters(clock)
         self._parked = Parked(clock, config.parked_requests_max)
         self._watching = Parked(clock, config.parked_requests_max)
+        self._doubt = Doubt(self.quorum.read_index)
         self._applier = Applier(
             clock,
             on_batch=self._on_batch,
@@ -169,6 +171,7 @@ class Controller:
                 self._storage.damaged,
             ),
             self._parked,
+            self._doubt,
             lambda: self._applier.image,
             lambda: Leadership(*self._view.leadership()),
         )
@@ -313,6 +316,8 @@ class Controller:
     def _on_stall(self, seconds: float) -> None:
         self._log.warning("loop_stalled", seconds=round(seconds, 3))
         self._heartbeats.after_stall()
+        if self._leading.elected:
+            self._doubt.begin()
 
     def _on_batch(self, batch: Batch) -> None:
         self._snapshotting.accepted(len(batch.encoded))

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from controller.config import ControllerConfig
+from controller.doubt import Doubt
 from controller.fetch_content import Content, FetchContent
 from controller.heartbeats import Heartbeats
 from controller.managers.brokers import Beat, BrokerManager, State, has_caught_up, registered
@@ -70,6 +71,7 @@ class MetadataFetch:
         proposer: Proposer,
         content: FetchContent,
         parked: Parked,
+        doubt: Doubt,
         committed: Callable[[], MetadataImage],
         leadership: Callable[[], Leadership],
     ) -> None:
@@ -79,6 +81,7 @@ class MetadataFetch:
         self._proposer = proposer
         self._content = content
         self._parked = parked
+        self._doubt = doubt
         self._committed = committed
         self._leadership = leadership
         self._deciding: set[int] = set()
@@ -94,6 +97,9 @@ class MetadataFetch:
             check_speaks_for(caller, request.broker_id)
         except QuorateError as error:
             on_reply(self._refusal(error))
+            return
+        self._heartbeats.touch(request.broker_id, request.broker_epoch)
+        if self._doubt.holds(lambda: self.handle(request, caller, on_reply)):
             return
         rose = request.broker_epoch >= 0 and self._heartbeats.touch(
             request.broker_id, request.broker_epoch, request.applied_offset
@@ -121,6 +127,7 @@ class MetadataFetch:
     def on_lost(self) -> None:
         """We lead no more: whoever is held is told who may."""
         self._deciding.clear()
+        self._doubt.end()
         self._parked.wake()
 
     def _check_epoch(self, request: MetadataFetchRequest) -> None:
