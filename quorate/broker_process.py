@@ -55,6 +55,8 @@ def run_broker_process(settings: BrokerSettings, config_file: Path) -> int:
                 Principals(settings.cluster_id).authenticate,
                 error_answer,
                 insecure_network=settings.insecure_network,
+                # Without TLS nobody can show who they are; the controllers decide then.
+                forward_anonymous=settings.tls is None,
             ),
             read_tls=None if settings.tls is None else read_tls,
             log=configure(settings.log_level, broker_id=settings.broker_id),

@@ -16,7 +16,9 @@ class AsyncioClock:
         self._loop = loop if loop is not None else asyncio.get_running_loop()
 
     def monotonic(self) -> float:
-        return self._loop.time()
+        # Not the loop's own clock: that one stands still while the machine is suspended, and a
+        # broker would believe in its lease after it woke up.
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
