@@ -1,7 +1,7 @@
 """The log in words: each batch with who, when and why, each record with its fields.
 
-Rule: what is shown is what is written; nothing is left out but request outcomes' answers, which
-are bytes. Times are UTC.
+Rule: what is shown is what is written, save secrets (SCRAM keys, configs that are passwords),
+which are starred unless asked for: dumps end up in tickets. Times are UTC.
 """
 
 import datetime as dt
@@ -16,14 +16,16 @@ from metadata.messages.records_json import record_to_json
 from metadata.uuids import uuid_text
 
 
-def dump(folder: Path, from_offset: int | None, to_offset: int | None) -> Iterator[dict[str, Any]]:
+def dump(
+    folder: Path, from_offset: int | None, to_offset: int | None, *, show_secrets: bool = False
+) -> Iterator[dict[str, Any]]:
     """Yield the batches of a range as plain values. Raises NoLogError, LedgerError, OSError."""
     reader = open_reader(folder)
     for batch in reader.batches(from_offset, to_offset):
-        yield batch_in_words(batch)
+        yield batch_in_words(batch, show_secrets=show_secrets)
 
 
-def batch_in_words(batch: Batch) -> dict[str, Any]:
+def batch_in_words(batch: Batch, *, show_secrets: bool = False) -> dict[str, Any]:
     """Return a batch as plain values, its records with their offsets."""
     header = batch.header
     provenance = header.provenance
@@ -46,7 +48,7 @@ def batch_in_words(batch: Batch) -> dict[str, Any]:
         "hash": batch.hash.hex(),
         "previousHash": header.previous_hash.hex(),
         "records": [
-            {"offset": offset, **record_to_json(record)}
+            {"offset": offset, **record_to_json(record, show_secrets=show_secrets)}
             for offset, record in enumerate(decode_records(batch.records), header.base_offset)
         ],
     }

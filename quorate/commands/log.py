@@ -44,12 +44,19 @@ def command() -> None:
 @_FOLDER
 @click.option("--from", "from_offset", type=int, help="First offset.")
 @click.option("--to", "to_offset", type=int, help="Up to this offset, without it.")
+@click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
 @output_option
-def dump_log(folder: Path, from_offset: int | None, to_offset: int | None, output: str) -> None:
+def dump_log(
+    folder: Path,
+    from_offset: int | None,
+    to_offset: int | None,
+    show_secrets: bool,
+    output: str,
+) -> None:
     """Print the batches in words; with --output json one document a line."""
 
     def show() -> None:
-        for batch in dump(_folders(folder)[0], from_offset, to_offset):
+        for batch in dump(_folders(folder)[0], from_offset, to_offset, show_secrets=show_secrets):
             if output == "json":
                 print_line(batch)
             else:

@@ -132,6 +132,23 @@ def test_dump_says_who_when_and_why_with_offsets(cluster: Path) -> None:
     assert offsets == list(range(len(offsets)))
 
 
+def test_secrets_are_starred_unless_asked_for(cluster: Path) -> None:
+    folder = cluster / "controller-1"
+    kind = "USER_SCRAM_CREDENTIAL_RECORD"
+    starred, shown = (
+        [
+            record["data"]["storedKey"]
+            for batch in dump(folder, None, None, show_secrets=show_secrets)
+            for record in batch["records"]
+            if record["type"] == kind
+        ]
+        for show_secrets in (False, True)
+    )
+    assert starred
+    assert set(starred) == {"***"}
+    assert "***" not in shown
+
+
 def test_reading_changes_nothing(cluster: Path) -> None:
     before = snapshot_of(cluster)
     folder = cluster / "controller-1"
