@@ -35,7 +35,7 @@ class Controllers:
         numbers = range(1, count + 1)
         ports = free_ports(2 * count)
         self.ports = dict(zip(numbers, ports[count:], strict=True))
-        peers = [
+        self._peers = [
             {
                 "node_id": n,
                 "quorum": f"127.0.0.1:{ports[n - 1]}",
@@ -43,25 +43,27 @@ class Controllers:
             }
             for n in numbers
         ]
-        self.children: dict[int, Child] = {}
-        for n in numbers:
-            config = folder / f"controller-{n}.toml"
-            config.write_text(
-                to_toml(
-                    {
-                        "cluster_id": CLUSTER_ID,
-                        "node_id": n,
-                        "data": str(folder / f"controller-{n}"),
-                        **settings,
-                        "controllers": peers,
-                    }
-                )
-            )
-            self.children[n] = Child(
+        self.children = {
+            n: Child(
                 f"controller-{n}",
-                ["controller", "--config", str(config)],
+                ["controller", "--config", str(folder / f"controller-{n}.toml")],
                 folder / f"controller-{n}.log",
             )
+            for n in numbers
+        }
+        self.configure(**settings)
+
+    def configure(self, **settings: Any) -> None:
+        """Write the configuration files; they are read at the next start."""
+        for n in self.children:
+            config = {
+                "cluster_id": CLUSTER_ID,
+                "node_id": n,
+                "data": str(self.folder / f"controller-{n}"),
+                **settings,
+                "controllers": self._peers,
+            }
+            (self.folder / f"controller-{n}.toml").write_text(to_toml(config))
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -89,6 +91,10 @@ class Controllers:
     def stop(self) -> None:
         """End all in order."""
         stop_all(list(self.children.values()), 20)
+
+    def stop_one(self, n: int) -> None:
+        """End one in order."""
+        stop_all([self.children[n]], 20)
 
     def kill(self, *numbers: int) -> None:
         """End some, or all, at once."""

@@ -5,11 +5,13 @@ answers: a status line, headers, `content-length`, a body; one request at a time
 """
 
 import asyncio
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from benchmarks.figures import percentile
+from metadata.uuids import uuid7, uuid_text
 from runtime.requests import JSON
 
 _HEAD_END = b"\r\n\r\n"
@@ -56,7 +58,12 @@ class Pipe(asyncio.Protocol):
             self._transport.write(request)
 
     async def call(
-        self, method: str, path: str, body: bytes = b"", content_type: str = JSON
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        content_type: str = JSON,
+        headers: str = "",
     ) -> tuple[int, bytes]:
         """Send and wait. Raises NoAnswerError."""
         done = asyncio.get_running_loop().create_future()
@@ -69,7 +76,7 @@ class Pipe(asyncio.Protocol):
             if not done.done():
                 done.set_exception(NoAnswerError("the connection ended"))
 
-        self.send(encoded(method, path, body, content_type), replied, lost)
+        self.send(encoded(method, path, body, content_type, headers), replied, lost)
         return await done
 
     def close(self) -> None:
@@ -102,6 +109,12 @@ class Pipe(asyncio.Protocol):
         on_lost, self._on_lost, self._on_reply = self._on_lost, None, None
         if on_lost is not None:
             on_lost()
+
+
+def request_id() -> str:
+    """A header that names a change: sent again, it is not made again."""
+    drawn = uuid7(time.time_ns() // 1_000_000, secrets.randbits(74))
+    return f"x-quorate-request-id: {uuid_text(drawn)}\r\n"
 
 
 def encoded(
