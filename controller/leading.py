@@ -17,7 +17,6 @@ from controller.pending import Pending
 from controller.proposer import Decision, Outcome, Proposer, Written
 from ledger.batch import Provenance
 from ledger.ledger import Ledger
-from metadata.errors import QuorateError
 from metadata.records import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
@@ -125,14 +124,12 @@ class Leading:
             if isinstance(outcome, Written):
                 self.active = True
                 self._log.info("controller_active", epoch=epoch, offset=outcome.offset)
-            elif isinstance(outcome, QuorateError):
-                # Nothing may be decided in an epoch that did not begin.
-                self._proposer.freeze(f"the epoch can't begin: {outcome.message}")
 
         self._proposer.submit(
             Decision(
                 lambda image: begin_epoch(image, self._node_id, self._voters()),
                 provenance_of_node(self._node_id)("BeginEpoch"),
                 begun,
+                begins_epoch=True,
             )
         )

@@ -37,6 +37,7 @@ BATCH_TARGET_BYTES = 256 * 1024
 _ANSWER_BYTES_MAX = 512 * 1024
 _STEP = 256
 """Records between two yields."""
+_ROOM_RETRY_S = 1.0
 
 
 _DEFECTS = (ReplayError, RecordDecodeError, LedgerError)
@@ -70,6 +71,8 @@ class Decision(NamedTuple):
     on_outcome: Callable[[Outcome], None]
     key: RequestKey | None = None
     """Remember the answer under this key."""
+    begins_epoch: bool = False
+    """Nothing is decided before it: it is tried again until the journal has room for it."""
 
 
 class Proposer:
@@ -101,6 +104,7 @@ class Proposer:
         self._deciding: Decision | None = None
         self._wrote_some = False
         self._frozen = False
+        self._no_room_to_begin = ""
         self._cancel: Callable[[], None] | None = None
         self._share = LoopShare(clock, self._decide_next)
         self.pending: Pending | None = None
@@ -113,6 +117,7 @@ class Proposer:
         self.epoch = epoch
         self.pending = pending
         self._frozen = False
+        self._no_room_to_begin = ""
 
     def end(self) -> None:
         """Lead no more: decisions under way and waiting are lost."""
@@ -139,6 +144,8 @@ class Proposer:
         """Decide when everything before is decided."""
         if self.pending is None:
             decision.on_outcome(Lost(maybe_executed=False))
+        elif self._no_room_to_begin:
+            decision.on_outcome(QuorateError(ErrorCode.DISK_FULL, self._no_room_to_begin))
         elif len(self._waiting) >= self._waiting_max:
             decision.on_outcome(
                 QuorateError(
@@ -216,6 +223,9 @@ class Proposer:
 
     def _no_room(self, decision: Decision, pending: Pending, why: str) -> None:
         """The journal takes nothing now. What has begun can't be ended: a new epoch discards it."""
+        if decision.begins_epoch:
+            self._begin_later(decision, why)
+            return
         if not self._wrote_some:
             refusal = QuorateError(ErrorCode.DISK_FULL, why)
             self._answer_when_committed(decision, pending, refusal)
@@ -223,6 +233,20 @@ class Proposer:
         self._deciding = None
         decision.on_outcome(Lost(maybe_executed=True))
         self.freeze(f"a transaction can't be ended: {why}")
+
+    def _begin_later(self, decision: Decision, why: str) -> None:
+        """Lead without writing: who reads, and brokers that are in service, need a leader too."""
+        epoch, self._no_room_to_begin = self.epoch, why
+        waiting, self._waiting = self._waiting, deque()
+        for other in waiting:
+            other.on_outcome(QuorateError(ErrorCode.DISK_FULL, why))
+
+        def again() -> None:
+            if self.pending is not None and self.epoch == epoch:
+                self._no_room_to_begin = ""
+                self.submit(decision)
+
+        self._clock.call_later(_ROOM_RETRY_S, again)
 
     def _give_up(
         self, decision: Decision, plan: "_Plan", pending: Pending, error: Exception

@@ -277,7 +277,11 @@ class QuorumNode:
         if inside.core is not None:
             if inside.core.role is Role.LEADER:
                 self._replication.on_tick()
-                if not inside.may_lead and self._transfer.successor() is not None:
+                if (
+                    not inside.may_lead
+                    and not self._elections.last_resort
+                    and self._transfer.successor() is not None
+                ):
                     self._transfer.begin("our disk does not answer, or is full")
             self._repair.on_tick()
             self._digests.on_tick()

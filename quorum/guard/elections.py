@@ -6,6 +6,9 @@ leader was heard within E nobody is voted for, save when that leader itself tran
 
 A silent leader is doubted after E to 2E, drawn. A leader whose link was reset and whose port
 then refuses is dead, not slow: it is doubted within 50 ms.
+
+A node whose disk has no room leaves standing to the others, but not for ever: when nobody has
+room, one that leads without writing keeps brokers in service, and none would end it.
 """
 
 from quorum.core import Core, CoreNode, Role
@@ -16,6 +19,10 @@ from runtime.links import LinkEnd
 
 _LONG_AGO = -1e9
 _DOUBT_S = 0.05
+_LAST_RESORT_AFTER = 4
+"""Election timeouts for which nodes without room wait for one with room to stand."""
+_LAST_RESORT_S = 60.0
+"""For so long a leader that was the last resort does not look for another."""
 
 
 class Elections:
@@ -32,6 +39,9 @@ class Elections:
         self._grants: set[int] = set()
         self._votes: tuple[int, set[int]] = (0, set())
         self._for_transfer = False
+        self._passed_on_at: float | None = None
+        """Since when we would have stood, had our disk room."""
+        self._last_resort_at = _LONG_AGO
 
     @property
     def _timeout(self) -> float:
@@ -60,6 +70,7 @@ class Elections:
         self._heard_at = now
         self._leader = replica.node_id
         self._reset_by = None
+        self._passed_on_at = None
         self._doubted_until = _LONG_AGO
         self._due_at = now + self._draw(1, 2)
 
@@ -111,7 +122,7 @@ class Elections:
         inside = self._inside
         if self._core.role is Role.LEADER or not inside.may_vote or inside.now < self._due_at:
             return
-        if not inside.may_lead:
+        if not inside.may_lead and not self._nobody_else():
             self.step_back(1, 2)
             return
         self._leader = None
@@ -130,6 +141,24 @@ class Elections:
         )
         for replica in inside.replicas.linked_voters():
             inside.outbox.send_encoded(replica.node_id, request)
+
+    def _nobody_else(self) -> bool:
+        """Tell whether those with room have had their time to stand."""
+        inside = self._inside
+        if inside.disk_is_stuck:
+            return False
+        if self._passed_on_at is None:
+            self._passed_on_at = inside.now
+        if inside.now - self._passed_on_at < _LAST_RESORT_AFTER * self._timeout:
+            return False
+        self._last_resort_at = inside.now
+        return True
+
+    @property
+    def last_resort(self) -> bool:
+        """Whether we stood without room, not long ago, since nobody else did."""
+        since = self._inside.now - self._last_resort_at
+        return since < _LAST_RESORT_S and not self._inside.disk_is_stuck
 
     def on_prevote_request(self, replica: Replica, frame: Frame) -> None:
         """Say whether we would vote for a peer, if it stood."""

@@ -69,20 +69,46 @@ def test_without_room_for_the_end_of_a_transaction_the_leader_resigns(cluster):
     cluster.assert_equal()
 
 
-def test_a_leader_that_cannot_begin_its_epoch_decides_nothing_and_resigns(cluster):
+def test_a_leader_without_room_to_begin_its_epoch_serves_and_begins_it_later(cluster):
     quorum = cluster.shared.nodes[2]
-    resign, quorum.resign = quorum.resign, quorum.resigned.append
     quorum.room = 0
     cluster.processes[2].run(lambda: cluster.shared.lead(2))
     cluster.run(0.5)
-    assert quorum.resigned
+    assert not cluster.controllers[2].active
+    status, reply = cluster.ask("POST", "/v1/topics", body("early"), node=2)
+    assert (status, reply["code"]) == (507, "DISK_FULL")
+    assert cluster.ask("GET", "/v1/topics", node=2)[0] == 200
     quorum.room = None
-    late = cluster.send("POST", "/v1/topics", body("late"), node=2)
-    cluster.run(0.5)
-    assert not late
-    cluster.processes[2].run(lambda: resign("it was asked to"))
-    cluster.run(0.1)
-    assert late[0].status == 503
-    cluster.lead(1)
-    assert cluster.image.topics.named("late") is None
+    cluster.run(1.5)
+    assert cluster.controllers[2].active
+    first = next(b for b in cluster.batches() if b.header.epoch == cluster.shared.epoch)
+    assert first.header.provenance.operation == "BeginEpoch"
+    cluster.create_topic("late", factor=1)
+    cluster.assert_equal()
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_when_no_controller_has_room_one_still_leads_and_no_broker_is_fenced(seed):
+    cluster = RealCluster(seed=seed)
+    brokers = cluster.online(1, 2)
+    cluster.create_topic("t", factor=2)
+    for host in cluster.hosts.values():
+        host.faults.capacity_bytes = host.platter.used_bytes() + 1024 * 1024
+    cluster.run(8.0)
+    answered = 0
+    for _ in range(30):
+        cluster.run(1.0)
+        for node in cluster.controllers:
+            for broker in brokers:
+                replies = broker.send(node=node)
+                cluster.run(0.02)
+                answered += bool(replies) and replies[0].error is None
+    assert answered >= 2 * 27
+    for host in cluster.hosts.values():
+        host.faults.capacity_bytes = None
+    cluster.run_until(lambda: cluster.shared.leader is not None)
+    assert not any(b.fenced for b in cluster.image.cluster.brokers.values())
+    cluster.create_topic("u", factor=2)
+    cluster.settle()
     cluster.assert_equal()
