@@ -181,8 +181,22 @@ class Proposer:
                 next(work)
             except StopIteration:
                 self._deciding = None
+            except Exception:
+                self._after_defect(decision)
+                raise
             else:
                 self._cancel = run_in_slices(self._clock, work, self._after_slices)
+
+    def _after_defect(self, decision: Decision) -> None:
+        """It goes to whoever called us, who may live on: then so must the decisions behind it."""
+        self._deciding = None
+        if self._wrote_some:
+            self.freeze("a decision failed when a part of it was written")
+        decision.on_outcome(
+            QuorateError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, "a defect of the server: its log says more"
+            )
+        )
 
     def _after_slices(self) -> None:
         self._cancel = None
