@@ -27,6 +27,7 @@ from runtime.requests import PendingRequest, Reply, Request, Requester, Unreacha
 FETCH_PATH = "/v1/metadata/fetch"
 FETCH_FAILED = "fetch_failed"
 FETCH_REFUSED = "fetch_refused"
+CONTROLLERS_UNUSABLE = "controllers_unusable"
 _HEADERS = {"content-type": MSGPACK, "accept": MSGPACK}
 
 _EXPELLING = frozenset({ErrorCode.STALE_BROKER_EPOCH, ErrorCode.INCONSISTENT_CLUSTER_ID})
@@ -42,6 +43,11 @@ _BY_THE_LEADER = frozenset(
     }
 )
 """Another controller would say the same, or send us back."""
+
+
+_TELL_AFTER_S = 2.0
+"""Failing for so long is more than a failover."""
+_TELL_AGAIN_S = 30.0
 
 
 class Fetching(Protocol):
@@ -86,6 +92,8 @@ class FetchLoop:
         self._timer: Timer | None = None
         self._settled_url: str | None = None
         self._ended = False
+        self._tell_at: float | None = None
+        """When to tell that nothing works; None: something does."""
         self.last_problem = "no controller has answered"
         self.fetches = 0
         self.failures = 0
@@ -139,6 +147,12 @@ class FetchLoop:
 
     def fail(self, why: str) -> None:
         """What was answered is of no use: ask another, soon."""
+        now = self._clock.monotonic()
+        if self._tell_at is None:
+            self._tell_at = now + _TELL_AFTER_S
+        elif now >= self._tell_at:
+            self._tell_at = now + _TELL_AGAIN_S
+            self._log.warning(CONTROLLERS_UNUSABLE, why=why)
         self._note(why)
         self.send_later(self._target.failed())
 
@@ -186,6 +200,7 @@ class FetchLoop:
         else:
             self._target.answered(reply.leader_epoch)
             self.last_problem = ""
+            self._tell_at = None
             self._settled_url = url
             self._fetching.on_reply(reply, sent_at)
 

@@ -9,6 +9,7 @@ ran out, nobody knows whether the request took effect.
 """
 
 import asyncio
+import errno
 import ssl
 from typing import Final
 
@@ -168,7 +169,8 @@ def _why_not_connected(error: aiohttp.ClientConnectorError) -> str:
 
 
 def _why_broken(error: Exception) -> str:
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        # A TLS 1.3 server that does not accept our certificate also just hangs up.
-        return "the server closed the connection before it answered"
+    hung_up = isinstance(error, OSError) and error.errno in {errno.ECONNRESET, errno.EPIPE}
+    if hung_up or isinstance(error, aiohttp.ServerDisconnectedError):
+        # So does a TLS 1.3 server that does not accept our certificate.
+        return "the server hung up before it answered: does it know our certificate?"
     return f"the connection broke: {error or type(error).__name__}"
