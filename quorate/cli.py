@@ -7,9 +7,11 @@ that a controller starts without paying for tables and a table without paying fo
 
 import importlib
 import sys
+from contextlib import nullcontext
 
 import click
 
+from quorate.light_start import light_start
 from quorate.version import VERSION
 
 _COMMANDS = {
@@ -24,6 +26,7 @@ _COMMANDS = {
     "broker": ("quorate.commands.broker", "Run a broker agent in the foreground."),
     "cluster-id": ("quorate.commands.cluster_id", "Draw an id for a new cluster."),
 }
+_SERVICES = ("controller", "broker")
 
 
 class _Lazy(click.Group):
@@ -33,7 +36,12 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = importlib.import_module(_COMMANDS[cmd_name][0])
+        with (
+            light_start(needs_authorities=cmd_name == "broker")
+            if cmd_name in _SERVICES
+            else nullcontext()
+        ):
+            module = importlib.import_module(_COMMANDS[cmd_name][0])
         command = module.command
         assert isinstance(command, click.Command)
         return command
