@@ -88,7 +88,7 @@ class RunningCluster:
 
     def check_alive(self) -> None:
         for child in self.local.children:
-            assert child.exit_code in (None, 0, -9), f"{child.name}: {child.last_words(20)}"
+            assert child.exit_code in (None, 0, -9, 74), f"{child.name}: {child.last_words(20)}"
 
     def stop(self) -> None:
         for child in self.local.children:
@@ -187,16 +187,16 @@ class RunningCluster:
                     return {b["brokerId"]: b["state"] for b in found.body["brokers"]}
         return {}
 
-    def create(self, name: str, *, tries_s: float = PATIENCE_S) -> None:
+    def create(self, name: str, *, partitions: int = 1) -> None:
         """Create a topic, by whoever leads, and remember it once that is acknowledged."""
+        new = {"name": name, "numPartitions": partitions, "replicationFactor": 1}
 
         def attempt() -> bool:
             for n in self.local.controllers:
                 if not self.controller(n).running:
                     continue
                 with suppress(OSError):
-                    body = {"topics": [{"name": name, "numPartitions": 1, "replicationFactor": 1}]}
-                    answer = self.ask(self.url(n), "POST", "/v1/topics", body)
+                    answer = self.ask(self.url(n), "POST", "/v1/topics", {"topics": [new]})
                     # Our own request of before, whose answer was lost.
                     exists = answer.body.get("code") == "TOPIC_ALREADY_EXISTS"
                     if answer.status == 200 or exists:
@@ -204,7 +204,7 @@ class RunningCluster:
                     assert answer.status in (421, 503, 507), answer
             return False
 
-        self.until(attempt, f"topic {name} is created", tries_s)
+        self.until(attempt, f"topic {name} is created")
         self.acknowledged.append(name)
 
     def topics(self) -> set[str]:
