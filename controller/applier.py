@@ -11,6 +11,7 @@ A committed batch that can't be replayed stops the node: to skip it would be to 
 
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from structlog.typing import FilteringBoundLogger
@@ -30,6 +31,10 @@ from runtime.slices import SLICE_S
 
 _STEP = 256
 _DISK_RETRY_S = 1.0
+_TOGETHER_MAX = 16 * EVERY_OFFSETS
+"""Records, and batches, that one delta replays."""
+_FAR = 4 * EVERY_OFFSETS
+"""So many records behind what is handed up."""
 
 
 class _Committed(NamedTuple):
@@ -196,7 +201,7 @@ class Applier:
 
     def _apply_some(self, ledger: Ledger) -> Generator[bool, None, None]:
         """Apply the batches at the head of the queue; an OSError leaves the rest as it was."""
-        together = self._replayable_together(ledger)
+        together = yield from self._replayable_together(ledger)
         if not together:
             yield from self._apply(self._queue[0], ledger)
             self._done()
@@ -209,17 +214,19 @@ class Applier:
             assert not isinstance(accepted, Skipped), accepted.reason
             self._accepted(item, batch, image, ledger)
             self._done()
+            yield True
 
-    def _replayable_together(self, ledger: Ledger) -> list[Batch]:
+    def _replayable_together(self, ledger: Ledger) -> Generator[bool, None, list[Batch]]:
         """Batches at the head of the queue that pass the fence and make one image.
 
-        They end where every node notes its state (see `digests`), so that states can be compared.
+        They end where every node notes its state (see `digests`), so that states can be compared;
+        far behind, as after a restart, only every now and then: states add up.
         """
         found: list[Batch] = []
         end = ledger.log_end
         if self.pending is not None or self.image.offset != end:
             return found
-        for item in self._queue:
+        for item in list(islice(self._queue, _TOGETHER_MAX)):
             head = head_of(item.payload)
             if head is None or (head.base_offset, head.epoch) != (end, item.epoch):
                 break
@@ -229,8 +236,12 @@ class Applier:
                 # Those before it are applied; then it stops the node.
                 break
             end = head.end_offset
-            if end // EVERY_OFFSETS > self._noted // EVERY_OFFSETS:
+            if end - ledger.log_end >= _TOGETHER_MAX:
                 break
+            is_far = self._handed_up - end > _FAR
+            if end // EVERY_OFFSETS > self._noted // EVERY_OFFSETS and not is_far:
+                break
+            yield True
         return found
 
     def _done(self) -> None:

@@ -171,6 +171,16 @@ def test_images_end_where_every_node_notes_its_state(bench):
     assert alone.applier.image == bench.applier.image
 
 
+def test_far_behind_images_are_few(bench):
+    bench.begin(bench.ledger)
+    bench.process.clock.cost_us = 50
+    bench.run(lambda: bench.applier.on_committed(2, 1, batches(*[100] * 300)))
+    bench.world.run_for(60.0)
+    assert noted(bench) == [16_400, 26_000, 26_700, 27_700, 28_700, 29_700, 30_000]
+    assert bench.ledger.log_end == bench.applier.image.offset == 30_000
+    assert LogMark.decode(bench.applier.place.data) == bench.ledger.mark()
+
+
 def test_a_place_to_cut_the_journal_at_never_lies_behind_the_ledger(bench):
     first, second, third = batches(3, 4, 5)
     bench.run(lambda: bench.applier.on_committed(2, 1, [first]))
