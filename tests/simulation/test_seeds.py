@@ -9,7 +9,7 @@ import pytest
 from tests.simulation.calm import run_calm
 from tests.simulation.seeds import run_seed
 
-SEEDS = 40
+SEEDS = 100
 """About a second each on an idle core."""
 FOUND_BUGS = {
     3: "a jump's mark vouched for own segments that were never synced",
