@@ -17,8 +17,10 @@ def loading() -> None:
 def settled() -> None:
     """What is in memory now mostly stays: leave it out of every later collection.
 
-    The young objects are looked at first (a few milliseconds), so that hardly any garbage stays.
+    The young objects are looked at first (a few milliseconds), so that hardly any garbage stays;
+    behind `loading` all are young, and next to none of them garbage.
     """
-    gc.collect(1)
+    if gc.isenabled():
+        gc.collect(1)
     gc.freeze()
     gc.enable()

@@ -17,16 +17,17 @@ V = TypeVar("V")
 class Overlay(Generic[K, V]):
     """What is to be written over a `BucketMap`."""
 
-    __slots__ = ("base", "changed")
+    __slots__ = ("_base_is_empty", "base", "changed")
 
     def __init__(self, base: BucketMap[K, V]) -> None:
         self.base = base
+        self._base_is_empty = not len(base)
         self.changed: dict[K, V | None] = {}
 
     def get(self, key: K) -> V | None:
         """Return the newest value; None if there is none."""
         value = self.changed.get(key)
-        if value is None and key not in self.changed:
+        if value is None and not self._base_is_empty and key not in self.changed:
             return self.base.get(key)
         return value
 
