@@ -83,6 +83,15 @@ class Child:
         self.signal(signal.SIGKILL)
         self.wait(5.0)
 
+    def obituary(self) -> str:
+        """How it ended, and its last words, once it has."""
+        code = self.exit_code
+        assert code is not None, f"{self.name} lives"
+        how = f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+        # One that was killed had no time for last words; its log is not about that.
+        said = "" if code < 0 else f" Its last lines ({self.output}):\n{self.last_words()}\n"
+        return f"{self.name} (process {self.pid}) ended with {how}.{said}"
+
     def last_words(self, lines: int = 5) -> str:
         """The end of its output, for a message that says why it ended."""
         try:

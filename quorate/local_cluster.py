@@ -180,10 +180,7 @@ class LocalCluster:
         """Raise LocalClusterError, with its last words, when a process that should run ended."""
         for child in self.children:
             if child.exit_code is not None and child.exit_code not in (0, -signal.SIGKILL):
-                raise LocalClusterError(
-                    f"{child.name} ended with exit code {child.exit_code}. "
-                    f"Its last lines ({child.output}):\n{child.last_words()}"
-                )
+                raise LocalClusterError(child.obituary().rstrip())
 
     def stop(self, limit_s: float = 20.0) -> list[str]:
         """Stop the brokers, then the controllers, cleanly. Returns who had to be forced."""

@@ -4,6 +4,8 @@ import asyncio
 import signal
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +68,13 @@ async def _run(cluster: LocalCluster) -> None:
                 _announce(cluster)
                 await _show(cluster, client, stop)
     finally:
-        _say("stopping brokers, then controllers …")
+        # Whoever read our output may be gone; the processes end in order all the same.
+        with suppress(BrokenPipeError):
+            _say("stopping brokers, then controllers …")
         forced = await asyncio.to_thread(cluster.stop)
         cluster.write_cluster_file()
-        _say("stopped" + (f" ({', '.join(forced)} by force)" if forced else " cleanly"))
+        with suppress(BrokenPipeError):
+            _say("stopped" + (f" ({', '.join(forced)} by force)" if forced else " cleanly"))
 
 
 async def _until_ready(cluster: LocalCluster, client: QuorateClient, stop: asyncio.Event) -> None:
@@ -107,19 +112,38 @@ def _announce(cluster: LocalCluster) -> None:
 
 async def _show(cluster: LocalCluster, client: QuorateClient, stop: asyncio.Event) -> None:
     urls = tuple(cluster.controller_urls)
+    told: set[int] = set()
     if sys.stdout.isatty():
-        with Live(console=console(), auto_refresh=False, transient=True) as live:
+        screen = console()
+        with Live(console=screen, auto_refresh=False, transient=True) as live:
             while not stop.is_set():
+                # Above the live table, where it stays.
+                _tell_ended(cluster, told, lambda text: screen.print(text, style="bold red"))
                 live.update(Group(*tables(await observe(client, urls))), refresh=True)
                 await _pause(stop, _POLL_S)
         return
     last = ""
     while not stop.is_set():
+        _tell_ended(cluster, told, _say)
         line = _summary(await observe(client, urls))
         if line != last:
             _say(line)
             last = line
         await _pause(stop, _POLL_S)
+
+
+def _tell_ended(cluster: LocalCluster, told: set[int], say: Callable[[str], None]) -> None:
+    """Say once of each process that it has ended; the others go on, and so do we.
+
+    It isn't started again: whoever killed it by hand wants to see what the others do.
+    """
+    fallen = [child for child in cluster.children if child.exit_code is not None]
+    new = [child for child in fallen if child.pid not in told]
+    for child in new:
+        told.add(child.pid)
+        say(f"{child.obituary()} The others go on; Ctrl-C and `up` again brings it back.")
+    if new:
+        cluster.write_cluster_file()
 
 
 def _summary(found: dict[str, Any]) -> str:
