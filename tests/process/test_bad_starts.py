@@ -284,7 +284,7 @@ def test_up_with_the_folders_of_two_clusters_mixed(tmp_path: Path) -> None:
     (tmp_path / "two" / "controller-1").rename(tmp_path / "one" / "controller-1")
     one, two = (id_of(tmp_path / name) for name in ("one", "two"))
     said = quorate("up", "--data", str(tmp_path / "one"))
-    refused(said, "controller-1 ended with exit code 1", one, two)
+    refused(said, "controller-1 (process ", "ended with exit code 1", one, two)
     assert "Traceback" not in said.err
     # With its own folder back it goes on.
     (tmp_path / "one" / "controller-1").rename(tmp_path / "two" / "controller-1")
