@@ -334,8 +334,7 @@ class Controller:
         if self._condition.stopped:
             return
         offset = self._applier.image.offset
-        if self._proposer.pending is not None:
-            self._proposer.pending.committed(offset)
+        self._proposer.committed(offset)
         self._waiters.reached(offset)
         self.quorum.set_digest(self._marks.encode())
         self._judge()

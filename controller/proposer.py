@@ -32,6 +32,8 @@ from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError
 from runtime.clock import Clock
 from runtime.slices import LoopShare, run_in_slices
 
+IN_FLIGHT_BYTES_MAX = 64 * 1024 * 1024
+"""With so much proposed and not committed, decisions wait: a slow disk must not fill our memory."""
 BATCH_TARGET_BYTES = 256 * 1024
 """More than this becomes several batches: a follower decodes a batch in one go."""
 _ANSWER_BYTES_MAX = 512 * 1024
@@ -156,6 +158,12 @@ class Proposer:
             self._waiting.append(decision)
             self._decide_next()
 
+    def committed(self, offset: int) -> None:
+        """Everything below `offset` is committed and applied: answer, and go on deciding."""
+        if self.pending is not None:
+            self.pending.committed(offset)
+            self._decide_next()
+
     @property
     def waiting(self) -> int:
         """Decisions that wait for their turn."""
@@ -172,6 +180,7 @@ class Proposer:
             and not self._frozen
             and self._waiting
             and self.pending is not None
+            and self.pending.bytes < IN_FLIGHT_BYTES_MAX
             and not self._share.spent()
         ):
             decision = self._deciding = self._waiting.popleft()
