@@ -19,7 +19,7 @@ from rich.console import Console
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, describe_run, show
 
-PIECES = ("propose", "topics", "http_requests", "publish", "restart")
+PIECES = ("propose", "topics", "http_requests", "publish", "restart", "failover")
 
 
 def main() -> int:

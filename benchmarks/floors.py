@@ -5,7 +5,9 @@ ends are two processes, since ours are.
 """
 
 import asyncio
+import contextlib
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -144,6 +146,25 @@ def echo() -> tuple[float, float]:
         if server.stdout is not None:
             server.stdout.close()
     return alone, rate
+
+
+def reset_ms() -> float:
+    """From SIGKILL of a process to the end of a connection with it."""
+    server = subprocess.Popen([sys.executable, "-m", "benchmarks.floors"], stdout=subprocess.PIPE)
+    assert server.stdout is not None
+    with (
+        server.stdout,
+        socket.create_connection(("127.0.0.1", int(server.stdout.readline()))) as end,
+    ):
+        end.sendall(b"?")
+        end.recv(1)
+        started = time.perf_counter()
+        server.kill()
+        with contextlib.suppress(ConnectionError):
+            end.recv(1)
+        took = time.perf_counter() - started
+    server.wait()
+    return took * 1000
 
 
 def measure(folder: Path) -> Floors:

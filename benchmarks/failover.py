@@ -1,0 +1,136 @@
+"""From the loss of the active controller to the first change that the next one commits.
+
+Real processes with TLS, and three broker agents, as `quorate up` starts them. A client asks the
+survivors every 5 ms, with one request id. SIGKILL is a process that dies; SIGSTOP stands for a
+machine that is silent: nothing refuses, only the election timeout tells. At the end the log says
+how many brokers were fenced, which must be none.
+"""
+
+import asyncio
+import contextlib
+import signal
+import time
+from pathlib import Path
+
+import aiohttp
+
+from audit.dump import dump
+from benchmarks.bench import Bench
+from benchmarks.figures import Figure
+from metadata.uuids import uuid7, uuid_text
+from quorate.client import Access, QuorateClient, read_token
+from quorate.commands.status import observe
+from quorate.commands.up import is_ready
+from quorate.local_cluster import LocalCluster, free_port_base
+from runtime.randomness import from_system
+
+_KILLS, _STOPS = 20, 10
+_LIMIT_S = 30.0
+_ASK_EVERY_S = 0.005
+_TRY_S = 0.3
+
+
+def run(bench: Bench) -> list[Figure]:
+    """Measure."""
+    return asyncio.run(_run(bench))
+
+
+async def _run(bench: Bench) -> list[Figure]:
+    cluster = LocalCluster(bench.fresh_folder("failover"), 3, 3, free_port_base())
+    cluster.prepare()
+    access = Access(read_token(Path(cluster.file.token_file)), cluster.file.ca)
+    seen: dict[signal.Signals, list[float]] = {signal.SIGKILL: [], signal.SIGSTOP: []}
+    try:
+        for child in cluster.children:
+            child.start()
+        async with QuorateClient(cluster.controller_urls, access) as client:
+            for kind, count in ((signal.SIGKILL, _KILLS), (signal.SIGSTOP, _STOPS)):
+                for _ in range(bench.count(count, 2)):
+                    took_ms = await _trial(cluster, client, access, kind)
+                    bench.say(f"{kind.name}: {took_ms:.0f} ms")
+                    seen[kind].append(took_ms)
+            await settled(cluster, client)
+            fenced = fenced_in(cluster.folder / "controller-1")
+    finally:
+        await asyncio.to_thread(cluster.stop)
+    return [
+        _figure("SIGKILL", seen[signal.SIGKILL], 300.0),
+        _figure("SIGSTOP", seen[signal.SIGSTOP], 1200.0),
+        Figure("failover", "brokers fenced by it", "count", (float(fenced),), None, 0.0),
+    ]
+
+
+def _figure(kind: str, trials: list[float], target: float) -> Figure:
+    what = f"{kind} of the active one to the next commit"
+    note = f"worst of {len(trials)}: {max(trials):.0f} ms"
+    return Figure("failover", what, "ms", tuple(trials), None, target, note)
+
+
+async def _trial(
+    cluster: LocalCluster, client: QuorateClient, access: Access, kind: signal.Signals
+) -> float:
+    active = await settled(cluster, client)
+    child = cluster.controllers[active]
+    survivors = [cluster.controller_url(n) for n in cluster.controllers if n != active]
+    connector = aiohttp.TCPConnector(ssl=access.context() or True)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        # Connections are there before, as a client's that works with the cluster are.
+        for url in survivors:
+            async with session.get(f"{url}/health/live") as answer:
+                await answer.read()
+        began = time.monotonic()
+        child.signal(kind)
+        await _committed(session, survivors, access)
+        took_ms = (time.monotonic() - began) * 1000
+    if kind is signal.SIGKILL:
+        child.wait(5.0)
+        child.start()
+    else:
+        child.signal(signal.SIGCONT)
+    return took_ms
+
+
+async def _committed(session: aiohttp.ClientSession, urls: list[str], access: Access) -> None:
+    """Create a topic at whoever leads, however often it must be asked for."""
+    request_id = uuid_text(uuid7(time.time_ns() // 1_000_000, from_system().getrandbits(74)))
+    headers = {
+        "authorization": f"Bearer {access.token}",
+        "x-quorate-request-id": request_id,
+    }
+    topic = {"name": f"t-{request_id}", "numPartitions": 1, "replicationFactor": 1}
+    until = time.monotonic() + _LIMIT_S
+    limit = aiohttp.ClientTimeout(total=_TRY_S)
+    while time.monotonic() < until:
+        for url in urls:
+            with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+                async with session.post(
+                    f"{url}/v1/topics", json={"topics": [topic]}, headers=headers, timeout=limit
+                ) as answer:
+                    await answer.read()
+                    if answer.status == 200:
+                        return
+        await asyncio.sleep(_ASK_EVERY_S)
+    raise RuntimeError(f"nothing was committed within {_LIMIT_S:.0f} s")
+
+
+async def settled(cluster: LocalCluster, client: QuorateClient) -> int:
+    """Wait until all is well again; return the active one."""
+    until = time.monotonic() + _LIMIT_S
+    while time.monotonic() < until:
+        found = await observe(client, tuple(cluster.controller_urls))
+        ends = {answer.get("logEnd") for answer in found["controllers"]}
+        if is_ready(found, len(cluster.brokers)) and len(ends) == 1:
+            await asyncio.sleep(0.5)
+            active: int = found["active"]
+            return active
+        await asyncio.sleep(0.05)
+    raise RuntimeError(f"not settled within {_LIMIT_S:.0f} s: {found}")
+
+
+def fenced_in(folder: Path) -> int:
+    return sum(
+        record["data"].get("fenced") == "FENCE"
+        for batch in dump(folder, None, None)
+        for record in batch["records"]
+        if record["type"] == "BROKER_REGISTRATION_CHANGE_RECORD"
+    )

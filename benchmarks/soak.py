@@ -1,0 +1,79 @@
+"""`python -m benchmarks.soak`: minutes of load on real processes, and what should not happen.
+
+Three controllers and three agents with TLS; clients create and delete topics and read, as fast as
+they are answered. Counted: elections, fencings, late loops, answers that were no success. Exit 1
+when there was an election or a fencing.
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from audit.agreement import agree
+from benchmarks.failover import fenced_in, settled
+from quorate.client import Access, ClientError, QuorateClient, read_token
+from quorate.local_cluster import LocalCluster, free_port_base
+
+_CLIENTS = 32
+
+
+async def _load(client: QuorateClient, number: int, until: float, counts: Counter[str]) -> None:
+    """Create, read, delete, until it is time."""
+    turn = 0
+    while time.monotonic() < until:
+        turn += 1
+        name = f"soak-{number}-{turn}"
+        topic = {"name": name, "numPartitions": 3, "replicationFactor": 3}
+        try:
+            await client.change("POST", "/v1/topics", {"topics": [topic]})
+            await client.get(f"/v1/topics/{name}")
+            await client.change("DELETE", f"/v1/topics/{name}", None)
+        except ClientError as error:
+            counts[error.code] += 1
+        else:
+            counts["rounds"] += 1
+
+
+async def _soak(folder: Path, seconds: float) -> Counter[str]:
+    cluster = LocalCluster(folder, 3, 3, free_port_base())
+    cluster.prepare()
+    access = Access(read_token(Path(cluster.file.token_file)), cluster.file.ca)
+    counts: Counter[str] = Counter()
+    try:
+        for child in cluster.children:
+            child.start()
+        async with QuorateClient(cluster.controller_urls, access, 30.0) as client:
+            await settled(cluster, client)
+            before = (await client.get("/v1/quorum"))["leaderEpoch"]
+            until = time.monotonic() + seconds
+            await asyncio.gather(*(_load(client, n, until, counts) for n in range(_CLIENTS)))
+            counts["elections"] = (await client.get("/v1/quorum"))["leaderEpoch"] - before
+            await settled(cluster, client)
+        counts["fenced"] = fenced_in(folder / "controller-1")
+    finally:
+        await asyncio.to_thread(cluster.stop)
+    found = agree(dict.fromkeys(folder / f"controller-{n}" for n in cluster.controllers))
+    assert found.ok, found.problem
+    counts["records"] = found.common_offset
+    return counts
+
+
+def main() -> int:
+    """Run the soak and say what was counted."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.soak")
+    parser.add_argument("--seconds", type=float, default=600.0)
+    seconds = parser.parse_args().seconds
+    with tempfile.TemporaryDirectory(prefix="quorate-soak-") as folder:
+        counts = asyncio.run(_soak(Path(folder), seconds))
+    print(
+        f"{seconds:.0f} s, {_CLIENTS} clients: " + ", ".join(f"{k} {v}" for k, v in counts.items())
+    )
+    return 1 if counts["elections"] or counts["fenced"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
