@@ -67,6 +67,8 @@ class RunningCluster:
         self.local.extra = settings
         self.folder = self.local.folder
         self.acknowledged: list[str] = []
+        self.timeout_s = 20.0
+        """Of one question."""
         self.local.prepare()
         self.token = (self.folder / "admin.token").read_text().strip()
 
@@ -129,6 +131,7 @@ class RunningCluster:
         token: str | None = "",
         cert: Path | None = None,
         headers: dict[str, str] | None = None,
+        timeout_s: float | None = None,
     ) -> Answer:
         """Ask once. `token`: blank is the administrator's, None is none. Raises OSError."""
         sent = {"accept": "application/json", **(headers or {})}
@@ -138,7 +141,9 @@ class RunningCluster:
         if data is not None:
             sent.setdefault("content-type", "application/json")
         host = url.removeprefix("https://")
-        connection = http.client.HTTPSConnection(host, timeout=20, context=self.context(cert))
+        connection = http.client.HTTPSConnection(
+            host, timeout=timeout_s or self.timeout_s, context=self.context(cert)
+        )
         try:
             connection.request(method, path, data, sent)
             answer = connection.getresponse()
