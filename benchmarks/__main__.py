@@ -19,7 +19,15 @@ from rich.console import Console
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, describe_run, show
 
-PIECES = ("propose", "topics", "http_requests", "publish", "restart", "failover")
+PIECES = (
+    "propose",
+    "topics",
+    "http_requests",
+    "publish",
+    "restart",
+    "failover",
+    "stalls",
+)
 
 
 def main() -> int:

@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.figures import Floor, percentile
+from benchmarks.figures import Floor
 
 SMALL, LARGE = 150, 16 * 1024
 _SYNC_S = 0.3
 _ECHO_S = 0.2
+_TICK_S = 0.01
 
 
 class Floors(NamedTuple):
@@ -178,19 +179,39 @@ def middle(measured: Sequence[Floors]) -> Floors:
     return Floors(*(statistics.median(values) for values in zip(*measured, strict=True)))
 
 
-async def timer_lateness(stop: asyncio.Event, tick_s: float = 0.01) -> tuple[float, float]:
-    """How late an idle loop's timer is called, in ms: p99.9 and worst. Until `stop`.
+class IdleProcess:
+    """A process that does nothing but wait for a timer every 10 ms: what the machine itself stalls.
 
-    It shows what the machine itself takes from everybody, beside what our processes stall.
+    `with IdleProcess() as idle: …` and then `idle.late_ms`, as long as the block.
     """
-    late = []
-    loop = asyncio.get_running_loop()
-    while not stop.is_set():
-        due = loop.time() + tick_s
-        await asyncio.sleep(tick_s)
+
+    def __enter__(self) -> "IdleProcess":
+        self.late_ms: list[float] = []
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.floors", "idle"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        self._process.stdout.readline()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        out, _ = self._process.communicate()
+        self.late_ms = [float(line) for line in out.split()]
+
+
+async def _idle() -> None:
+    loop, late = asyncio.get_running_loop(), []
+    ended = loop.run_in_executor(None, sys.stdin.read)
+    print("ready", flush=True)
+    while not ended.done():
+        due = loop.time() + _TICK_S
+        await asyncio.sleep(_TICK_S)
         late.append(max(0.0, loop.time() - due) * 1000)
-    return percentile(late, 0.999), max(late, default=0.0)
+    print("\n".join(map(str, late)))
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve())
+    asyncio.run(_idle() if sys.argv[1:] == ["idle"] else _serve())

@@ -14,7 +14,7 @@ from benchmarks.bench import Bench
 from benchmarks.cluster import Controllers, ask
 from benchmarks.figures import Figure, Floor
 from benchmarks.floors import Floors, middle
-from benchmarks.http_pipe import Load, drive, encoded, load
+from benchmarks.http_pipe import Load, encoded, load
 from benchmarks.simulated_brokers import SimulatedBrokers
 
 CLIENTS = 64
@@ -60,7 +60,7 @@ async def _run(bench: Bench) -> list[Figure]:
                 what = f"heartbeats of {BROKERS} brokers"
                 await brokers.follow()
                 used = controllers.cpu_s()
-                one = await drive(brokers.pipes, seconds, brokers.heartbeat)
+                one = await brokers.heartbeats(seconds)
                 used = controllers.cpu_s() - used
                 seen.setdefault(what, []).append(one)
                 cpu.setdefault(what, []).append(used / max(1, len(one.times)) * 1e6)

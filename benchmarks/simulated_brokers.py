@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from benchmarks.cluster import CLUSTER_ID
-from benchmarks.http_pipe import NoAnswerError, Pipe, encoded
+from benchmarks.http_pipe import Load, NoAnswerError, Pipe, drive, encoded
 from metadata.messages.fetch import (
     Endpoint,
     MetadataFetchReply,
@@ -109,9 +109,9 @@ class SimulatedBrokers:
         await self.beat_once()
         self._encoded = [broker.request() for broker in self.brokers]
 
-    def heartbeat(self, number: int) -> bytes:
-        """The heartbeat that a broker repeats."""
-        return self._encoded[number]
+    async def heartbeats(self, seconds: float) -> Load:
+        """Let each repeat its heartbeat as fast as it is answered."""
+        return await drive(self.pipes, seconds, lambda number: self._encoded[number])
 
     def watch(self, count: int) -> "asyncio.Future[list[float]]":
         """Hold a fetch for the first `count`; the moments (perf_counter) of their answers."""
