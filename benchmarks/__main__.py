@@ -24,6 +24,7 @@ PIECES = (
     "topics",
     "http_requests",
     "publish",
+    "replay",
     "restart",
     "failover",
     "stalls",

@@ -1,9 +1,10 @@
-"""How fast records become state: `python benchmarks/replay.py [--partitions N] [--changes N]`.
+"""How fast records become state: `python -m benchmarks.replay [--partitions N] [--changes N]`.
 
 Prints, for one core: decode and replay of a log as a restart does it (many batches in one delta),
 as a standby does it (a delta for each batch), with and without state hash; what a lone change
 costs in a large image; bytes a partition. Beside them the floor of this machine in the same run:
-dict inserts and SHA-256, so that a noisy machine shows.
+dict inserts and SHA-256, so that a noisy machine shows. `run` is the short form, for
+`python -m benchmarks`.
 """
 
 import argparse
@@ -16,6 +17,8 @@ import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
+from benchmarks.bench import Bench
+from benchmarks.figures import Figure, Floor
 from metadata.codec import decode_records, encode_records
 from metadata.image import (
     EMPTY,
@@ -118,13 +121,13 @@ def replay_each(
     return image
 
 
-def timed(work: Callable[[], object], count: int, what: str, *, collecting: bool = True) -> None:
-    """Run five times, print the median and the best, in the processor's time of this process.
+def measured(work: Callable[[], object], rounds: int, *, collecting: bool = True) -> list[float]:
+    """Run so many times; return the processor's time of this process for each.
 
     A restart loads with Python's collector off (`runtime.collection`): not `collecting`.
     """
     took = []
-    for _ in range(5):
+    for _ in range(rounds):
         gc.collect()
         gc.freeze()
         if not collecting:
@@ -133,6 +136,12 @@ def timed(work: Callable[[], object], count: int, what: str, *, collecting: bool
         work()
         took.append(time.process_time() - started)
         gc.enable()
+    return took
+
+
+def timed(work: Callable[[], object], count: int, what: str, *, collecting: bool = True) -> None:
+    """Run five times, print the median and the best."""
+    took = measured(work, 5, collecting=collecting)
     best, median = min(took), statistics.median(took)
     print(
         f"{what:<58} {count / median:>12,.0f}/s {median / count * 1e6:>9.2f} µs"
@@ -223,6 +232,42 @@ def memory(records: list[Record]) -> None:
     held = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     print(f"{'memory':<58} {held / len(image.topics.partitions):>12,.0f} bytes a partition")
+
+
+def run(bench: Bench) -> list[Figure]:
+    """Measure what the project promises, and what a controller or an agent does all day."""
+    created = list(creation(bench.count(100_000, 10_000)))
+    start = batches(created, 0)
+    image = replay_in_one(EMPTY, start, True)
+    changed = list(changes(image, bench.count(100_000, 10_000)))
+    log = batches(changed, image.offset)
+    inserts = measured(lambda: dict.fromkeys([(bytes(16), n) for n in range(200_000)]), 5)
+    floor = Floor("dict inserts", 200_000 / statistics.median(inserts))
+    figures = []
+    for what, work, count, collecting, target in (
+        ("created, as a restart", lambda: replay_in_one(EMPTY, start, False), created, False, True),
+        ("changed, as a restart", lambda: replay_in_one(image, log, False), changed, False, True),
+        (
+            "  the same with state hash",
+            lambda: replay_in_one(image, log, True),
+            changed,
+            False,
+            False,
+        ),
+        (
+            "changed, each batch an image",
+            lambda: replay_each(image, log, True),
+            changed,
+            True,
+            False,
+        ),
+    ):
+        rates = [len(count) / took for took in measured(work, bench.rounds, collecting=collecting)]
+        bench.say(f"{what}: " + ", ".join(f"{rate:,.0f}/s" for rate in rates))
+        name = what if what.startswith(" ") else f"records {what}"
+        wanted = 300_000.0 if target and not bench.quick else None
+        figures.append(Figure("replay", name, "/s", tuple(rates), floor, wanted))
+    return figures
 
 
 def main() -> None:
