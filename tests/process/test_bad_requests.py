@@ -4,6 +4,8 @@ Each test asserts what the sender is told; the last one, that nothing of it chan
 """
 
 import datetime as dt
+import gzip
+import resource
 import socket
 import ssl
 import struct
@@ -110,30 +112,87 @@ def raw(cluster: RunningCluster, port: int) -> ssl.SSLSocket:
     return cluster.context().wrap_socket(sock, server_hostname="127.0.0.1")
 
 
-def test_a_half_sent_body_is_given_up_at_its_deadline(cluster: RunningCluster) -> None:
+def test_half_a_body_half_a_head_and_silence_are_given_up(cluster: RunningCluster) -> None:
     port = int(cluster.url(cluster.leader()).rpartition(":")[2])
-    with raw(cluster, port) as sock:
-        sock.sendall(
+    with raw(cluster, port) as body, raw(cluster, port) as head, raw(cluster, port) as silent:
+        body.sendall(
             b"POST /v1/topics HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
             b"authorization: Bearer " + cluster.token.encode() + b"\r\n"
             b'content-length: 100\r\n\r\n{"topics": [{"na'
         )
-        answer = b""
-        with suppress(ssl.SSLEOFError, ConnectionResetError):
-            while piece := sock.recv(65536):
-                answer += piece
+        head.sendall(b"GET /v1/status HTTP/1.1\r\nhost: 127")
+        read_to_the_end(silent)
+        read_to_the_end(head)
+        answer = read_to_the_end(body)
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"BODY_TIMED_OUT" in answer
 
 
-def test_half_a_head_and_silence_are_closed(cluster: RunningCluster) -> None:
+def read_to_the_end(sock: socket.socket) -> bytes:
+    """What the other side says before it hangs up."""
+    said = b""
+    with suppress(OSError):
+        while piece := sock.recv(65536):
+            said += piece
+    return said
+
+
+HOSTILE = {
+    "nested arrays": (b"\x91" * 100_000 + b"\xc0", "application/msgpack"),
+    "nested objects": (b'{"topics":' * 100_000, "application/json"),
+    "a claim of 4 GiB": (b"\xdd\xff\xff\xff\xff", "application/msgpack"),
+    "an extension type": (b"\x81\xa6topics\xd6\xff\x00\x00\x00\x00", "application/msgpack"),
+    "no UTF-8": (b'{"topics": [{"name": "\xc3\x28"}]}', "application/json"),
+    "not a number": (b'{"topics": [{"name": "x", "numPartitions": NaN}]}', "application/json"),
+}
+
+
+@pytest.mark.parametrize("what", list(HOSTILE))
+def test_a_hostile_body_is_refused_at_once(cluster: RunningCluster, what: str) -> None:
+    body, content_type = HOSTILE[what]
+    answer = post(cluster, body, headers={"content-type": content_type})
+    assert answer.status == 400, answer
+    assert answer.body["code"] in {"INVALID_REQUEST", "MALFORMED_BODY"}
+
+
+def test_a_body_in_another_form_is_refused(cluster: RunningCluster) -> None:
+    packed = gzip.compress(bytes(50_000_000))
+    for headers in ({"content-encoding": "gzip"}, {"content-type": "text/xml"}):
+        answer = post(cluster, packed, headers=headers)
+        assert answer.status == 415, answer
+        assert answer.body["code"] == "UNSUPPORTED_MEDIA_TYPE"
+
+
+def test_three_hundred_silent_connections_do_not_keep_anybody_out(cluster: RunningCluster) -> None:
     port = int(cluster.url(cluster.leader()).rpartition(":")[2])
-    with raw(cluster, port) as half, raw(cluster, port) as silent:
-        half.sendall(b"GET /v1/status HTTP/1.1\r\nhost: 127")
-        for sock in (half, silent):
-            with suppress(ssl.SSLEOFError, ConnectionResetError):
-                while sock.recv(65536):
-                    pass
+    with ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+        for number in range(5):
+            cluster.create(f"beside-the-silent-{number}")
+        assert cluster.broker_states() == {1: "online"}
+
+
+def test_when_file_handles_run_out_the_node_goes_on_and_serves_again(
+    cluster: RunningCluster,
+) -> None:
+    leader = cluster.leader()
+    child = cluster.controller(leader)
+    before = resource.prlimit(child.pid, resource.RLIMIT_NOFILE)
+    used = max(int(path.name) for path in Path(f"/proc/{child.pid}/fd").iterdir())
+    resource.prlimit(child.pid, resource.RLIMIT_NOFILE, (used + 4, before[1]))
+    try:
+        with ExitStack() as stack:
+            port = int(cluster.url(leader).rpartition(":")[2])
+            for _ in range(40):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            cluster.until(lambda: "accept_failed" in cluster.output(child.name), "it says so")
+            # Links and brokers that are connected stay so: it still leads.
+            standby = next(n for n in cluster.local.controllers if n != leader)
+            assert (cluster.status(standby) or {})["leaderId"] == leader
+        cluster.create("when-strangers-have-gone")
+    finally:
+        resource.prlimit(child.pid, resource.RLIMIT_NOFILE, before)
 
 
 # -- who asks ------------------------------------------------------------------------------------
@@ -297,13 +356,6 @@ def as_controller(cluster: RunningCluster, n: int, *, named: str = "controller-2
     return context.wrap_socket(sock, server_hostname="127.0.0.1")
 
 
-def ends(sock: socket.socket) -> None:
-    """The other side hangs up, whatever it says before."""
-    with suppress(OSError):
-        while sock.recv(65536):
-            pass
-
-
 MALFORMED = {
     "garbage": bytes(range(256)) * 20,
     "http": b"GET / HTTP/1.1\r\nhost: quorate\r\n\r\n",
@@ -327,10 +379,10 @@ def test_malformed_bytes_on_the_quorums_port_end_that_connection_only(
         # Without TLS: the handshake fails. With it: the frame is judged.
         with socket.create_connection(("127.0.0.1", quorum_port(cluster, n)), timeout=20) as sock:
             sock.sendall(MALFORMED[what])
-            ends(sock)
+            read_to_the_end(sock)
         with as_controller(cluster, n) as inside, suppress(OSError):
             inside.sendall(MALFORMED[what])
-            ends(inside)
+            read_to_the_end(inside)
     assert epochs(cluster) == before
     assert cluster.leader() == leader
 
@@ -351,7 +403,7 @@ def test_half_frames_and_two_hundred_silent_connections_do_not_disturb_the_quoru
                 half.append(sock)
         cluster.create("while-strangers-hold-the-door")
         for sock in half:
-            ends(sock)
+            read_to_the_end(sock)
     assert epochs(cluster) == before
     assert cluster.leader() == leader
 
@@ -377,12 +429,9 @@ def greeted(cluster: RunningCluster, named: str, node_id: int, cluster_id: str =
         WIRE_FORMAT, cluster_id or cluster.local.cluster_id, node_id, b"d" * 16, False, b""
     )
     hello = Hello(b"instance", b"the-link", bytes(64), dumps(greeting))
-    said = b""
-    with as_controller(cluster, 1, named=named) as sock, suppress(OSError):
+    with as_controller(cluster, 1, named=named) as sock:
         sock.sendall(framed_hello(hello))
-        while piece := sock.recv(65536):
-            said += piece
-    return said.decode(errors="replace")
+        return read_to_the_end(sock).decode(errors="replace")
 
 
 def issue_without_a_name(folder: Path) -> None:

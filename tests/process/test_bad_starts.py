@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -85,6 +86,8 @@ class Lone:
             for line in process.stderr:
                 if "_started" in line:
                     break
+            # It is about to listen to signals.
+            time.sleep(0.2)
             yield process
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=PATIENCE_S)
