@@ -38,6 +38,8 @@ class CoreSide:
         self._replication = replication
         self._handing_up = handing_up
         self._proposals = proposals
+        self._clock = inside.clock
+        self._stall_s = 2 * inside.config.tick_s
         self._looked_at = inside.now
         self._awake = 1.0
 
@@ -75,8 +77,10 @@ class CoreSide:
         A stall of our own counts as two ticks. The answers that came meanwhile are not read yet:
         a leader must not believe itself cut off because it stood still.
         """
-        now = self._inside.now
-        self._awake += min(now - self._looked_at, 2 * self._inside.config.tick_s)
+        # The core asks some ten times in a tick.
+        now = self._clock.monotonic()
+        passed = now - self._looked_at
+        self._awake += passed if passed < self._stall_s else self._stall_s
         self._looked_at = now
         return self._awake
 
