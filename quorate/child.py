@@ -18,8 +18,11 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def _die_with_parent() -> None:
+def _die_with(parent: int) -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        # It died before we asked to be told.
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Child:
@@ -36,6 +39,7 @@ class Child:
         if self.running:
             return
         self.output.parent.mkdir(parents=True, exist_ok=True)
+        parent = os.getpid()
         with self.output.open("ab") as sink:
             self._process = subprocess.Popen(
                 self._arguments,
@@ -43,7 +47,7 @@ class Child:
                 stdout=sink,
                 stderr=sink,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - one thread; the kernel's own guard
+                preexec_fn=lambda: _die_with(parent),  # noqa: PLW1509 - one thread; the kernel's own guard
             )
 
     @property

@@ -111,7 +111,8 @@ def decode_manifest(data: bytes, name: str = FILE) -> Manifest:
 def _damaged(name: str, what: str) -> DamagedError:
     return DamagedError(
         f"the file {name} is damaged: {what}. Restore it, or move the node's whole folder away; "
-        "with an empty one the node joins as a new voter and fetches everything from its peers"
+        "with an empty one the node fetches everything from its peers, as an observer: it does not "
+        "vote"
     )
 
 

@@ -109,7 +109,8 @@ def read_files(disk: Disk, cluster_id: str, node_id: int) -> list[SegmentFile]:
     if files and identity is None:
         raise DamagedError(
             f"{files[0].name} is damaged at byte 0, so it isn't known whose journal it is: restore "
-            "the file, or move the folder away; with an empty one the node joins as a new voter"
+            "the file, or move the folder away; with an empty one the node "
+            "joins as an observer, which holds everything and does not vote"
         )
     return files
 

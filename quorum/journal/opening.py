@@ -93,7 +93,8 @@ def _refuse_remains(disk: Disk, manifest: "Manifest | None") -> None:
         return
     raise DamagedError(
         f"{FOLDER}/ holds no segment, yet the node has run before: restore the folder, or move "
-        "the node's whole folder away; with an empty one it joins as a new voter"
+        "the node's whole folder away; with an empty one it joins as an observer, which "
+        "holds everything and does not vote"
     )
 
 
@@ -146,7 +147,8 @@ class _Fit:
             raise DamagedError(
                 f"the manifest is missing, yet the journal begins at entry "
                 f"{state.first_index or state.absent_to + 1}: restore the file `manifest`, or "
-                "move the node's folder away; with an empty one it joins as a new voter"
+                "move the node's folder away; with an empty one it joins as an observer, which "
+                "holds everything and does not vote"
             )
 
     def _fit(self) -> None:
