@@ -238,6 +238,16 @@ def test_one_controller_and_a_killed_up(tmp_path: Path) -> None:
         up.ends(0)
 
 
+def test_ctrl_c_while_it_starts(tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    with piped(folder, *ports()) as up:
+        up.says("starting cluster")
+        up.process.send_signal(signal.SIGINT)
+        up.says("stopped cleanly")
+        assert "ready" not in up.said
+        up.ends(0)
+
+
 def test_when_nobody_reads_its_output_any_more_it_stops_everything_in_order(
     tmp_path: Path,
 ) -> None:
