@@ -80,7 +80,7 @@ class CoreSide:
         # The core asks some ten times in a tick.
         now = self._clock.monotonic()
         passed = now - self._looked_at
-        self._awake += passed if passed < self._stall_s else self._stall_s
+        self._awake += min(passed, self._stall_s)
         self._looked_at = now
         return self._awake
 
