@@ -3,6 +3,7 @@
 --only NAME   only this one (may be repeated); see --help for the names
 --quick       one short round each: whether it works, not how fast
 --json FILE   also write every round of every figure
+--markdown    print the table for a page too
 """
 
 import argparse
@@ -17,7 +18,7 @@ import msgspec
 from rich.console import Console
 
 from benchmarks.bench import Bench
-from benchmarks.figures import Figure, describe_run, show
+from benchmarks.figures import Figure, describe_run, markdown, show
 
 PIECES = (
     "propose",
@@ -36,11 +37,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="Measure Quorate beside this machine's floor."
     )
-    parser.add_argument("--only", action="append", choices=PIECES, metavar="NAME")
+    parser.add_argument(
+        "--only", action="append", choices=PIECES, metavar="NAME", help=", ".join(PIECES)
+    )
     parser.add_argument("--quick", action="store_true", help="one short round each")
     parser.add_argument("--verbose", action="store_true", help="print each round and trial")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every round to FILE")
     parser.add_argument("--folder", type=Path, help="a folder on the disk to measure")
+    parser.add_argument("--markdown", action="store_true", help="print the table for a page too")
     arguments = parser.parse_args()
     load, started = os.getloadavg(), time.monotonic()
     figures: list[Figure] = []
@@ -52,6 +56,8 @@ def main() -> int:
             print(f"{name} …", file=sys.stderr, flush=True)
             figures += importlib.import_module(f"benchmarks.{name}").run(bench)
     run = describe_run(figures, load, time.monotonic() - started)
+    if arguments.markdown:
+        print(markdown(run))
     show(run, Console(width=None if sys.stdout.isatty() else 150))
     if arguments.json is not None:
         arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")

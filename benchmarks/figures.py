@@ -137,10 +137,30 @@ def show(run: Run, console: Console) -> None:
     )
 
 
+def markdown(run: Run) -> str:
+    """The table for a page."""
+    lines = [
+        "| | median | rounds | target | floor, same run | ratio |",
+        "|---|--:|--:|--:|---|--:|",
+    ]
+    for figure in run.figures:
+        what, value, *rest = _plain_cells(figure)
+        what = f"&emsp;{what.strip()}" if what.startswith(" ") else what
+        if figure.met is not None:
+            value = f"**{value}**" if figure.met else f"{value} (missed)"
+        lines.append(f"| {' | '.join([what, value, *rest])} |")
+    return "\n".join(lines) + "\n"
+
+
 def _cells(figure: Figure) -> list[str]:
-    value = with_unit(figure.value, figure.unit)
+    what, value, *rest = _plain_cells(figure)
     if figure.met is not None:
         value = f"[{'green' if figure.met else 'red'}]{value}[/]"
+    return [what, value, *rest]
+
+
+def _plain_cells(figure: Figure) -> list[str]:
+    value = with_unit(figure.value, figure.unit)
     low, high = min(figure.rounds), max(figure.rounds)
     spread = "" if len(figure.rounds) < 2 else f"{number(low)} to {number(high)}"
     target = ""

@@ -198,7 +198,7 @@ class IdleProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        out, _ = self._process.communicate()
+        out = self._process.communicate()[0]
         self.late_ms = [float(line) for line in out.split()]
 
 

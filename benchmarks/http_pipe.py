@@ -66,7 +66,11 @@ class Pipe(asyncio.Protocol):
         headers: str = "",
     ) -> tuple[int, bytes]:
         """Send and wait. Raises NoAnswerError."""
-        done = asyncio.get_running_loop().create_future()
+        return await self.exchange(encoded(method, path, body, content_type, headers))
+
+    async def exchange(self, request: bytes) -> tuple[int, bytes]:
+        """Send a whole request and wait. Raises NoAnswerError."""
+        done: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
 
         def replied(status: int, answer: bytes) -> None:
             if not done.done():
@@ -76,7 +80,7 @@ class Pipe(asyncio.Protocol):
             if not done.done():
                 done.set_exception(NoAnswerError("the connection ended"))
 
-        self.send(encoded(method, path, body, content_type, headers), replied, lost)
+        self.send(request, replied, lost)
         return await done
 
     def close(self) -> None:

@@ -10,7 +10,6 @@ import contextlib
 import time
 
 import msgspec
-import structlog
 
 from benchmarks.bench import Bench
 from benchmarks.cluster import CLUSTER_ID, Controllers
@@ -22,6 +21,7 @@ from broker_agent.config import AgentConfig, Endpoint
 from broker_agent.library import BrokerAgent
 from broker_agent.publishers import Manifest
 from metadata.image import MetadataImage
+from runtime.logging import configure
 
 _AGENT_ID = 100_000
 _WATCHERS = (0, 100, 1000)
@@ -72,7 +72,7 @@ async def _run(bench: Bench) -> list[Figure]:
                 _agent_config(controllers),
                 data=folder / "agent",
                 publishers=(watch,),
-                log=structlog.make_filtering_bound_logger(50)(structlog.PrintLogger(), [], {}),
+                log=configure("critical"),
             ) as agent,
         ):
             await agent.wait_online()
@@ -82,7 +82,7 @@ async def _run(bench: Bench) -> list[Figure]:
             for number in range(bench.rounds):
                 floors.append(await asyncio.to_thread(bench.floors))
                 for count in _WATCHERS:
-                    trials = bench.count(100 if count < 1000 else 20, 5)
+                    trials = bench.count(100 if count < 1000 else 10, 5)
                     one = await _with_watchers(
                         controllers.ports[active], brokers, watch, count, trials, number
                     )

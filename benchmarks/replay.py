@@ -15,6 +15,7 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 from benchmarks.bench import Bench
@@ -286,19 +287,19 @@ def main() -> None:
     for hashed in (False, True):
         said = "with state hash" if hashed else "without state hash"
         timed(
-            lambda h=hashed: replay_in_one(EMPTY, start, h),
+            partial(replay_in_one, EMPTY, start, hashed),
             len(created),
             f"create, {said}",
             collecting=False,
         )
         timed(
-            lambda h=hashed: replay_in_one(image, log, h),
+            partial(replay_in_one, image, log, hashed),
             len(changed),
             f"change, one delta, {said}",
             collecting=False,
         )
         timed(
-            lambda h=hashed: replay_each(image, log, h),
+            partial(replay_each, image, log, hashed),
             len(changed),
             f"change, a delta for each batch, {said}",
         )

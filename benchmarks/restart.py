@@ -58,7 +58,7 @@ async def _run(bench: Bench) -> list[Figure]:
     return [
         Figure(
             "restart",
-            f"{RECORDS:,} records, {kind} a checkpoint: exec to ready",
+            f"{bench.count(RECORDS, RECORDS // 20):,} records, {kind} a checkpoint: exec to ready",
             "s",
             tuple(seen[kind]),
             floor,

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from benchmarks.cluster import CLUSTER_ID
-from benchmarks.http_pipe import Load, NoAnswerError, Pipe, drive, encoded
+from benchmarks.http_pipe import Load, Pipe, drive, encoded
 from metadata.messages.fetch import (
     Endpoint,
     MetadataFetchReply,
@@ -119,24 +119,14 @@ class SimulatedBrokers:
 
     async def _watch(self, number: int) -> float:
         broker, pipe = self.brokers[number], self.pipes[number]
-        done = asyncio.get_running_loop().create_future()
-        pipe.send(
-            broker.request(max_wait_ms=2000),
-            lambda status, body: done.set_result((time.perf_counter(), status, body)),
-        )
-        at, status, body = await done
+        status, body = await pipe.exchange(broker.request(max_wait_ms=2000))
+        at = time.perf_counter()
         broker.take(status, body)
         return at
 
     async def _beat(self, number: int) -> None:
         broker, pipe = self.brokers[number], self.pipes[number]
-        done = asyncio.get_running_loop().create_future()
         if pipe.closed:
             pipe = await Pipe.open(self._port)
             self.pipes = [*self.pipes[:number], pipe, *self.pipes[number + 1 :]]
-        pipe.send(
-            broker.request(),
-            lambda status, body: done.set_result((status, body)),
-            lambda: done.done() or done.set_exception(NoAnswerError("the connection ended")),
-        )
-        broker.take(*await done)
+        broker.take(*await pipe.exchange(broker.request()))

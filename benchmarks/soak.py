@@ -13,6 +13,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import msgspec
+
 from audit.agreement import agree
 from benchmarks.failover import fenced_in, settled
 from quorate.client import Access, ClientError, QuorateClient, read_token
@@ -50,16 +52,45 @@ async def _soak(folder: Path, seconds: float) -> Counter[str]:
             await settled(cluster, client)
             before = (await client.get("/v1/quorum"))["leaderEpoch"]
             until = time.monotonic() + seconds
+            telling = asyncio.create_task(_tell(counts, seconds))
             await asyncio.gather(*(_load(client, n, until, counts) for n in range(_CLIENTS)))
+            telling.cancel()
             counts["elections"] = (await client.get("/v1/quorum"))["leaderEpoch"] - before
             await settled(cluster, client)
         counts["fenced"] = fenced_in(folder / "controller-1")
+        counts += _stalls(cluster)
     finally:
         await asyncio.to_thread(cluster.stop)
     found = agree(dict.fromkeys(folder / f"controller-{n}" for n in cluster.controllers))
     assert found.ok, found.problem
     counts["records"] = found.common_offset
     return counts
+
+
+def _stalls(cluster: LocalCluster) -> Counter[str]:
+    """What the controllers warned of: their loop stood still."""
+    said = [
+        msgspec.json.decode(line)
+        for child in cluster.controllers.values()
+        for line in child.output.read_bytes().splitlines()
+        if b'"event": "loop_stalled"' in line
+    ]
+    longest_ms = max((int(event["seconds"] * 1000) for event in said), default=0)
+    return Counter({"stalls reported": len(said), "the longest in ms": longest_ms})
+
+
+async def _tell(counts: Counter[str], seconds: float) -> None:
+    """A line a minute, for whoever waits."""
+    began = time.monotonic()
+    while True:
+        await asyncio.sleep(60)
+        errors = sum(count for what, count in counts.items() if what.isupper())
+        print(
+            f"  {time.monotonic() - began:.0f} of {seconds:.0f} s: "
+            f"{counts['rounds']:,} rounds, {errors} errors",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def main() -> int:
@@ -69,9 +100,8 @@ def main() -> int:
     seconds = parser.parse_args().seconds
     with tempfile.TemporaryDirectory(prefix="quorate-soak-") as folder:
         counts = asyncio.run(_soak(Path(folder), seconds))
-    print(
-        f"{seconds:.0f} s, {_CLIENTS} clients: " + ", ".join(f"{k} {v}" for k, v in counts.items())
-    )
+    said = ", ".join(f"{what} {count:,}" for what, count in counts.items())
+    print(f"{seconds:.0f} s, {_CLIENTS} clients: {said}")
     return 1 if counts["elections"] or counts["fenced"] else 0
 
 
