@@ -58,7 +58,7 @@ async def _soak(folder: Path, seconds: float) -> Counter[str]:
             counts["elections"] = (await client.get("/v1/quorum"))["leaderEpoch"] - before
             await settled(cluster, client)
         counts["fenced"] = fenced_in(folder / "controller-1")
-        counts += _stalls(cluster)
+        counts.update(_stalls(cluster))
     finally:
         await asyncio.to_thread(cluster.stop)
     found = agree(dict.fromkeys(folder / f"controller-{n}" for n in cluster.controllers))
