@@ -46,6 +46,8 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="a folder on the disk to measure")
     parser.add_argument("--markdown", action="store_true", help="print the table for a page too")
     arguments = parser.parse_args()
+    # As an installed package has: without bytecode a start compiles every module anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     load, started = os.getloadavg(), time.monotonic()
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="quorate-bench-", dir=arguments.folder) as folder:

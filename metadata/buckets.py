@@ -168,6 +168,9 @@ class BucketMap(Generic[K, V]):
         if not changes:
             return self
         result, owned = self._writable(changes)
+        if not self._length and result._most != self._most:
+            result._fill(_present(changes))
+            return result
         if result._most != self._most:
             result._fill(self.unordered_items())
         result._write(changes.items(), owned, set())
@@ -180,10 +183,12 @@ class BucketMap(Generic[K, V]):
         result, owned = self._writable(changes)
         yield
         if result._most != self._most:
-            entries = self.unordered_items()
+            entries = self.unordered_items() if self._length else _present(changes)
             while some := list(islice(entries, STEP)):
                 result._fill(some)
                 yield
+            if not self._length:
+                return result
         owned_pages = set[int]()
         rest = iter(changes.items())
         while some_changes := list(islice(rest, STEP)):
@@ -294,6 +299,11 @@ class BucketMap(Generic[K, V]):
     def __repr__(self) -> str:
         shown = ", ".join(f"{key!r}: {value!r}" for key, value in self.items())
         return f"BucketMap({{{shown}}})"
+
+
+def _present(changes: Mapping[K, V | None]) -> Iterator[tuple[K, V]]:
+    """What changes set."""
+    return ((key, value) for key, value in changes.items() if value is not None)
 
 
 def _key_of(change: Change[Any, Any]) -> Any:

@@ -59,9 +59,9 @@ class StateHash(msgspec.Struct, frozen=True):
 
 def part_of(records: Iterable[Record]) -> int:
     """Return what these records add to a sum, not reduced."""
-    total = 0
+    total, number = 0, int.from_bytes
     for record in records:
-        total += int.from_bytes(sha256(encode_record(record)).digest(), "big")
+        total += number(sha256(encode_record(record)).digest(), "big")
     return total
 
 

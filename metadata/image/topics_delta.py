@@ -7,12 +7,13 @@ replicas, leader within the ISR) was decided by the controller that wrote it and
 again: replay refuses only what it can't apply.
 
 This is the path that nearly every record of a busy cluster takes; it avoids calls, and equal
-replica lists are made the same object.
+replica lists are made the same object. What is only derived (who has a replica, who leads how many)
+is found when the delta is applied, once for each partition however often it changed.
 """
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Any, Final
 
 from metadata.buckets import STEP, BucketMap, PartitionKey
@@ -47,45 +48,25 @@ class TopicsDelta:
         self.partitions: Overlay[PartitionKey, Partition] = Overlay(image.partitions)
         self._by_name: Overlay[str, bytes] = Overlay(image.by_name)
         self._partition_ids: Overlay[bytes, PartitionIds] = Overlay(image.partition_ids)
-        self._leaderless: Overlay[PartitionKey, bool] = Overlay(image.leaderless)
-        self._leads_more = defaultdict[int, int](int)
-        """How many partitions more each broker leads; negative if fewer."""
-        self._replicas = defaultdict[int, dict[PartitionKey, bool | None]](dict)
+        self._were: dict[PartitionKey, Partition] = {}
+        """What the image holds of partitions that were written here."""
         self._changed_partition = self.partitions.changed.get
         self._base_partition = image.partitions.get
+        self._over_some = len(image.partitions) > 0
 
     def apply_in_steps(self) -> Generator[None, None, TopicsImage]:
         """Return the next image; yields every few milliseconds when much has changed."""
+        moves = _Moves()
+        yield from moves.find(self.partitions.changed, self._were)
+        image = self._image
         return TopicsImage(
             (yield from self.by_id.apply_in_steps()),
             (yield from self.partitions.apply_in_steps()),
             (yield from self._by_name.apply_in_steps()),
             (yield from self._partition_ids.apply_in_steps()),
-            (yield from self._apply_replicas()),
-            (yield from self._leaderless.apply_in_steps()),
-            self._apply_leader_counts(),
-        )
-
-    def _apply_replicas(
-        self,
-    ) -> Generator[None, None, BucketMap[int, BucketMap[PartitionKey, bool]]]:
-        by_broker = self._image.replicas_by_broker
-        changed: dict[int, BucketMap[PartitionKey, bool] | None] = {}
-        written = 0
-        for broker_id, changes in self._replicas.items():
-            held = yield from by_broker.get(broker_id, NO_PARTITIONS).changing(changes)
-            changed[broker_id] = held if len(held) else None
-            written += len(changes)
-            if written >= STEP:
-                written = 0
-                yield
-        return by_broker.with_changes(changed)
-
-    def _apply_leader_counts(self) -> BucketMap[int, int]:
-        counts = self._image.leader_counts
-        more = {broker_id: count for broker_id, count in self._leads_more.items() if count}
-        return counts.with_changes(
-            {b: counts.get(b, 0) + count or None for b, count in more.items()}
+            (yield from moves.apply_replicas(image.replicas_by_broker)),
+            (yield from image.leaderless.changing(moves.leaderless)),
+            moves.apply_leaders(image.leader_counts),
         )
 
     def create_topic(self, record: TopicRecord, offset: int) -> None:
@@ -103,11 +84,8 @@ class TopicsDelta:
         topic = self._known_topic(record.topic_id, offset)
         for partition_id in self._partition_ids.get(record.topic_id) or ():
             key = (topic.topic_id, partition_id)
-            partition = self.partitions.get(key)
-            assert partition is not None
-            self.partitions.remove(key)
-            self._move_replicas(key, partition.replicas, ())
-            self._move_leader(key, partition.leader, None)
+            self._noted(key)
+            self.partitions.changed[key] = None
         self._partition_ids.remove(record.topic_id)
         self.by_id.remove(record.topic_id)
         self._by_name.remove(topic.name)
@@ -120,7 +98,9 @@ class TopicsDelta:
             self._known_topic(topic_id, offset)
         intern = self._intern
         key = (intern(topic_id, topic_id), partition_id)
-        before = self.partitions.get(key)
+        before = self._changed_partition(key)
+        if before is None and self._over_some:
+            before = self._noted(key)
         if (
             partition_id < 0
             or record.leader < NO_LEADER
@@ -134,16 +114,11 @@ class TopicsDelta:
         replicas, isr = intern(record.replicas, record.replicas), record.isr
         if before is None:
             self._add_partition_id(key)
-            self._move_replicas(key, (), replicas)
-            self._move_leader(key, None, record.leader)
-        else:
-            self._move_replicas(key, before.replicas, replicas)
-            self._move_leader(key, before.leader, record.leader)
         elr, last_known = record.eligible_leader_replicas or (), record.last_known_elr or ()
         removing, adding = record.removing_replicas, record.adding_replicas
         self.partitions.changed[key] = Partition(
             replicas,
-            self._checked_directories(record.directories, replicas, offset),
+            record.directories and self._checked_directories(record.directories, replicas, offset),
             intern(isr, isr),
             elr and intern(elr, elr),
             last_known and intern(last_known, last_known),
@@ -161,6 +136,8 @@ class TopicsDelta:
         old = self._changed_partition(key, _UNTOUCHED)
         if old is _UNTOUCHED:
             old = self._base_partition(key)
+            if old is not None:
+                self._were[key] = old
         if old is None:
             raise self._no_partition(key, offset)
         leader, leader_epoch = record.leader, old.leader_epoch
@@ -168,10 +145,8 @@ class TopicsDelta:
             leader = old.leader
         else:
             leader_epoch += 1
-            if leader != old.leader:
-                if leader < NO_LEADER:
-                    raise ReplayError(offset, f"broker {leader} can't lead")
-                self._move_leader(key, old.leader, leader)
+            if leader < NO_LEADER:
+                raise ReplayError(offset, f"broker {leader} can't lead")
         recovery = record.leader_recovery_state
         if recovery < 0:
             recovery = old.leader_recovery_state
@@ -182,7 +157,6 @@ class TopicsDelta:
         if record.replicas is not None or record.directories is not None:
             if record.replicas is not None:
                 replicas = intern(record.replicas, record.replicas)
-                self._move_replicas(key, old.replicas, replicas)
             if record.directories is not None:
                 directories = record.directories
             directories = self._checked_directories(directories, replicas, offset)
@@ -220,6 +194,16 @@ class TopicsDelta:
                 if partition.elr or partition.last_known_elr:
                     self.change_partition(_cleared_elr(topic_id, partition_id), offset)
 
+    def _noted(self, key: PartitionKey) -> Partition | None:
+        """Return a partition that is about to be written."""
+        now = self._changed_partition(key, _UNTOUCHED)
+        if now is _UNTOUCHED:
+            now = self._base_partition(key)
+            if now is not None:
+                self._were[key] = now
+        partition: Partition | None = now
+        return partition
+
     def _known_topic(self, topic_id: bytes, offset: int) -> Topic:
         topic = self.by_id.get(topic_id)
         if topic is None:
@@ -243,39 +227,93 @@ class TopicsDelta:
     def _add_partition_id(self, key: PartitionKey) -> None:
         topic_id, partition_id = key
         ids = self._partition_ids.get(topic_id) or range(0)
-        if isinstance(ids, range) and partition_id == len(ids):
-            self._partition_ids.set(topic_id, range(partition_id + 1))
+        if type(ids) is range and partition_id == len(ids):
+            self._partition_ids.changed[topic_id] = range(partition_id + 1)
             return
         place = bisect_left(ids, partition_id)
         more = (*ids[:place], partition_id, *ids[place:])
         dense = range(len(more))
         self._partition_ids.set(topic_id, dense if more == tuple(dense) else more)
 
-    def _move_replicas(
-        self, key: PartitionKey, before: tuple[int, ...], after: tuple[int, ...]
-    ) -> None:
-        if before is after:
-            return
-        by_broker = self._replicas
-        for broker_id in before:
-            if broker_id not in after:
-                by_broker[broker_id][key] = None
-        for broker_id in after:
-            if broker_id not in before:
-                by_broker[broker_id][key] = True
+
+class _Moves:
+    """What partitions that changed mean for the maps that are derived from them."""
+
+    def __init__(self) -> None:
+        self._left = defaultdict[int, list[PartitionKey]](list)
+        self._came = defaultdict[int, list[PartitionKey]](list)
+        """By broker: the partitions that it has a replica of no more, and newly."""
+        self._leads_more = defaultdict[int, int](int)
+        """How many partitions more each broker leads; negative if fewer."""
+        self.leaderless: dict[PartitionKey, bool | None] = {}
+
+    def find(
+        self,
+        changed: Mapping[PartitionKey, Partition | None],
+        were: Mapping[PartitionKey, Partition],
+    ) -> Generator[None, None, None]:
+        """Compare what was with what is."""
+        was, came = were.get, self._came
+        for number, (key, after) in enumerate(changed.items(), 1):
+            if number % STEP == 0:
+                yield
+            before = was(key)
+            old = None if before is None else before.leader
+            new = None if after is None else after.leader
+            if old != new:
+                self._move_leader(key, old, new)
+            if before is None:
+                for broker_id in () if after is None else after.replicas:
+                    came[broker_id].append(key)
+            elif after is None or after.replicas is not before.replicas:
+                self._move_replicas(key, before.replicas, () if after is None else after.replicas)
 
     def _move_leader(self, key: PartitionKey, before: int | None, after: int | None) -> None:
-        """Note who leads from now on; -1 is nobody, None is no partition."""
-        if before == after:
-            return
+        """-1 is nobody, None is no partition."""
         if before == NO_LEADER:
-            self._leaderless.changed[key] = None
+            self.leaderless[key] = None
         elif before is not None:
             self._leads_more[before] -= 1
         if after == NO_LEADER:
-            self._leaderless.changed[key] = True
+            self.leaderless[key] = True
         elif after is not None:
             self._leads_more[after] += 1
+
+    def _move_replicas(
+        self, key: PartitionKey, before: tuple[int, ...], after: tuple[int, ...]
+    ) -> None:
+        for broker_id in before:
+            if broker_id not in after:
+                self._left[broker_id].append(key)
+        for broker_id in after:
+            if broker_id not in before:
+                self._came[broker_id].append(key)
+
+    def apply_replicas(
+        self, by_broker: BucketMap[int, BucketMap[PartitionKey, bool]]
+    ) -> Generator[None, None, BucketMap[int, BucketMap[PartitionKey, bool]]]:
+        """Return the next map of who has a replica of what."""
+        changed: dict[int, BucketMap[PartitionKey, bool] | None] = {}
+        written = 0
+        for broker_id in {**self._left, **self._came}:
+            changes: dict[PartitionKey, bool | None] = {
+                **dict.fromkeys(self._left.get(broker_id, ())),
+                **dict.fromkeys(self._came.get(broker_id, ()), True),
+            }
+            held = yield from by_broker.get(broker_id, NO_PARTITIONS).changing(changes)
+            changed[broker_id] = held if len(held) else None
+            written += len(changes)
+            if written >= STEP:
+                written = 0
+                yield
+        return by_broker.with_changes(changed)
+
+    def apply_leaders(self, counts: BucketMap[int, int]) -> BucketMap[int, int]:
+        """Return the next map of how many each broker leads."""
+        more = {broker_id: count for broker_id, count in self._leads_more.items() if count}
+        return counts.with_changes(
+            {b: counts.get(b, 0) + count or None for b, count in more.items()}
+        )
 
 
 _STATES = (0, 1)
