@@ -22,6 +22,7 @@ _COMMANDS = {
     "brokers": ("quorate.commands.brokers", "List, describe and unregister brokers."),
     "topics": ("quorate.commands.topics", "Create, list, describe and delete topics."),
     "log": ("quorate.commands.log", "Dump, replay and verify a log on disk."),
+    "audit": ("quorate.commands.audit", "Ask the log: who, what, when, why; and was it tampered."),
     "controller": ("quorate.commands.controller", "Run a controller in the foreground."),
     "broker": ("quorate.commands.broker", "Run a broker agent in the foreground."),
     "cluster-id": ("quorate.commands.cluster_id", "Draw an id for a new cluster."),
