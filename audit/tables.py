@@ -17,8 +17,8 @@ Words that all of them share:
   as `YYYY-MM-DD`. What is still so at the end of what was asked for ends at the *horizon*: the
   timestamp of the last batch; `until_ms` and `until_offset` are then null.
 - Ids of topics are written as everywhere in Quorate (`metadata.uuids.uuid_text`).
-- Changes that settle in one batch are one moment: an interval is closed by a batch, not by a record,
-  so none is empty in offsets. It may be empty in time (0 ms), and is kept.
+- Changes that settle in one batch are one moment: an interval is closed by a batch, not by a
+  record, so none is empty in offsets. It may be empty in time (0 ms), and is kept.
 - A partition is *offline* while its leader is -1; *under min ISR* while its ISR is smaller than
   `min.insync.replicas`: the topic's config, else the cluster's default (the broker config of the
   empty name), else 1. A change of that config begins a new interval where it changes the number.
@@ -161,7 +161,7 @@ DIVERGENCE: Final = AuditTable(
     _columns("base_offset:int replica:text hash:text agreed_hash:text?"),
 )
 """Replicas whose batch differs from the majority's at the same base offset, up to the lowest log
-end; `agreed_hash` is null where there is no majority. Only the first such offset of each replica."""
+end; `agreed_hash` is null where there is no majority. Only the first such offset of each."""
 
 STATE_COUNTS: Final = AuditTable(
     "state",
