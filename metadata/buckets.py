@@ -303,6 +303,8 @@ class BucketMap(Generic[K, V]):
 
 def _present(changes: Mapping[K, V | None]) -> Iterator[tuple[K, V]]:
     """What changes set."""
+    if None not in changes.values():
+        return iter(changes.items())  # type: ignore[arg-type] # there is no None
     return ((key, value) for key, value in changes.items() if value is not None)
 
 

@@ -296,10 +296,8 @@ class _Moves:
         changed: dict[int, BucketMap[PartitionKey, bool] | None] = {}
         written = 0
         for broker_id in {**self._left, **self._came}:
-            changes: dict[PartitionKey, bool | None] = {
-                **dict.fromkeys(self._left.get(broker_id, ())),
-                **dict.fromkeys(self._came.get(broker_id, ()), True),
-            }
+            changes: dict[PartitionKey, bool | None] = dict.fromkeys(self._left.get(broker_id, ()))
+            changes.update(dict.fromkeys(self._came.get(broker_id, ()), True))
             held = yield from by_broker.get(broker_id, NO_PARTITIONS).changing(changes)
             changed[broker_id] = held if len(held) else None
             written += len(changes)
