@@ -143,9 +143,11 @@ def _sum(
     """Return what an overlay over nothing adds: a load, where nothing has to be looked up."""
     total = 0
     entries = iter(overlay.changed.items())
-    while some := list(islice(entries, STEP)):
+    while True:
+        some = list(islice(entries, STEP))
         total += part_of(
             record for key, value in some if value is not None for record in records(key, value)
         )
+        if len(some) < STEP:
+            return total
         yield
-    return total
