@@ -21,8 +21,9 @@ demo: $(VENV)/.ready-run ## Set up, then show the whole story with real processe
 
 # Real processes get the machine to themselves: they run behind the others, one by one.
 test: check $(VENV)/.ready-dev ## Set up, then run all that a change must pass (up to 20 minutes on 2 cores)
-	QUORATE_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/process --ignore tests/docs
+	QUORATE_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/process --ignore tests/docs --ignore tests/spark
 	$(BIN)/python -m pytest -q tests/process tests/docs
+	$(BIN)/python -m pytest -q tests/spark
 
 check: $(VENV)/.ready-dev ## Format, lint, types, import floors, spelling (under a minute)
 	$(BIN)/ruff format --check .
@@ -74,6 +75,6 @@ $(VENV)/.ready-run: $(VENV)/.ready-venv pyproject.toml
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready-run pyproject.toml
-	@echo "[+] the tools that check and test it (once; about a minute)"
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --group dev
+	@echo "[+] the tools that check and test it, and Spark (once; minutes: half a gigabyte)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[audit]' --group dev
 	@touch $@
