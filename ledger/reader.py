@@ -41,6 +41,11 @@ class LedgerReader:
         """Offset behind the last record that was there at the last `refresh`."""
         return self._catalogue.log_end
 
+    @property
+    def start_timestamp_ms(self) -> int:
+        """Timestamp of the batch before `log_start`; 0 before the first."""
+        return self._catalogue.run[0].header.previous.timestamp_ms
+
     def refresh(self) -> None:
         """See what was appended since."""
         self._catalogue = self._find()
@@ -64,6 +69,22 @@ class LedgerReader:
                 f"{error.file} ends at offset {start}, byte {error.position}: behind it "
                 f"{error.reason}; it was not synced yet, the node writes it again"
             )
+
+    def end_of_batch(self, offset: int) -> int:
+        """Return the end of the batch that `offset` stands inside, or `offset` between batches.
+
+        Raises HistoryMissingError before `log_start`, DamagedLedgerError.
+        """
+        if offset <= self.log_start or offset >= self.log_end:
+            return offset
+        _, head = self._catalogue.head_at(offset - 1)
+        return head.end_offset
+
+    def last_timestamp_ms(self) -> int:
+        """Return the timestamp of the last batch; 0 in an empty log. Raises DamagedLedgerError."""
+        if self.log_end == self.log_start:
+            return self.start_timestamp_ms
+        return self._catalogue.head_at(self.log_end - 1)[1].timestamp_ms
 
     def offset_at_time(self, timestamp_ms: int) -> int:
         """Return the end offset of the log as it was at a time (inclusive)."""
