@@ -36,11 +36,11 @@ format: $(VENV)/.ready-dev ## Put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-seeds: $(VENV)/.ready-dev ## Simulate N clusters under faults: make seeds N=1000 [FIRST=1]
-	$(BIN)/python -m tests.simulation.seeds --first $(FIRST) --count $(N)
+seeds: $(VENV)/.ready-dev ## Simulate N clusters under faults: make seeds N=1000 [FIRST=1] [KIND=full]
+	$(BIN)/python -m tests.simulation.seeds --first $(FIRST) --count $(N) $(if $(KIND),--kind $(KIND))
 
 seed: $(VENV)/.ready-dev ## Run one seed again, with its trace: make seed SEED=17
-	$(BIN)/python -m tests.simulation.seeds --first $(SEED) --count 1 --trace
+	$(BIN)/python -m tests.simulation.seeds --first $(SEED) --count 1 --trace $(if $(KIND),--kind $(KIND))
 
 docs: $(VENV)/.ready-dev ## Write again the parts of docs/ that come from the code
 	$(BIN)/python -m tests.docs.generate

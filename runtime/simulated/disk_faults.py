@@ -90,11 +90,15 @@ class DiskFaults:
         """
         self._failing[operation] = (skip, error, lasting)
 
+    def succeed(self) -> None:
+        """Undo every `fail`."""
+        self._failing.clear()
+
     def heal(self) -> None:
         """End every fault."""
         self.capacity_bytes = None
         self._kill_at = None
-        self._failing.clear()
+        self.succeed()
         self.set_profile(FAST)
 
     def free_bytes(self, used_bytes: int) -> int:

@@ -71,6 +71,9 @@ DISKS = {"slow_disk": 2.0, "stuck_disk": 1.0}
 CLOCKS = {"clock_rate": 1.0, "wall_jump": 1.0}
 NOISE = {"lossy": 1.0, "slow_paths": 1.0, "wild": 2.0}
 
+_CHANGES = ("write", "sync", "create", "rename", "unlink", "sync_folder")
+"""What may fail with EIO."""
+
 EVERYTHING = Torment({**CRASHES, **PAUSES, **CUTS, **DISKS, **CLOCKS, **NOISE})
 """All but the full disk, which the nodes must be built to live through."""
 WITH_FULL_DISKS = Torment({**EVERYTHING.weights, "full_disk": 2.0})
@@ -110,7 +113,10 @@ class Nemesis:
             "wild": partial(self._noise, "wild", WILD),
             "slow_disk": partial(self._disk, "slow disk", SLOW),
             "stuck_disk": partial(self._disk, "stuck disk", STUCK),
-            "full_disk": self._full_disk,
+            "full_disk": lambda: self._full_disks(1),
+            "full_disks": lambda: self._full_disks(self._dice.randint(2, len(self._nodes()))),
+            "disk_error": self._disk_error,
+            "stranded_leader": self._stranded_leader,
             "clock_rate": self._clock_rate,
             "wall_jump": self._wall_jump,
         }
@@ -243,6 +249,14 @@ class Nemesis:
         leader = self._leader()
         self._cut("isolate", [leader], [n for n in self._nodes() if n != leader])
 
+    def _stranded_leader(self) -> None:
+        """Pause the leader and let it wake among its clients, cut off from its peers."""
+        leader = self._leader()
+        host = self._host(leader)
+        self._cut("strand", [leader], [n for n in self._nodes() if n != leader])
+        host.pause()
+        self._for_a_while("while it pauses", leader, host.resume)
+
     def _bridge(self) -> None:
         """Leave two halves that meet in one node only."""
         nodes = self._some(len(self._nodes()))[1:]
@@ -305,15 +319,33 @@ class Nemesis:
         faults.set_profile(profile)
         self._for_a_while(what, node_id, partial(faults.set_profile, FAST))
 
-    def _full_disk(self) -> None:
-        node_id = self._any()
-        host = self._host(node_id)
-        host.faults.capacity_bytes = host.platter.used_bytes() + self._dice.randrange(20_000)
+    def _full_disks(self, count: int) -> None:
+        nodes = self._some(count)
+        hosts = [self._host(node_id) for node_id in nodes]
+        for host in hosts:
+            room = self._dice.randrange(20_000)
+            host.faults.capacity_bytes = host.platter.used_bytes() + room
 
         def end() -> None:
-            host.faults.capacity_bytes = None
+            for node_id, host in zip(nodes, hosts, strict=True):
+                host.faults.capacity_bytes = None
+                # It may have stopped itself, as it says it does.
+                self._start(node_id)
 
-        self._for_a_while("full disk", node_id, end)
+        self._for_a_while("full disk", nodes, end)
+
+    def _disk_error(self) -> None:
+        """Fail one change of a disk that comes soon; the node may stop itself."""
+        node_id = self._leader() if self._dice.random() < 0.5 else self._any()
+        faults = self._host(node_id).faults
+        operation = self._dice.choice(_CHANGES)
+        faults.fail(operation, self._dice.randrange(8))
+
+        def end() -> None:
+            faults.succeed()
+            self._start(node_id)
+
+        self._for_a_while(f"error of {operation}", node_id, end)
 
     def _clock_rate(self) -> None:
         machine = self._host(self._any()).machine

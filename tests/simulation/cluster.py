@@ -4,9 +4,12 @@ Rule: every core is the product's own; this file only boots them on hosts and le
 What must hold is judged by `invariants`, which outlives every process.
 """
 
+import errno
+import os
 import random as random_module
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from broker_agent.agent import AgentCore
@@ -29,6 +32,9 @@ from tests.simulation.quorum_cluster import quiet_log
 CLUSTER_ID = "simulated-cluster-0002"
 FIRST_BROKER_HOST = 101
 ADMIN_HOST = 900
+FULL = "the disk is full"
+FAILED = os.strerror(errno.EIO)
+"""A node says so when its disk made it end; no other kind of end is in order."""
 
 
 @dataclass
@@ -145,12 +151,30 @@ class Cluster:
             disk=disk,
             quorum_factory=make_quorum,
             log=quiet_log(),
-            on_stopped=lambda reason: self.stopped.append((node_id, reason)),
+            on_stopped=partial(self._on_stopped, node_id, process),
         )
         self.controllers[node_id] = controller
         self.invariants.controller_started(node_id)
-        controller.start()
+        try:
+            controller.start()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EIO):
+                raise
+            process.schedule(0, process.kill, "disk")
+            return
         SimulatedServer(self.network, process, url_of(node_id), controller.handle)
+
+    def _on_stopped(self, node_id: int, process: SimulatedProcess, reason: str) -> None:
+        """A node that stops itself is a violation, unless its disk made it.
+
+        What was not synced when a disk failed may be lost with it: the page cache forgets.
+        """
+        if FULL in reason:
+            process.schedule(0, process.kill, "no-room")
+        elif FAILED in reason:
+            self._later(0, self.hosts[node_id].lose_power)
+        else:
+            self.stopped.append((node_id, reason))
 
     def running(self) -> dict[int, Controller]:
         """The controllers whose processes live."""

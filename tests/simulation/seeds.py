@@ -41,6 +41,26 @@ KINDS: dict[str, Torment] = {
 }
 
 
+MORE_KINDS: dict[str, Torment] = {
+    "full": Torment(
+        {"full_disk": 3.0, "full_disks": 3.0, "kill": 2.0, "power": 1.0, "isolate_leader": 1.0},
+        gap_s=(0.2, 1.5),
+        length_s=(0.2, 4.0),
+    ),
+    "errors": Torment(
+        {"disk_error": 5.0, "kill": 1.0, "power": 1.0, "isolate_leader": 1.0},
+        gap_s=(0.2, 1.5),
+        length_s=(0.2, 4.0),
+    ),
+    "stranded": Torment(
+        {"stranded_leader": 4.0, "pause_leader": 1.0, "kill": 1.0, **NOISE},
+        gap_s=(0.3, 2.0),
+        length_s=(0.3, 6.0),
+    ),
+}
+"""Asked for by name: a seed's kind never changes, so that a seed that found something stays one."""
+
+
 @dataclass
 class Outcome:
     """What a run came to."""
@@ -54,17 +74,18 @@ class Outcome:
 
     @property
     def rerun(self) -> str:
-        return f"make seed SEED={self.seed}"
+        more = f" KIND={self.kind}" if self.kind in MORE_KINDS else ""
+        return f"make seed SEED={self.seed}{more}"
 
 
-def run_seed(seed: int, torment_s: float = 20.0) -> Outcome:
-    """Run one seed."""
-    kind = list(KINDS)[seed % len(KINDS)]
+def run_seed(seed: int, torment_s: float = 20.0, kind: str = "") -> Outcome:
+    """Run one seed; of the kind that its number says, or of one that is asked for."""
+    kind = kind or list(KINDS)[seed % len(KINDS)]
     shape = Shape(controllers=5 if seed % 7 == 6 else 3, torment_s=torment_s)
     if kind == "lag":
         shape.tail_bytes, shape.checkpoint_bytes, shape.segment_bytes = 1_000, 6_000, 4_000
     cluster = Cluster(seed, shape)
-    nemesis = Nemesis(cluster, KINDS[kind])
+    nemesis = Nemesis(cluster, {**KINDS, **MORE_KINDS}[kind])
     outcome = Outcome(seed, kind)
     try:
         _run(cluster, nemesis, outcome)
@@ -109,13 +130,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run seeds of the simulated cluster.")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--kind", choices=[*KINDS, *MORE_KINDS], default="")
     parser.add_argument("--trace", action="store_true", help="what led to a failure")
     given = parser.parse_args()
     began = time.monotonic()
     total: Counter[str] = Counter()
     failed = 0
     for seed in range(given.first, given.first + given.count):
-        outcome = run_seed(seed)
+        outcome = run_seed(seed, kind=given.kind)
         total += outcome.facts
         if outcome.failure:
             failed += 1

@@ -7,10 +7,11 @@ import sys
 import pytest
 
 from tests.simulation.calm import run_calm
-from tests.simulation.seeds import run_seed
+from tests.simulation.seeds import MORE_KINDS, run_seed
 
 SEEDS = 100
 """About a second each on an idle core."""
+SEEDS_OF_MORE_KINDS = 12
 FOUND_BUGS = {
     3: "a jump's mark vouched for own segments that were never synced",
     6: "the lease's timer asked again for the same instant, for ever",
@@ -36,6 +37,15 @@ def test_a_seed_that_once_found_a_bug_finds_none(seed: int) -> None:
 @pytest.mark.parametrize("seed", of_this_commit())
 def test_a_cluster_keeps_its_promises_under_faults(seed: int) -> None:
     outcome = run_seed(seed)
+    assert not outcome.failure, f"{outcome.rerun}\n{outcome.failure}"
+    assert outcome.facts["acknowledged"] > 0
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("kind", MORE_KINDS)
+@pytest.mark.parametrize("seed", of_this_commit()[:SEEDS_OF_MORE_KINDS])
+def test_a_cluster_keeps_its_promises_under_the_rarer_faults(seed: int, kind: str) -> None:
+    outcome = run_seed(seed, kind=kind)
     assert not outcome.failure, f"{outcome.rerun}\n{outcome.failure}"
     assert outcome.facts["acknowledged"] > 0
 
