@@ -1,0 +1,119 @@
+"""Settling: which records of the log count, and from which batch on.
+
+Rule: a transaction is its records from Begin to End or Abort, both included. It settles with the
+batch of its End, all at once; Abort, or the BeginEpoch of a new epoch (which is outside of any),
+makes its records *aborted*; what neither has happened to is *open*. A record outside settles with
+its own batch. Begin, End, Abort and BeginEpoch may stand anywhere in a batch.
+
+While a transaction is open all that follows belongs to it, so waiting for its end keeps the log's
+order, and settling never goes back: `settled_base` never falls. An End or Abort without a Begin
+(the log begins in the midst of a transaction) settles by itself.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from ledger.batch import Batch, BatchHeader
+from metadata.codec import decode_records
+from metadata.records import (
+    AbortTransactionRecord,
+    BeginEpochRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    Record,
+)
+
+SETTLED: Final = "settled"
+ABORTED: Final = "aborted"
+OPEN: Final = "open"
+
+
+class Logged(NamedTuple):
+    """A record, where it stands, and what became of it."""
+
+    offset: int
+    header: BatchHeader
+    """Of the record's own batch."""
+    record: Record
+    outcome: str
+    """`settled`, `aborted` or `open`."""
+    settled_base: int | None
+    """Base offset of the batch that settled it; None unless settled."""
+    settled_ms: int | None
+    """Timestamp of that batch."""
+
+
+_Waiting = list[tuple[int, BatchHeader, Record]]
+
+
+def settled(batches: Iterable[Batch]) -> Iterator[Logged]:
+    """Yield every record, in the log's order, as soon as its outcome is known.
+
+    The batches follow each other, and no transaction is open before the first. What is still open
+    behind the last comes at the end. Raises RecordDecodeError.
+    """
+    waiting: _Waiting | None = None
+    for batch in batches:
+        header = batch.header
+        base, time_ms = header.base_offset, header.timestamp_ms
+        for offset, record in enumerate(decode_records(batch.records), base):
+            kind = type(record)
+            if waiting is None:
+                if kind is BeginTransactionRecord:
+                    waiting = [(offset, header, record)]
+                else:
+                    yield Logged(offset, header, record, SETTLED, base, time_ms)
+            elif kind is BeginEpochRecord:
+                yield from _without(waiting, ABORTED)
+                waiting = None
+                yield Logged(offset, header, record, SETTLED, base, time_ms)
+            else:
+                waiting.append((offset, header, record))
+                if kind is EndTransactionRecord:
+                    for each in waiting:
+                        yield Logged(*each, SETTLED, base, time_ms)
+                    waiting = None
+                elif kind is AbortTransactionRecord:
+                    yield from _without(waiting, ABORTED)
+                    waiting = None
+    if waiting is not None:
+        yield from _without(waiting, OPEN)
+
+
+def _without(waiting: _Waiting, outcome: str) -> Iterator[Logged]:
+    for each in waiting:
+        yield Logged(*each, outcome, None, None)
+
+
+class Moment(NamedTuple):
+    """All that settles in one batch: one step of the state."""
+
+    base: int
+    """The batch's base offset."""
+    time_ms: int
+    records: list[Logged]
+    """In the log's order, at least one."""
+
+
+def moments(logged: Iterable[Logged]) -> Iterator[Moment]:
+    """Group what `settled` yields by the batch that settles it; what doesn't count is left out."""
+    records: list[Logged] = []
+    now: int | None = None
+    for one in logged:
+        base = one.settled_base
+        if base is None:
+            continue
+        if base != now:
+            if records:
+                yield _moment(records)
+            records, now = [], base
+        records.append(one)
+    if records:
+        yield _moment(records)
+
+
+def _moment(records: list[Logged]) -> Moment:
+    first = records[0]
+    assert first.settled_base is not None
+    assert first.settled_ms is not None
+    return Moment(first.settled_base, first.settled_ms, records)
