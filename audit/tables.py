@@ -9,7 +9,8 @@ Words that all of them share:
   ended. It counts from the batch that settles it (its own, or that of EndTransactionRecord):
   `settled_base` is that batch's base offset, `settled_ms` its timestamp. Records of aborted
   transactions (by AbortTransactionRecord, or by the BeginEpochRecord of a new epoch) and of the
-  open one are shown in `log`, with their outcome, and counted nowhere else.
+  open one are shown in `log`, with their outcome, and counted nowhere else. A transaction is its
+  records from Begin to End or Abort, both included; BeginEpochRecord stands outside of it.
 - The state *at offset N* is made of the batches that begin before N; so is every table that was
   asked for "up to N". The state *at a time* is that at the end of the last batch whose timestamp is
   not later.
@@ -22,7 +23,14 @@ Words that all of them share:
 - A partition is *offline* while its leader is -1; *under min ISR* while its ISR is smaller than
   `min.insync.replicas`: the topic's config, else the cluster's default (the broker config of the
   empty name), else 1. A change of that config begins a new interval where it changes the number.
-- Rows are ordered by their first columns, as far as `key` says.
+  The value of a config counts if it is 1 to 9 ASCII digits that make at least 1; else it is as if
+  it were not set. A topic's config goes with the topic.
+- A log that does not begin at offset 0 is counted from its first checkpoint (at offset C) on: what
+  the checkpoint says is a fact of offset C - 1 and of the checkpoint's timestamp, and no event.
+  `log`, `batches`, `integrity` and `divergence` begin where the log does.
+- Of several replicas the one with the longest log is asked, of equals the first; `batches`,
+  `integrity` and `divergence` ask all.
+- Rows are ordered by their first columns, as far as `key` says; text by code points.
 """
 
 from typing import Final, NamedTuple
@@ -72,8 +80,9 @@ LOG: Final = AuditTable(
 )
 """Every record. `outcome`: `settled`, `aborted`, `open`. `resource`: what it is about, in one word
 for people and filters: `topic:orders`, `broker:3`, `config:topic:orders:retention.ms`,
-`acl:ID`, `user:NAME`, `feature:NAME`, `quota:…`; see `audit/subjects.py`. `fields`: the
-record as JSON, secrets starred."""
+`acl:ID`, `user:NAME`, `feature:NAME`, `quota:…`: `audit.subjects.resource`; the columns before it
+are `audit.subjects.place`. `type` is `record_type_name`. `fields`: the record's data as JSON,
+secrets starred: `audit.subjects.fields_text`."""
 
 PARTITION_EVENTS: Final = AuditTable(
     "partition_events",
@@ -83,8 +92,10 @@ PARTITION_EVENTS: Final = AuditTable(
         f"day:text kind:text leader:int? isr:ints? replicas:ints? {_WHO}"
     ),
 )
-"""What happened to partitions: `kind` is `created`, `changed` or `removed` (one row for each
-partition of a removed topic). Null: untouched."""
+"""What happened to partitions: `kind` is `created` (PartitionRecord, also one that writes a
+partition anew), `changed` (PartitionChangeRecord, whatever it changes) or `removed` (one row for
+each partition of a removed topic, at the offset of its RemoveTopicRecord). Null: untouched, or
+removed. `day` is that of `settled_ms`."""
 
 PARTITION_INTERVALS: Final = AuditTable(
     "partition_intervals",
@@ -96,7 +107,8 @@ PARTITION_INTERVALS: Final = AuditTable(
     ),
 )
 """How each partition was, from each change of leader, ISR, replicas or min ISR to the next. The
-offsets are base offsets of the batches that settled it."""
+offsets are base offsets of the batches that settled it. What is as it was at the end of a moment
+begins no interval."""
 
 BROKER_INTERVALS: Final = AuditTable(
     "broker_intervals",
@@ -105,8 +117,9 @@ BROKER_INTERVALS: Final = AuditTable(
         "broker_id:int from_offset:int until_offset:int? from_ms:int until_ms:int? state:text"
     ),
 )
-"""`state`: `fenced`, `online`, `stopping` (in controlled shutdown), as registrations say it. An
-unregistered broker has no interval."""
+"""`state`: `fenced`, else `stopping` (in controlled shutdown), else `online`, as registrations say
+it; a registration of the same incarnation keeps the state. From each change of state to the next,
+judged at the end of each moment. An unregistered broker has no interval."""
 
 AVAILABILITY: Final = AuditTable(
     "availability",
@@ -117,7 +130,11 @@ AVAILABILITY: Final = AuditTable(
     ),
 )
 """By day: `kind` `partition` with key `TOPICNAME-PARTITION@TOPICID`, or `broker` with its id. A
-leader change is a change of leader to another broker or to none; a creation is none."""
+leader change is any difference of leader between an interval of a partition and its next, at the
+next one's `from_ms`; a creation is none. An interval counts on the days from that of its `from_ms`
+to that of its last millisecond (an empty one on the first), so days without any have no row. What
+doesn't concern a kind is 0: brokers are never offline or under min ISR, partitions never
+fenced."""
 
 CHANGES: Final = AuditTable(
     "changes",
@@ -134,9 +151,12 @@ PRIVILEGED: Final = AuditTable(
     1,
     _columns(f"offset:int timestamp_ms:int day:text kind:text subject:text {_WHO} fields:text"),
 )
-"""Changes that an auditor asks about first. `kind`: `acl` (added or removed), `user` (SCRAM),
-`token`, `unclean_election` (a partition got a leader in state recovering, or
-unclean.leader.election.enable was set), `feature`, `voters`, `quota`."""
+"""Settled changes that an auditor asks about first, by the time of their own batch. `kind`: `acl`
+(added or removed), `user` (SCRAM, set or removed), `token` (set or removed), `unclean_election`
+(PartitionRecord or PartitionChangeRecord that names a leader, 0 or more, and the recovery state
+RECOVERING; or a ConfigRecord that gives unclean.leader.election.enable a value), `feature`
+(FeatureLevelRecord, KRaftVersionRecord), `voters` (VotersRecord, ClusterGenerationRecord),
+`quota`. `subject` is `audit.subjects.resource`, `fields` as in `log`."""
 
 BATCHES: Final = AuditTable(
     "batches",
@@ -146,14 +166,22 @@ BATCHES: Final = AuditTable(
         "previous_hash:text hash:text crc_ok:bool"
     ),
 )
-"""Each frame of each replica as it lies on disk; hashes in hexadecimal."""
+"""Each frame of each replica as it lies on disk, also one whose CRC is wrong; `segment` is the
+file's name without its folder, hashes are in hexadecimal. `hash` is that of the bytes that are
+there. Where no next frame can be found (a head that is none, the file's end inside a frame) a
+segment's rows end."""
 
 INTEGRITY: Final = AuditTable(
     "integrity",
     2,
     _columns("replica:text base_offset:int segment:text kind:text sentence:text"),
 )
-"""What is wrong with a replica's batches. `kind`: `crc`, `chain`, `gap`, `epoch`, `time`."""
+"""What is wrong with a replica's batches, each held against the frame before it; of several
+things the first of `crc`, `gap`, `chain`, `epoch`, `time` is the `kind`. The first frame is held
+against the beginning of the cluster if the log begins at offset 0, else against nothing. What
+ends a segment's rows too early is a `gap` at the next segment's first frame, or, in the last
+segment, nothing: a running node's tail. `sentence` is that of `ledger.chain.LogMark.objection`,
+and "the checksum is wrong"."""
 
 DIVERGENCE: Final = AuditTable(
     "divergence",
@@ -161,15 +189,18 @@ DIVERGENCE: Final = AuditTable(
     _columns("base_offset:int replica:text hash:text agreed_hash:text?"),
 )
 """Replicas whose batch differs from the majority's at the same base offset, up to the lowest log
-end; `agreed_hash` is null where there is no majority. Only the first such offset of each."""
+end (the lowest end of a last frame); `agreed_hash` is null where there is no majority. Only the
+first such offset of each. A majority is more than half of the replicas that have a frame at that
+base offset; one that has none there isn't named for it."""
 
 STATE_COUNTS: Final = AuditTable(
     "state",
     1,
     _columns("table:text entries:int shared_hash:text controllers_hash:text"),
 )
-"""The state at an offset: for each table of the image its entries and what it adds to the state
-hash (32 bytes in hexadecimal, the sums modulo 2^256); the row `*` holds the totals."""
+"""The state at an offset: for each table of the image (`metadata.image.families.TABLES`) its
+entries and what it adds to the state hash (32 bytes in hexadecimal, the sums modulo 2^256; one of
+the two is always 0); the row `*` holds the totals."""
 
 TABLES: Final = (
     LOG,
