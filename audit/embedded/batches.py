@@ -1,0 +1,100 @@
+"""The job `batches`: each frame of each replica as it lies on disk.
+
+Rule: nothing is believed and nothing is repaired. A frame is found by the lengths in the heads;
+whether its checksum fits is a column, and its hash is that of the bytes that are there.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from audit.embedded.feed import Question
+from audit.places import Replica
+from ledger.batch import HEAD, HEAD_BYTES, hash_of
+from ledger.catalogue import find_segments
+from ledger.errors import DamagedBatchError, LedgerError
+from ledger.frame import CRC_BYTES, crc32c
+from ledger.reader import LedgerReader
+from ledger.scan import walk_frames
+from ledger.segments import HEADER_BYTES_MAX, parse_segment_header
+
+Row = tuple[Any, ...]
+
+
+class FrameFound(NamedTuple):
+    """One frame, wherever it says that it belongs."""
+
+    segment: str
+    """The file's name, without its folder."""
+    base_offset: int
+    records: int
+    epoch: int
+    timestamp_ms: int
+    previous_hash: bytes
+    hash: bytes
+    crc_ok: bool
+
+    @property
+    def end_offset(self) -> int:
+        """Offset behind the last record."""
+        return self.base_offset + self.records
+
+
+def batches(question: Question) -> list[Row]:
+    """Return the rows of `audit.tables.BATCHES`."""
+    rows = [
+        _row(replica.name, found)
+        for replica in question.replicas
+        for found in frames(replica, question.up_to)
+    ]
+    rows.sort(key=lambda row: row[:2])
+    return rows
+
+
+def _row(name: str, found: FrameFound) -> Row:
+    return (
+        name,
+        found.base_offset,
+        found.segment,
+        found.records,
+        found.epoch,
+        found.timestamp_ms,
+        found.previous_hash.hex(),
+        found.hash.hex(),
+        found.crc_ok,
+    )
+
+
+def frames(replica: Replica, up_to: int | None = None) -> Iterator[FrameFound]:
+    """Yield the frames of a replica, segment by segment, those that begin before `up_to`."""
+    start = log_start(replica)
+    for base, path in find_segments(replica.disk):
+        if base < start:
+            continue
+        for found in _frames_of(replica, path):
+            if up_to is None or found.base_offset < up_to:
+                yield found
+
+
+def log_start(replica: Replica) -> int:
+    """Return where the run of segments begins that ends at the log's end."""
+    try:
+        return LedgerReader(replica.disk).log_start
+    except LedgerError:
+        return 0
+
+
+def _frames_of(replica: Replica, path: str) -> Iterator[FrameFound]:
+    name = path.rpartition("/")[2]
+    try:
+        _, position = parse_segment_header(replica.disk.read(path, 0, HEADER_BYTES_MAX))
+    except DamagedBatchError:
+        return
+    with suppress(DamagedBatchError):
+        for window, start, _, length in walk_frames(replica.disk, path, position):
+            frame = window[start : start + length]
+            if length < HEAD_BYTES + CRC_BYTES:
+                return
+            _, _, _, _, count, base, epoch, timestamp_ms, previous, _, _ = HEAD.unpack_from(frame)
+            fits = crc32c(frame[:-CRC_BYTES]) == int.from_bytes(frame[-CRC_BYTES:], "big")
+            yield FrameFound(name, base, count, epoch, timestamp_ms, previous, hash_of(frame), fits)

@@ -1,0 +1,123 @@
+"""The job `broker_intervals`: when each broker was fenced, online or stopping.
+
+Rule: as the controllers' own replay reads registrations. Fenced comes first, then stopping; the
+same incarnation that registers again keeps its flags, a new one brings its own. States are
+compared where moments end.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from audit.embedded.feed import Feed, Question
+from metadata.records import (
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    FencingChange,
+    Record,
+    RegisterBrokerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+
+Row = tuple[Any, ...]
+
+FENCED: Final = "fenced"
+ONLINE: Final = "online"
+STOPPING: Final = "stopping"
+
+
+class BrokerInterval(NamedTuple):
+    """A row of `audit.tables.BROKER_INTERVALS`."""
+
+    broker_id: int
+    from_offset: int
+    until_offset: int | None
+    from_ms: int
+    until_ms: int | None
+    state: str
+
+
+def broker_intervals(question: Question) -> list[Row]:
+    """Return the rows of `audit.tables.BROKER_INTERVALS`."""
+    feed = Feed(question)
+    beginning = feed.beginning()
+    brokers = BrokerTracker()
+    rows: list[Row] = []
+    if beginning.records:
+        rows += brokers.step(beginning.fact_offset, beginning.time_ms, beginning.records)
+    for moment in feed.moments(beginning):
+        rows += brokers.step(moment.base, moment.time_ms, (one.record for one in moment.records))
+    rows += brokers.still_open()
+    rows.sort(key=lambda row: row[:2])
+    return rows
+
+
+class _Flags(NamedTuple):
+    incarnation_id: bytes
+    fenced: bool
+    stopping: bool
+
+    @property
+    def state(self) -> str:
+        if self.fenced:
+            return FENCED
+        return STOPPING if self.stopping else ONLINE
+
+
+class BrokerTracker:
+    """All registered brokers now, and since when they are so."""
+
+    def __init__(self) -> None:
+        self._flags: dict[int, _Flags] = {}
+        self._begun: dict[int, tuple[int, int, str]] = {}
+        self._touched: dict[int, None] = {}
+
+    def step(self, base: int, time_ms: int, records: Iterable[Record]) -> Iterator[BrokerInterval]:
+        """Take in all records of a moment and yield the intervals that it ends."""
+        for record in records:
+            self._apply(record)
+        for broker_id in self._touched:
+            flags, before = self._flags.get(broker_id), self._begun.get(broker_id)
+            state = None if flags is None else flags.state
+            if before is not None:
+                if state == before[2]:
+                    continue
+                yield BrokerInterval(broker_id, before[0], base, before[1], time_ms, before[2])
+                del self._begun[broker_id]
+            if state is not None:
+                self._begun[broker_id] = (base, time_ms, state)
+        self._touched.clear()
+
+    def still_open(self) -> Iterator[BrokerInterval]:
+        """Yield the intervals that have no end."""
+        for broker_id, (offset, time_ms, state) in self._begun.items():
+            yield BrokerInterval(broker_id, offset, None, time_ms, None, state)
+
+    def _apply(self, record: Record) -> None:
+        match record:
+            case BrokerRegistrationChangeRecord():
+                self._change(record)
+            case RegisterBrokerRecord():
+                before = self._flags.get(record.broker_id)
+                if before is None or before.incarnation_id != record.incarnation_id:
+                    flags = (record.incarnation_id, record.fenced, record.in_controlled_shutdown)
+                    self._set(record.broker_id, _Flags(*flags))
+            case UnregisterBrokerRecord():
+                del self._flags[record.broker_id]
+                self._touched[record.broker_id] = None
+            case FenceBrokerRecord():
+                self._set(record.id, self._flags[record.id]._replace(fenced=True))
+            case UnfenceBrokerRecord():
+                self._set(record.id, self._flags[record.id]._replace(fenced=False))
+
+    def _change(self, record: BrokerRegistrationChangeRecord) -> None:
+        flags = self._flags[record.broker_id]
+        if record.fenced != FencingChange.NONE:
+            flags = flags._replace(fenced=record.fenced == FencingChange.FENCE)
+        if record.in_controlled_shutdown:
+            flags = flags._replace(stopping=True)
+        self._set(record.broker_id, flags)
+
+    def _set(self, broker_id: int, flags: _Flags) -> None:
+        self._flags[broker_id] = flags
+        self._touched[broker_id] = None

@@ -1,0 +1,53 @@
+"""The job `log`: every record, with who, when, what became of it, and what it is about."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from audit.embedded.days import day_of
+from audit.embedded.feed import Feed, Question
+from audit.embedded.provenance import who
+from audit.names import Names
+from audit.settling import Logged, settled
+from audit.subjects import fields_text, place, resource
+from metadata.messages.records_json import record_type_name
+from metadata.records import RECORD_CLASSES
+
+Row = tuple[Any, ...]
+_TYPES = {each: record_type_name(each) for each in RECORD_CLASSES}
+
+
+def log(question: Question) -> list[Row]:
+    """Return the rows of `audit.tables.LOG`."""
+    return list(log_rows(Feed(question)))
+
+
+def log_rows(feed: Feed) -> Iterator[Row]:
+    """Yield the rows in order, as their outcomes are known."""
+    names = Names(feed.known())
+    for logged in settled(feed.batches()):
+        names.learn(logged.record)
+        yield _row(logged, names)
+
+
+def _row(logged: Logged, names: Names) -> Row:
+    header, record = logged.header, logged.record
+    provenance = header.provenance
+    return (
+        logged.offset,
+        header.timestamp_ms,
+        day_of(header.timestamp_ms),
+        header.epoch,
+        header.base_offset,
+        provenance.auth_method,
+        provenance.client_address,
+        provenance.client_id,
+        *who(provenance),
+        _TYPES[type(record)],
+        record.VERSION,
+        logged.outcome,
+        logged.settled_base,
+        logged.settled_ms,
+        *place(record, names),
+        resource(record, names),
+        fields_text(record),
+    )

@@ -1,0 +1,86 @@
+"""The job `partition_events`: what happened to partitions, one row a record that counts.
+
+Rule: nothing is folded but which partitions a topic has, so that its removal is a row for each.
+"""
+
+from typing import Any
+
+from audit.embedded.days import day_of
+from audit.embedded.feed import Feed, Question
+from audit.embedded.provenance import who
+from audit.settling import Logged
+from metadata.records import (
+    NO_LEADER_CHANGE,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from metadata.uuids import uuid_text
+
+Row = tuple[Any, ...]
+
+
+def partition_events(question: Question) -> list[Row]:
+    """Return the rows of `audit.tables.PARTITION_EVENTS`."""
+    feed = Feed(question)
+    beginning = feed.beginning()
+    topics = _Topics()
+    for record in beginning.records:
+        topics.apply(record)
+    rows: list[Row] = []
+    for moment in feed.moments(beginning):
+        settled_when = (moment.base, moment.time_ms, day_of(moment.time_ms))
+        for logged in moment.records:
+            for topic_id, number, *what in _events(logged.record, topics):
+                text, name = topics.named(topic_id)
+                rows.append(
+                    (text, number, logged.offset, name, *settled_when, *what, *_who(logged))
+                )
+            topics.apply(logged.record)
+    rows.sort(key=lambda row: row[:3])
+    return rows
+
+
+class _Topics:
+    """Which topics are there, and which partitions they have."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[bytes, set[int]] = {}
+        self._names: dict[bytes, tuple[str, str]] = {}
+
+    def apply(self, record: Record) -> None:
+        match record:
+            case TopicRecord():
+                self._names[record.topic_id] = (uuid_text(record.topic_id), record.name)
+                self.partitions[record.topic_id] = set()
+            case PartitionRecord():
+                self.partitions[record.topic_id].add(record.partition_id)
+            case RemoveTopicRecord():
+                del self.partitions[record.topic_id]
+                del self._names[record.topic_id]
+
+    def named(self, topic_id: bytes) -> tuple[str, str]:
+        """Return a topic's id as text, and its name."""
+        return self._names[topic_id]
+
+
+def _events(record: Record, topics: _Topics) -> list[Row]:
+    """Return (topic id, partition, kind, leader, isr, replicas) for each partition concerned."""
+    match record:
+        case PartitionChangeRecord():
+            leader = None if record.leader == NO_LEADER_CHANGE else record.leader
+            key = (record.topic_id, record.partition_id)
+            return [(*key, "changed", leader, record.isr, record.replicas)]
+        case PartitionRecord():
+            key = (record.topic_id, record.partition_id)
+            return [(*key, "created", record.leader, record.isr, record.replicas)]
+        case RemoveTopicRecord():
+            numbers = sorted(topics.partitions[record.topic_id])
+            return [(record.topic_id, number, "removed", None, None, None) for number in numbers]
+    return []
+
+
+def _who(logged: Logged) -> tuple[str, str, str, str, str]:
+    return who(logged.header.provenance)

@@ -1,0 +1,188 @@
+"""The job `partition_intervals`: how each partition was, and from when until when.
+
+Rule: the state is folded record by record and looked at where a moment (all that settles in one
+batch) ends. Only what the moment touched is compared; where leader, ISR, replicas or the smallest
+ISR asked for are others than before, an interval ends and the next begins.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from audit.embedded.feed import Feed, Question
+from audit.embedded.min_isr import MinIsr
+from metadata.records import (
+    NO_LEADER,
+    NO_LEADER_CHANGE,
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from metadata.uuids import uuid_text
+
+Row = tuple[Any, ...]
+_Key = tuple[bytes, int]
+_Brokers = tuple[int, ...]
+
+
+class PartitionInterval(NamedTuple):
+    """A row of `audit.tables.PARTITION_INTERVALS`."""
+
+    topic_id: str
+    partition: int
+    from_offset: int
+    topic_name: str
+    until_offset: int | None
+    from_ms: int
+    until_ms: int | None
+    leader: int
+    isr: _Brokers
+    replicas: _Brokers
+    min_isr: int
+    offline: bool
+    under_min_isr: bool
+
+
+def partition_intervals(question: Question) -> list[Row]:
+    """Return the rows of `audit.tables.PARTITION_INTERVALS`."""
+    feed = Feed(question)
+    beginning = feed.beginning()
+    partitions = PartitionTracker()
+    rows: list[Row] = []
+    if beginning.records:
+        rows += partitions.step(beginning.fact_offset, beginning.time_ms, beginning.records)
+    for moment in feed.moments(beginning):
+        rows += partitions.step(moment.base, moment.time_ms, (one.record for one in moment.records))
+    rows += partitions.still_open()
+    rows.sort(key=lambda row: row[:3])
+    return rows
+
+
+class _Topic(NamedTuple):
+    text: str
+    """The id, as text."""
+    name: str
+    partitions: set[int]
+
+
+class _Begun(NamedTuple):
+    """An interval that has no end yet."""
+
+    offset: int
+    time_ms: int
+    leader: int
+    isr: _Brokers
+    replicas: _Brokers
+    min_isr: int
+
+
+class PartitionTracker:
+    """All partitions now, and since when they are so."""
+
+    def __init__(self) -> None:
+        self._topics: dict[bytes, _Topic] = {}
+        self._ids: dict[str, bytes] = {}
+        self._states: dict[_Key, tuple[int, _Brokers, _Brokers]] = {}
+        """(leader, ISR, replicas)"""
+        self._begun: dict[_Key, tuple[_Topic, _Begun]] = {}
+        self._min_isr = MinIsr()
+        self._touched: dict[_Key, None] = {}
+
+    def step(
+        self, base: int, time_ms: int, records: Iterable[Record]
+    ) -> Iterator[PartitionInterval]:
+        """Take in all records of a moment and yield the intervals that it ends."""
+        for record in records:
+            self._apply(record)
+        for key in self._touched:
+            yield from self._look_at(key, base, time_ms)
+        self._touched.clear()
+
+    def still_open(self) -> Iterator[PartitionInterval]:
+        """Yield the intervals that have no end."""
+        for (_, number), (topic, begun) in self._begun.items():
+            yield _interval(topic, number, begun, None, None)
+
+    def _apply(self, record: Record) -> None:
+        match record:
+            case PartitionChangeRecord():
+                self._change(record)
+            case PartitionRecord():
+                key = (record.topic_id, record.partition_id)
+                self._topics[record.topic_id].partitions.add(record.partition_id)
+                self._states[key] = (record.leader, record.isr, record.replicas)
+                self._touched[key] = None
+            case TopicRecord():
+                self._topics[record.topic_id] = _Topic(
+                    uuid_text(record.topic_id), record.name, set()
+                )
+                self._ids[record.name] = record.topic_id
+            case RemoveTopicRecord():
+                topic = self._topics.pop(record.topic_id)
+                del self._ids[topic.name]
+                self._min_isr.forget(topic.name)
+                for number in topic.partitions:
+                    del self._states[record.topic_id, number]
+                    self._touched[record.topic_id, number] = None
+            case ConfigRecord():
+                self._configure(record)
+
+    def _change(self, record: PartitionChangeRecord) -> None:
+        key = (record.topic_id, record.partition_id)
+        leader, isr, replicas = self._states[key]
+        if record.leader != NO_LEADER_CHANGE:
+            leader = record.leader
+        if record.isr is not None:
+            isr = record.isr
+        if record.replicas is not None:
+            replicas = record.replicas
+        self._states[key] = (leader, isr, replicas)
+        self._touched[key] = None
+
+    def _configure(self, record: ConfigRecord) -> None:
+        name = self._min_isr.set(record)
+        if name is None:
+            return
+        if name == "":
+            self._touched.update(dict.fromkeys(self._states))
+        elif name in self._ids:
+            topic_id = self._ids[name]
+            for number in self._topics[topic_id].partitions:
+                self._touched[topic_id, number] = None
+
+    def _look_at(self, key: _Key, base: int, time_ms: int) -> Iterator[PartitionInterval]:
+        state = self._states.get(key)
+        before = self._begun.get(key)
+        now = None
+        if state is not None:
+            topic = self._topics[key[0]]
+            now = _Begun(base, time_ms, *state, self._min_isr.of(topic.name))
+        if before is not None:
+            if now is not None and now[2:] == before[1][2:]:
+                return
+            yield _interval(before[0], key[1], before[1], base, time_ms)
+            del self._begun[key]
+        if now is not None:
+            self._begun[key] = (topic, now)
+
+
+def _interval(
+    topic: _Topic, number: int, begun: _Begun, until_offset: int | None, until_ms: int | None
+) -> PartitionInterval:
+    return PartitionInterval(
+        topic.text,
+        number,
+        begun.offset,
+        topic.name,
+        until_offset,
+        begun.time_ms,
+        until_ms,
+        begun.leader,
+        begun.isr,
+        begun.replicas,
+        begun.min_isr,
+        begun.leader == NO_LEADER,
+        len(begun.isr) < begun.min_isr,
+    )
