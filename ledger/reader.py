@@ -46,6 +46,11 @@ class LedgerReader:
         """Timestamp of the batch before `log_start`; 0 before the first."""
         return self._catalogue.run[0].header.previous.timestamp_ms
 
+    @property
+    def catalogue(self) -> Catalogue:
+        """Which segment holds what, as of the last `refresh`."""
+        return self._catalogue
+
     def refresh(self) -> None:
         """See what was appended since."""
         self._catalogue = self._find()

@@ -1,20 +1,237 @@
 """Bronze: the log as a table, one row a record, nothing interpreted and nothing left out.
 
-Rule: a column is null where the record has no such field or leaves it untouched. What is costly to
-build (`record`, `fields`) is built only when it is asked for.
+Rule: a column is null where the record has no such field or leaves it untouched. Who, when and why
+are the batch's, repeated for each of its records. Secrets are starred, save in `record`, which is
+the record as it stands. What is costly to build (`record`, `fields`) is built only when asked for.
+
+Columns are built a chunk of batches at a time, one Arrow batch for each type of record: so each
+column of a batch is one comprehension over one field, or null throughout. A chunk's rows are
+therefore not in the order of their offsets.
 """
 
+import datetime as dt
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Final
 
-BRONZE_DDL: Final = (
-    "offset bigint, timestamp_ms bigint, day string, epoch bigint, base_offset bigint, "
-    "end_offset bigint, auth_method string, client_address string, client_id string, "
-    "principal string, on_behalf_of string, request_id string, operation string, reason string, "
-    "type string, version int, topic_id string, topic_name string, partition int, broker_id int, "
-    "leader int, leader_recovery_state int, isr array<int>, replicas array<int>, fenced int, "
-    "in_controlled_shutdown int, broker_epoch bigint, resource_type int, config_key string, "
-    "config_value string, name string"
-)
-"""What `read_log` gives unless other columns are asked for."""
-COSTLY_DDL: Final = "record binary, fields string"
+import numpy as np
+import pyarrow as pa
+
+from audit.spark.bronze_fields import FIELDS
+from audit.subjects import fields_text
+from ledger.batch import Batch, BatchHeader
+from ledger.errors import LedgerError
+from metadata.codec import RecordDecodeError, decode_records, encode_record
+from metadata.messages.records_json import record_type_name
+from metadata.records import RECORD_CLASSES, Record
+from metadata.uuids import uuid_text
+
+CHUNK_RECORDS: Final = 65_536
+"""Records that are decoded before they are handed on; what limits memory."""
+
+_INTS: Final = pa.list_(pa.field("element", pa.int32()))
+_ARROW: Final = {
+    "bigint": pa.int64(),
+    "int": pa.int32(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "array<int>": _INTS,
+}
+
+_BATCH_COLUMNS: Final[dict[str, tuple[str, Callable[[BatchHeader], object]]]] = {
+    "timestamp_ms": ("bigint", lambda header: header.timestamp_ms),
+    "day": ("string", lambda header: day_of(header.timestamp_ms)),
+    "epoch": ("bigint", lambda header: header.epoch),
+    "base_offset": ("bigint", lambda header: header.base_offset),
+    "end_offset": ("bigint", lambda header: header.end_offset),
+    "auth_method": ("string", lambda header: header.provenance.auth_method),
+    "client_address": ("string", lambda header: header.provenance.client_address),
+    "client_id": ("string", lambda header: header.provenance.client_id),
+    "principal": ("string", lambda header: header.provenance.principal),
+    "on_behalf_of": ("string", lambda header: header.provenance.on_behalf_of),
+    "request_id": ("string", lambda header: _request_id(header.provenance.request_id)),
+    "operation": ("string", lambda header: header.provenance.operation),
+    "reason": ("string", lambda header: header.provenance.reason),
+}
+_FIELD_COLUMNS: Final = {
+    "topic_id": "string",
+    "topic_name": "string",
+    "partition": "int",
+    "broker_id": "int",
+    "leader": "int",
+    "leader_recovery_state": "int",
+    "isr": "array<int>",
+    "replicas": "array<int>",
+    "fenced": "int",
+    "in_controlled_shutdown": "int",
+    "broker_epoch": "bigint",
+    "resource_type": "int",
+    "config_key": "string",
+    "config_value": "string",
+    "name": "string",
+}
+_COSTLY: Final[dict[str, tuple[str, Callable[[Record], object]]]] = {
+    "record": ("binary", encode_record),
+    "fields": ("string", fields_text),
+}
+
+BRONZE_COLUMNS: Final = {
+    "offset": "bigint",
+    **{name: kind for name, (kind, _) in _BATCH_COLUMNS.items()},
+    "type": "string",
+    "version": "int",
+    **_FIELD_COLUMNS,
+}
+"""Name and Spark type of what `read_log` gives unless other columns are asked for."""
+COSTLY_COLUMNS: Final = {name: kind for name, (kind, _) in _COSTLY.items()}
 """Only by request: the record's canonical bytes; its fields as JSON, secrets starred."""
+ALL_COLUMNS: Final = BRONZE_COLUMNS | COSTLY_COLUMNS
+
+TYPE_NAMES: Final = {record_type_name(cls): cls for cls in RECORD_CLASSES}
+"""What the column `type` says, and the class that it means."""
+
+
+class UnknownColumnError(ValueError):
+    """A column or a type that bronze doesn't have; the message lists those that it has."""
+
+
+def ddl(columns: Iterable[str] = BRONZE_COLUMNS) -> str:
+    """Return columns as Spark's `.schema(…)` takes them. Raises UnknownColumnError."""
+    columns = list(columns)
+    _check(columns, ALL_COLUMNS, "bronze has no column")
+    return ", ".join(f"{name} {ALL_COLUMNS[name]}" for name in columns)
+
+
+def classes_of(types: Iterable[str]) -> frozenset[type[Record]]:
+    """Return the classes that names of types mean. Raises UnknownColumnError."""
+    types = list(types)
+    _check(types, TYPE_NAMES, "there is no record type")
+    return frozenset(TYPE_NAMES[name] for name in types)
+
+
+def arrow_schema(columns: Sequence[str]) -> pa.Schema:
+    """Return the Arrow schema of these columns, as Spark expects it."""
+    _check(columns, ALL_COLUMNS, "bronze has no column")
+    return pa.schema([(name, _ARROW[ALL_COLUMNS[name]]) for name in columns])
+
+
+def bronze_rows(
+    batches: Iterable[Batch],
+    columns: Sequence[str],
+    classes: frozenset[type[Record]] | None = None,
+    chunk_records: int = CHUNK_RECORDS,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records of batches as Arrow batches of these columns.
+
+    `classes`: only records of these. The garbage collector rests meanwhile: a chunk's records are
+    many objects without a cycle. Raises LedgerError, and what `batches` raises.
+    """
+    schema = arrow_schema(columns)
+    with _collector_at_rest():
+        chunk: list[Batch] = []
+        count = 0
+        for batch in batches:
+            chunk.append(batch)
+            count += batch.header.count
+            if count >= chunk_records:
+                yield from _chunk_rows(chunk, schema, classes)
+                chunk, count = [], 0
+        if chunk:
+            yield from _chunk_rows(chunk, schema, classes)
+
+
+def _chunk_rows(
+    chunk: list[Batch], schema: pa.Schema, classes: frozenset[type[Record]] | None
+) -> Iterator[pa.RecordBatch]:
+    by_class: dict[type[Record], list[int]] = {}
+    records: list[Record] = []
+    for batch in chunk:
+        records += _records_of(batch)
+    for place, record in enumerate(records):
+        places = by_class.get(type(record))
+        if places is None:
+            by_class[type(record)] = [place]
+        else:
+            places.append(place)
+    headers = [batch.header for batch in chunk]
+    counts = [header.count for header in headers]
+    batch_of = np.repeat(np.arange(len(chunk)), counts)
+    firsts = np.fromiter((header.base_offset for header in headers), np.int64, len(chunk))
+    offsets = np.repeat(firsts - np.cumsum([0, *counts[:-1]]), counts) + np.arange(len(records))
+    of_batches = {
+        field.name: pa.array(map(_BATCH_COLUMNS[field.name][1], headers), field.type)
+        for field in schema
+        if field.name in _BATCH_COLUMNS
+    }
+    for record_class, places in by_class.items():
+        if classes is not None and record_class not in classes:
+            continue
+        mine = [records[place] for place in places]
+        rows = pa.array(batch_of[places])
+        columns = [
+            of_batches[field.name].take(rows)
+            if field.name in of_batches
+            else pa.array(offsets[places])
+            if field.name == "offset"
+            else _column(field, record_class, mine)
+            for field in schema
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _records_of(batch: Batch) -> list[Record]:
+    try:
+        return decode_records(batch.records)
+    except RecordDecodeError as error:
+        raise LedgerError(f"the batch at offset {batch.header.base_offset}: {error}") from None
+
+
+def _column(field: pa.Field, record_class: type[Record], records: list[Record]) -> pa.Array:
+    if field.name == "type":
+        return pa.repeat(record_type_name(record_class), len(records))
+    if field.name == "version":
+        return pa.repeat(pa.scalar(record_class.VERSION, pa.int32()), len(records))
+    if field.name in _COSTLY:
+        return pa.array(map(_COSTLY[field.name][1], records), field.type, size=len(records))
+    values = FIELDS.get(record_class, {}).get(field.name)
+    if values is None:
+        return pa.nulls(len(records), field.type)
+    return pa.array(values(records), field.type)
+
+
+def _check(asked: Sequence[str], known: Iterable[str], what: str) -> None:
+    known = list(known)
+    for name in asked:
+        if name not in known:
+            raise UnknownColumnError(f"{what} {name!r}; there are {', '.join(known)}")
+
+
+@lru_cache(maxsize=4096)
+def _day(days: int) -> str:
+    return (dt.date(1970, 1, 1) + dt.timedelta(days)).isoformat()
+
+
+def day_of(timestamp_ms: int) -> str:
+    """Return the UTC date of a time; of one past the year 9999 that year's last."""
+    return _day(min(timestamp_ms // 86_400_000, _LAST_DAY))
+
+
+_LAST_DAY: Final = (dt.date.max - dt.date(1970, 1, 1)).days
+
+
+def _request_id(request_id: bytes) -> str:
+    return uuid_text(request_id) if request_id else ""
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Stop the garbage collector while the context lasts."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

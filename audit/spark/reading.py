@@ -1,0 +1,206 @@
+"""What one task reads: a piece of a segment, planned on the driver and read wherever it lands.
+
+Rule: a piece is plain values, so that an executor needs nothing of the driver but the places, which
+it opens itself. It is planned at batches' boundaries with the offsets that it must hold: a task
+that finds less, or other bytes than a checked chain of batches, stops the job. Nothing is skipped.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pyspark.sql.datasource import InputPartition
+
+from audit.places import NoLogError, Replica, open_all
+from ledger.batch import Batch, parse
+from ledger.catalogue import Segment
+from ledger.chain import LogMark
+from ledger.errors import DamagedBatchError, DamagedLedgerError, LedgerError, UnknownFormatError
+from ledger.reader import LedgerReader
+from ledger.scan import Frame, Head, walk_frames
+from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER
+from runtime.disk import Disk
+
+PIECE_BYTES_MIN: Final = 8 * 1024 * 1024
+"""Of a piece of a segment that is split; a smaller one isn't worth a task."""
+
+
+class Piece(InputPartition):
+    """Batches of one segment that follow each other. Pickled on its way to a task."""
+
+    def __init__(
+        self,
+        places: Sequence[str],
+        replica: str,
+        path: str,
+        position: int,
+        start_offset: int,
+        end_offset: int,
+        previous: LogMark | None,
+    ) -> None:
+        self.places = tuple(places)
+        self.replica = replica
+        self.path = path
+        self.position = position
+        """Of the first batch, in the file."""
+        self.start_offset = start_offset
+        """The first batch's base offset."""
+        self.end_offset = end_offset
+        """Batches that begin before it are the piece's; all of them must be there."""
+        self.previous = previous
+        """What the first batch must continue, where that is known."""
+
+
+def open_longest(places: Sequence[str]) -> tuple[Replica, LedgerReader]:
+    """Return the replica with the longest log, and its reader. Raises NoLogError, LedgerError."""
+    opened = [(replica, replica.reader()) for replica in open_all(places)]
+    if not opened:
+        raise NoLogError("no place was named to read a log from")
+    return max(opened, key=lambda pair: pair[1].log_end)
+
+
+def sound_end(replica: Replica, reader: LedgerReader) -> int:
+    """Return where the log ends that a reader can rely on.
+
+    What lies behind the mark that was synced may be anything after a loss of power: the node writes
+    it again, and until then the log ends before it. Raises DamagedLedgerError.
+    """
+    mark = replica.synced_to
+    if mark is None or reader.log_end <= mark.log_end:
+        return reader.log_end
+    end = mark.log_end
+    for batch in reader.batches(max(mark.log_end, reader.log_start), reader.log_end):
+        end = batch.header.end_offset
+    return end
+
+
+def plan(
+    places: Sequence[str],
+    replica: Replica,
+    reader: LedgerReader,
+    start: int,
+    end: int,
+    pieces_wanted: int,
+) -> list[Piece]:
+    """Return the pieces that hold the batches from the one with `start` to that before `end`.
+
+    A segment is one piece, unless there are too few of them for `pieces_wanted`.
+    Raises DamagedLedgerError, HistoryMissingError.
+    """
+    catalogue = reader.catalogue
+    if start >= end:
+        return []
+    catalogue.segment_at(start)
+    wanted = [s for s in catalogue.run if s.base_offset < end and catalogue.end_of(s) > start]
+    sizes = [replica.disk.size(segment.path) for segment in wanted]
+    at_most = max(PIECE_BYTES_MIN, sum(sizes) // max(pieces_wanted, 1))
+    pieces: list[Piece] = []
+    for segment, size in zip(wanted, sizes, strict=True):
+        until = min(end, catalogue.end_of(segment))
+        first = max(start, segment.base_offset)
+        parts = max(1, round(size * (until - first) / _records(reader, segment) / at_most))
+        cuts = [first + (until - first) * part // parts for part in range(parts)]
+        pieces += _pieces(places, replica, reader, segment, cuts, until)
+    return pieces
+
+
+def _records(reader: LedgerReader, segment: Segment) -> int:
+    return max(1, reader.catalogue.end_of(segment) - segment.base_offset)
+
+
+def _pieces(
+    places: Sequence[str],
+    replica: Replica,
+    reader: LedgerReader,
+    segment: Segment,
+    cuts: Sequence[int],
+    until: int,
+) -> Iterator[Piece]:
+    """Yield the pieces of one segment that begin at the batches that hold `cuts`."""
+    begins = [_begin(reader, segment, cut) for cut in cuts]
+    begins = list(dict.fromkeys(begins))
+    ends = [base for base, _, _ in begins[1:]] + [until]
+    for (base, position, previous), end in zip(begins, ends, strict=True):
+        yield Piece(places, replica.name, segment.path, position, base, end, previous)
+
+
+def _begin(reader: LedgerReader, segment: Segment, offset: int) -> tuple[int, int, LogMark | None]:
+    """Return base offset, position and predecessor of the batch that holds an offset."""
+    if offset == segment.base_offset:
+        return offset, segment.header_length, segment.header.previous
+    head: Head = reader.catalogue.head_at(offset)[1]
+    if head.base_offset == segment.base_offset:
+        return head.base_offset, head.position, segment.header.previous
+    return head.base_offset, head.position, None
+
+
+def open_replica(piece: Piece) -> Replica:
+    """Open the replica of a piece, in whatever process this is. Raises NoLogError."""
+    for replica in open_all(piece.places):
+        if replica.name == piece.replica:
+            return replica
+    raise NoLogError(
+        f"{piece.replica} was in {', '.join(piece.places)} when the query was planned, and is not "
+        "seen from here: every worker must reach the log under the same name"
+    )
+
+
+def path_now(disk: Disk, path: str) -> str:
+    """Return where a segment is by now: a running node may have moved it to its archive."""
+    name = path.rpartition("/")[2]
+    if not disk.exists(path):
+        for moved in (f"{ARCHIVE_FOLDER}/{name}", f"{LOG_FOLDER}/{name}"):
+            if disk.exists(moved):
+                return moved
+    return path
+
+
+def read_piece(piece: Piece) -> Iterator[Batch]:
+    """Yield a piece's batches, checked and chained.
+
+    Raises DamagedLedgerError with file and offset, LedgerError (a newer format), NoLogError.
+    """
+    replica = open_replica(piece)
+    path = path_now(replica.disk, piece.path)
+    mark = piece.previous
+    offset, position = piece.start_offset, piece.position
+    shown = f"{replica.location}/{path}"
+    frames = walk_frames(replica.disk, path, position)
+    while offset < piece.end_offset:
+        try:
+            frame = _next(frames, position, offset)
+            position = frame.position
+            batch = _parsed(frame.window, frame.start, position)
+            _check_next(batch, mark, offset, position)
+        except DamagedBatchError as error:
+            raise DamagedLedgerError(shown, error.position, offset, error.reason) from None
+        except UnknownFormatError as error:
+            raise LedgerError(f"{shown}: {error}") from None
+        yield batch
+        mark = LogMark.beginning("").after(batch)
+        offset, position = mark.log_end, frame.position + frame.length
+
+
+def _next(frames: Iterator[Frame], position: int, offset: int) -> Frame:
+    frame = next(frames, None)
+    if frame is None:
+        reason = f"the segment ends at offset {offset}, it reached further"
+        raise DamagedBatchError(position, reason)
+    return frame
+
+
+def _parsed(window: bytes, start: int, position: int) -> Batch:
+    try:
+        return parse(window, start)
+    except DamagedBatchError as error:
+        raise DamagedBatchError(position, error.reason) from None
+    except UnknownFormatError as error:
+        raise UnknownFormatError(position, error.format_version, error.flags) from None
+
+
+def _check_next(batch: Batch, mark: LogMark | None, offset: int, position: int) -> None:
+    base = batch.header.base_offset
+    reason = mark.objection(batch) if mark is not None else ""
+    if not reason and base != offset:
+        reason = f"offset {offset} must follow, the batch begins at {base}"
+    if reason:
+        raise DamagedBatchError(position, reason)
