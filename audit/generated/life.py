@@ -1,0 +1,305 @@
+"""A cluster's life from its first leader to the end of the log: what happens when.
+
+Rule: episodes come in a fixed order, each at its share of the history, so that a short history has
+them all; between them people and services go about their business, more by day than by night, at
+a pace that spends the wanted records over the wanted days.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from audit.generated.brokers import Brokers
+from audit.generated.episodes import Episodes, Then
+from audit.generated.facts import Fact
+from audit.generated.intrusion import intrusion
+from audit.generated.model import Broker
+from audit.generated.pen import Sealed
+from audit.generated.people import ALICE, ROOT, controller_actor
+from audit.generated.rhythm import DAY_MS, HOUR_MS, SECOND_MS, START_MS, busy_percent
+from audit.generated.security import Security
+from audit.generated.stage import Stage
+from audit.generated.topics import Topics
+from ledger.chain import LogMark
+from metadata.records import (
+    ClusterGenerationRecord,
+    ControllerEndpoint,
+    ControllerFeature,
+    KRaftVersionRecord,
+    RegisterControllerRecord,
+    SecurityProtocol,
+    Voter,
+    VoterEndpoint,
+    VoterKRaftVersions,
+    VotersRecord,
+)
+
+CLUSTER_ID: Final = "R2VuZXJhdGVkSGlzdG9yeQ"
+RECORDS_PER_DAY: Final = 3_300
+"""Of a cluster of a usual size."""
+DAYS_LEAST, DAYS_MOST = 7, 90
+"""How long a history is of which only the records are given."""
+_RACKS: Final = 3
+_PER_OPERATION: Final = 12
+"""Records that an operation between episodes has, about."""
+
+
+class Life:
+    """Lives once: iterate over `sealed`, then ask for facts."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        days: float | None = None,
+        records: int | None = None,
+        cluster_id: str = CLUSTER_ID,
+        brokers: int | None = None,
+        topics: int | None = None,
+        open_transaction: bool = False,
+    ) -> None:
+        """At least one of `days` and `records`; the log ends with the operation that has them.
+
+        Raises ValueError for numbers that make no history.
+        """
+        self._records, self._span_ms = _extent(days, records)
+        self._until_offset = records
+        brokers = brokers or (12 if self._records < 1_000_000 else 24)
+        if brokers < _RACKS:
+            raise ValueError(f"a history needs at least {_RACKS} brokers, not {brokers}")
+        self._start_ms = START_MS
+        self._stage = stage = Stage(seed, cluster_id, START_MS)
+        self._security = Security(stage)
+        self._brokers = Brokers(stage)
+        self._topics = Topics(stage, self._brokers, partitions_for(self._records))
+        self._episodes = Episodes(stage, self._brokers, self._topics)
+        self._broker_count = brokers
+        self._topic_count = topics
+        self._open_transaction = open_transaction
+        self._busy = False
+        self._script = self._plan()
+        self._business = self._weigh()
+
+    @property
+    def expected_records(self) -> int:
+        """How many records it will have, about."""
+        return self._records
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """What happened so far; all of it, in order, when `sealed` is exhausted."""
+        return tuple(self._stage.pen.facts)
+
+    @property
+    def mark(self) -> LogMark:
+        """Where the log ends."""
+        return self._stage.pen.mark
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Brokers, topics and partitions that there are."""
+        cluster = self._stage.cluster
+        return len(cluster.brokers), len(cluster.topics), len(cluster.partitions)
+
+    def sealed(self) -> Iterator[Sealed]:
+        """Yield the batches of the whole history, each with its records."""
+        pen = self._stage.pen
+        self._begin()
+        yield from self._taken()
+        next_ms = self._stage.now_ms + HOUR_MS
+        while not self._over:
+            due_ms = self._stage.next_ms()
+            if due_ms is not None and due_ms <= next_ms:
+                self._stage.go_on()
+            else:
+                self._stage.now_ms = max(self._stage.now_ms, next_ms)
+                self._go_about()
+                next_ms = self._stage.now_ms + self._pause_ms()
+            yield from self._taken()
+        if self._open_transaction:
+            self._episodes.open_change()
+        pen.finish()
+        yield from self._taken()
+
+    def _taken(self) -> Iterator[Sealed]:
+        pen = self._stage.pen
+        if pen.sealed:
+            sealed, pen.sealed = pen.sealed, []
+            yield from sealed
+
+    @property
+    def _progress(self) -> float:
+        if self._until_offset is not None:
+            return self._stage.pen.offset / self._until_offset
+        return (self._stage.now_ms - self._start_ms) / self._span_ms
+
+    @property
+    def _over(self) -> bool:
+        return self._progress >= 1.0
+
+    def _pause_ms(self) -> int:
+        """How long until the next piece of business: less when behind, by day, in the week."""
+        now_ms, pen = self._stage.now_ms, self._stage.pen
+        due = self._records * (now_ms - self._start_ms) / self._span_ms
+        ahead = (pen.offset + 200) / (due + 200)
+        mean_ms = self._span_ms * _PER_OPERATION / self._records
+        mean_ms *= min(max(ahead * ahead, 0.1), 8.0)
+        return self._stage.dice.around(mean_ms * 100 / busy_percent(now_ms))
+
+    # The beginning.
+
+    def _begin(self) -> None:
+        """The first leader, controllers, features, brokers; then topics come."""
+        stage = self._stage
+        voters = tuple(
+            Voter(
+                voter.voter_id,
+                voter.voter_directory_id,
+                (VoterEndpoint("QUORUM", f"controller-{voter.voter_id}.example.net", 9091),),
+                VoterKRaftVersions(0, 1),
+            )
+            for voter in stage.voters
+        )
+        first = [
+            stage.begin_epoch(),
+            ClusterGenerationRecord(1, ""),
+            KRaftVersionRecord(1),
+            VotersRecord(voters),
+        ]
+        leader = controller_actor(stage.controller)
+        stage.write(leader, "BeginEpoch", first, "the cluster's first leader")
+        for voter in stage.voters:
+            host = f"controller-{voter.voter_id}.example.net"
+            record = RegisterControllerRecord(
+                voter.voter_id,
+                stage.dice.uuid(),
+                False,
+                (ControllerEndpoint("HTTPS", host, 9191, SecurityProtocol.SSL),),
+                (
+                    ControllerFeature("kraft.version", 0, 1),
+                    ControllerFeature("metadata.version", 7, stage.software),
+                ),
+            )
+            stage.write(controller_actor(voter.voter_id), "RegisterController", [record])
+        self._security.feature("metadata.version", 25, ROOT, "first start")
+        self._security.feature("group.version", 1, ROOT, "first start")
+        self._security.default_min_isr()
+        for number in range(1, self._broker_count + 1):
+            stage.now_ms += 400
+            dirs = tuple(stage.dice.uuid() for _ in range(2 if number % 4 == 0 else 1))
+            broker = Broker(number, (number - 1) % _RACKS, dirs)
+            stage.cluster.brokers[number] = broker
+            self._brokers.register(broker)
+        for broker in stage.cluster.brokers.values():
+            stage.now_ms += 3 * SECOND_MS
+            self._brokers.unfence(broker)
+        self._security.rotate_all()
+        self._topics.populate(self._topic_count)
+        self._recur(DAY_MS // 2, 2 * DAY_MS, self._brokers.hiccup)
+        self._recur(DAY_MS, 2 * DAY_MS, self._episodes.restart_one)
+        self._recur(2 * DAY_MS, 4 * DAY_MS, self._episodes.failover)
+
+    def _recur(self, least_ms: int, most_ms: int, happens: Callable[[], object]) -> None:
+        """Let something happen again and again, unless an episode is under way."""
+
+        def again() -> None:
+            if not self._busy:
+                happens()
+            self._recur(least_ms, most_ms, happens)
+
+        self._stage.after(self._stage.dice.between(least_ms, most_ms), again)
+
+    # Episodes.
+
+    def _plan(self) -> list[tuple[float, Callable[[Then], None]]]:
+        """Each episode with the share of the history that is over when it begins; last first."""
+        episodes = self._episodes
+        several = self._records >= 20_000
+        script: list[tuple[float, Callable[[Then], None]]] = [
+            (0.12, episodes.deployment),
+            (0.20, episodes.big_change),
+            (0.24, episodes.broker_dies),
+            (0.31, episodes.aborted_change),
+            (0.34, episodes.broker_flaps),
+            (0.40, self._upgrade),
+            (0.45, episodes.rack_outage),
+            (0.52, episodes.isr_storm),
+            (0.58, episodes.unclean_election),
+            (0.64, episodes.discarded_change),
+            (0.68, self._intrusion),
+            (0.72, episodes.replace_broker),
+            (0.80, self._rotation),
+            (0.84, episodes.broker_flaps),
+        ]
+        if several:
+            script += [(share, episodes.deployment) for share in (0.37, 0.62, 0.88)]
+        script.sort(key=lambda entry: entry[0], reverse=True)
+        return script
+
+    def _upgrade(self, then: Then) -> None:
+        self._security.feature("metadata.version", 26, ALICE, "all brokers run the new release")
+        then()
+
+    def _rotation(self, then: Then) -> None:
+        self._security.rotate_all()
+        then()
+
+    def _intrusion(self, then: Then) -> None:
+        intrusion(self._stage, self._security, then)
+
+    # Between episodes.
+
+    def _weigh(self) -> list[Callable[[], None]]:
+        topics, security = self._topics, self._security
+        weights: tuple[tuple[int, Callable[[], None]], ...] = (
+            (48, topics.wobble),
+            (5, topics.create),
+            (2, topics.delete),
+            (1, topics.grow),
+            (9, topics.configure),
+            (5, topics.reassign),
+            (3, topics.assign_directories),
+            (4, security.grant),
+            (2, security.revoke),
+            (2, security.set_password),
+            (1, security.remove_password),
+            (3, security.token),
+            (3, security.quota),
+            (3, security.configure_broker),
+            (5, security.producer_ids),
+            (4, security.no_op),
+        )
+        return [happens for weight, happens in weights for _ in range(weight)]
+
+    def _go_about(self) -> None:
+        """Begin the next episode if it is time, else let somebody do something."""
+        stage = self._stage
+        if not len(stage.cluster.partitions):
+            return
+        if self._script and not self._busy and self._progress >= self._script[-1][0]:
+            _, episode = self._script.pop()
+            self._busy = True
+            episode(self._done)
+            return
+        stage.dice.pick(self._business)()
+
+    def _done(self) -> None:
+        self._busy = False
+
+
+def _extent(days: float | None, records: int | None) -> tuple[int, int]:
+    """Return how many records over how many ms."""
+    if days is None and records is None:
+        raise ValueError("give days, or records, or both")
+    if (records is not None and records < 1) or (days is not None and days <= 0):
+        raise ValueError("a history has at least one record, and lasts longer than nothing")
+    if days is None:
+        assert records is not None
+        days = min(max(records // RECORDS_PER_DAY, DAYS_LEAST), DAYS_MOST)
+    if records is None:
+        records = max(1, int(days * RECORDS_PER_DAY))
+    return records, max(1, int(days * DAY_MS))
+
+
+def partitions_for(records: int) -> int:
+    """Return how many partitions a cluster with such a history has, about."""
+    return max(24, records // 150)
