@@ -156,7 +156,7 @@ class Episodes:
             "leader.",
         )
         away_ms = 2 * HOUR_MS + stage.dice.around(HOUR_MS)
-        self._brokers.lose_session(broker, away_ms, died=True, then=_both(told, then)
+        self._brokers.lose_session(broker, away_ms, died=True, then=_both(told, then))
 
     def broker_flaps(self, then: Then) -> None:
         """A broker goes and comes back, again and again."""
