@@ -1,0 +1,87 @@
+"""What a report is made of: rows of the audit's jobs, and what verification found.
+
+Rule: nothing here knows how a row was computed or how it will be drawn. Rows come as iterables in
+the order of `audit.tables`, are read once, and may be many: whoever reads them keeps sums and the
+worst few.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from audit.report.period import Period
+
+Rows = Iterable[tuple[Any, ...]]
+
+
+class VerifiedReplica(NamedTuple):
+    """One replica, verified."""
+
+    name: str
+    location: str
+    segments: int
+    batches: int
+    records: int
+    size: int
+    """Bytes read."""
+    history_from: int
+    log_end: int
+    head: str
+    """Chain hash at the log's end, in hexadecimal."""
+    first_bad: str
+    """The first bad place as a sentence; empty when there is none."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Nothing is wrong with it on its own."""
+        return not self.first_bad
+
+
+class Verified(NamedTuple):
+    """All replicas, on their own and held against each other."""
+
+    cluster_id: str
+    replicas: tuple[VerifiedReplica, ...]
+    common_offset: int
+    """The highest offset that all sound ones hold."""
+    problem: str
+    """Why they disagree; empty when they don't."""
+
+    @property
+    def ok(self) -> bool:
+        """Every replica is sound, and they agree."""
+        return not self.problem and all(replica.ok for replica in self.replicas)
+
+    @property
+    def head(self) -> tuple[int, str] | None:
+        """Offset and chain hash that every sound replica holds; None when they disagree."""
+        sound = [replica for replica in self.replicas if replica.ok]
+        if self.problem or not sound:
+            return None
+        shortest = min(sound, key=lambda replica: replica.log_end)
+        return shortest.log_end, shortest.head
+
+
+class Facts(NamedTuple):
+    """All that the page says; the fields named as tables hold their rows."""
+
+    title: str
+    made_ms: int
+    """When the report was made, by the clock of whoever made it."""
+    period: Period
+    end_offset: int
+    """State and history are told up to here."""
+    answered_by: str
+    """The replica whose rows these are."""
+    verified: Verified
+    log: Rows
+    """Only those that are not settled are read."""
+    partition_intervals: Rows
+    broker_intervals: Rows
+    availability: Rows
+    changes: Rows
+    privileged: Rows
+    integrity: Rows
+    divergence: Rows
+    notes: tuple[str, ...] = ()
+    """What whoever reads the page must know first."""

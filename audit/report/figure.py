@@ -1,0 +1,74 @@
+"""A drawing with its title and caption, and what all drawings over time share.
+
+Rule: an axis that counts begins at 0 and names its unit; what is widened to be seen is said in the
+caption.
+"""
+
+from typing import Any, Final, NamedTuple
+
+from markupsafe import Markup
+
+from audit.report.drawing import TIMES
+from audit.report.period import Period
+
+SERIES: Final = tuple(f"var(--series-{number})" for number in range(1, 7))
+"""Colours of what is told apart by colour, for the colour-blind too; as many as one can."""
+OTHERS_COLOUR: Final = "var(--others)"
+_FORMATS: Final = {
+    "year": "%Y",
+    "quarter": "%b %Y",
+    "month": "%b %Y",
+    "week": "%-d %b",
+    "date": "%-d %b",
+    "day": "%-d %b",
+    "hours": "%H:%M",
+    "minutes": "%H:%M",
+    "seconds": "%H:%M:%S",
+}
+_INSET: Final = 0.07
+"""How much of a piece is left free at each side of its bar."""
+
+
+class Figure(NamedTuple):
+    """What the page shows as one picture."""
+
+    title: str
+    drawing: Markup
+    caption: str = ""
+
+
+def time_axis(period: Period) -> dict[str, Any]:
+    """Return the encoding of x for marks that begin at `from` and end at `until`."""
+    return {
+        "field": "from",
+        "type": "temporal",
+        "scale": {**TIMES, "domain": list(period), "nice": False},
+        "axis": {"title": None, "format": _FORMATS, "tickCount": 8},
+    }
+
+
+def counting_axis(title: str, **more: Any) -> dict[str, Any]:
+    """Return the encoding of y for marks from `low` to `high`, with its unit on top."""
+    return {
+        "field": "low",
+        "type": "quantitative",
+        "scale": {"zero": True},
+        "axis": {
+            "title": title,
+            "titleAngle": 0,
+            "titleAlign": "left",
+            "titleBaseline": "bottom",
+            "titleX": 0,
+            "titleY": -8,
+            "minExtent": 44,
+            "tickMinStep": 1,
+            **more,
+        },
+    }
+
+
+def inset(span: tuple[int, int]) -> dict[str, int]:
+    """Return a piece's bar as `from` and `until`, a little narrower than the piece."""
+    begin, end = span
+    free = int((end - begin) * _INSET)
+    return {"from": begin + free, "until": end - free}

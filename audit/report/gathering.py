@@ -1,0 +1,189 @@
+"""From replicas to facts: verification first, then the jobs' rows, each read when it is needed.
+
+Rule: a report is made of damaged logs too: that is when it is wanted. The rows come from the sound
+replicas; where none is sound, from what lies before the first bad place. The page says so first.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from audit.embedded import run_job
+from audit.embedded.feed import Feed, Question, longest
+from audit.embedded.log import log_rows
+from audit.moments import offset_of
+from audit.places import NoLogError, Replica
+from audit.report.facts import Facts, Verified, VerifiedReplica
+from audit.report.period import Period
+from audit.report.words import DAY_MS, counted, number
+from audit.settling import SETTLED
+from ledger.reader import LedgerReader
+from ledger.verify import verify_ledger
+
+OnProgress = Callable[[str, int, int], None]
+"""Gets what is done, how far it is, and where it ends."""
+_OUTCOME = 15
+
+
+class Wanted(NamedTuple):
+    """What was asked for."""
+
+    from_moment: str | None
+    to_moment: str | None
+    title: str | None
+    made_ms: int
+
+
+def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress) -> Facts:
+    """Verify the replicas and prepare the tables.
+
+    Raises NoLogError, MomentError, LedgerError, CheckpointError, OSError, here and when a table is
+    read.
+    """
+    verified = tuple(_verify(replica, on_progress) for replica in replicas)
+    answering, notes, limit = _believed(replicas, verified)
+    reader = longest(answering).reader()
+    end = _end(reader, wanted.to_moment, limit)
+    period = _period(reader, wanted.from_moment, end)
+    jobs = _Jobs(answering, end, on_progress)
+    divergence = run_job("divergence", replicas) if len(replicas) > 1 else []
+    common = min((each.log_end for each in verified if each.ok), default=0)
+    cluster_id = reader.cluster_id
+    return Facts(
+        title=wanted.title or f"Audit of cluster {cluster_id}",
+        made_ms=wanted.made_ms,
+        period=period,
+        end_offset=end,
+        answered_by=longest(answering).location,
+        verified=Verified(cluster_id, verified, common, _problem(divergence)),
+        log=_unsettled(answering, end, on_progress),
+        partition_intervals=jobs.rows("partition_intervals"),
+        broker_intervals=jobs.rows("broker_intervals"),
+        availability=jobs.rows("availability"),
+        changes=jobs.rows("changes"),
+        privileged=jobs.rows("privileged"),
+        integrity=run_job("integrity", replicas),
+        divergence=divergence,
+        notes=notes,
+    )
+
+
+class _Rows:
+    """The rows of a job, computed when they are read, so that few tables are held at once."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work = work
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self._work())
+
+
+class _Jobs(NamedTuple):
+    replicas: Sequence[Replica]
+    end: int
+    on_progress: OnProgress
+
+    def rows(self, name: str) -> _Rows:
+        def work() -> list[tuple[Any, ...]]:
+            tell = _telling(self.on_progress, name.replace("_", " "))
+            return run_job(name, self.replicas, up_to=self.end, on_progress=tell)
+
+        return _Rows(work)
+
+
+def _unsettled(replicas: Sequence[Replica], end: int, on_progress: OnProgress) -> _Rows:
+    def work() -> Iterator[tuple[Any, ...]]:
+        question = Question(replicas, end, _telling(on_progress, "transactions"))
+        return (row for row in log_rows(Feed(question)) if row[_OUTCOME] != SETTLED)
+
+    return _Rows(work)
+
+
+def _telling(on_progress: OnProgress, what: str) -> Callable[[int, int], None]:
+    return lambda done, total: on_progress(what, done, total)
+
+
+def _verify(replica: Replica, on_progress: OnProgress) -> VerifiedReplica:
+    report = verify_ledger(
+        replica.disk,
+        synced_to=replica.synced_to,
+        live=replica.live,
+        on_progress=_telling(on_progress, f"verifying {replica.name}"),
+    )
+    bad = report.first_bad
+    return VerifiedReplica(
+        replica.name,
+        replica.location,
+        report.segments,
+        report.batches,
+        report.records,
+        report.size,
+        report.log_start,
+        report.log_end if bad is None else bad.offset,
+        report.head.hex(),
+        ""
+        if bad is None
+        else f"{bad.file}, byte {bad.position}, offset {bad.offset}: {bad.sentence}",
+        report.notes,
+    )
+
+
+def _believed(
+    replicas: Sequence[Replica], verified: Sequence[VerifiedReplica]
+) -> tuple[list[Replica], tuple[str, ...], int | None]:
+    """Return the replicas to ask, what the reader must know of that, and up to where, if cut."""
+    sound = [replica for replica, each in zip(replicas, verified, strict=True) if each.ok]
+    if len(sound) == len(replicas):
+        return sound, (), None
+    if sound:
+        left = len(replicas) - len(sound)
+        return (
+            sound,
+            (f"{counted(left, 'replica')} damaged: the history is that of the others.",),
+            None,
+        )
+    best, most = max(zip(replicas, verified, strict=True), key=lambda pair: pair[1].log_end)
+    note = (
+        f"No replica is sound. The history ends at offset {number(most.log_end)}, before the first "
+        f"bad place of {best.location}."
+    )
+    return [best], (note,), most.log_end
+
+
+def _end(reader: LedgerReader, moment: str | None, limit: int | None) -> int:
+    if limit is not None and moment is None:
+        end = limit
+    else:
+        end = offset_of(reader, moment)
+    if limit is not None:
+        end = min(end, limit)
+    if end <= reader.log_start:
+        raise NoLogError(f"there is nothing to report before offset {end}.")
+    return end
+
+
+def _period(reader: LedgerReader, moment: str | None, end: int) -> Period:
+    """Return the time of the report; it begins with a day unless the log begins later."""
+    first_ms = _timestamp(reader, reader.log_start)
+    until_ms = _timestamp(reader, end - 1)
+    if moment is None:
+        return Period(first_ms, until_ms)
+    start = min(offset_of(reader, moment), end - 1)
+    begin_ms = _timestamp(reader, start) // DAY_MS * DAY_MS
+    return Period(max(first_ms, begin_ms), until_ms)
+
+
+def _timestamp(reader: LedgerReader, offset: int) -> int:
+    """Return the time of the batch that holds an offset."""
+    for batch in reader.batches(offset, offset + 1):
+        return batch.header.timestamp_ms
+    raise NoLogError(f"there is no batch at offset {offset}.")
+
+
+def _problem(divergence: Sequence[tuple[Any, ...]]) -> str:
+    """Say why the replicas disagree; nothing when they don't."""
+    if not divergence:
+        return ""
+    offset, name, found, agreed = divergence[0]
+    theirs = f"theirs {agreed[:16]}…" if agreed else "and none has a majority"
+    where = f"{name} differs from the others at offset {number(offset)}"
+    return f"{where}: its chain hash is {found[:16]}…, {theirs}."

@@ -1,0 +1,189 @@
+"""The integrity certificate: what was verified, what was found, and what nobody can prove.
+
+Rule: it says no more than was checked. What a hash chain can't show is said as plainly as what it
+can.
+"""
+
+from typing import Final, NamedTuple
+
+from audit.report.facts import Facts, Rows, Verified
+from audit.report.tabular import Cell, Table, count, missing, table, text
+from audit.report.words import counted, listed, number
+
+_ROWS: Final = 100
+VERIFIED: Final = (
+    "every frame's length and CRC-32C checksum",
+    "the chain: each batch names the SHA-256 of the one before it, from the first that is here",
+    "offsets: dense, without a gap or a repetition",
+    "epochs and times: neither ever steps back",
+    "replicas: the same batches on each, up to the end of the shortest",
+)
+NOT_PROVED: Final = (
+    (
+        "That nobody rewrote all copies at once, up to the end: only a head that was written down "
+        "earlier, outside of the cluster, shows that. Keep the line above."
+    ),
+    (
+        "That whoever used a principal's credentials was that person: the log says in whose name a "
+        "request was accepted."
+    ),
+    "What was asked and refused: the log holds what was accepted.",
+    "That clocks were right: times are those of the active controller, and never step back.",
+    (
+        "What clients met: “without leader” is what the log says, and a broker that falls silent "
+        "is noticed after a session (9 s by default)."
+    ),
+)
+
+
+class Integrity(NamedTuple):
+    """The section."""
+
+    ok: bool
+    verdict: str
+    sentence: str
+    head: str
+    """`OFFSET:HASH` to write down; empty where there is none that all agree on."""
+    replicas: Table
+    findings: Table
+    divergence: Table
+    not_proved: tuple[str, ...]
+
+
+def integrity(facts: Facts) -> Integrity:
+    """Build the certificate."""
+    verified = facts.verified
+    findings = _findings(facts.integrity)
+    divergence = _divergence(facts.divergence)
+    ok = verified.ok and not findings.rows and not divergence.rows
+    head = verified.head
+    return Integrity(
+        ok,
+        _verdict(verified, bool(divergence.rows), bool(findings.rows)),
+        _sentence(verified),
+        f"{head[0]}:{head[1]}" if head else "",
+        _replicas(verified),
+        findings,
+        divergence,
+        _not_proved(verified),
+    )
+
+
+def _verdict(verified: Verified, differ: bool, found: bool) -> str:
+    damaged = [replica.name for replica in verified.replicas if not replica.ok]
+    if damaged:
+        return f"Damaged: {listed(damaged)}"
+    if verified.problem or differ:
+        return "The replicas differ"
+    if found:
+        return "Findings in the log"
+    if len(verified.replicas) > 1:
+        return f"Sound: {number(len(verified.replicas))} replicas, one history"
+    return "Sound: one replica, an unbroken chain"
+
+
+def _sentence(verified: Verified) -> str:
+    bad = next((r for r in verified.replicas if not r.ok), None)
+    if bad is not None:
+        return f"{bad.location}: {bad.first_bad}"
+    if verified.problem:
+        return verified.problem
+    first = verified.replicas[0]
+    held = counted(first.batches, "batch", "batches")
+    return (
+        f"{counted(first.records, 'record')} in {held} from offset {number(first.history_from)} "
+        f"were read and checked; the replicas agree up to offset {number(verified.common_offset)}."
+        if len(verified.replicas) > 1
+        else f"{counted(first.records, 'record')} in {held} from offset "
+        f"{number(first.history_from)} were read and checked."
+    )
+
+
+def _not_proved(verified: Verified) -> tuple[str, ...]:
+    more = []
+    start = max((replica.history_from for replica in verified.replicas), default=0)
+    if start:
+        more.append(
+            f"What happened before offset {number(start)}: not every replica holds history "
+            "from offset 0; it can be fetched back from one that does."
+        )
+    if len(verified.replicas) == 1:
+        more.append("That other controllers hold the same history: one replica was given.")
+    return (*NOT_PROVED, *more)
+
+
+def _replicas(verified: Verified) -> Table:
+    rows = []
+    for replica in verified.replicas:
+        notes = "; ".join(replica.notes)
+        rows.append(
+            (
+                text(replica.name, "name"),
+                text("sound", "good") if replica.ok else text("damaged", "bad"),
+                count(replica.segments),
+                count(replica.batches),
+                count(replica.records),
+                count(replica.history_from),
+                count(replica.log_end),
+                text(replica.head, "hash"),
+                text(replica.first_bad or notes, "long"),
+            )
+        )
+    return table(
+        "Replicas that were read, each on its own",
+        [
+            "Replica",
+            "Verdict",
+            "#Segments",
+            "#Batches",
+            "#Records",
+            "#From offset",
+            "#Log end",
+            "Head (chain hash at the log's end)",
+            "Notes",
+        ],
+        rows,
+        filtered=False,
+    )
+
+
+def _findings(rows: Rows) -> Table:
+    kept = []
+    total = 0
+    for replica, base_offset, segment, kind, sentence in rows:
+        total += 1
+        if total <= _ROWS:
+            kept.append(
+                (
+                    text(replica, "name"),
+                    Cell(str(base_offset), base_offset, "num mono"),
+                    text(segment, "mono"),
+                    text(kind, "bad"),
+                    text(sentence, "long"),
+                )
+            )
+    return table(
+        "What is wrong with batches",
+        ["Replica", "#Base offset", "Segment", "Kind", "What was found"],
+        kept,
+        left_out=missing(total, _ROWS, "finding", "the lowest offsets"),
+    )
+
+
+def _divergence(rows: Rows) -> Table:
+    kept = [
+        (
+            Cell(str(base_offset), base_offset, "num mono"),
+            text(replica, "name"),
+            text(found, "hash"),
+            text(agreed or "no majority", "hash"),
+        )
+        for base_offset, replica, found, agreed in rows
+    ]
+    return table(
+        "First offset at which each replica differs",
+        ["#Base offset", "Replica", "Its hash", "The majority's hash"],
+        kept[:_ROWS],
+        left_out=missing(len(kept), _ROWS, "replica", "the lowest offsets"),
+        filtered=False,
+    )

@@ -1,0 +1,74 @@
+"""The time that a report is about, and the equal pieces that its drawings cut it into.
+
+Rule: pieces are whole hours, days or weeks of UTC, so that two reports of one cluster can be laid
+side by side; there are never more of them than a drawing can show, however long the history.
+"""
+
+from typing import Final, NamedTuple
+
+from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS
+
+_WEEK_MS: Final = 7 * DAY_MS
+_MONDAY_MS: Final = 4 * DAY_MS
+"""1970 began on a Thursday; weeks begin on Mondays."""
+_STEPS: Final = (
+    (10 * MINUTE_MS, "10 minutes"),
+    (HOUR_MS, "hour"),
+    (6 * HOUR_MS, "6 hours"),
+    (DAY_MS, "day"),
+    (_WEEK_MS, "week"),
+    (4 * _WEEK_MS, "4 weeks"),
+    (13 * _WEEK_MS, "13 weeks"),
+    (52 * _WEEK_MS, "52 weeks"),
+)
+
+
+class Pieces(NamedTuple):
+    """A period cut up: `step_ms` long each, the first beginning at `begin_ms`."""
+
+    begin_ms: int
+    step_ms: int
+    number: int
+    unit: str
+    """What one piece is called: `hour`, `day`, `4 weeks`."""
+
+    def place(self, timestamp_ms: int) -> int:
+        """Return the number of the piece that a time falls into."""
+        return (timestamp_ms - self.begin_ms) // self.step_ms
+
+    def span(self, place: int) -> tuple[int, int]:
+        """Return when a piece begins and ends."""
+        begin = self.begin_ms + place * self.step_ms
+        return begin, begin + self.step_ms
+
+
+class Period(NamedTuple):
+    """From `from_ms` up to `until_ms`, the log's horizon."""
+
+    from_ms: int
+    until_ms: int
+
+    @property
+    def length_ms(self) -> int:
+        """How long it is."""
+        return self.until_ms - self.from_ms
+
+    def clip(self, from_ms: int, until_ms: int | None) -> tuple[int, int] | None:
+        """Return the part of an interval that lies within, or None; no end is the horizon."""
+        begin = max(from_ms, self.from_ms)
+        end = self.until_ms if until_ms is None else min(until_ms, self.until_ms)
+        if end < begin or begin > self.until_ms:
+            return None
+        return begin, end
+
+    def pieces(self, at_most: int, at_least_ms: int = 0) -> Pieces:
+        """Cut it into at most so many pieces, none shorter than `at_least_ms`."""
+        for step_ms, unit in _STEPS:
+            origin = _MONDAY_MS if step_ms % _WEEK_MS == 0 else 0
+            begin = (self.from_ms - origin) // step_ms * step_ms + origin
+            count = (max(self.until_ms, self.from_ms) - begin) // step_ms + 1
+            if step_ms >= at_least_ms and count <= at_most:
+                return Pieces(begin, step_ms, count, unit)
+        step_ms = -(-self.length_ms // max(1, at_most - 1)) // DAY_MS * DAY_MS + DAY_MS
+        begin = self.from_ms // DAY_MS * DAY_MS
+        return Pieces(begin, step_ms, self.length_ms // step_ms + 1, f"{step_ms // DAY_MS} days")

@@ -1,0 +1,86 @@
+"""Tables as the page shows them, and the rule that each says what it leaves out.
+
+Rule: the page stays small whatever the history's size, so each table has a limit, and a table that
+was cut says how much is missing and where it is to be found.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from audit.report.words import counted, duration, moment, number
+
+
+class Cell(NamedTuple):
+    """What stands in a cell; `sort` orders it where its text would not."""
+
+    text: str
+    sort: int | str | None = None
+    kind: str = ""
+    """`num`, `mono`, `time`, `long`, `bad`, `warn`, `good`: how it is set."""
+
+
+class Column(NamedTuple):
+    """A column's heading; `numeric` columns are set right and sorted by number."""
+
+    title: str
+    numeric: bool = False
+
+
+class Table(NamedTuple):
+    """A table with its caption."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    left_out: str = ""
+    """A sentence; empty when everything is there."""
+    filtered: bool = True
+    """Whether it is worth a field to filter by, when it has more than a few rows."""
+
+
+def table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    left_out: str = "",
+    filtered: bool = True,
+) -> Table:
+    """Build a table; a column whose name begins with `#` is numeric."""
+    return Table(
+        caption,
+        tuple(Column(name.removeprefix("#"), name.startswith("#")) for name in columns),
+        tuple(map(tuple, rows)),
+        left_out,
+        filtered,
+    )
+
+
+def text(value: str | None, kind: str = "") -> Cell:
+    """Return a cell of words; a dash where there are none."""
+    return Cell(value or "\N{EN DASH}", None, kind)
+
+
+def count(value: int, kind: str = "") -> Cell:
+    """Return a cell with a whole number."""
+    return Cell(number(value), value, f"num {kind}".strip())
+
+
+def length(value_ms: int, kind: str = "") -> Cell:
+    """Return a cell with a length of time."""
+    return Cell(duration(value_ms), value_ms, f"num {kind}".strip())
+
+
+def at(timestamp_ms: int) -> Cell:
+    """Return a cell with a time."""
+    return Cell(moment(timestamp_ms), timestamp_ms, "time")
+
+
+def missing(total: int, limit: int, one: str, by: str) -> str:
+    """Say how many rows a table leaves out; nothing when it leaves out none."""
+    if total <= limit:
+        return ""
+    return (
+        f"The {number(limit)} with {by} of {counted(total, one)}; "
+        f"{number(total - limit)} are not on this page."
+    )

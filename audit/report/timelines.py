@@ -1,0 +1,308 @@
+"""Leaders and in-sync replicas of the partitions to which most happened, drawn over time.
+
+Rule: one lane a broker. What is shorter than the drawing can show is widened, never dropped
+silently: the longest pieces of a lane are drawn, and the figure says how many are not.
+"""
+
+from collections import Counter
+from heapq import nlargest
+from itertools import groupby, pairwise
+from typing import Any, Final, NamedTuple
+
+from audit.report.drawing import WIDTH, draw
+from audit.report.facts import Rows
+from audit.report.figure import Figure, time_axis
+from audit.report.period import Period
+from audit.report.tabular import Table, at, missing, table, text
+from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS, counted, duration, minute, moment
+
+_PARTITIONS: Final = 12
+_LANES: Final = 12
+_BARS: Final = 300
+"""Of one lane and one state."""
+_ROWS: Final = 40
+_CLOSE_UPS: Final = (10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 7 * DAY_MS)
+_LEADS, _IN_ISR, _OUT = "leads", "in sync", "replica, not in sync"
+_NO_LEADER, _UNDER = "no leader", "under min ISR"
+_COLOURS: Final = {
+    _LEADS: "var(--lead)",
+    _IN_ISR: "var(--in-sync)",
+    _OUT: "var(--others)",
+    _NO_LEADER: "var(--bad)",
+    _UNDER: "var(--warn)",
+}
+
+
+class Interval(NamedTuple):
+    """How a partition was for a while; within the period."""
+
+    from_ms: int
+    until_ms: int
+    lasts: bool
+    """Still so at the horizon."""
+    offset: int
+    leader: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    min_isr: int
+    offline: bool
+    under_min_isr: bool
+
+
+class Timeline(NamedTuple):
+    """One partition."""
+
+    name: str
+    changes: int
+    figures: tuple[Figure, ...]
+    table: Table
+
+
+class Timelines(NamedTuple):
+    """The section."""
+
+    shown: tuple[Timeline, ...]
+    partitions: int
+    """How many had a change at all in the period."""
+
+
+class _Bar(NamedTuple):
+    lane: str
+    state: str
+    from_ms: int
+    until_ms: int
+
+
+def timelines(rows: Rows, period: Period) -> Timelines:
+    """Draw the partitions that changed most often in the period."""
+    changed = 0
+
+    def candidates() -> Any:
+        nonlocal changed
+        for key, found in groupby(rows, key=lambda row: (row[0], row[1])):
+            name, intervals = _within(found, period)
+            if len(intervals) > 1:
+                changed += 1
+                yield len(intervals) - 1, _Reversed((name, *key)), intervals
+
+    chosen = nlargest(_PARTITIONS, candidates(), key=lambda found: found[:2])
+    names = Counter(key.value[0] for _, key, _ in chosen)
+    shown = []
+    for count, key, intervals in chosen:
+        name, topic_id, _ = key.value
+        label = name if names[name] == 1 else f"{name} (topic id {topic_id})"
+        shown.append(_timeline(label, count, intervals, period))
+    return Timelines(tuple(shown), changed)
+
+
+class _Reversed:
+    """A key that is greater where it comes first: among equals the first are taken."""
+
+    def __init__(self, value: tuple[str, str, int]) -> None:
+        self.value = value
+
+    def __lt__(self, other: "_Reversed") -> bool:
+        return self.value > other.value
+
+
+def _within(rows: Any, period: Period) -> tuple[str, list[Interval]]:
+    """Return the partition's name and its intervals, cut to the period."""
+    name, found = "", []
+    for row in rows:
+        (
+            _,
+            partition,
+            offset,
+            topic,
+            _,
+            from_ms,
+            until_ms,
+            leader,
+            isr,
+            replicas,
+            low,
+            off,
+            under,
+        ) = row
+        name = f"{topic}-{partition}"
+        part = period.clip(from_ms, until_ms)
+        if part is not None:
+            lasts = until_ms is None
+            found.append(Interval(*part, lasts, offset, leader, isr, replicas, low, off, under))
+    return name, found
+
+
+def _timeline(name: str, count: int, intervals: list[Interval], period: Period) -> Timeline:
+    figures = [_figure("The whole period", name, intervals, period)]
+    near = _busiest(intervals, period)
+    if near is not None:
+        title = f"Its busiest {duration(near.length_ms)}, from {minute(near.from_ms)} UTC"
+        figures.append(_figure(title, name, intervals, near))
+    return Timeline(name, count, tuple(figures), _table(name, intervals))
+
+
+def _busiest(intervals: list[Interval], period: Period) -> Period | None:
+    """Return the window in which most intervals begin, or None where a window shows no more."""
+    fitting = [length for length in _CLOSE_UPS if length * 8 <= period.length_ms]
+    begins = [each.from_ms for each in intervals if each.from_ms > period.from_ms]
+    if not fitting or len(begins) < 3:
+        return None
+    length, low, best = fitting[-1], 0, (0, 0)
+    for high, begin in enumerate(begins):
+        while begin - begins[low] > length * 9 // 10:
+            low += 1
+        best = max(best, (high - low + 1, -begins[low]))
+    start = max(period.from_ms, -best[1] - length // 20)
+    start = start // MINUTE_MS * MINUTE_MS
+    return Period(start, min(start + length, period.until_ms))
+
+
+def _figure(title: str, name: str, intervals: list[Interval], period: Period) -> Figure:
+    seen = []
+    for each in intervals:
+        part = period.clip(each.from_ms, each.until_ms)
+        if part is not None:
+            seen.append(each._replace(from_ms=part[0], until_ms=part[1]))
+    lanes, dropped_lanes = _lanes(seen)
+    bars, dropped = _longest(_bars(seen, set(lanes)))
+    states = [state for state in _COLOURS if any(bar.state == state for bar in bars)]
+    extra = [state for state in (_NO_LEADER, _UNDER) if state in states]
+    spec = _spec(bars, [f"broker {lane}" for lane in lanes] + extra, states, period)
+    caption = ""
+    if dropped:
+        caption += f"{counted(dropped, 'short piece')} not drawn: too many to be seen. "
+    if dropped_lanes:
+        caption += f"{counted(dropped_lanes, 'broker')} that held it for less time not drawn."
+    return Figure(title, draw(spec, _alt(name, seen, lanes, period)), caption.strip())
+
+
+def _lanes(intervals: list[Interval]) -> tuple[list[int], int]:
+    """Return the brokers to draw, and how many are left out."""
+    times: Counter[int] = Counter()
+    for each in intervals:
+        for broker in (*each.replicas, *each.isr):
+            times[broker] += each.until_ms - each.from_ms + 1
+    kept = sorted(broker for broker, _ in times.most_common(_LANES))
+    return kept, len(times) - len(kept)
+
+
+def _bars(intervals: list[Interval], lanes: set[int]) -> list[_Bar]:
+    """Return the bars of all lanes; neighbours in one state are one bar."""
+    done: list[_Bar] = []
+    open_bars: dict[tuple[str, str], _Bar] = {}
+    for each in intervals:
+        states = {(f"broker {b}", _state(each, b)) for b in each.replicas if b in lanes}
+        if each.offline:
+            states.add((_NO_LEADER, _NO_LEADER))
+        if each.under_min_isr:
+            states.add((_UNDER, _UNDER))
+        ended = [key for key in open_bars if key not in states]
+        done += [open_bars.pop(key) for key in ended]
+        for key in states:
+            before = open_bars.get(key)
+            if before is not None and before.until_ms == each.from_ms:
+                open_bars[key] = before._replace(until_ms=each.until_ms)
+                continue
+            if before is not None:
+                done.append(before)
+            open_bars[key] = _Bar(*key, each.from_ms, each.until_ms)
+    return sorted([*done, *open_bars.values()])
+
+
+def _state(each: Interval, broker: int) -> str:
+    if broker == each.leader:
+        return _LEADS
+    return _IN_ISR if broker in each.isr else _OUT
+
+
+def _longest(bars: list[_Bar]) -> tuple[list[_Bar], int]:
+    kept: list[_Bar] = []
+    for _, group in groupby(bars, key=lambda bar: bar[:2]):
+        kept += nlargest(_BARS, group, key=lambda bar: bar.until_ms - bar.from_ms)
+    return kept, len(bars) - len(kept)
+
+
+def _spec(bars: list[_Bar], lanes: list[str], states: list[str], period: Period) -> dict[str, Any]:
+    least = max(1, period.length_ms * 2 // WIDTH)
+    marks = [
+        {
+            "from": bar.from_ms,
+            "until": max(bar.until_ms, bar.from_ms + least),
+            "lane": bar.lane,
+            "state": bar.state,
+            "tip": f"{bar.lane}: {bar.state}, {duration(bar.until_ms - bar.from_ms)}, "
+            f"{moment(bar.from_ms)} to {moment(bar.until_ms)}",
+        }
+        for bar in bars
+    ]
+    encoding = {
+        "x": time_axis(period),
+        "x2": {"field": "until"},
+        "y": {
+            "field": "lane",
+            "type": "nominal",
+            "sort": lanes,
+            "scale": {"domain": lanes, "paddingInner": 0.28, "paddingOuter": 0.14},
+            "axis": {"title": None, "grid": False, "minExtent": 90},
+        },
+        "color": {
+            "field": "state",
+            "scale": {"domain": states, "range": [_COLOURS[state] for state in states]},
+        },
+        "description": {"field": "tip"},
+    }
+    thin = {"test": f"datum.state == '{_OUT}'"}
+    return {
+        "width": WIDTH,
+        "height": 28 * len(lanes) + 8,
+        "data": {"values": marks},
+        "layer": [
+            {
+                "transform": [{"filter": f"!({thin['test']})"}],
+                "mark": {"type": "bar"},
+                "encoding": encoding,
+            },
+            {
+                "transform": [{"filter": thin["test"]}],
+                "mark": {"type": "bar", "height": {"band": 0.16}},
+                "encoding": encoding,
+            },
+        ],
+    }
+
+
+def _alt(name: str, seen: list[Interval], lanes: list[int], period: Period) -> str:
+    leads = [each.leader for each in seen if each.leader >= 0]
+    moves = sum(1 for before, after in pairwise(leads) if before != after)
+    offline = sum(each.until_ms - each.from_ms for each in seen if each.offline)
+    return (
+        f"{name} from {minute(period.from_ms)} to {minute(period.until_ms)} UTC on "
+        f"{counted(len(lanes), 'broker')}: the leader moved {counted(moves, 'time')}; "
+        f"{duration(offline)} without leader. The table that follows has the steps."
+    )
+
+
+def _table(name: str, intervals: list[Interval]) -> Table:
+    rows = [
+        (
+            at(each.from_ms),
+            text("to the end" if each.lasts else duration(each.until_ms - each.from_ms)),
+            text("none", "bad") if each.offline else text(str(each.leader)),
+            text(_ids(each.isr), "warn" if each.under_min_isr else ""),
+            text(_ids(each.replicas)),
+            text(str(each.min_isr)),
+            text(str(each.offset), "mono"),
+        )
+        for each in intervals[-_ROWS:]
+    ]
+    return table(
+        f"Steps of {name}",
+        ["From", "For", "Leader", "ISR", "Replicas", "Min ISR", "Offset"],
+        rows,
+        left_out=missing(len(intervals), _ROWS, "step", "the latest begin"),
+        filtered=False,
+    )
+
+
+def _ids(brokers: tuple[int, ...]) -> str:
+    return " ".join(map(str, brokers))

@@ -1,0 +1,78 @@
+"""Transactions that never became state: aborted ones, and the one that is open.
+
+Rule: they are told, record for record, in `quorate audit log`; here each is one row. A transaction
+begins at its BeginTransactionRecord; records of one that begins before the period belong to it.
+"""
+
+from typing import Any, Final, NamedTuple
+
+from audit.report.facts import Rows
+from audit.report.period import Period
+from audit.report.privileged import said_by, shortened
+from audit.report.tabular import Cell, Table, at, count, missing, table, text
+
+_ROWS: Final = 100
+_BEGIN: Final = "BEGIN_TRANSACTION_RECORD"
+
+
+class Transactions(NamedTuple):
+    """The section."""
+
+    aborted: int
+    records: int
+    """In aborted ones."""
+    open: int
+    table: Table
+
+
+class _Found:
+    def __init__(self, first: Any) -> None:
+        self.first = first
+        self.last_offset: int = first[0]
+        self.last_ms: int = first[1]
+        self.records = 0
+
+    def add(self, row: Any) -> None:
+        self.last_offset, self.last_ms = row[0], row[1]
+        self.records += 1
+
+
+def transactions(rows: Rows, period: Period) -> Transactions:
+    """Gather the rows of `log` that are not settled into transactions."""
+    found: list[_Found] = []
+    for row in rows:
+        offset, kind, outcome = row[0], row[13], row[15]
+        if outcome == "settled" or row[1] < period.from_ms:
+            continue
+        before = found[-1] if found else None
+        follows = before is not None and before.first[15] == outcome
+        if before is None or not follows or kind == _BEGIN or offset < before.last_offset:
+            found.append(_Found(row))
+        found[-1].add(row)
+    aborted = [each for each in found if each.first[15] == "aborted"]
+    return Transactions(
+        len(aborted),
+        sum(each.records for each in aborted),
+        len(found) - len(aborted),
+        table(
+            "Transactions that are not state",
+            ["Outcome", "Began", "Last record", "By", "Operation", "Why", "#Records", "Offsets"],
+            [_row(each) for each in found[: -_ROWS - 1 : -1]],
+            left_out=missing(len(found), _ROWS, "transaction", "the latest begin"),
+        ),
+    )
+
+
+def _row(each: _Found) -> tuple[Cell, ...]:
+    first = each.first
+    who, behalf, operation, reason = first[8], first[9], first[11], first[12]
+    return (
+        text(first[15], "warn"),
+        at(first[1]),
+        at(each.last_ms),
+        text(shortened(said_by(who, behalf)), "name"),
+        text(operation),
+        text(shortened(reason), "long"),
+        count(each.records),
+        Cell(f"{first[0]} \N{EN DASH} {each.last_offset}", first[0], "mono"),
+    )

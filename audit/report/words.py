@@ -1,0 +1,95 @@
+"""Numbers, times and lists as the report says them.
+
+Rule: a number carries its unit, a time is UTC and says so once on the page, and nothing is rounded
+to something better than it was: a share of time below 100 % never reads as 100 %.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from decimal import ROUND_DOWN, Decimal
+
+SECOND_MS = 1_000
+MINUTE_MS = 60 * SECOND_MS
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+
+_UNITS = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (SECOND_MS, "s"))
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def number(value: int) -> str:
+    """Write a whole number in groups of three digits."""
+    return f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def counted(value: int, one: str, many: str = "") -> str:
+    """Write a number with its noun; `many` is the plural where an s isn't enough."""
+    return f"{number(value)} {one if value == 1 else many or one + 's'}"
+
+
+def duration(length_ms: int) -> str:
+    """Write a length of time by its two largest units: `3 d 4 h`, `12 min 4 s`, `840 ms`, `0`."""
+    if length_ms < SECOND_MS:
+        return f"{length_ms} ms" if length_ms else "0"
+    if length_ms < 10 * SECOND_MS:
+        tenths = length_ms // 100
+        return f"{tenths // 10}.{tenths % 10} s"
+    for place, (unit_ms, unit) in enumerate(_UNITS):
+        if length_ms >= unit_ms:
+            whole, rest = divmod(length_ms, unit_ms)
+            smaller = _UNITS[place + 1 : place + 2]
+            for small_ms, small in smaller:
+                if rest >= small_ms:
+                    return f"{number(whole)} {unit} {rest // small_ms} {small}"
+            return f"{number(whole)} {unit}"
+    raise AssertionError(length_ms)
+
+
+def share(part: int, whole: int) -> str:
+    """Write part of whole in percent, cut and never rounded up; a dash for nothing of nothing.
+
+    What is not all shows its first digits that differ from 100: `99.9993 %`.
+    """
+    if whole <= 0:
+        return "\N{EN DASH}"
+    if part >= whole:
+        return "100 %"
+    exact = Decimal(part) * 100 / Decimal(whole)
+    for places in ("0.1", "0.01", "0.001", "0.0001", "0.00001", "0.000001"):
+        cut = exact.quantize(Decimal(places), rounding=ROUND_DOWN)
+        if exact < 99 or 2 * Decimal(places) <= 100 - cut:
+            if part and not cut:
+                return "under 0.1 %"
+            return f"{cut.normalize():f} %"
+    return "over 99.999998 %"
+
+
+def moment(timestamp_ms: int) -> str:
+    """Write a time to the second, in UTC."""
+    return f"{_datetime(timestamp_ms):%Y-%m-%d %H:%M:%S}"
+
+
+def minute(timestamp_ms: int) -> str:
+    """Write a time to the minute, in UTC."""
+    return f"{_datetime(timestamp_ms):%Y-%m-%d %H:%M}"
+
+
+def day_of(timestamp_ms: int) -> str:
+    """Return the UTC date of a time."""
+    return f"{_datetime(timestamp_ms):%Y-%m-%d}"
+
+
+def day_ms(day: str) -> int:
+    """Return when a UTC date begins."""
+    return (dt.date.fromisoformat(day) - _EPOCH.date()).days * DAY_MS
+
+
+def listed(words: Sequence[str]) -> str:
+    """Join words as a sentence does."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _datetime(timestamp_ms: int) -> dt.datetime:
+    return _EPOCH + dt.timedelta(milliseconds=timestamp_ms)

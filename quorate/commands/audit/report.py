@@ -1,0 +1,117 @@
+"""`quorate audit report`: one HTML page for people."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from audit.moments import MomentError
+from audit.places import NoLogError, open_replicas
+from ledger.errors import LedgerError
+from metadata.image import ReplayError
+from quorate.failure import Failure
+from quorate.finding import output_option
+from quorate.output import console, facts, print_json
+from snapshots.errors import CheckpointError
+
+FILE = "audit-report.html"
+_EXPECTED = (NoLogError, MomentError, LedgerError, CheckpointError, ReplayError, OSError)
+
+
+@click.command("report")
+@click.argument("where")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help=f"Folder that gets {FILE}; made if it isn't there.",
+)
+@click.option("--from", "from_moment", help="Begin with the day of this offset or time (UTC).")
+@click.option("--to", "to_moment", help="End at this offset or time; the log's end otherwise.")
+@click.option("--title", help="What stands on top; the cluster's id otherwise.")
+@output_option
+def command(
+    where: str,
+    out: Path,
+    from_moment: str | None,
+    to_moment: str | None,
+    title: str | None,
+    output: str,
+) -> None:
+    """Make one HTML page of the log that people can read: it needs no network, nor this program.
+
+    An integrity certificate with the head to write down, who changed what, availability, leaders
+    and in-sync replicas over time, fencing, privileged changes, and what is not proved.
+    """
+    try:
+        from audit.report.gathering import Wanted, gather  # noqa: PLC0415 - heavy, and optional
+        from audit.report.page import DrawingError, page  # noqa: PLC0415
+    except ImportError as error:
+        raise Failure(f"the report needs {error.name}: install quorate[audit].") from None
+    wanted = Wanted(from_moment, to_moment, title, int(time.time() * 1000))
+
+    def work(on_progress: Callable[[str, int, int], None]) -> tuple[Any, str]:
+        gathered = gather(open_replicas(where), wanted, on_progress)
+        return gathered, page(gathered)
+
+    try:
+        gathered, text = _with_progress(work)
+        out.mkdir(parents=True, exist_ok=True)
+        path = out / FILE
+        path.write_text(text, encoding="utf-8")
+    except (*_EXPECTED, DrawingError) as error:
+        raise Failure(str(error)) from None
+    _tell(path, len(text.encode()), gathered, output)
+
+
+def _tell(path: Path, size: int, gathered: Any, output: str) -> None:
+    """Say where the page is, and the line to write down."""
+    verified = gathered.verified
+    head = "" if verified.head is None else f"{verified.head[0]}:{verified.head[1]}"
+    if output == "json":
+        print_json(
+            {
+                "report": str(path),
+                "bytes": size,
+                "ok": verified.ok,
+                "head": head or None,
+                "endOffset": gathered.end_offset,
+                "fromMs": gathered.period.from_ms,
+                "untilMs": gathered.period.until_ms,
+                "notes": list(gathered.notes),
+            }
+        )
+        return
+    pairs = [
+        ("report", f"{path} ({size / 1e6:.1f} MB)"),
+        ("log", "sound" if verified.ok else "NOT SOUND: the page's first lines say why"),
+        ("head", head or "none that all replicas agree on"),
+    ]
+    console().print(facts(pairs))
+    for note in gathered.notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def _with_progress(work: Callable[[Callable[[str, int, int], None]], Any]) -> Any:
+    """Show on stderr what is being done and how far it is; nothing when it is not a terminal."""
+    screen = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+        console=screen,
+        transient=True,
+        disable=not screen.is_terminal,
+    )
+    with bar:
+        task = bar.add_task("opening", total=None)
+        return work(
+            lambda what, done, total: bar.update(
+                task, description=what, completed=done, total=total
+            )
+        )
