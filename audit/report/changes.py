@@ -9,7 +9,15 @@ from typing import Any, Final, NamedTuple
 
 from audit.report.drawing import draw
 from audit.report.facts import Rows
-from audit.report.figure import OTHERS_COLOUR, SERIES, Figure, counting_axis, inset, time_axis
+from audit.report.figure import (
+    OTHERS_COLOUR,
+    SERIES,
+    Figure,
+    coloured,
+    counting_axis,
+    inset,
+    time_axis,
+)
 from audit.report.period import Period, Pieces
 from audit.report.tabular import Table, at, count, missing, table, text
 from audit.report.words import DAY_MS, counted, day_ms, day_of, minute, number
@@ -134,13 +142,18 @@ def _figure(drawn: dict[str, Counter[int]], order: list[str], pieces: Pieces) ->
     )
     if others:
         caption = f"“{_OTHERS}” are {counted(len(others), 'principal')}. {caption}"
-    return Figure(f"Changes per {pieces.unit}, by principal", drawing, caption)
+    return Figure(
+        f"Changes per {pieces.unit}, by principal",
+        drawing,
+        caption,
+        tuple(zip(names, colours, strict=True)),
+    )
 
 
 def _mark(name: str, span: tuple[int, int], low: int, amount: int, unit: str) -> dict[str, Any]:
     when = day_of(span[0]) if unit == "day" else f"{unit} from {minute(span[0])}"
     tip = f"{when}, {name}: {counted(amount, 'change')}"
-    return {**inset(span), "low": low, "high": low + amount, "who": name, "tip": tip}
+    return {**inset(span), "low": low, "high": low + amount, "colour": name, "tip": tip}
 
 
 def _spec(
@@ -157,7 +170,7 @@ def _spec(
             "x2": {"field": "until"},
             "y": counting_axis(f"changes per {pieces.unit}", format="~s"),
             "y2": {"field": "high"},
-            "color": {"field": "who", "scale": {"domain": names, "range": colours}},
+            "color": coloured(names, colours),
             "description": {"field": "tip"},
         },
     }

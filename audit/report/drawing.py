@@ -71,18 +71,6 @@ CONFIG: Final[Mapping[str, Any]] = {
     "axisX": {"grid": False, "labelFlush": False, "labelOverlap": "greedy"},
     "axisY": {"domain": False, "ticks": False, "tickCount": 4},
     "text": {"fill": "var(--ink)"},
-    "legend": {
-        "orient": "top",
-        "title": None,
-        "labelColor": "var(--ink)",
-        "labelFontSize": 12,
-        "labelLimit": 240,
-        "symbolType": "square",
-        "symbolSize": 110,
-        "symbolStrokeWidth": 0,
-        "columnPadding": 18,
-        "offset": 14,
-    },
     "title": {"color": "var(--ink)", "anchor": "start", "fontSize": 13, "fontWeight": 600},
 }
 TIMES: Final = {"type": "utc"}

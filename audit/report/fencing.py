@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from audit.report.drawing import draw
 from audit.report.facts import Rows
-from audit.report.figure import Figure, time_axis
+from audit.report.figure import Figure, coloured, time_axis
 from audit.report.period import Period, Pieces
 from audit.report.tabular import Cell, Table, count, length, missing, table
 from audit.report.words import HOUR_MS, counted, duration, minute, share
@@ -27,12 +27,15 @@ _STEPS: Final = (
     (750, "75 % and more"),
 )
 """Thousandths of the time from which a step holds; the first holds only 0."""
+_KEY: Final = tuple((name, f"var(--heat-{n})") for n, (_, name) in enumerate(_STEPS))
 
 
 class Fencing(NamedTuple):
     """The section."""
 
     brokers: int
+    fenced: int
+    """How many were fenced at all."""
     times: int
     """How often a broker that was in service was fenced."""
     fenced_ms: int
@@ -63,6 +66,7 @@ def fencing(rows: Rows, period: Period) -> Fencing:
     drawn = sorted(order[:_BROKERS], key=lambda each: each.broker_id)
     return Fencing(
         len(brokers),
+        sum(1 for broker in brokers if broker.fenced_ms),
         sum(broker.times for broker in brokers),
         sum(broker.fenced_ms for broker in brokers),
         _figure(drawn, len(brokers) - len(drawn), pieces) if drawn else None,
@@ -113,7 +117,9 @@ def _figure(drawn: list[_Broker], left_out: int, pieces: Pieces) -> Figure:
         "The table that follows has the sums."
     )
     names = [f"broker {broker.broker_id}" for broker in drawn]
-    return Figure(f"Fenced time per {pieces.unit}", draw(_spec(cells, names, pieces), alt), caption)
+    return Figure(
+        f"Fenced time per {pieces.unit}", draw(_spec(cells, names, pieces), alt), caption, _KEY
+    )
 
 
 def _cell(broker: _Broker, place: int, present: int, pieces: Pieces) -> dict[str, Any]:
@@ -126,7 +132,7 @@ def _cell(broker: _Broker, place: int, present: int, pieces: Pieces) -> dict[str
         "from": begin,
         "until": end - gap,
         "broker": f"broker {broker.broker_id}",
-        "step": _step(fenced, present),
+        "colour": _step(fenced, present),
         "tip": tip if fenced else f"{tip.partition(': ')[0]}: not fenced",
     }
 
@@ -141,7 +147,6 @@ def _step(fenced: int, present: int) -> str:
 
 def _spec(cells: list[dict[str, Any]], names: list[str], pieces: Pieces) -> dict[str, Any]:
     whole = Period(pieces.begin_ms, pieces.span(pieces.number - 1)[1])
-    steps = [name for _, name in _STEPS]
     return {
         "width": 960,
         "height": 22 * len(names) + 4,
@@ -157,13 +162,7 @@ def _spec(cells: list[dict[str, Any]], names: list[str], pieces: Pieces) -> dict
                 "scale": {"domain": names, "paddingInner": 0.12, "paddingOuter": 0.1},
                 "axis": {"title": None, "grid": False, "minExtent": 90},
             },
-            "color": {
-                "field": "step",
-                "scale": {
-                    "domain": steps,
-                    "range": [f"var(--heat-{n})" for n in range(len(steps))],
-                },
-            },
+            "color": coloured([name for name, _ in _KEY], [colour for _, colour in _KEY]),
             "description": {"field": "tip"},
         },
     }

@@ -4,6 +4,7 @@ Rule: an axis that counts begins at 0 and names its unit; what is widened to be 
 caption.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup
@@ -15,9 +16,9 @@ SERIES: Final = tuple(f"var(--series-{number})" for number in range(1, 7))
 """Colours of what is told apart by colour, for the colour-blind too; as many as one can."""
 OTHERS_COLOUR: Final = "var(--others)"
 _FORMATS: Final = {
-    "year": "%Y",
-    "quarter": "%b %Y",
-    "month": "%b %Y",
+    "year": "%-d %b %Y",
+    "quarter": "%-d %b",
+    "month": "%-d %b",
     "week": "%-d %b",
     "date": "%-d %b",
     "day": "%-d %b",
@@ -35,6 +36,9 @@ class Figure(NamedTuple):
     title: str
     drawing: Markup
     caption: str = ""
+    key: tuple[tuple[str, str], ...] = ()
+    """What the colours mean: names with their CSS colours; words on the page, not in the drawing,
+    so that they wrap, grow and are read."""
 
 
 def time_axis(period: Period) -> dict[str, Any]:
@@ -43,7 +47,17 @@ def time_axis(period: Period) -> dict[str, Any]:
         "field": "from",
         "type": "temporal",
         "scale": {**TIMES, "domain": list(period), "nice": False},
-        "axis": {"title": None, "format": _FORMATS, "tickCount": 8},
+        "axis": {"title": None, "format": _FORMATS, "values": period.ticks()},
+    }
+
+
+def coloured(names: Sequence[str], colours: Sequence[str]) -> dict[str, Any]:
+    """Return the encoding of colour; the figure's `key` tells what they mean."""
+    return {
+        "field": "colour",
+        "type": "nominal",
+        "scale": {"domain": list(names), "range": list(colours)},
+        "legend": None,
     }
 
 

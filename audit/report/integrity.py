@@ -125,8 +125,7 @@ def _replicas(verified: Verified) -> Table:
                 count(replica.records),
                 count(replica.history_from),
                 count(replica.log_end),
-                text(replica.head, "hash"),
-                text(replica.first_bad or notes, "long"),
+                Cell(replica.head, None, "hash", replica.first_bad or notes),
             )
         )
     return table(
@@ -139,8 +138,7 @@ def _replicas(verified: Verified) -> Table:
             "#Records",
             "#From offset",
             "#Log end",
-            "Head (chain hash at the log's end)",
-            "Notes",
+            "Head: chain hash at the log's end",
         ],
         rows,
         filtered=False,

@@ -11,6 +11,13 @@ from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS
 _WEEK_MS: Final = 7 * DAY_MS
 _MONDAY_MS: Final = 4 * DAY_MS
 """1970 began on a Thursday; weeks begin on Mondays."""
+_TICKS: Final = (
+    *(n * MINUTE_MS for n in (1, 2, 5, 10, 30)),
+    *(n * HOUR_MS for n in (1, 3, 6, 12)),
+    *(n * DAY_MS for n in (1, 2)),
+    *(n * _WEEK_MS for n in (1, 2, 4, 13, 26, 52, 104, 260)),
+)
+_MOST_TICKS: Final = 10
 _STEPS: Final = (
     (10 * MINUTE_MS, "10 minutes"),
     (HOUR_MS, "hour"),
@@ -60,6 +67,15 @@ class Period(NamedTuple):
         if end < begin or begin > self.until_ms:
             return None
         return begin, end
+
+    def ticks(self) -> list[int]:
+        """Return the times to be named on an axis: whole hours, days, Mondays."""
+        for step_ms in _TICKS:
+            origin = _MONDAY_MS if step_ms % _WEEK_MS == 0 else 0
+            first = -((origin - self.from_ms) // step_ms) * step_ms + origin
+            if (self.until_ms - first) // step_ms < _MOST_TICKS:
+                return list(range(first, self.until_ms + 1, step_ms))
+        return [self.from_ms]
 
     def pieces(self, at_most: int, at_least_ms: int = 0) -> Pieces:
         """Cut it into at most so many pieces, none shorter than `at_least_ms`."""

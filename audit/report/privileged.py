@@ -12,11 +12,12 @@ from audit.report.tabular import Cell, Table, at, count, missing, table, text
 
 _ROWS: Final = 300
 _LONGEST: Final = 400
+_UNCLEAN: Final = "unclean_election"
 KINDS: Final = {
     "acl": "Access rights (ACLs)",
     "user": "Users' credentials (SCRAM)",
     "token": "Delegation tokens",
-    "unclean_election": "Unclean elections",
+    _UNCLEAN: "Unclean elections, and whether they are allowed",
     "feature": "Features",
     "voters": "Voters of the quorum",
     "quota": "Quotas",
@@ -30,7 +31,9 @@ class Privileged(NamedTuple):
     principals: int
     kinds: Counter[str]
     unclean: int
-    """Unclean elections, and settings that allow them."""
+    """Unclean elections."""
+    allowed: int
+    """Settings that say whether they are allowed."""
     counts: Table
     table: Table
 
@@ -38,13 +41,15 @@ class Privileged(NamedTuple):
 def privileged(rows: Rows, period: Period) -> Privileged:
     """Read the rows of `privileged` within the period."""
     kinds: Counter[str] = Counter()
+    settings = 0
     who: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     latest: deque[tuple[Cell, ...]] = deque(maxlen=_ROWS)
     for row in rows:
-        _, timestamp_ms, _, kind, _, principal, behalf, *_ = row
+        _, timestamp_ms, _, kind, subject, principal, behalf, *_ = row
         if not period.from_ms <= timestamp_ms <= period.until_ms:
             continue
         kinds[kind] += 1
+        settings += kind == _UNCLEAN and subject.startswith("config:")
         who.setdefault(kind, Counter())[said_by(principal, behalf)] += 1
         latest.appendleft(_row(row))
     names = set().union(*who.values())
@@ -52,11 +57,12 @@ def privileged(rows: Rows, period: Period) -> Privileged:
         kinds.total(),
         len(names),
         kinds,
-        kinds["unclean_election"],
+        kinds[_UNCLEAN] - settings,
+        settings,
         _counts(kinds, who),
         table(
             "Privileged changes, newest first",
-            ["Time", "Kind", "What", "By", "Operation", "Why", "Record", "Offset"],
+            ["Time", "Kind", "What", "By", "Operation", "Why", "#Offset"],
             latest,
             left_out=missing(kinds.total(), _ROWS, "change", "the latest time"),
         ),
@@ -79,12 +85,11 @@ def _row(row: tuple[object, ...]) -> tuple[Cell, ...]:
     assert isinstance(timestamp_ms, int)
     return (
         at(timestamp_ms),
-        text(str(kind).replace("_", " "), "bad" if kind == "unclean_election" else "tag"),
-        text(shortened(str(subject)), "name"),
+        text(str(kind).replace("_", " "), "bad" if kind == _UNCLEAN else "tag"),
+        Cell(shortened(str(subject)), None, "long", shortened(str(fields))),
         text(shortened(said_by(str(who), str(behalf or ""))), "name"),
         text(str(operation)),
         text(shortened(str(reason or "")), "long"),
-        text(shortened(str(fields)), "json"),
         Cell(str(offset), offset, "num mono"),
     )
 
@@ -96,7 +101,7 @@ def _counts(kinds: Counter[str], who: dict[str, Counter[str]]) -> Table:
         if len(names) > 5:
             most.append(f"and {len(names) - 5} more")
         title = KINDS.get(kind, kind)
-        alarming = "bad" if kind == "unclean_election" and kinds[kind] else ""
+        alarming = "bad" if kind == _UNCLEAN and kinds[kind] else ""
         rows.append((text(title), count(kinds[kind], alarming), text(", ".join(most), "long")))
     return table(
         "Privileged changes by kind", ["Kind", "#Changes", "By whom"], rows, filtered=False

@@ -66,7 +66,7 @@ def tiles(sections: Sections) -> tuple[Tile, ...]:
         Tile(
             number(total.leader_changes),
             "leader changes",
-            f"{counted(unclean, 'unclean election')}",
+            f"{counted(unclean, 'unclean election')} among them",
             "bad" if unclean else "",
             "timelines",
         ),
@@ -116,9 +116,13 @@ def _trouble(found: Sections) -> list[str]:
     said = []
     if found.privileged.unclean:
         said.append(
-            f"{counted(found.privileged.unclean, 'change')} made unclean elections, or allowed "
-            "them: where a partition's leader was elected out of sync, what had been written to "
-            "it may be lost."
+            f"{counted(found.privileged.unclean, 'unclean election')}: a leader that was not in "
+            "sync was elected, and what had been written to that partition may be lost."
+        )
+    if found.privileged.allowed:
+        said.append(
+            f"Whether unclean elections are allowed was set "
+            f"{counted(found.privileged.allowed, 'time')}."
         )
     worst = found.availability.worst
     if worst is not None and worst[1].offline_ms:

@@ -16,7 +16,10 @@ class Cell(NamedTuple):
     text: str
     sort: int | str | None = None
     kind: str = ""
-    """`num`, `mono`, `time`, `long`, `bad`, `warn`, `good`: how it is set."""
+    """`num`, `mono`, `hash`, `time`, `long`, `name`, `tag`, `bad`, `warn`, `good`, `bars`: how it
+    is set."""
+    more: str = ""
+    """A second, smaller line."""
 
 
 class Column(NamedTuple):

@@ -5,18 +5,19 @@ silently: the longest pieces of a lane are drawn, and the figure says how many a
 """
 
 from collections import Counter
-from heapq import nlargest
+from heapq import heappush, heappushpop, nlargest
 from itertools import groupby, pairwise
 from typing import Any, Final, NamedTuple
 
 from audit.report.drawing import WIDTH, draw
 from audit.report.facts import Rows
-from audit.report.figure import Figure, time_axis
+from audit.report.figure import Figure, coloured, time_axis
 from audit.report.period import Period
 from audit.report.tabular import Table, at, missing, table, text
 from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS, counted, duration, minute, moment
 
-_PARTITIONS: Final = 12
+_BUSIEST: Final = 8
+_LONGEST_AWAY: Final = 4
 _LANES: Final = 12
 _BARS: Final = 300
 """Of one lane and one state."""
@@ -74,35 +75,50 @@ class _Bar(NamedTuple):
 
 
 def timelines(rows: Rows, period: Period) -> Timelines:
-    """Draw the partitions that changed most often in the period."""
+    """Draw the partitions that changed most often in the period, and those longest offline."""
     changed = 0
-
-    def candidates() -> Any:
-        nonlocal changed
-        for key, found in groupby(rows, key=lambda row: (row[0], row[1])):
-            name, intervals = _within(found, period)
-            if len(intervals) > 1:
-                changed += 1
-                yield len(intervals) - 1, _Reversed((name, *key)), intervals
-
-    chosen = nlargest(_PARTITIONS, candidates(), key=lambda found: found[:2])
-    names = Counter(key.value[0] for _, key, _ in chosen)
+    busiest = _Most(_BUSIEST)
+    longest_away = _Most(_LONGEST_AWAY)
+    for key, found in groupby(rows, key=lambda row: (row[0], row[1])):
+        name, intervals = _within(found, period)
+        if len(intervals) < 2:
+            continue
+        changed += 1
+        partition = _Partition((name, *key), intervals)
+        busiest.offer(len(intervals), partition)
+        away = sum(each.until_ms - each.from_ms for each in intervals if each.offline)
+        if away:
+            longest_away.offer(away, partition)
+    chosen = {each.key: each for each in (*longest_away.best(), *busiest.best())}
+    names = Counter(each.key[0] for each in chosen.values())
     shown = []
-    for count, key, intervals in chosen:
-        name, topic_id, _ = key.value
+    for (name, topic_id, _), each in chosen.items():
         label = name if names[name] == 1 else f"{name} (topic id {topic_id})"
-        shown.append(_timeline(label, count, intervals, period))
+        shown.append(_timeline(label, each.intervals, period))
     return Timelines(tuple(shown), changed)
 
 
-class _Reversed:
-    """A key that is greater where it comes first: among equals the first are taken."""
+class _Partition(NamedTuple):
+    key: tuple[str, str, int]
+    """Name, topic id, partition."""
+    intervals: list[Interval]
 
-    def __init__(self, value: tuple[str, str, int]) -> None:
-        self.value = value
 
-    def __lt__(self, other: "_Reversed") -> bool:
-        return self.value > other.value
+class _Most:
+    """The partitions with the greatest of something; of equals those that came first."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._heap: list[tuple[int, int, _Partition]] = []
+        self._offered = 0
+
+    def offer(self, measure: int, partition: _Partition) -> None:
+        self._offered += 1
+        push = heappush if len(self._heap) < self._limit else heappushpop
+        push(self._heap, (measure, -self._offered, partition))
+
+    def best(self) -> list[_Partition]:
+        return [partition for _, _, partition in sorted(self._heap, reverse=True)]
 
 
 def _within(rows: Any, period: Period) -> tuple[str, list[Interval]]:
@@ -132,13 +148,30 @@ def _within(rows: Any, period: Period) -> tuple[str, list[Interval]]:
     return name, found
 
 
-def _timeline(name: str, count: int, intervals: list[Interval], period: Period) -> Timeline:
+def _timeline(name: str, intervals: list[Interval], period: Period) -> Timeline:
     figures = [_figure("The whole period", name, intervals, period)]
-    near = _busiest(intervals, period)
+    near, what = _without_leader(intervals, period), "around its longest time without leader"
+    if near is None:
+        near, what = _busiest(intervals, period), "its busiest"
     if near is not None:
-        title = f"Its busiest {duration(near.length_ms)}, from {minute(near.from_ms)} UTC"
+        title = f"{duration(near.length_ms)} from {minute(near.from_ms)} UTC, {what}"
         figures.append(_figure(title, name, intervals, near))
-    return Timeline(name, count, tuple(figures), _table(name, intervals))
+    return Timeline(name, len(intervals) - 1, tuple(figures), _table(name, intervals))
+
+
+def _without_leader(intervals: list[Interval], period: Period) -> Period | None:
+    """Return a window with the longest offline interval in its midst, or None."""
+    offline = [each for each in intervals if each.offline]
+    longest = max(offline, key=lambda each: each.until_ms - each.from_ms, default=None)
+    if longest is None:
+        return None
+    away = longest.until_ms - longest.from_ms
+    fitting = [size for size in _CLOSE_UPS if 3 * away <= size and 4 * size <= period.length_ms]
+    if not fitting:
+        return None
+    start = (longest.from_ms + longest.until_ms - fitting[0]) // 2
+    start = max(period.from_ms, start // MINUTE_MS * MINUTE_MS)
+    return Period(start, min(start + fitting[0], period.until_ms))
 
 
 def _busiest(intervals: list[Interval], period: Period) -> Period | None:
@@ -173,7 +206,9 @@ def _figure(title: str, name: str, intervals: list[Interval], period: Period) ->
         caption += f"{counted(dropped, 'short piece')} not drawn: too many to be seen. "
     if dropped_lanes:
         caption += f"{counted(dropped_lanes, 'broker')} that held it for less time not drawn."
-    return Figure(title, draw(spec, _alt(name, seen, lanes, period)), caption.strip())
+    drawing = draw(spec, _alt(name, seen, lanes, period))
+    key = tuple((state, _COLOURS[state]) for state in states)
+    return Figure(title, drawing, caption.strip(), key)
 
 
 def _lanes(intervals: list[Interval]) -> tuple[list[int], int]:
@@ -229,7 +264,7 @@ def _spec(bars: list[_Bar], lanes: list[str], states: list[str], period: Period)
             "from": bar.from_ms,
             "until": max(bar.until_ms, bar.from_ms + least),
             "lane": bar.lane,
-            "state": bar.state,
+            "colour": bar.state,
             "tip": f"{bar.lane}: {bar.state}, {duration(bar.until_ms - bar.from_ms)}, "
             f"{moment(bar.from_ms)} to {moment(bar.until_ms)}",
         }
@@ -245,13 +280,10 @@ def _spec(bars: list[_Bar], lanes: list[str], states: list[str], period: Period)
             "scale": {"domain": lanes, "paddingInner": 0.28, "paddingOuter": 0.14},
             "axis": {"title": None, "grid": False, "minExtent": 90},
         },
-        "color": {
-            "field": "state",
-            "scale": {"domain": states, "range": [_COLOURS[state] for state in states]},
-        },
+        "color": coloured(states, [_COLOURS[state] for state in states]),
         "description": {"field": "tip"},
     }
-    thin = {"test": f"datum.state == '{_OUT}'"}
+    thin = {"test": f"datum.colour == '{_OUT}'"}
     return {
         "width": WIDTH,
         "height": 28 * len(lanes) + 8,
