@@ -14,6 +14,7 @@ from audit.generated.people import Actor, broker_actor, controller_actor
 from audit.generated.rhythm import MINUTE_MS, SECOND_MS
 from audit.generated.stage import Stage
 from metadata.records import (
+    NO_LEADER,
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
@@ -98,33 +99,37 @@ class Brokers:
         stage, dice = self._stage, self._stage.dice
         lagging: dict[int, list[Partition]] = {}
         for partition in broker.hosted.items:
-            if broker.id not in partition.isr and not partition.moving:
+            if broker.id not in partition.isr:
                 lagging.setdefault(partition.leader, []).append(partition)
         latest = 0
-        for leader, partitions in lagging.items():
+        for partitions in lagging.values():
             at_ms = dice.around(10 * SECOND_MS)
             first = 0
             while first < len(partitions):
                 some = partitions[first : first + 1 + dice.below(2 * _REPORT)]
                 first += len(some)
-                stage.after(at_ms, partial(self._expand, broker, leader, some))
+                stage.after(at_ms, partial(self.catch_up, broker.id, some))
                 latest = max(latest, at_ms)
                 at_ms += dice.around(1_500)
         return latest
 
-    def _expand(self, broker: Broker, leader: int, partitions: list[Partition]) -> None:
-        """A leader takes a follower into the ISR, where that is still so."""
-        if broker.active:
-            self.report(
-                leader,
-                [
-                    (partition, (*partition.isr, broker.id))
-                    for partition in partitions
-                    if broker.id not in partition.isr
-                    and broker.id in partition.replicas
-                    and not partition.moving
-                ],
-            )
+    def catch_up(self, follower: int, partitions: list[Partition]) -> None:
+        """A follower is in sync again: who leads now says so, where there is a leader."""
+        if not self._stage.cluster.is_active(follower):
+            return
+        groups: dict[int, list[Partition]] = {}
+        for partition in partitions:
+            if (
+                partition.topic.alive
+                and follower in partition.replicas
+                and follower not in partition.isr
+            ):
+                groups.setdefault(partition.leader, []).append(partition)
+        waiting = groups.pop(NO_LEADER, [])
+        for leader, some in groups.items():
+            self.report(leader, [(partition, (*partition.isr, follower)) for partition in some])
+        if waiting:
+            self._stage.after(MINUTE_MS, partial(self.catch_up, follower, waiting))
 
     def report(self, leader: int, isrs: list[tuple[Partition, tuple[int, ...]]]) -> Written | None:
         """A leader reports ISRs (AlterPartition), for what it still leads."""

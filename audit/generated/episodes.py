@@ -10,6 +10,7 @@ from typing import Final
 
 from audit.generated.brokers import Brokers
 from audit.generated.model import Broker, Partition
+from audit.generated.pen import Written
 from audit.generated.people import (
     ALICE,
     BOB,
@@ -18,7 +19,6 @@ from audit.generated.people import (
     WHY,
     controller_actor,
 )
-from audit.generated.pen import Written
 from audit.generated.rhythm import HOUR_MS, MINUTE_MS, SECOND_MS, moment
 from audit.generated.stage import Stage
 from audit.generated.topics import Topics

@@ -39,8 +39,8 @@ RECORDS_PER_DAY: Final = 3_300
 DAYS_LEAST, DAYS_MOST = 7, 90
 """How long a history is of which only the records are given."""
 _RACKS: Final = 3
-_PER_OPERATION: Final = 12
-"""Records that an operation between episodes has, about."""
+_PRIOR: Final = 200, 2_400
+"""Operations, and the records that they have: what is believed of the pace before it is known."""
 
 
 class Life:
@@ -76,6 +76,7 @@ class Life:
         self._topic_count = topics
         self._open_transaction = open_transaction
         self._busy = False
+        self._operations = 0
         self._script = self._plan()
         self._business = self._weigh()
 
@@ -141,7 +142,8 @@ class Life:
         now_ms, pen = self._stage.now_ms, self._stage.pen
         due = self._records * (now_ms - self._start_ms) / self._span_ms
         ahead = (pen.offset + 200) / (due + 200)
-        mean_ms = self._span_ms * _PER_OPERATION / self._records
+        each = (pen.offset + _PRIOR[1]) / (self._operations + _PRIOR[0])
+        mean_ms = self._span_ms * each / self._records
         mean_ms *= min(max(ahead * ahead, 0.1), 8.0)
         return self._stage.dice.around(mean_ms * 100 / busy_percent(now_ms))
 
@@ -280,6 +282,7 @@ class Life:
             self._busy = True
             episode(self._done)
             return
+        self._operations += 1
         stage.dice.pick(self._business)()
 
     def _done(self) -> None:

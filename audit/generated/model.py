@@ -163,7 +163,8 @@ class Cluster:
         return [broker for broker in self.brokers.values() if broker.active]
 
     def is_active(self, broker_id: int) -> bool:
-        return self.brokers[broker_id].active
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.active
 
     # Topics.
 

@@ -51,7 +51,7 @@ _STAGES: Final = ("events", "commands", "changelog", "enriched", "raw", "dlq", "
 _SMALL: Final = (1, 1, 3, 3, 6, 6, 12)
 _LARGE: Final = (3, 6, 6, 12, 12, 24, 48)
 _RETENTION: Final = ("86400000", "259200000", "604800000", "2592000000", "-1")
-_WOBBLE_MOST: Final = 44
+_WOBBLE_MOST: Final = 24
 
 
 class _Kind(NamedTuple):
@@ -261,28 +261,13 @@ class Topics:
 
     def lag(self, leader: int, victim: int, partitions: list[Partition], lasts_ms: int) -> None:
         """A leader drops a follower from ISRs, and takes it back later."""
-        stage = self._stage
-
-        def back() -> None:
-            if stage.cluster.is_active(victim):
-                self._brokers.report(
-                    leader,
-                    [
-                        (partition, (*partition.isr, victim))
-                        for partition in partitions
-                        if victim in partition.replicas
-                        and victim not in partition.isr
-                        and not partition.moving
-                    ],
-                )
-
         dropped = [
             (partition, tuple(replica for replica in partition.isr if replica != victim))
             for partition in partitions
             if victim in partition.isr
         ]
         if self._brokers.report(leader, dropped) is not None:
-            stage.after(lasts_ms, back)
+            self._stage.after(lasts_ms, partial(self._brokers.catch_up, victim, partitions))
 
     def reassign(self) -> None:
         """The balancer moves a replica of some partitions from one broker to another."""
