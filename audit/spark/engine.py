@@ -1,0 +1,161 @@
+"""The audit's jobs on Spark, each the twin of the plain one of the same name.
+
+Rule: a job is a plain function over bronze, settled records, silver and gold; what stands here is
+only which columns and which types of records each one reads.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from audit.places import open_all
+from audit.spark import gold, intervals, silver, source
+from audit.spark.bronze import BRONZE_COLUMNS
+from audit.spark.divergence import divergence
+from audit.spark.engine_log import AuditedLog
+from audit.spark.integrity import integrity
+from audit.spark.settle import settle
+from audit.spark.state import NEEDS, StateRow, states
+from audit.spark.tables import ordered, rows_of
+from audit.tables import BY_NAME, STATE_COUNTS
+from ledger.chain import first_hash
+from ledger.errors import LedgerError
+from ledger.reader import cluster_id_of
+
+Row = tuple[Any, ...]
+
+_WHO_AND_WHERE: Final = (*silver.WHO, "offset", "base_offset", "timestamp_ms", "type")
+_OF_TOPICS: Final = (
+    *_WHO_AND_WHERE,
+    "topic_id",
+    "topic_name",
+    "partition",
+    "leader",
+    "isr",
+    "replicas",
+)
+_OF_CONFIGS: Final = ("resource_type", "config_key", "config_value", "name")
+_OF_BROKERS: Final = (
+    *_WHO_AND_WHERE,
+    "broker_id",
+    "fenced",
+    "in_controlled_shutdown",
+    "record",
+)
+
+
+def run_job(
+    name: str,
+    locations: Sequence[str],
+    spark: SparkSession,
+    *,
+    up_to: int | None = None,
+) -> list[Row]:
+    """Return the rows of a job, one of `audit.tables.BY_NAME`, ordered as there.
+
+    `up_to`: of the batches that begin before this offset. Raises KeyError for another name,
+    NoLogError, LedgerError, CheckpointError, and Spark's errors for what a task finds.
+    """
+    if name == STATE_COUNTS.name:
+        log = AuditedLog(spark, locations, up_to)
+        return ordered(states_at(log, [log.end])[log.end], STATE_COUNTS)
+    return rows_of(job_frame(name, locations, spark, up_to=up_to), BY_NAME[name])
+
+
+def job_frame(
+    name: str, locations: Sequence[str], spark: SparkSession, *, up_to: int | None = None
+) -> DataFrame:
+    """Return a job's table as a DataFrame, in no particular order; any job but `state`."""
+    if name in _OF_FRAMES:
+        return _OF_FRAMES[name](spark, locations, up_to)
+    return _OF_LOG[name](AuditedLog(spark, locations, up_to))
+
+
+def states_at(log: AuditedLog, offsets: Sequence[int]) -> dict[int, list[StateRow]]:
+    """Return the rows of the table `state` at each of these offsets, found in one pass."""
+    return states(log.raw(NEEDS, start=log.counted_from), log.spans, offsets, checkpoint=log.facts)
+
+
+def _log(log: AuditedLog) -> DataFrame:
+    bronze = log.raw((*BRONZE_COLUMNS, "record", "fields"))
+    return silver.log_table(settle(bronze, log.spans), log.names())
+
+
+def _privileged(log: AuditedLog) -> DataFrame:
+    types = (*silver.PRIVILEGED_TYPES, silver.PARTITION, silver.PARTITION_CHANGE, silver.CONFIG)
+    columns = (
+        *_OF_TOPICS,
+        *_OF_CONFIGS,
+        "day",
+        "leader_recovery_state",
+        "record",
+        "fields",
+    )
+    return silver.privileged(log.settled(columns, types), log.names())
+
+
+def _changes(log: AuditedLog) -> DataFrame:
+    return gold.changes(log.settled(_WHO_AND_WHERE))
+
+
+def _partition_events(log: AuditedLog) -> DataFrame:
+    settled = log.settled(_OF_TOPICS, silver.TOPIC_TYPES)
+    known = log.with_facts(settled, (silver.PARTITION,))
+    return silver.partition_events(settled, log.names(), silver.created_partitions(known))
+
+
+def _partition_intervals(log: AuditedLog) -> DataFrame:
+    names = log.names()
+    settled = log.with_facts(log.settled(_OF_TOPICS, silver.TOPIC_TYPES), (silver.PARTITION,))
+    events = silver.partition_events(settled, names, silver.created_partitions(settled))
+    types = (silver.CONFIG, silver.REMOVE_TOPIC)
+    facts = log.settled(("topic_id", *_WHO_AND_WHERE, *_OF_CONFIGS), types)
+    return intervals.partition_intervals(events, log.with_facts(facts, types), names)
+
+
+def _broker_intervals(log: AuditedLog) -> DataFrame:
+    settled = log.settled(_OF_BROKERS, silver.BROKER_TYPES)
+    events = silver.broker_events(log.with_facts(settled, silver.BROKER_TYPES))
+    return intervals.broker_intervals(events)
+
+
+def _availability(log: AuditedLog) -> DataFrame:
+    return gold.availability(_partition_intervals(log), _broker_intervals(log), log.horizon_ms())
+
+
+def _integrity(spark: SparkSession, locations: Sequence[str], up_to: int | None) -> DataFrame:
+    firsts = []
+    for replica in open_all(locations):
+        try:
+            genesis = first_hash(cluster_id_of(replica.disk)).hex()
+        except LedgerError:
+            genesis = None
+        firsts.append((replica.name, genesis))
+    known = spark.createDataFrame(firsts, "replica string, first_hash string")
+    return integrity(source.batches(spark, locations, up_to=up_to), known)
+
+
+def _divergence(spark: SparkSession, locations: Sequence[str], up_to: int | None) -> DataFrame:
+    frames = source.batches(spark, locations, up_to=up_to)
+    return divergence(frames, len(open_all(locations)))
+
+
+def _batches(spark: SparkSession, locations: Sequence[str], up_to: int | None) -> DataFrame:
+    return source.batches(spark, locations, up_to=up_to)
+
+
+_OF_LOG: Final[dict[str, Callable[[AuditedLog], DataFrame]]] = {
+    "log": _log,
+    "partition_events": _partition_events,
+    "partition_intervals": _partition_intervals,
+    "broker_intervals": _broker_intervals,
+    "availability": _availability,
+    "changes": _changes,
+    "privileged": _privileged,
+}
+_OF_FRAMES: Final[dict[str, Callable[[SparkSession, Sequence[str], int | None], DataFrame]]] = {
+    "batches": _batches,
+    "integrity": _integrity,
+    "divergence": _divergence,
+}

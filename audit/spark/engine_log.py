@@ -1,0 +1,111 @@
+"""What Spark's jobs read: one log up to an end, from where it can be counted.
+
+Rule: the end is fixed before the first query, so that all queries of a job see one log, and a query
+reads only the types of records and the columns that it needs, by options of the source. A log that
+was cut is counted from its first checkpoint; no transaction reaches across one.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from audit.places import NoLogError
+from audit.spark import silver, source
+from audit.spark.reading import open_longest, sound_end
+from audit.spark.settle import MARKERS, Marker, Spans, counted, markers, spans
+from audit.spark.state_checkpoint import checkpoint_rows
+from snapshots.store import LoadedCheckpoint, finish_steps, list_checkpoints, load_steps
+
+_SETTLING: Final = ("offset", "base_offset", "timestamp_ms", "type")
+
+
+class AuditedLog:
+    """The log that a question is about. Raises NoLogError, LedgerError, CheckpointError."""
+
+    def __init__(
+        self, spark: SparkSession, locations: Sequence[str], up_to: int | None = None
+    ) -> None:
+        self.spark = spark
+        self._locations = locations
+        self._replica, self._reader = open_longest(locations)
+        whole = sound_end(self._replica, self._reader)
+        if up_to is not None and up_to > whole:
+            raise NoLogError(
+                f"{self._replica.location}: the log ends at offset {whole}, before {up_to}."
+            )
+        self.end = whole if up_to is None else up_to
+        self.start = self._reader.log_start
+
+    def raw(
+        self, columns: Sequence[str], types: Sequence[str] | None = None, start: int | None = None
+    ) -> DataFrame:
+        """Return bronze, from `start` or from where the log begins."""
+        return source.read_log(
+            self.spark, self._locations, up_to=self.end, start=start, columns=columns, types=types
+        )
+
+    @cached_property
+    def spans(self) -> Spans:
+        """The log's transactions."""
+        return spans(markers(self.raw(Marker._fields, MARKERS)))
+
+    def settled(self, columns: Sequence[str], types: Sequence[str] | None = None) -> DataFrame:
+        """Return the records that count, from the beginning on, with where they settle."""
+        wanted = tuple(dict.fromkeys((*columns, *_SETTLING)))
+        return counted(self.raw(wanted, types, self.counted_from), self.spans)
+
+    @cached_property
+    def checkpoint(self) -> LoadedCheckpoint | None:
+        """The checkpoint that a cut log is counted from; None for a log from offset 0."""
+        if self.start == 0:
+            return None
+        disk = self._replica.disk
+        usable = [each for each in list_checkpoints(disk) if self.start <= each.offset <= self.end]
+        if not usable:
+            raise NoLogError(
+                f"{self._replica.location}: history begins at offset {self.start}, and no "
+                f"checkpoint between there and {self.end} is here to begin from; ask a controller "
+                "that has the history."
+            )
+        return finish_steps(load_steps(disk, self._reader.cluster_id, usable[0]))
+
+    @property
+    def counted_from(self) -> int:
+        """Offset of the first batch that counts."""
+        return 0 if self.checkpoint is None else self.checkpoint.header.offset
+
+    @cached_property
+    def facts(self) -> DataFrame | None:
+        """What the checkpoint says, as settled rows of bronze; None without one."""
+        if self.checkpoint is None:
+            return None
+        return checkpoint_rows(self.spark, self.checkpoint)
+
+    def with_facts(self, settled: DataFrame, types: Sequence[str]) -> DataFrame:
+        """Add what the checkpoint says in records of these types."""
+        if self.facts is None:
+            return settled
+        facts = self.facts.where(self.facts["type"].isin(*types)).select(*settled.columns)
+        return settled.unionByName(facts)
+
+    def names(self) -> DataFrame:
+        """Return the names of topics, also of those that a checkpoint knows."""
+        columns = ("offset", "type", "topic_id", "topic_name")
+        raw = self.raw(columns, (silver.TOPIC,))
+        try:
+            facts = self.facts
+        except NoLogError:
+            facts = None  # names are told as far as they are known
+        if facts is not None:
+            known = facts.where(facts["type"] == silver.TOPIC).select(*columns)
+            raw = raw.unionByName(known)
+        return silver.topic_names(raw)
+
+    def horizon_ms(self) -> int:
+        """Return the timestamp of the last batch, or of the checkpoint if there is none."""
+        first = self.counted_from
+        for batch in self._reader.batches(max(self.end - 1, first), self.end):
+            return batch.header.timestamp_ms
+        return 0 if self.checkpoint is None else self.checkpoint.header.timestamp_ms

@@ -1,0 +1,198 @@
+"""Intervals: how each partition and broker was, from one moment to the next.
+
+Rule: all that settles in one batch is one moment. Each fact (leader, ISR, replicas, min ISR) is
+carried forward by itself, since change records are partial; then moments that change nothing go,
+and each that is left lasts until the next. A topic's life is joined to what was configured for its
+name, span to span, so nothing grows with the log squared.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from audit.spark.silver import BROKER_RESOURCE, CONFIG, REMOVE_TOPIC, TOPIC_RESOURCE
+from audit.spark.tables import conformed
+from audit.tables import BROKER_INTERVALS, PARTITION_INTERVALS
+
+MIN_ISR: Final = "min.insync.replicas"
+_DEFAULT: Final = 1
+_UNSET: Final = -1
+_NEVER: Final = (1 << 63) - 1
+_KEY: Final = ("topic_id", "partition")
+_FACTS: Final = ("leader", "isr", "replicas", "topic_min", "default_min")
+
+
+def partition_intervals(events: DataFrame, facts: DataFrame, names: DataFrame) -> DataFrame:
+    """Return audit.tables.PARTITION_INTERVALS.
+
+    `events`: rows of PARTITION_EVENTS, and what a checkpoint says as events of its moment. `facts`:
+    settled ConfigRecords and RemoveTopicRecords; `names` as `silver.topic_names` gives them.
+    """
+    moments = _moments(events)
+    lives = moments.groupBy(*_KEY).agg(
+        F.min("base").alias("born"),
+        F.min("ms").alias("born_ms"),
+        F.coalesce(F.min(F.when(F.col("removed"), F.col("base"))), F.lit(_NEVER)).alias("dies"),
+    )
+    settings = _settings(facts, names)
+    default = settings.where("topic_name = ''")
+    points = (
+        moments.unionByName(_config_points(lives, default, "default_min"), allowMissingColumns=True)
+        .unionByName(
+            _config_points(
+                lives.join(names.withColumnRenamed("name", "topic_name"), "topic_id"),
+                settings.where("topic_name <> ''"),
+                "topic_min",
+            ),
+            allowMissingColumns=True,
+        )
+        .groupBy(*_KEY, "base")
+        .agg(
+            F.max("ms").alias("ms"),
+            F.max("removed").alias("removed"),
+            *(F.first(fact, ignorenulls=True).alias(fact) for fact in _FACTS),
+        )
+    )
+    order = Window.partitionBy(*_KEY).orderBy("base")
+    carried = points.withColumns({f: F.last(f, ignorenulls=True).over(order) for f in _FACTS})
+    shown = carried.withColumns(
+        {
+            "min_isr": F.coalesce(_if_set("topic_min"), _if_set("default_min"), F.lit(_DEFAULT)),
+            "removed": F.coalesce("removed", F.lit(col=False)),
+        }
+    )
+    told = F.struct("leader", "isr", "replicas", "min_isr", "removed")
+    kept = _lasting(shown, list(_KEY), told).where(~F.col("removed"))
+    named = kept.join(names.withColumnRenamed("name", "topic_name"), "topic_id", "left")
+    return conformed(
+        named.withColumns(
+            {
+                "offline": F.col("leader") == -1,
+                "under_min_isr": F.size("isr") < F.col("min_isr"),
+            }
+        ),
+        PARTITION_INTERVALS,
+    )
+
+
+def broker_intervals(events: DataFrame) -> DataFrame:
+    """Return audit.tables.BROKER_INTERVALS from `silver.broker_events`."""
+    order = Window.partitionBy("broker_id").orderBy("offset")
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    registers, leaves = F.col("kind") == "registered", F.col("kind") == "unregistered"
+    mark = F.when(registers, F.col("incarnation")).when(leaves, "")
+    known = F.coalesce(F.last(mark, ignorenulls=True).over(before), F.lit(""))
+    keeps = registers & (F.col("incarnation") == F.col("_known"))
+    carried = (
+        events.withColumn("_known", known)
+        .withColumns({flag: F.when(~keeps, F.col(flag)) for flag in ("fenced", "stopping")})
+        .withColumns(
+            {
+                "fenced": F.last("fenced", ignorenulls=True).over(order),
+                "stopping": F.last("stopping", ignorenulls=True).over(order),
+                "_there": F.last(
+                    F.when(registers, F.lit(col=True)).when(leaves, F.lit(col=False)),
+                    ignorenulls=True,
+                ).over(order),
+            }
+        )
+    )
+    state = F.when(
+        F.col("_there"),
+        F.when(F.col("fenced"), "fenced").when(F.col("stopping"), "stopping").otherwise("online"),
+    )
+    moments = (
+        carried.withColumn("state", state)
+        .groupBy("broker_id", F.col("settled_base").alias("base"))
+        .agg(F.max("settled_ms").alias("ms"), F.max_by(F.struct("state"), "offset").alias("_last"))
+        .withColumn("state", F.col("_last.state"))
+    )
+    kept = _lasting(moments, ["broker_id"], F.col("state"))
+    return conformed(kept.where(F.col("state").isNotNull()), BROKER_INTERVALS)
+
+
+def _moments(events: DataFrame) -> DataFrame:
+    """Return the last word on each fact in each moment of each partition."""
+    facts = (
+        F.max_by(c, F.when(F.col(c).isNotNull(), F.col("offset"))).alias(c) for c in _FACTS[:3]
+    )
+    return events.groupBy(*_KEY, F.col("settled_base").alias("base")).agg(
+        F.max("settled_ms").alias("ms"),
+        F.max(F.col("kind") == "removed").alias("removed"),
+        *facts,
+    )
+
+
+def _settings(facts: DataFrame, names: DataFrame) -> DataFrame:
+    """Return what min ISR was set for a topic's name, and for the name "": the cluster's default.
+
+    One row a moment, with the moment at which the next one is: `base`, `until`, `ms`, `value`;
+    `_UNSET` when the config went away, by a record or with its topic.
+    """
+    of_topic = F.col("resource_type") == TOPIC_RESOURCE
+    of_all = (F.col("resource_type") == BROKER_RESOURCE) & (F.col("name") == "")
+    number = F.when(
+        F.col("config_value").rlike(r"\A[0-9]{1,9}\z"), F.col("config_value").cast("bigint")
+    )
+    said = facts.where(
+        (F.col("type") == CONFIG) & (F.col("config_key") == MIN_ISR) & (of_topic | of_all)
+    ).select(
+        "offset",
+        "settled_base",
+        "settled_ms",
+        F.when(of_topic, F.col("name")).otherwise("").alias("topic_name"),
+        F.when(number >= 1, number).otherwise(_UNSET).alias("value"),
+    )
+    gone = (
+        facts.where(F.col("type") == REMOVE_TOPIC)
+        .select("topic_id", "offset", "settled_base", "settled_ms")
+        .join(names.withColumnRenamed("name", "topic_name"), "topic_id")
+        .drop("topic_id")
+        .withColumn("value", F.lit(_UNSET).cast("bigint"))
+    )
+    order = Window.partitionBy("topic_name").orderBy("base")
+    return (
+        said.unionByName(gone)
+        .groupBy("topic_name", F.col("settled_base").alias("base"))
+        .agg(F.max("settled_ms").alias("ms"), F.max_by("value", "offset").alias("value"))
+        .withColumn("until", F.coalesce(F.lead("base").over(order), F.lit(_NEVER)))
+    )
+
+
+def _config_points(lives: DataFrame, settings: DataFrame, fact: str) -> DataFrame:
+    """Return the moments in each life at which a setting begins to hold, or held at its birth."""
+    meets = (F.col("base") < F.col("dies")) & (F.col("until") > F.col("born"))
+    if "topic_name" in lives.columns:
+        joined = lives.join(settings, "topic_name").where(meets)
+    else:
+        joined = lives.join(F.broadcast(settings.drop("topic_name")), meets)
+    later = F.col("base") > F.col("born")
+    return joined.select(
+        *_KEY,
+        F.greatest("base", "born").alias("base"),
+        F.when(later, F.col("ms")).otherwise(F.col("born_ms")).alias("ms"),
+        F.col("value").alias(fact),
+    )
+
+
+def _lasting(moments: DataFrame, key: list[str], told: Column) -> DataFrame:
+    """Keep the moments at which `told` changes, each with the moment at which the next one is."""
+    order = Window.partitionBy(*key).orderBy("base")
+    changes = (
+        moments.withColumn("_told", told)
+        .withColumn("_before", F.lag("_told").over(order))
+        .where(~F.col("_told").eqNullSafe(F.col("_before")))
+    )
+    return changes.withColumns(
+        {
+            "from_offset": F.col("base"),
+            "from_ms": F.col("ms"),
+            "until_offset": F.lead("base").over(order),
+            "until_ms": F.lead("ms").over(order),
+        }
+    )
+
+
+def _if_set(column: str) -> Column:
+    return F.when(F.col(column) != _UNSET, F.col(column))

@@ -1,0 +1,130 @@
+"""Settling: which records count, and from which batch on.
+
+Rule: a transaction is everything from its Begin to its End or Abort, both included, or to the next
+epoch, which is outside; there is one at a time (KIP-868), so settled records keep the log's order.
+Markers are few: they are collected and walked on the driver, and the spans that they make are
+joined to the records by blocks of offsets, so that a record meets only the few transactions of its
+block.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+SETTLED: Final = "settled"
+ABORTED: Final = "aborted"
+OPEN: Final = "open"
+
+BEGIN: Final = "BEGIN_TRANSACTION_RECORD"
+END: Final = "END_TRANSACTION_RECORD"
+ABORT: Final = "ABORT_TRANSACTION_RECORD"
+EPOCH: Final = "BEGIN_EPOCH_RECORD"
+MARKERS: Final = (BEGIN, END, ABORT, EPOCH)
+
+_BLOCK: Final = 256
+
+
+class Marker(NamedTuple):
+    """A record that begins or closes a transaction, or may close one (BeginEpoch)."""
+
+    offset: int
+    base_offset: int
+    timestamp_ms: int
+    type: str
+
+
+class Span(NamedTuple):
+    """The records of a transaction that is over: offsets, both ends included."""
+
+    first: int
+    last: int
+    outcome: str
+    settled_base: int | None
+    settled_ms: int | None
+
+
+class Spans(NamedTuple):
+    """The transactions of a log; all other records settle in their own batch."""
+
+    closed: tuple[Span, ...]
+    open_from: int | None
+    """Offset of the Begin whose transaction is open at the end."""
+
+
+def markers(log: DataFrame) -> list[Marker]:
+    """Collect the markers of a log, in its order. The columns needed are those of Marker."""
+    rows = log.where(F.col("type").isin(*MARKERS)).select(*Marker._fields).collect()
+    return sorted(Marker(*row) for row in rows)
+
+
+def spans(found: Iterable[Marker], open_from: int | None = None) -> Spans:
+    """Walk the markers; `open_from` is the Begin of a transaction that was open before them."""
+    closed: list[Span] = []
+    for marker in found:
+        if open_from is None:
+            if marker.type == BEGIN:
+                open_from = marker.offset
+        elif marker.type != BEGIN:
+            closed.append(_closed(open_from, marker))
+            open_from = None
+    return Spans(tuple(closed), open_from)
+
+
+def _closed(first: int, marker: Marker) -> Span:
+    """Return the transaction that a marker closes; BeginEpoch itself stands outside of it."""
+    if marker.type == END:
+        return Span(first, marker.offset, SETTLED, marker.base_offset, marker.timestamp_ms)
+    return Span(first, marker.offset - (marker.type == EPOCH), ABORTED, None, None)
+
+
+def settle(log: DataFrame, known: Spans) -> DataFrame:
+    """Return the log with `outcome`, `settled_base` and `settled_ms`; null if unsettled."""
+    own = F.lit(True)
+    if known.open_from is not None:
+        own = F.col("offset") < known.open_from
+    if not known.closed:
+        return _with_outcome(log, F.lit(SETTLED), F.col("base_offset"), F.col("timestamp_ms"), own)
+    joined = log.withColumn("_block", F.floor(F.col("offset") / _BLOCK)).join(
+        F.broadcast(_blocks(log, known.closed)),
+        (F.col("_block") == F.col("_span_block"))
+        & F.col("offset").between(F.col("_first"), F.col("_last")),
+        "left",
+    )
+    alone = F.col("_first").isNull()
+    settled = _with_outcome(
+        joined,
+        F.when(alone, SETTLED).otherwise(F.col("_outcome")),
+        F.when(alone, F.col("base_offset")).otherwise(F.col("_settled_base")),
+        F.when(alone, F.col("timestamp_ms")).otherwise(F.col("_settled_ms")),
+        own,
+    )
+    return settled.select(*log.columns, "outcome", "settled_base", "settled_ms")
+
+
+def counted(log: DataFrame, known: Spans) -> DataFrame:
+    """Return the settled records only."""
+    return settle(log, known).where(F.col("outcome") == SETTLED)
+
+
+def _with_outcome(
+    frame: DataFrame, outcome: Column, base: Column, ms: Column, closed: Column
+) -> DataFrame:
+    return frame.withColumns(
+        {
+            "outcome": F.when(closed, outcome).otherwise(OPEN),
+            "settled_base": F.when(closed, base),
+            "settled_ms": F.when(closed, ms),
+        }
+    )
+
+
+def _blocks(log: DataFrame, closed: tuple[Span, ...]) -> DataFrame:
+    """Return a row for each block of offsets that a span reaches into."""
+    frame = log.sparkSession.createDataFrame(
+        list(closed),
+        "_first bigint, _last bigint, _outcome string, _settled_base bigint, _settled_ms bigint",
+    )
+    first, last = F.floor(F.col("_first") / _BLOCK), F.floor(F.col("_last") / _BLOCK)
+    return frame.withColumn("_span_block", F.explode(F.sequence(first, last)))

@@ -1,0 +1,178 @@
+"""Silver: what happened, one row an event, from settled records.
+
+Rule: plain functions from DataFrames to DataFrames, the same for a batch and for a stream's
+micro-batch: what an event needs of the past (topics' names, partitions that exist) is handed in.
+No function reads less than it is given: nothing is pushed into the data source.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from audit.spark.silver_words import incarnation, resource
+from audit.spark.tables import conformed, day_of
+from audit.tables import LOG, PARTITION_EVENTS, PRIVILEGED
+from metadata.records import ConfigResourceType, LeaderRecoveryState
+
+TOPIC: Final = "TOPIC_RECORD"
+REMOVE_TOPIC: Final = "REMOVE_TOPIC_RECORD"
+PARTITION: Final = "PARTITION_RECORD"
+PARTITION_CHANGE: Final = "PARTITION_CHANGE_RECORD"
+CONFIG: Final = "CONFIG_RECORD"
+REGISTER_BROKER: Final = "REGISTER_BROKER_RECORD"
+UNREGISTER_BROKER: Final = "UNREGISTER_BROKER_RECORD"
+FENCE: Final = "FENCE_BROKER_RECORD"
+UNFENCE: Final = "UNFENCE_BROKER_RECORD"
+CHANGE_BROKER: Final = "BROKER_REGISTRATION_CHANGE_RECORD"
+
+TOPIC_TYPES: Final = (TOPIC, REMOVE_TOPIC, PARTITION, PARTITION_CHANGE)
+BROKER_TYPES: Final = (REGISTER_BROKER, UNREGISTER_BROKER, FENCE, UNFENCE, CHANGE_BROKER)
+PRIVILEGED_TYPES: Final = {
+    "ACCESS_CONTROL_ENTRY_RECORD": "acl",
+    "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": "acl",
+    "USER_SCRAM_CREDENTIAL_RECORD": "user",
+    "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": "user",
+    "DELEGATION_TOKEN_RECORD": "token",
+    "REMOVE_DELEGATION_TOKEN_RECORD": "token",
+    "FEATURE_LEVEL_RECORD": "feature",
+    "KRAFT_VERSION_RECORD": "feature",
+    "VOTERS_RECORD": "voters",
+    "CLUSTER_GENERATION_RECORD": "voters",
+    "CLIENT_QUOTA_RECORD": "quota",
+}
+"""Those that are privileged whatever they say."""
+TOPIC_RESOURCE: Final = int(ConfigResourceType.TOPIC)
+BROKER_RESOURCE: Final = int(ConfigResourceType.BROKER)
+UNCLEAN_CONFIG: Final = "unclean.leader.election.enable"
+
+WHO: Final = ("principal", "on_behalf_of", "request_id", "operation", "reason")
+SETTLING: Final = ("settled_base", "settled_ms")
+_EVENT_COLUMNS: Final = (
+    "topic_id",
+    "partition",
+    "offset",
+    *SETTLING,
+    "kind",
+    "leader",
+    "isr",
+    "replicas",
+    *WHO,
+)
+_RECOVERING: Final = int(LeaderRecoveryState.RECOVERING)
+
+
+def topic_names(log: DataFrame) -> DataFrame:
+    """Return `topic_id` and `name` of every topic that a TopicRecord names, settled or not."""
+    return (
+        log.where(F.col("type") == TOPIC)
+        .groupBy("topic_id")
+        .agg(F.max_by("topic_name", "offset").alias("name"))
+    )
+
+
+def log_table(log: DataFrame, names: DataFrame) -> DataFrame:
+    """Return audit.tables.LOG from a settled bronze with `record` and `fields`."""
+    of_topic = F.col("type").isin(*TOPIC_TYPES)
+    of_config = (F.col("type") == CONFIG) & (F.col("resource_type") == TOPIC_RESOURCE)
+    topic_name = (
+        F.when(of_topic, F.col("name_of_id"))
+        .when(of_config, F.col("name"))
+        .otherwise(F.nullif("topic_name", F.lit("")))
+    )
+    return conformed(
+        _with_name_of_id(log, names).withColumns({"resource": _word(), "topic_name": topic_name}),
+        LOG,
+    )
+
+
+def privileged(settled: DataFrame, names: DataFrame) -> DataFrame:
+    """Return audit.tables.PRIVILEGED from settled records with `record` and `fields`."""
+    kinds = [F.lit(word) for pair in PRIVILEGED_TYPES.items() for word in pair]
+    unclean_leader = (
+        F.col("type").isin(PARTITION, PARTITION_CHANGE)
+        & (F.col("leader") >= 0)
+        & (F.col("leader_recovery_state") == _RECOVERING)
+    )
+    unclean_config = (
+        (F.col("type") == CONFIG)
+        & (F.col("config_key") == UNCLEAN_CONFIG)
+        & F.col("config_value").isNotNull()
+    )
+    kind = F.when(unclean_leader | unclean_config, "unclean_election").otherwise(
+        F.try_element_at(F.create_map(*kinds), F.col("type"))
+    )
+    rows = settled.withColumn("kind", kind).where(F.col("kind").isNotNull())
+    return conformed(_with_name_of_id(rows, names).withColumn("subject", _word()), PRIVILEGED)
+
+
+def created_partitions(settled: DataFrame) -> DataFrame:
+    """Return the partitions that were ever created: `topic_id`, `partition`."""
+    created = settled.where(F.col("type") == PARTITION)
+    return created.select("topic_id", "partition").distinct()
+
+
+def partition_events(settled: DataFrame, names: DataFrame, created: DataFrame) -> DataFrame:
+    """Return audit.tables.PARTITION_EVENTS.
+
+    `names` and `created` (of `topic_names` and `created_partitions`) are of the whole log up to
+    here; ids of topics are never used again, so what is in them stays true.
+    """
+    events = (
+        settled.where(F.col("type").isin(PARTITION, PARTITION_CHANGE))
+        .withColumn("kind", F.when(F.col("type") == PARTITION, "created").otherwise("changed"))
+        .select(*_EVENT_COLUMNS)
+    )
+    removed = (
+        settled.where(F.col("type") == REMOVE_TOPIC)
+        .drop("partition")
+        .join(created, "topic_id")
+        .withColumn("kind", F.lit("removed"))
+        .select(*_EVENT_COLUMNS)
+    )
+    named = events.unionByName(removed).join(
+        names.withColumnRenamed("name", "topic_name"), "topic_id", "left"
+    )
+    return conformed(named.withColumn("day", day_of(F.col("settled_ms"))), PARTITION_EVENTS)
+
+
+def broker_events(settled: DataFrame) -> DataFrame:
+    """Return what registrations say of brokers: a row for each record that concerns one.
+
+    `kind` is `registered`, `changed` or `unregistered`; `fenced` and `stopping` are null where
+    they are untouched; `incarnation` is a registration's. Needs `record`.
+    """
+    registers = F.col("type") == REGISTER_BROKER
+    fenced = F.when(F.col("fenced") != 0, F.col("fenced") > 0)
+    leaves = F.col("in_controlled_shutdown") != 0
+    kind = (
+        F.when(registers, "registered")
+        .when(F.col("type") == UNREGISTER_BROKER, "unregistered")
+        .otherwise("changed")
+    )
+    return settled.where(F.col("type").isin(*BROKER_TYPES)).select(
+        "broker_id",
+        "offset",
+        *SETTLING,
+        *WHO,
+        kind.alias("kind"),
+        fenced.alias("fenced"),
+        F.when(registers, leaves).when(leaves, F.lit(col=True)).alias("stopping"),
+        incarnation(F.when(registers, F.col("record"))).alias("incarnation"),
+    )
+
+
+def _with_name_of_id(log: DataFrame, names: DataFrame) -> DataFrame:
+    return log.join(names.withColumnRenamed("name", "name_of_id"), "topic_id", "left")
+
+
+def _word() -> Column:
+    """Return a record's subject; those about a topic's id need the name that it had."""
+    shown = F.coalesce("name_of_id", "topic_id")
+    of_partition = F.col("type").isin(PARTITION, PARTITION_CHANGE)
+    rest = F.when(~F.col("type").isin(*TOPIC_TYPES), F.col("record"))
+    return (
+        F.when(F.col("type").isin(TOPIC, REMOVE_TOPIC), F.concat(F.lit("topic:"), shown))
+        .when(of_partition, F.concat(F.lit("partition:"), shown, F.lit("-"), F.col("partition")))
+        .otherwise(resource(rest))
+    )

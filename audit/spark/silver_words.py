@@ -1,0 +1,33 @@
+"""What only a record's own bytes tell: its subject, and a broker's incarnation.
+
+Rule: words about records are made in `audit.subjects` and nowhere else; here it is called on
+executors. Both functions skip null, so a caller hands in the bytes of the few records that need it.
+"""
+
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType
+
+from audit import subjects
+from audit.names import Names
+from metadata.codec import decode_record
+from metadata.records import RegisterBrokerRecord
+
+_NO_NAMES = Names()
+
+
+def _resource(record: bytes | None) -> str | None:
+    return None if record is None else subjects.resource(decode_record(record), _NO_NAMES)
+
+
+def _incarnation(record: bytes | None) -> str | None:
+    if record is None:
+        return None
+    registration = decode_record(record)
+    assert isinstance(registration, RegisterBrokerRecord)
+    return registration.incarnation_id.hex()
+
+
+resource = F.udf(_resource, StringType(), useArrow=True)
+"""The first word of a record that is not about a topic's id."""
+incarnation = F.udf(_incarnation, StringType(), useArrow=True)
+"""The incarnation id of a RegisterBrokerRecord, in hexadecimal."""
