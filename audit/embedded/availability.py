@@ -21,9 +21,13 @@ _PRESENT, _OFFLINE, _UNDER, _FENCED, _CHANGES = range(5)
 
 def availability(question: Question) -> list[Row]:
     """Return the rows of `audit.tables.AVAILABILITY`."""
-    feed = Feed(question)
+    return availability_since(Feed(question), 0)
+
+
+def availability_since(feed: Feed, since_ms: int) -> list[Row]:
+    """Return the same rows of what was from a time on. Raises NoLogError, LedgerError."""
     beginning = feed.beginning()
-    partitions, brokers, sums = PartitionTracker(), BrokerTracker(), DailySums()
+    partitions, brokers, sums = PartitionTracker(), BrokerTracker(), DailySums(since_ms)
     if beginning.records:
         when = (beginning.fact_offset, beginning.time_ms)
         sums.add_partitions(partitions.step(*when, beginning.records))
@@ -41,9 +45,10 @@ def availability(question: Question) -> list[Row]:
 class DailySums:
     """What was summed up so far; intervals of one partition come in their order."""
 
-    def __init__(self, horizon_ms: int = 0) -> None:
-        self.horizon_ms = horizon_ms
+    def __init__(self, since_ms: int = 0) -> None:
+        self.horizon_ms = 0
         """Where intervals without an end are cut."""
+        self._since_ms = since_ms
         self._sums: dict[tuple[str, str, str], list[int]] = {}
         self._leaders: dict[str, int] = {}
 
@@ -55,8 +60,9 @@ class DailySums:
                 sums[_OFFLINE] += length * one.offline
                 sums[_UNDER] += length * one.under_min_isr
             if self._leaders.setdefault(key, one.leader) != one.leader:
-                self._sums[PARTITION, key, day_of(one.from_ms)][_CHANGES] += 1
                 self._leaders[key] = one.leader
+                if one.from_ms >= self._since_ms:
+                    self._sums[PARTITION, key, day_of(one.from_ms)][_CHANGES] += 1
 
     def add_brokers(self, intervals: Iterable[BrokerInterval]) -> None:
         """Add intervals of brokers."""
@@ -64,16 +70,19 @@ class DailySums:
             for sums, length in self._days(BROKER, str(one.broker_id), one.from_ms, one.until_ms):
                 sums[_FENCED] += length * (one.state == FENCED)
 
-    def rows(self) -> list[Row]:
-        """Return the rows, ordered."""
-        return [(*key, *sums) for key, sums in sorted(self._sums.items())]
-
     def _days(
         self, kind: str, key: str, from_ms: int, until_ms: int | None
     ) -> Iterable[tuple[list[int], int]]:
         """Yield the sums of each day that a span touches, and the span's ms in it."""
         end_ms = self.horizon_ms if until_ms is None else until_ms
-        for day, length in by_day(from_ms, end_ms):
+        begin_ms = max(from_ms, self._since_ms)
+        if begin_ms > from_ms and end_ms <= begin_ms:
+            return
+        for day, length in by_day(begin_ms, end_ms):
             sums = self._sums.setdefault((kind, key, day), [0] * 5)
             sums[_PRESENT] += length
             yield sums, length
+
+    def rows(self) -> list[Row]:
+        """Return the rows, ordered."""
+        return [(*key, *sums) for key, sums in sorted(self._sums.items())]

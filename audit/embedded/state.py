@@ -43,10 +43,9 @@ def image_at(feed: Feed) -> MetadataImage:
     """Return the image at the feed's end, without its state hash. Raises ReplayError."""
     beginning = feed.beginning()
     image = EMPTY
-    if beginning.records:
-        mark = feed.horizon_ms
+    if beginning.offset:
         image = image_from_records(
-            beginning.records, beginning.offset, 0, mark, with_state_hash=False
+            beginning.records, beginning.offset, 0, beginning.time_ms, with_state_hash=False
         )
     delta = MetadataDelta(image, with_state_hash=False)
     for number, batch in enumerate(feed.batches(beginning.offset), 1):

@@ -1,0 +1,97 @@
+"""`quorate audit follow`: the log as it grows."""
+
+import time
+
+import click
+
+from audit.follow import follow_batches
+from audit.places import Replica, one_replica
+from audit.search import Filter, Matcher, first_offset, quiet_place
+from audit.settling import SETTLED, settled
+from ledger.reader import LedgerReader
+from quorate.commands.audit.asking import failing, where_argument
+from quorate.commands.audit.telling import RecordPrinter
+from quorate.finding import output_option
+
+
+@click.command("follow")
+@where_argument
+@click.option("--from", "from_", metavar="MOMENT", help="Begin there; else with what comes now.")
+@click.option("--until-offset", type=click.IntRange(min=0), help="Stop when the log reaches it.")
+@click.option("--principal", help="Who asked, or for whom: User:alice, alice, 'Broker:*'.")
+@click.option("--operation", help="What was asked for: CreateTopics, 'Alter*'.")
+@click.option("--resource", multiple=True, help="topic:orders, 'partition:orders-*', broker:3.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.05),
+    default=0.5,
+    show_default=True,
+    help="Seconds between looks.",
+)
+@click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
+@output_option
+def command(
+    where: str,
+    from_: str | None,
+    until_offset: int | None,
+    principal: str | None,
+    operation: str | None,
+    resource: tuple[str, ...],
+    interval: float,
+    show_secrets: bool,
+    output: str,
+) -> None:
+    """Print changes as they settle, until Ctrl-C.
+
+    The node may roll its segments, stop and start again meanwhile. A transaction is printed when
+    it ends; one that is aborted gets a note. With --output json each record is a line.
+    """
+    wanted = Filter(principal=principal, operation=operation, resources=resource)
+    printer = _Printer(show_secrets=show_secrets, as_json=output == "json")
+    try:
+        with failing():
+            replica = one_replica(where)
+            reader = replica.reader()
+            start = reader.log_end if from_ is None else first_offset(reader, from_)
+            _follow(replica, reader, wanted, start, until_offset, interval, printer)
+    except KeyboardInterrupt:
+        return
+
+
+def _follow(
+    replica: Replica,
+    reader: LedgerReader,
+    wanted: Filter,
+    start: int,
+    until: int | None,
+    interval_s: float,
+    printer: "_Printer",
+) -> None:
+    """Print what settles at or behind `start`: names and an open transaction come from before."""
+    begin, names = quiet_place(replica, reader, start)
+    matcher = Matcher(wanted, names)
+    batches = follow_batches(
+        replica, reader, begin, pause=lambda: time.sleep(interval_s), until=until
+    )
+    for logged in settled(batches):
+        names.learn(logged.record)
+        if logged.outcome != SETTLED:
+            printer.note(logged.offset, logged.outcome)
+        elif max(logged.offset, logged.settled_base or 0) >= start:
+            found = matcher.find(logged)
+            if found is not None:
+                printer.show(found)
+
+
+class _Printer(RecordPrinter):
+    """Says of a transaction that doesn't count that it doesn't."""
+
+    _noted = -1
+
+    def note(self, offset: int, outcome: str) -> None:
+        """Take note of one of its records; the first is told, on stderr."""
+        if offset != self._noted + 1:
+            click.echo(
+                f"note: a transaction at offset {offset} is {outcome}: it doesn't count", err=True
+            )
+        self._noted = offset

@@ -1,0 +1,110 @@
+"""`quorate audit history`: every change of one thing, with its cause."""
+
+from typing import Any
+
+import click
+
+from audit.dump import utc
+from audit.embedded.feed import Feed, Question
+from audit.history import Difference, Event, Start, history
+from audit.history_things import thing as read_thing
+from audit.places import one_replica
+from audit.search import first_offset, last_offset
+from audit.settling import Moment
+from quorate.commands.audit.asking import failing, progress, tell_notes, where_argument
+from quorate.commands.audit.telling import cause, cause_json, short, styled
+from quorate.finding import output_option
+from quorate.output import print_line
+
+_FIELDS_A_LINE = 100
+"""Characters: more go on lines of their own."""
+
+
+@click.command("history")
+@where_argument
+@click.argument("thing")
+@click.option("--from", "from_", metavar="MOMENT", help="Show what happened since then.")
+@click.option("--to", metavar="MOMENT", help="Up to there, without it.")
+@click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
+@output_option
+def command(
+    where: str, thing: str, from_: str | None, to: str | None, show_secrets: bool, output: str
+) -> None:
+    """Tell every change of THING: when, by whom and why, and what was before and after.
+
+    THING is topic:orders, partition:orders-3, broker:2, controller:1,
+    config:topic:orders:retention.ms, config:broker::min.insync.replicas, acl:ID, user:alice,
+    token:ID, quota:user=alice, feature:metadata.version or quorum. A topic that was deleted and
+    created again shows both lives. Only what counts is told: nothing of aborted or open
+    transactions. With --output json each change is one document on one line.
+    """
+    notes: list[str] = []
+    events = 0
+    with failing():
+        told = read_thing(thing)
+        replica = one_replica(where)
+        reader = replica.reader()
+        start, end = first_offset(reader, from_), last_offset(reader, to)
+        with progress("reading the log") as on_progress:
+            feed = Feed(Question([replica], end, on_progress, notes))
+            beginning = feed.beginning()
+            cut = Start(*beginning) if beginning.offset else None
+            moments = feed.moments(beginning)
+            for event in history(told, moments, cut, show_secrets=show_secrets):
+                if event.moment.records[-1].offset >= start:
+                    events += 1
+                    _show(event, as_json=output == "json")
+    tell_notes(notes)
+    if not events:
+        click.echo(f"nothing happened to {thing} there", err=True)
+
+
+def _show(event: Event, *, as_json: bool) -> None:
+    if as_json:
+        print_line(_as_json(event))
+        return
+    first, *others = event.causes
+    also = f"  (a transaction of {len(others) + 1} batches)" if others else ""
+    click.echo(f"{event.records[0].offset}  {utc(event.moment.time_ms)}  {cause(first)}{also}")
+    for difference in event.differences:
+        _show_difference(difference)
+    if not event.differences:
+        click.echo("    nothing changed: it was so already")
+
+
+def _show_difference(difference: Difference) -> None:
+    words = [
+        f"{name} {short(after)}"
+        if difference.kind == "created"
+        else f"{name} {short(before)} → {short(after)}"
+        for name, (before, after) in difference.fields.items()
+    ]
+    if difference.kind == "removed":
+        words = [f"{name} was {short(before)}" for name, (before, _) in difference.fields.items()]
+    heading = f"    {difference.what} {styled(difference.kind)}"
+    line = ", ".join(words)
+    if len(line) <= _FIELDS_A_LINE:
+        click.echo(f"{heading}: {line}" if line else heading)
+        return
+    click.echo(f"{heading}:")
+    for word in words:
+        click.echo(f"        {word}")
+
+
+def _as_json(event: Event) -> dict[str, Any]:
+    moment: Moment = event.moment
+    return {
+        "settledBase": moment.base,
+        "time": utc(moment.time_ms),
+        "offsets": [one.offset for one in event.records],
+        "causes": [cause_json(header) for header in event.causes],
+        "differences": [
+            {
+                "what": difference.what,
+                "kind": difference.kind,
+                "before": {name: pair[0] for name, pair in difference.fields.items()},
+                "after": {name: pair[1] for name, pair in difference.fields.items()},
+            }
+            for difference in event.differences
+        ],
+    }

@@ -1,0 +1,121 @@
+"""Records and batches in words, as `quorate audit log`, `who`, `history` and `follow` print them.
+
+Rule: who, when and why come first; what doesn't count is flagged where it stands.
+"""
+
+from typing import Any
+
+import click
+import msgspec
+
+from audit.dump import utc
+from audit.search import Found
+from audit.settling import SETTLED, Logged
+from ledger.batch import BatchHeader
+from metadata.messages.records_json import record_to_json
+from metadata.uuids import uuid_text
+from quorate.output import print_line
+
+STYLES = {"aborted": "red", "open": "yellow", "created": "green", "removed": "red"}
+
+
+def batch_line(header: BatchHeader) -> str:
+    """Return a batch's heading: offsets, epoch, time, who for whom, operation, reason."""
+    end = header.end_offset - 1
+    span = f"{header.base_offset}" if header.count == 1 else f"{header.base_offset}-{end}"
+    return f"{span}  epoch {header.epoch}  {utc(header.timestamp_ms)}  {cause(header)}"
+
+
+def cause(header: BatchHeader) -> str:
+    """Return who for whom, operation, reason and request id, as far as they are known."""
+    said = header.provenance
+    who = said.principal or "-"
+    if said.on_behalf_of:
+        who = f"{said.on_behalf_of} via {who}"
+    words = [who, said.operation or "-"]
+    if said.reason:
+        words.append(f"“{said.reason}”")
+    if said.request_id:
+        words.append(f"request {uuid_text(said.request_id)}")
+    return "  ".join(words)
+
+
+def cause_json(header: BatchHeader) -> dict[str, Any]:
+    """Return a batch's heading as plain values; what is empty is left out."""
+    said = header.provenance
+    words = {
+        "principal": said.principal,
+        "authMethod": said.auth_method,
+        "onBehalfOf": said.on_behalf_of,
+        "clientAddress": said.client_address,
+        "clientId": said.client_id,
+        "requestId": uuid_text(said.request_id) if said.request_id else "",
+        "operation": said.operation,
+        "reason": said.reason,
+    }
+    return {
+        "baseOffset": header.base_offset,
+        "epoch": header.epoch,
+        "time": utc(header.timestamp_ms),
+        **{name: value for name, value in words.items() if value},
+    }
+
+
+def record_line(logged: Logged, *, show_secrets: bool) -> str:
+    """Return a record with its fields, and its outcome unless it is settled."""
+    shown = record_to_json(logged.record, show_secrets=show_secrets)
+    fields = " ".join(f"{name}={short(value)}" for name, value in shown["data"].items())
+    flag = "" if logged.outcome == SETTLED else f"  {styled(logged.outcome.upper())}"
+    return f"    {logged.offset}  {shown['type']}{flag}  {fields}"
+
+
+def record_json(logged: Logged, subjects: tuple[str, ...], *, show_secrets: bool) -> dict[str, Any]:
+    """Return a record, its batch's heading and what became of it as plain values."""
+    return {
+        "offset": logged.offset,
+        **cause_json(logged.header),
+        "outcome": logged.outcome,
+        "settledBase": logged.settled_base,
+        "subjects": subjects,
+        **record_to_json(logged.record, show_secrets=show_secrets),
+    }
+
+
+class RecordPrinter:
+    """Records under the headings of their batches, or one JSON document a line."""
+
+    def __init__(self, *, show_secrets: bool, as_json: bool) -> None:
+        self.shown = 0
+        self._show_secrets = show_secrets
+        self._as_json = as_json
+        self._header: BatchHeader | None = None
+
+    def show(self, found: Found) -> None:
+        """Print one record."""
+        self.shown += 1
+        logged = found.logged
+        if self._as_json:
+            print_line(record_json(logged, found.subjects, show_secrets=self._show_secrets))
+            return
+        if logged.header is not self._header:
+            self._header = logged.header
+            click.echo(batch_line(logged.header))
+        click.echo(record_line(logged, show_secrets=self._show_secrets))
+
+
+def styled(word: str) -> str:
+    """A word in its colour; none when piped."""
+    return click.style(word, fg=STYLES.get(word.lower()))
+
+
+def short(value: Any) -> str:
+    """Return a value in the fewest characters."""
+    if value is None:
+        return "-"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(short(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{name}:{short(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, bool):
+        return msgspec.json.encode(value).decode()
+    return str(value)
