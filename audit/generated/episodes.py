@@ -25,8 +25,12 @@ from audit.generated.topics import Topics
 from metadata.records import (
     ConfigRecord,
     ConfigResourceType,
+    ControllerEndpoint,
+    ControllerFeature,
     LeaderRecoveryState,
     Record,
+    RegisterControllerRecord,
+    SecurityProtocol,
     UnregisterBrokerRecord,
 )
 
@@ -60,12 +64,13 @@ class Episodes:
             "deployment",
             "brokers",
             DEPLOY_BOT.principal,
-            f"deploy-bot rolled out a release to {len(self._brokers.free())} brokers, one by one.",
+            f"deploy-bot rolled out a release to {len(self._brokers.free())} brokers, one by one, "
+            "then to the controllers.",
         )
-        rate = ConfigRecord(
+        label = ConfigRecord(
             ConfigResourceType.BROKER, "", "deployment.label", f"2026.{stage.software}"
         )
-        stage.answer(DEPLOY_BOT, "IncrementalAlterConfigs", [rate], "rolling restart begins")
+        stage.answer(DEPLOY_BOT, "IncrementalAlterConfigs", [label], "rolling restart begins")
 
         def step() -> None:
             while ids:
@@ -73,6 +78,8 @@ class Episodes:
                 if broker.active and not broker.busy:
                     self._brokers.restart(broker, pause)
                     return
+            self.failover()
+            self.register_controllers()
             told()
             then()
 
@@ -80,6 +87,23 @@ class Episodes:
             stage.after(30 * SECOND_MS + stage.dice.around(MINUTE_MS), step)
 
         step()
+
+    def register_controllers(self) -> None:
+        """Each controller's new process says where it is and what it can do."""
+        stage = self._stage
+        for voter in stage.voters:
+            host = f"controller-{voter.voter_id}.example.net"
+            record = RegisterControllerRecord(
+                voter.voter_id,
+                stage.dice.uuid(),
+                False,
+                (ControllerEndpoint("HTTPS", host, 9191, SecurityProtocol.SSL),),
+                (
+                    ControllerFeature("kraft.version", 0, 1),
+                    ControllerFeature("metadata.version", 7, stage.software),
+                ),
+            )
+            stage.write(controller_actor(voter.voter_id), "RegisterController", [record])
 
     def restart_one(self) -> None:
         """Somebody restarts a broker."""

@@ -6,7 +6,7 @@ a pace that spends the wanted records over the wanted days.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from audit.generated.brokers import Brokers
 from audit.generated.episodes import Episodes, Then
@@ -15,18 +15,14 @@ from audit.generated.intrusion import intrusion
 from audit.generated.model import Broker
 from audit.generated.pen import Sealed
 from audit.generated.people import ALICE, ROOT, controller_actor
-from audit.generated.rhythm import DAY_MS, HOUR_MS, SECOND_MS, START_MS, busy_percent
+from audit.generated.rhythm import DAY_MS, SECOND_MS, START_MS, busy_percent, by_day
 from audit.generated.security import Security
 from audit.generated.stage import Stage
-from audit.generated.topics import Topics
+from audit.generated.topics import FIRST_TOPICS_MS, Topics
 from ledger.chain import LogMark
 from metadata.records import (
     ClusterGenerationRecord,
-    ControllerEndpoint,
-    ControllerFeature,
     KRaftVersionRecord,
-    RegisterControllerRecord,
-    SecurityProtocol,
     Voter,
     VoterEndpoint,
     VoterKRaftVersions,
@@ -39,8 +35,20 @@ RECORDS_PER_DAY: Final = 3_300
 DAYS_LEAST, DAYS_MOST = 7, 90
 """How long a history is of which only the records are given."""
 _RACKS: Final = 3
+_MANY_DEPLOYMENTS: Final = 20_000
+"""Records of a history that has more than one."""
 _PRIOR: Final = 200, 2_400
 """Operations, and the records that they have: what is believed of the pace before it is known."""
+
+
+class _Planned(NamedTuple):
+    """An episode to come."""
+
+    share: float
+    """How much of the history is over when it begins."""
+    by_day: bool
+    """People begin it, so it waits for the morning."""
+    episode: Callable[[Then], None]
 
 
 class Life:
@@ -106,7 +114,7 @@ class Life:
         pen = self._stage.pen
         self._begin()
         yield from self._taken()
-        next_ms = self._stage.now_ms + HOUR_MS
+        next_ms = self._stage.now_ms + FIRST_TOPICS_MS
         while not self._over:
             due_ms = self._stage.next_ms()
             if due_ms is not None and due_ms <= next_ms:
@@ -169,19 +177,7 @@ class Life:
         ]
         leader = controller_actor(stage.controller)
         stage.write(leader, "BeginEpoch", first, "the cluster's first leader")
-        for voter in stage.voters:
-            host = f"controller-{voter.voter_id}.example.net"
-            record = RegisterControllerRecord(
-                voter.voter_id,
-                stage.dice.uuid(),
-                False,
-                (ControllerEndpoint("HTTPS", host, 9191, SecurityProtocol.SSL),),
-                (
-                    ControllerFeature("kraft.version", 0, 1),
-                    ControllerFeature("metadata.version", 7, stage.software),
-                ),
-            )
-            stage.write(controller_actor(voter.voter_id), "RegisterController", [record])
+        self._episodes.register_controllers()
         self._security.feature("metadata.version", 25, ROOT, "first start")
         self._security.feature("group.version", 1, ROOT, "first start")
         self._security.default_min_isr()
@@ -212,30 +208,28 @@ class Life:
 
     # Episodes.
 
-    def _plan(self) -> list[tuple[float, Callable[[Then], None]]]:
-        """Each episode with the share of the history that is over when it begins; last first."""
+    def _plan(self) -> list[_Planned]:
+        """What is to come and when; the last comes first."""
         episodes = self._episodes
-        several = self._records >= 20_000
-        script: list[tuple[float, Callable[[Then], None]]] = [
-            (0.12, episodes.deployment),
-            (0.20, episodes.big_change),
-            (0.24, episodes.broker_dies),
-            (0.31, episodes.aborted_change),
-            (0.34, episodes.broker_flaps),
-            (0.40, self._upgrade),
-            (0.45, episodes.rack_outage),
-            (0.52, episodes.isr_storm),
-            (0.58, episodes.unclean_election),
-            (0.64, episodes.discarded_change),
-            (0.68, self._intrusion),
-            (0.72, episodes.replace_broker),
-            (0.80, self._rotation),
-            (0.84, episodes.broker_flaps),
+        script = [
+            _Planned(0.12, True, episodes.deployment),
+            _Planned(0.20, True, episodes.big_change),
+            _Planned(0.24, False, episodes.broker_dies),
+            _Planned(0.31, True, episodes.aborted_change),
+            _Planned(0.34, False, episodes.broker_flaps),
+            _Planned(0.40, True, self._upgrade),
+            _Planned(0.45, False, episodes.rack_outage),
+            _Planned(0.52, False, episodes.isr_storm),
+            _Planned(0.58, False, episodes.unclean_election),
+            _Planned(0.64, True, episodes.discarded_change),
+            _Planned(0.68, False, self._intrusion),
+            _Planned(0.72, True, episodes.replace_broker),
+            _Planned(0.80, True, self._rotation),
+            _Planned(0.84, False, episodes.broker_flaps),
         ]
-        if several:
-            script += [(share, episodes.deployment) for share in (0.37, 0.62, 0.88)]
-        script.sort(key=lambda entry: entry[0], reverse=True)
-        return script
+        if self._records >= _MANY_DEPLOYMENTS:
+            script += [_Planned(share, True, episodes.deployment) for share in (0.37, 0.62, 0.88)]
+        return sorted(script, key=lambda planned: planned.share, reverse=True)
 
     def _upgrade(self, then: Then) -> None:
         self._security.feature("metadata.version", 26, ALICE, "all brokers run the new release")
@@ -277,11 +271,13 @@ class Life:
         stage = self._stage
         if not len(stage.cluster.partitions):
             return
-        if self._script and not self._busy and self._progress >= self._script[-1][0]:
-            _, episode = self._script.pop()
-            self._busy = True
-            episode(self._done)
-            return
+        if self._script and not self._busy:
+            coming = self._script[-1]
+            if self._progress >= coming.share and (not coming.by_day or by_day(stage.now_ms)):
+                self._script.pop()
+                self._busy = True
+                coming.episode(self._done)
+                return
         self._operations += 1
         stage.dice.pick(self._business)()
 

@@ -40,9 +40,14 @@ def busy_percent(time_ms: int) -> int:
     return weight * _WEEKEND // 100 if weekday(time_ms) >= 5 else weight
 
 
+def by_day(time_ms: int) -> bool:
+    """Whether people are awake."""
+    return 7 <= hour(time_ms) < 19
+
+
 def office_hours(time_ms: int) -> bool:
     """Whether people are at work."""
-    return weekday(time_ms) < 5 and 7 <= hour(time_ms) < 19
+    return weekday(time_ms) < 5 and by_day(time_ms)
 
 
 def moment(time_ms: int) -> str:

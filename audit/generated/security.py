@@ -22,7 +22,7 @@ from audit.generated.people import (
     broker_actor,
     controller_actor,
 )
-from audit.generated.rhythm import DAY_MS, office_hours
+from audit.generated.rhythm import DAY_MS, moment, office_hours
 from audit.generated.stage import Stage
 from metadata.records import (
     AccessControlEntryRecord,
@@ -281,7 +281,11 @@ class Security:
         written = self._stage.answer(
             actor, "UpdateFeatures", [FeatureLevelRecord(name, level)], reason
         )
-        sentence = f"{actor.principal} raised {name} from {before} to {level}." if before else ""
+        sentence = (
+            f"{moment(self._stage.now_ms)}: {_name(actor)} raised {name} from {before} to {level}."
+            if before
+            else ""
+        )
         self._stage.pen.tell(
             "feature", f"feature:{name}", written, actor.principal, sentence, written
         )
@@ -291,3 +295,7 @@ class Security:
         offset = written.base_offset + number
         one = Written(offset, offset + 1, written.time_ms, written.settled_base)
         self._stage.pen.tell(kind, subject, one, actor.principal, until=one)
+
+
+def _name(actor: Actor) -> str:
+    return actor.principal.removeprefix("User:")

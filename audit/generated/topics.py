@@ -51,6 +51,8 @@ _STAGES: Final = ("events", "commands", "changelog", "enriched", "raw", "dlq", "
 _SMALL: Final = (1, 1, 3, 3, 6, 6, 12)
 _LARGE: Final = (3, 6, 6, 12, 12, 24, 48)
 _RETENTION: Final = ("86400000", "259200000", "604800000", "2592000000", "-1")
+FIRST_TOPICS_MS: Final = 5 * MINUTE_MS
+"""After the brokers are there."""
 _WOBBLE_MOST: Final = 24
 
 
@@ -103,7 +105,7 @@ class Topics:
         """Create what the cluster is made of, some topics a request, over its first hours."""
         stage, dice = self._stage, self._stage.dice
         made = partitions = 0
-        at_ms = 5 * MINUTE_MS
+        at_ms = FIRST_TOPICS_MS
         gap_ms = 4 * HOUR_MS // (1 + self._target // (4 * self._sizes[-3]))
         while (partitions < self._target) if topics is None else (made < topics):
             batch = []
