@@ -1,0 +1,353 @@
+"""Archives and compressed segments, as trees of files that are read in ranges.
+
+Rule: nothing is unpacked on disk, and nothing is held whole in memory. A .tar and a stored .zip are
+read in place, so that one in object storage costs what is asked for. What is compressed can only be
+read forward: going back begins again, which a cache of blocks makes rare (`CachedTree`).
+"""
+
+import gzip
+import io
+import tarfile
+import zipfile
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import IO, Any, Final
+
+from audit.folder import NoLogError
+from audit.remote import Tree
+
+BLOCK_BYTES: Final = 256 * 1024
+CACHE_BYTES: Final = 64 * 1024 * 1024
+_OPEN_FILES: Final = 4
+_PACKED: Final = ".gz"
+_TARS: Final = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
+_BROKEN: Final = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error)
+
+
+def is_archive(name: str) -> bool:
+    """Tell by its name whether a file is an archive that can be opened."""
+    return name.lower().endswith((*_TARS, ".zip"))
+
+
+def open_archive(tree: Tree, path: str) -> Tree:
+    """Open the archive that lies in a tree. Raises NoLogError, OSError."""
+    shown = f"{tree.location}/{path}" if path else tree.location
+    name = path.lower()
+    try:
+        if name.endswith(".zip"):
+            return CachedTree(_ZipTree(_stream(tree, path), shown))
+        if name.endswith(".tar"):
+            return _TarTree(_stream(tree, path), shown)
+        if name.endswith(("zst", "tzst")):
+            return CachedTree(_TarTree(_Rewinding(lambda: _zstd(tree, path)), shown))
+        return CachedTree(_TarTree(gzip.GzipFile(fileobj=_stream(tree, path)), shown))
+    except (*_BROKEN, OSError) as error:
+        raise NoLogError(f"{shown} is damaged, cut off, or no archive: {error}") from error
+
+
+def with_packed_segments(tree: Tree) -> Tree:
+    """Show `X.gz` as `X`, decompressed."""
+    return CachedTree(_UnpackedTree(tree))
+
+
+class RangeStream(io.RawIOBase):
+    """A file of a tree as a seekable stream; holds nothing open."""
+
+    def __init__(self, tree: Tree, path: str) -> None:
+        super().__init__()
+        self._tree = tree
+        self._path = path
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        beginning = {io.SEEK_SET: 0, io.SEEK_CUR: self._position}
+        start = beginning.get(whence)
+        self._position = offset + (self._tree.size(self._path) if start is None else start)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._tree.read(self._path, self._position, len(buffer))
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+
+class _Rewinding(io.RawIOBase):
+    """A stream that can only be read forward, made seekable: going back begins again."""
+
+    def __init__(self, begin: Callable[[], IO[bytes]]) -> None:
+        super().__init__()
+        self._begin = begin
+        self._inner = begin()
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        target = offset + (self._position if whence == io.SEEK_CUR else 0)
+        if whence == io.SEEK_END:
+            raise io.UnsupportedOperation("the end of a compressed stream isn't known")
+        if target < self._position:
+            self._inner, self._position = self._begin(), 0
+        while self._position < target:
+            if not self.read(min(BLOCK_BYTES, target - self._position)):
+                break
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._inner.read(len(buffer))
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+
+class CachedTree:
+    """A tree whose files don't change, with the blocks that were read last in memory."""
+
+    def __init__(self, tree: Tree, cache_bytes: int = CACHE_BYTES) -> None:
+        self._tree = tree
+        self.location = tree.location
+        self._most = max(1, cache_bytes // BLOCK_BYTES)
+        self._blocks: OrderedDict[tuple[str, int], bytes] = OrderedDict()
+        self._sizes: dict[str, int] = {}
+
+    def files(self, folder: str) -> list[str]:
+        return self._tree.files(folder)
+
+    def folders(self, folder: str) -> list[str]:
+        return self._tree.folders(folder)
+
+    def size(self, path: str) -> int:
+        if path not in self._sizes:
+            self._sizes[path] = self._tree.size(path)
+        return self._sizes[path]
+
+    def read(self, path: str, position: int = 0, length: int | None = None) -> bytes:
+        if length is None:
+            length = max(0, self.size(path) - position)
+        first, last = position // BLOCK_BYTES, (position + length - 1) // BLOCK_BYTES
+        data = b"".join(self._read_blocks(path, first, last)) if length > 0 else b""
+        start = position - first * BLOCK_BYTES
+        return data[start : start + length]
+
+    def _read_blocks(self, path: str, first: int, last: int) -> list[bytes]:
+        """Return blocks in order, those that are missing fetched in runs."""
+        blocks: list[bytes] = []
+        number = first
+        while number <= last:
+            known = self._blocks.get((path, number))
+            if known is not None:
+                self._blocks.move_to_end((path, number))
+                blocks.append(known)
+                number += 1
+                if len(known) < BLOCK_BYTES:
+                    break  # the end of the file
+                continue
+            end = number + 1
+            while end <= last and (path, end) not in self._blocks:
+                end += 1
+            run = self._tree.read(path, number * BLOCK_BYTES, (end - number) * BLOCK_BYTES)
+            for start in range(0, len(run), BLOCK_BYTES):
+                block = run[start : start + BLOCK_BYTES]
+                self._keep(path, number + start // BLOCK_BYTES, block)
+                blocks.append(block)
+            if len(run) < (end - number) * BLOCK_BYTES:
+                break
+            number = end
+        return blocks
+
+    def _keep(self, path: str, number: int, block: bytes) -> None:
+        self._blocks[path, number] = block
+        if len(self._blocks) > self._most:
+            self._blocks.popitem(last=False)
+
+
+class _Members:
+    """The names in an archive, as folders and files."""
+
+    def __init__(self, paths: Iterable[str], shown: str) -> None:
+        self.location = shown
+        self._files: dict[str, set[str]] = {}
+        self._folders: dict[str, set[str]] = {"": set()}
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            self._files.setdefault(folder, set()).add(name)
+            while folder:
+                parent, _, child = folder.rpartition("/")
+                self._folders.setdefault(parent, set()).add(child)
+                folder = parent
+
+    def files(self, folder: str) -> list[str]:
+        return sorted(self._files.get(folder, ()))
+
+    def folders(self, folder: str) -> list[str]:
+        return sorted(self._folders.get(folder, ()))
+
+
+class _TarTree(_Members):
+    """A tar archive over a seekable stream."""
+
+    def __init__(self, stream: Any, shown: str) -> None:
+        self._stream = stream
+        with tarfile.open(fileobj=stream, mode="r:") as tar:
+            places = {
+                _plain(member.name): (member.offset_data, member.size)
+                for member in tar
+                if member.isreg() and not member.issparse()
+            }
+        self._places = places
+        super().__init__(places, shown)
+
+    def size(self, path: str) -> int:
+        return self._place(path)[1]
+
+    def read(self, path: str, position: int = 0, length: int | None = None) -> bytes:
+        start, size = self._place(path)
+        wanted = max(0, size - position if length is None else min(length, size - position))
+        return _read_at(self._stream, start + position, wanted, f"{self.location}/{path}")
+
+    def _place(self, path: str) -> tuple[int, int]:
+        if path not in self._places:
+            raise FileNotFoundError(f"{self.location}/{path}")
+        return self._places[path]
+
+
+class _ZipTree(_Members):
+    """A zip archive over a seekable stream."""
+
+    def __init__(self, stream: Any, shown: str) -> None:
+        self._zip = zipfile.ZipFile(stream)
+        self._entries = {
+            _plain(info.filename): info for info in self._zip.infolist() if not info.is_dir()
+        }
+        self._open = _OpenFiles(self._begin)
+        super().__init__(self._entries, shown)
+
+    def size(self, path: str) -> int:
+        if path not in self._entries:
+            raise FileNotFoundError(f"{self.location}/{path}")
+        return self._entries[path].file_size
+
+    def read(self, path: str, position: int = 0, length: int | None = None) -> bytes:
+        size = self.size(path)
+        wanted = max(0, size - position if length is None else min(length, size - position))
+        return _read_at(self._open.get(path), position, wanted, f"{self.location}/{path}")
+
+    def _begin(self, path: str) -> IO[bytes]:
+        try:
+            return self._zip.open(self._entries[path])
+        except (zipfile.BadZipFile, RuntimeError) as error:  # damaged, encrypted, of a newer kind
+            raise OSError(f"{self.location}/{path} can't be unpacked: {error}") from error
+
+
+class _UnpackedTree:
+    """A tree in which `X.gz` is called X, and is decompressed."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self.location = tree.location
+        self._open = _OpenFiles(
+            lambda path: gzip.GzipFile(fileobj=_stream(self._tree, path + _PACKED))
+        )
+        self._sizes: dict[str, int] = {}
+        self._packed: set[str] = set()
+
+    def files(self, folder: str) -> list[str]:
+        return sorted({name.removesuffix(_PACKED) for name in self._tree.files(folder)})
+
+    def folders(self, folder: str) -> list[str]:
+        return self._tree.folders(folder)
+
+    def size(self, path: str) -> int:
+        if not self._is_packed(path):
+            return self._tree.size(path)
+        if path not in self._sizes:
+            stream, size = self._open.get(path), 0
+            while piece := _read_at(stream, size, BLOCK_BYTES, f"{self.location}/{path}"):
+                size += len(piece)
+            self._sizes[path] = size
+        return self._sizes[path]
+
+    def read(self, path: str, position: int = 0, length: int | None = None) -> bytes:
+        if not self._is_packed(path):
+            return self._tree.read(path, position, length)
+        wanted = self.size(path) - position if length is None else length
+        shown = f"{self.location}/{path}{_PACKED}"
+        return _read_at(self._open.get(path), position, max(0, wanted), shown)
+
+    def _is_packed(self, path: str) -> bool:
+        if path not in self._packed:
+            folder, _, name = path.rpartition("/")
+            names = self._tree.files(folder)
+            if name in names or name + _PACKED not in names:
+                return False
+            self._packed.add(path)
+        return True
+
+
+class _OpenFiles:
+    """The streams that were read last, kept where they stand."""
+
+    def __init__(self, begin: Callable[[str], Any]) -> None:
+        self._begin = begin
+        self._streams: OrderedDict[str, Any] = OrderedDict()
+
+    def get(self, path: str) -> Any:
+        """Return a file's stream."""
+        if path not in self._streams:
+            self._streams[path] = self._begin(path)
+            if len(self._streams) > _OPEN_FILES:
+                self._streams.popitem(last=False)[1].close()
+        self._streams.move_to_end(path)
+        return self._streams[path]
+
+
+def _stream(tree: Tree, path: str) -> io.BufferedReader:
+    return io.BufferedReader(RangeStream(tree, path), BLOCK_BYTES)
+
+
+def _read_at(stream: Any, position: int, length: int, shown: str) -> bytes:
+    """Read exactly so much unless the stream ends. Raises OSError for what can't be unpacked."""
+    try:
+        stream.seek(position)
+        pieces = []
+        while length > 0 and (piece := stream.read(length)):
+            pieces.append(piece)
+            length -= len(piece)
+    except (*_BROKEN, gzip.BadGzipFile) as error:
+        raise OSError(f"{shown} can't be unpacked behind byte {position}: {error}") from error
+    return b"".join(pieces)
+
+
+def _zstd(tree: Tree, path: str) -> IO[bytes]:
+    """Decompress Zstandard by pyarrow, which has it. Raises NoLogError without it."""
+    try:
+        import pyarrow  # noqa: ICN001, PLC0415 - optional, and slow to import
+    except ImportError:
+        raise NoLogError(
+            f"{tree.location}/{path}: reading .zst needs pyarrow, install quorate[audit]."
+        ) from None
+    packed: IO[bytes] = pyarrow.CompressedInputStream(_stream(tree, path), "zstd")
+    return packed
+
+
+def _plain(name: str) -> str:
+    """A member's path without what tar puts before it."""
+    return "/".join(part for part in name.split("/") if part not in ("", "."))

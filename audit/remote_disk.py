@@ -1,0 +1,100 @@
+"""A tree of files as a node's read-only disk, wherever its segments lie in it.
+
+Rule: `runtime.disk.Disk` without its writing half, as `ReadOnlyDisk`. A folder that holds nothing
+but segments is shown as a node's with these in `log/`. A segment that a running node moves to
+`archive/` between a listing and a read is found there: its bytes are the same.
+"""
+
+import errno
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+from audit.remote import Tree
+from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER, segment_base
+from runtime.disk import AppendFile
+from runtime.paths import checked, checked_folder
+
+T = TypeVar("T")
+
+
+class TreeDisk:
+    """The node's folder at `root` in a tree; `bare`: the segments lie in it, not in `log/`."""
+
+    def __init__(self, tree: Tree, root: str = "", *, bare: bool = False) -> None:
+        self._tree = tree
+        self._root = root
+        self._bare = bare
+
+    def lock(self) -> None:
+        """Nothing to take: readers don't exclude anybody."""
+
+    def close(self) -> None:
+        """Nothing is open that must be closed."""
+
+    def make_folder(self, folder: str) -> None:
+        if not self.list(folder):
+            self._refuse(folder)
+
+    def list(self, folder: str) -> list[str]:
+        path = self._folder(checked_folder(folder))
+        return [] if path is None else self._tree.files(path)
+
+    def exists(self, name: str) -> bool:
+        folder, _, last = checked(name).rpartition("/")
+        return last in self.list(folder)
+
+    def size(self, name: str) -> int:
+        return self._found(name, self._tree.size)
+
+    def read(self, name: str, position: int = 0, length: int | None = None) -> bytes:
+        return self._found(name, lambda path: self._tree.read(path, position, length))
+
+    def open(self, name: str) -> AppendFile:
+        self._refuse(name)
+
+    def rename(self, source: str, target: str) -> None:
+        self._refuse(source)
+
+    def unlink(self, name: str) -> None:
+        self._refuse(name)
+
+    def sync_folder(self, folder: str) -> None:
+        self._refuse(folder)
+
+    def replace(self, name: str, data: bytes) -> None:
+        self._refuse(name)
+
+    def sync(self, file: AppendFile, on_done: Callable[[OSError | None], None]) -> None:
+        self._refuse(file.name)
+
+    def in_background(
+        self, work: Callable[[], T], on_done: Callable[[T | None, OSError | None], None]
+    ) -> None:
+        self._refuse("background work")
+
+    def free_bytes(self) -> int:
+        return 0
+
+    def _found(self, name: str, look: Callable[[str], T]) -> T:
+        folder, _, last = checked(name).rpartition("/")
+        try:
+            return look(self._path(folder, last))
+        except FileNotFoundError:
+            if folder != LOG_FOLDER or segment_base(last) is None:
+                raise
+        return look(self._path(ARCHIVE_FOLDER, last))
+
+    def _path(self, folder: str, name: str) -> str:
+        path = self._folder(folder)
+        if path is None:
+            raise FileNotFoundError(errno.ENOENT, "no such file", f"{folder}/{name}")
+        return f"{path}/{name}" if path else name
+
+    def _folder(self, folder: str) -> str | None:
+        """Return where a node's folder lies in the tree."""
+        if self._bare:
+            return self._root if folder == LOG_FOLDER else None
+        return "/".join(part for part in (self._root, folder) if part)
+
+    def _refuse(self, name: str) -> NoReturn:
+        raise OSError(errno.EROFS, "this place is only read", f"{self._tree.location}: {name}")
