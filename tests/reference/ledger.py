@@ -1,0 +1,148 @@
+"""Batches and checkpoints from the bytes of files, as docs/format.md lays them out.
+
+Rule: every frame, every link of the chain and every order that the page promises is checked; a
+file's end that is not a whole frame is refused too, unless the caller says that the node lives.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import google_crc32c
+
+from tests.reference.schema import RefusedError, decode, encode
+
+ZERO_FORMAT = (1, 0)
+
+
+class Batch(NamedTuple):
+    """Records that count together or not at all."""
+
+    base: int
+    count: int
+    epoch: int
+    timestamp_ms: int
+    provenance: list[Any]
+    records: bytes
+    hash: bytes
+
+    @property
+    def end(self) -> int:
+        return self.base + self.count
+
+    @property
+    def request_id(self) -> bytes:
+        return self.provenance[5]
+
+    @property
+    def operation(self) -> str:
+        return self.provenance[7]
+
+
+class Mark(NamedTuple):
+    """Where a log goes on, and what it goes on from."""
+
+    end: int
+    epoch: int
+    timestamp_ms: int
+    head: bytes
+
+
+class Checkpoint(NamedTuple):
+    """A state in a file."""
+
+    offset: int
+    epoch: int
+    timestamp_ms: int
+    chain_hash: bytes
+    state_hash: bytes
+    records: bytes
+    """All of them in one array."""
+
+    @property
+    def mark(self) -> Mark:
+        return Mark(self.offset, self.epoch, self.timestamp_ms, self.chain_hash)
+
+
+def frames(data: bytes, *, unfinished: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    """Give (magic, frame) of a file; an unfinished end is passed over if it may be there."""
+    at = 0
+    while at < len(data):
+        whole = len(data) - at >= 16
+        if whole:
+            magic, version, flags, length = struct.unpack_from(">4sHHI", data, at)
+            frame = data[at : at + length]
+            whole = len(frame) == length >= 16
+        if not whole or struct.unpack(">I", frame[-4:])[0] != google_crc32c.value(frame[:-4]):
+            if unfinished:
+                return
+            raise RefusedError(f"no whole frame at byte {at}")
+        if (version, flags) != ZERO_FORMAT:
+            raise RefusedError(f"format {version}, flags {flags} at byte {at}")
+        yield magic, frame
+        at += length
+
+
+def _batch(frame: bytes) -> tuple[Batch, bytes]:
+    count, base, epoch, timestamp, previous, p, x = struct.unpack_from(">Iqqq32sII", frame, 12)
+    first, last = 80 + p, len(frame) - 4 - x
+    provenance, extensions = decode(frame[80:first]), decode(frame[last:-4])
+    if len(provenance) != 9 or list(extensions) != sorted(extensions):
+        raise RefusedError(f"provenance or extensions of the batch at {base}")
+    digest = sha256(frame[:-4]).digest()
+    return Batch(base, count, epoch, timestamp, provenance, frame[first:last], digest), previous
+
+
+def first_mark(cluster_id: str) -> Mark:
+    """What the first batch of a cluster goes on from."""
+    return Mark(0, 0, 0, sha256(cluster_id.encode()).digest())
+
+
+def read_log(files: Mapping[str, bytes], *, live: bool = False) -> tuple[Mark, list[Batch]]:
+    """Return where the log begins and its batches, of {name: content}, in one unbroken chain."""
+    batches: list[Batch] = []
+    begin: Mark | None = None
+    mark = None
+    for name in sorted(files):
+        kinds = frames(files[name], unfinished=live and name == max(files))
+        magic, frame = next(kinds, (b"", b""))
+        if magic != b"QRTS":
+            raise RefusedError(f"{name} does not begin with a segment's header")
+        here = Mark(*struct.unpack_from(">qqq32s", frame, 12))
+        if name.rpartition("/")[2] != f"{here.end:020d}.log" or mark not in (None, here):
+            raise RefusedError(f"{name} does not go on where the log ended")
+        if here.end == 0 and here != first_mark(frame[68:-4].decode()):
+            raise RefusedError(f"{name} begins with another hash than the cluster's")
+        begin, mark = begin or here, here
+        for magic, frame in kinds:
+            if magic != b"QRTB":
+                raise RefusedError(f"{name} holds a frame {magic!r}")
+            batch, previous = _batch(frame)
+            if (batch.base, previous) != (mark.end, mark.head) or batch.count < 1:
+                raise RefusedError(f"the batch at {batch.base} does not continue the chain")
+            if batch.epoch < mark.epoch or batch.timestamp_ms < mark.timestamp_ms:
+                raise RefusedError(f"epoch or time of the batch at {batch.base} fell")
+            mark = Mark(batch.end, batch.epoch, batch.timestamp_ms, batch.hash)
+            batches.append(batch)
+    if begin is None:
+        raise RefusedError("no segment")
+    return begin, batches
+
+
+def read_checkpoint(name: str, data: bytes) -> Checkpoint:
+    """Return what a checkpoint's file holds, verified whole."""
+    (first, head), *blocks, (last, foot) = frames(data)
+    if first != b"QRTC" or last != b"QRTF" or any(magic != b"QRTK" for magic, _ in blocks):
+        raise RefusedError(f"{name}: the frames of a checkpoint are others")
+    f, _ = struct.unpack_from(">II", head, 12)
+    fields = decode(head[20 : 20 + f])
+    records = [record for _, block in blocks for record in decode(block[16:-4])]
+    counts = [struct.unpack_from(">I", block, 12)[0] for _, block in blocks]
+    told = struct.unpack_from(">IQ32s", foot, 12)
+    if told != (len(blocks), sum(counts), sha256(data[:-60]).digest()):
+        raise RefusedError(f"{name}: the footer is not that of this file")
+    _, _, offset, epoch, timestamp, chain_hash, state_hash, _ = fields
+    if name.rpartition("/")[2] != f"{offset:020d}-{epoch:010d}.checkpoint":
+        raise RefusedError(f"{name}: the header says offset {offset} and epoch {epoch}")
+    return Checkpoint(offset, epoch, timestamp, chain_hash, state_hash, encode(records))
