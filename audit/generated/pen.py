@@ -45,8 +45,10 @@ class Written(NamedTuple):
     base_offset: int
     end_offset: int
     time_ms: int
+    """Of its first batch."""
     settled_base: int
     """Base offset of the batch that settled it: its last."""
+    settled_ms: int
 
 
 class Pen:
@@ -103,16 +105,16 @@ class Pen:
     ) -> tuple[Written, Provenance]:
         """Write a transaction that doesn't end; whoever asked for it can still abort it."""
         provenance = self._asked(time_ms, actor, operation, records, reason)
-        base = self.offset
+        base, begun_ms = self.offset, max(time_ms, self.mark.timestamp_ms)
         for piece in _cut([BeginTransactionRecord(operation), *records], pieces):
             time_ms = self._seal(time_ms, provenance, piece) + 1
-        return Written(base, self.offset, time_ms, base), provenance
+        return Written(base, self.offset, begun_ms, base, begun_ms), provenance
 
     def abort(self, time_ms: int, provenance: Provenance, reason: str) -> Written:
         """Discard the open transaction."""
         base = self.offset
         time_ms = self._seal(time_ms, provenance, [AbortTransactionRecord(reason)])
-        return Written(base, self.offset, time_ms, base)
+        return Written(base, self.offset, time_ms, base, time_ms)
 
     def tell(
         self,
@@ -133,7 +135,7 @@ class Pen:
                     written.base_offset,
                     until.end_offset if until else None,
                     written.time_ms,
-                    until.time_ms if until else None,
+                    until.settled_ms if until else None,
                     principal,
                     sentence,
                 )
@@ -172,7 +174,7 @@ class Pen:
         answered: bool,
         pieces: int = 1,
     ) -> Written:
-        base = self.offset
+        base, begun_ms = self.offset, max(time_ms, self.mark.timestamp_ms)
         batches = _cut(records, pieces)
         many = len(batches) > 1
         if many:
@@ -186,7 +188,8 @@ class Pen:
                 batch.append(EndTransactionRecord())
             time_ms = self._seal(time_ms, provenance, batch)
         assert self.offset == end
-        written = Written(base, end, time_ms, self.sealed[-1].batch.header.base_offset)
+        settled_base = self.sealed[-1].batch.header.base_offset
+        written = Written(base, end, begun_ms, settled_base, time_ms)
         self._note_leaders(written)
         return written
 

@@ -293,7 +293,7 @@ class Security:
 
     def _tell(self, written: Written, number: int, kind: str, subject: str, actor: Actor) -> None:
         offset = written.base_offset + number
-        one = Written(offset, offset + 1, written.time_ms, written.settled_base)
+        one = written._replace(base_offset=offset, end_offset=offset + 1)
         self._stage.pen.tell(kind, subject, one, actor.principal, until=one)
 
 

@@ -77,8 +77,9 @@ class Stage:
     ) -> None:
         """Note a fact that began earlier and ends now."""
         end = self.pen.offset
-        since = Written(offset, offset, time_ms, offset)
-        until = Written(end, end, self.pen.mark.timestamp_ms, end)
+        since = Written(offset, offset, time_ms, offset, time_ms)
+        end_ms = self.pen.mark.timestamp_ms
+        until = Written(end, end, end_ms, end, end_ms)
         self.pen.tell(kind, subject, since, principal, sentence, until)
 
     def _leader_changed(self, partition: Partition, before: int, after: int) -> None:

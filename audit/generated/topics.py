@@ -187,21 +187,29 @@ class Topics:
     def imagined_moves(self, count: int) -> list[Record]:
         """Return a reassignment of some partitions, and do nothing."""
         dice = self._stage.dice
-        free = self._brokers.free()
         records: list[Record] = []
         for partition in dice.some(self._stage.cluster.partitions.items, count):
-            target = dice.pick(free).id
-            if target not in partition.replicas and not partition.moving:
-                records.append(
-                    PartitionChangeRecord(
-                        partition.number,
-                        partition.topic.id,
-                        replicas=(*partition.replicas, target),
-                        removing_replicas=partition.replicas[:1],
-                        adding_replicas=(target,),
-                        directories=(*partition.directories, DIRECTORY_UNASSIGNED),
-                    )
+            old, directories = partition.replicas, partition.directories
+            others = [b.id for b in self._brokers.free() if b.id not in old]
+            if partition.moving:
+                continue
+            change = PartitionChangeRecord(
+                partition.number,
+                partition.topic.id,
+                replicas=old[::-1],
+                directories=directories[::-1],
+            )
+            if others:
+                target = dice.pick(others)
+                change = PartitionChangeRecord(
+                    partition.number,
+                    partition.topic.id,
+                    replicas=(*old, target),
+                    removing_replicas=old[:1],
+                    adding_replicas=(target,),
+                    directories=(*directories, DIRECTORY_UNASSIGNED),
                 )
+            records.append(change)
         return records
 
     def imagined_deletions(self, count: int) -> list[Record]:
