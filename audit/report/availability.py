@@ -6,6 +6,7 @@ counts whole, as the rows do.
 
 from collections import defaultdict
 from heapq import nsmallest
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from audit.report.drawing import draw
@@ -18,10 +19,10 @@ from audit.report.words import (
     HOUR_MS,
     MINUTE_MS,
     SECOND_MS,
+    counted,
     day_ms,
     day_of,
     duration,
-    minute,
     share,
 )
 
@@ -54,40 +55,74 @@ class Availability(NamedTuple):
     partitions: int
     offline_partitions: int
     """How many were offline at all."""
+    never_enough: int
+    """How many were under min ISR for as long as they were there."""
+    never_enough_ms: int
+    """How long those were there, in all; part of the total."""
     worst: tuple[str, Standing] | None
     figures: tuple[Figure, ...]
     worst_table: Table
 
 
+class _Sums:
+    """What is kept of the rows while they go by."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self.pieces = pieces
+        self.total = Standing()
+        self.partitions = 0
+        self.offline = 0
+        self.hurt: dict[str, Standing] = {}
+        self.never_enough = 0
+        self.never_enough_ms = 0
+        self.offline_ms: dict[int, int] = defaultdict(int)
+        self.under_min_isr_ms: dict[int, int] = defaultdict(int)
+
+    def add(self, key: str, days: list[tuple[str, Standing]]) -> None:
+        """Add one partition with its days."""
+        sum_of = Standing()
+        for _, standing in days:
+            sum_of = sum_of.plus(standing)
+        never_enough = 0 < sum_of.present_ms == sum_of.under_min_isr_ms
+        self.partitions += 1
+        self.total = self.total.plus(sum_of)
+        self.offline += sum_of.offline_ms > 0
+        self.never_enough += never_enough
+        self.never_enough_ms += sum_of.under_min_isr_ms if never_enough else 0
+        if sum_of.offline_ms or sum_of.under_min_isr_ms:
+            self.hurt[key] = sum_of
+        for day, standing in days:
+            place = self.pieces.place(day_ms(day))
+            if standing.offline_ms:
+                self.offline_ms[place] += standing.offline_ms
+            if standing.under_min_isr_ms and not never_enough:
+                self.under_min_isr_ms[place] += standing.under_min_isr_ms
+
+
 def availability(rows: Rows, period: Period) -> Availability:
     """Sum the rows of `availability` whose day lies in the period."""
     first_day, last_day = day_of(period.from_ms), day_of(period.until_ms)
-    pieces = period.pieces(_MOST_PIECES, DAY_MS)
-    by_key: dict[str, Standing] = {}
-    by_piece: dict[int, Standing] = defaultdict(Standing)
-    for kind, key, day, present, offline, under, _fenced, moves in rows:
-        if kind != "partition" or not first_day <= day <= last_day:
-            continue
-        standing = Standing(present, offline, under, moves)
-        known = by_key.get(key)
-        by_key[key] = standing if known is None else known.plus(standing)
-        if offline or under:
-            place = pieces.place(day_ms(day))
-            by_piece[place] = by_piece[place].plus(standing)
-    total = Standing()
-    for standing in by_key.values():
-        total = total.plus(standing)
-    hurt = {key: s for key, s in by_key.items() if s.offline_ms or s.under_min_isr_ms}
+    sums = _Sums(period.pieces(_MOST_PIECES, DAY_MS))
+    for (kind, key), found in groupby(rows, key=lambda row: (row[0], row[1])):
+        days = [
+            (day, Standing(present, offline, under, moves))
+            for _, _, day, present, offline, under, _, moves in found
+            if first_day <= day <= last_day
+        ]
+        if kind == "partition" and days:
+            sums.add(key, days)
     worst = nsmallest(
-        _WORST, hurt.items(), key=lambda i: (-i[1].offline_ms, -i[1].under_min_isr_ms, i[0])
+        _WORST, sums.hurt.items(), key=lambda i: (-i[1].offline_ms, -i[1].under_min_isr_ms, i[0])
     )
     return Availability(
-        total,
-        len(by_key),
-        sum(1 for standing in by_key.values() if standing.offline_ms),
+        sums.total,
+        sums.partitions,
+        sums.offline,
+        sums.never_enough,
+        sums.never_enough_ms,
         worst[0] if worst else None,
-        _figures(by_piece, pieces) if hurt else (),
-        _worst_table(worst, len(hurt)),
+        _figures(sums),
+        _worst_table(worst, len(sums.hurt)),
     )
 
 
@@ -97,12 +132,12 @@ def partition_name(key: str) -> str:
 
 
 def _worst_table(worst: list[tuple[str, Standing]], hurt: int) -> Table:
-    most = max((max(s.offline_ms, s.under_min_isr_ms) for _, s in worst), default=0)
+    most = max((standing.offline_ms for _, standing in worst), default=0)
     rows = [
         (
-            text(partition_name(key)),
+            text(partition_name(key), "name"),
             length(standing.offline_ms, "bad" if standing.offline_ms else ""),
-            _bar(standing, most),
+            _bar(standing.offline_ms, most),
             length(standing.under_min_isr_ms),
             Cell(standing.with_leader, standing.present_ms - standing.offline_ms, "num"),
             count(standing.leader_changes),
@@ -115,41 +150,33 @@ def _worst_table(worst: list[tuple[str, Standing]], hurt: int) -> Table:
         [
             "Partition",
             "#Without leader",
-            "Both, to scale",
+            "To scale",
             "#Under min ISR",
             "#Time with leader",
             "#Leader changes",
             "Topic id",
         ],
         rows,
-        left_out=missing(hurt, _WORST, "partition that was ever hurt", "most time without leader"),
+        left_out=missing(hurt, _WORST, "partitions", "most time without leader or under min ISR"),
     )
 
 
-def _bar(standing: Standing, most: int) -> Cell:
-    """Return the two lengths in thousandths of the longest in the table, for a small drawing."""
-    if not most:
-        return Cell("", 0, "bars")
-    lengths = (standing.offline_ms, standing.under_min_isr_ms)
-    drawn = ",".join(str(value * 1000 // most) for value in lengths)
-    return Cell(drawn, max(lengths), "bars")
+def _bar(value: int, most: int) -> Cell:
+    """Return a length in thousandths of the longest, for a small drawing."""
+    return Cell(str(value * 1000 // most if most else 0), value, "bars")
 
 
-def _figures(by_piece: dict[int, Standing], pieces: Pieces) -> tuple[Figure, ...]:
-    return (
-        _figure(
-            {place: standing.offline_ms for place, standing in by_piece.items()},
-            pieces,
-            "without leader",
-            "var(--bad)",
-        ),
-        _figure(
-            {place: standing.under_min_isr_ms for place, standing in by_piece.items()},
-            pieces,
-            "under min ISR",
-            "var(--warn)",
-        ),
-    )
+def _figures(sums: _Sums) -> tuple[Figure, ...]:
+    figures = []
+    if sums.offline_ms:
+        figures.append(_figure(sums.offline_ms, sums.pieces, "without leader", "var(--bad)"))
+    if sums.under_min_isr_ms:
+        drawn = _figure(sums.under_min_isr_ms, sums.pieces, "under min ISR", "var(--warn)")
+        if sums.never_enough:
+            never = counted(sums.never_enough, "partition")
+            drawn = drawn._replace(caption=f"Without {never} that were under it all the time.")
+        figures.append(drawn)
+    return tuple(figures)
 
 
 def _figure(lengths: dict[int, int], pieces: Pieces, what: str, colour: str) -> Figure:
@@ -157,14 +184,12 @@ def _figure(lengths: dict[int, int], pieces: Pieces, what: str, colour: str) -> 
     unit_ms, unit = _unit(most_ms)
     marks = []
     for place, length_ms in sorted(lengths.items()):
-        span = pieces.span(place)
-        when = day_of(span[0]) if pieces.unit == "day" else f"{pieces.unit} from {minute(span[0])}"
         marks.append(
             {
-                **inset(span),
+                **inset(pieces.span(place)),
                 "low": 0,
                 "high": length_ms / unit_ms,
-                "tip": f"{when}: {duration(length_ms)} of partition-time {what}",
+                "tip": f"{pieces.name(place)}: {duration(length_ms)} of partition-time {what}",
             }
         )
     alt = f"Bars, one per {pieces.unit}: partition-time {what}; the highest is {duration(most_ms)}."
@@ -183,14 +208,13 @@ def _unit(most_ms: int) -> tuple[int, str]:
 
 
 def _spec(marks: list[dict[str, Any]], pieces: Pieces, title: str, colour: str) -> dict[str, Any]:
-    whole = Period(pieces.begin_ms, pieces.span(pieces.number - 1)[1])
     return {
         "width": 960,
         "height": 110,
         "data": {"values": marks},
         "mark": {"type": "bar", "color": colour},
         "encoding": {
-            "x": time_axis(whole),
+            "x": time_axis(pieces.whole),
             "x2": {"field": "until"},
             "y": counting_axis(title, tickCount=3),
             "y2": {"field": "high"},

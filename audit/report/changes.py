@@ -1,10 +1,12 @@
-"""Who changed how much, and when.
+"""Who changed how much, and when: people and services first, then the cluster itself.
 
 Rule: a record that counts is a change. Answers kept for retries, no-ops and the marks of epochs
-and transactions are bookkeeping of the log itself: they are summed apart and not drawn.
+and transactions are bookkeeping of the log itself: they are summed apart and not drawn. Brokers
+and controllers write far more than people do, so the two are never drawn on one axis.
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from audit.report.drawing import draw
@@ -32,21 +34,31 @@ _BOOKKEEPING: Final = frozenset(
         "ABORT_TRANSACTION_RECORD",
     }
 )
+_CLUSTER: Final = {"Broker": "brokers", "Controller": "controllers"}
+"""Principals of the cluster itself, by what stands before the colon, and their sum's name."""
 _MOST_PIECES: Final = 92
-_MOST_ROWS: Final = 200
+_MOST_ROWS: Final = 150
 _OTHERS: Final = "all others"
+_TIMES: Final = "\N{NO-BREAK SPACE}\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}"
+
+
+class Group(NamedTuple):
+    """People and services, or the cluster itself."""
+
+    total: int
+    principals: int
+    busiest: tuple[str, int]
+    """Who changed most, and how much; an empty name where nobody did."""
+    figure: Figure | None
+    table: Table
 
 
 class Changes(NamedTuple):
     """The section."""
 
-    total: int
+    people: Group
+    cluster: Group
     bookkeeping: int
-    principals: int
-    busiest: tuple[str, int]
-    """Who changed most, and how much."""
-    figure: Figure | None
-    by_principal: Table
 
 
 class _Sum:
@@ -65,12 +77,26 @@ class _Sum:
         self.types[kind] += amount
 
 
+class _Group:
+    """Sums of one group."""
+
+    def __init__(self) -> None:
+        self.sums: dict[tuple[str, str], _Sum] = defaultdict(_Sum)
+        self.totals: Counter[str] = Counter()
+        self.drawn: dict[str, Counter[int]] = defaultdict(Counter)
+        """By series and piece."""
+
+    def order(self) -> list[str]:
+        """Return the series, the greatest first."""
+        totals = {series: places.total() for series, places in self.drawn.items()}
+        return sorted(totals, key=lambda series: (-totals[series], series))
+
+
 def changes(rows: Rows, period: Period) -> Changes:
     """Sum the rows of `changes` whose day lies in the period."""
     first_day, last_day = day_of(period.from_ms), day_of(period.until_ms)
-    sums: dict[tuple[str, str], _Sum] = defaultdict(_Sum)
     pieces = period.pieces(_MOST_PIECES, DAY_MS)
-    drawn: dict[str, Counter[int]] = defaultdict(Counter)
+    people, cluster = _Group(), _Group()
     bookkeeping = 0
     for day, principal, operation, kind, amount, _first, _last, first_ms, last_ms in rows:
         if not first_day <= day <= last_day:
@@ -78,26 +104,36 @@ def changes(rows: Rows, period: Period) -> Changes:
         if kind in _BOOKKEEPING:
             bookkeeping += amount
             continue
-        sums[principal, operation].add(kind, amount, first_ms, last_ms)
-        drawn[principal][pieces.place(day_ms(day))] += amount
-    totals = Counter({principal: places.total() for principal, places in drawn.items()})
-    order = sorted(totals, key=lambda principal: (-totals[principal], principal))
+        ours = _CLUSTER.get(principal.partition(":")[0])
+        group = cluster if ours else people
+        group.sums[principal, operation].add(kind, amount, first_ms, last_ms)
+        group.totals[principal] += amount
+        group.drawn[ours or principal][pieces.place(day_ms(day))] += amount
     return Changes(
-        totals.total(),
+        _finished(people, pieces, "people and services", "principal"),
+        _finished(cluster, pieces, "brokers and controllers", "kind of node"),
         bookkeeping,
-        len(totals),
-        (order[0], totals[order[0]]) if order else ("", 0),
-        _figure(drawn, order, pieces) if order else None,
-        _table(sums),
     )
 
 
-def _table(sums: dict[tuple[str, str], _Sum]) -> Table:
+def _finished(group: _Group, pieces: Pieces, what: str, by: str) -> Group:
+    totals = group.totals
+    most = max(totals, key=lambda name: (totals[name], name), default="")
+    return Group(
+        totals.total(),
+        len(totals),
+        (most, totals[most]),
+        _figure(group, pieces, by) if totals else None,
+        _table(group.sums, what),
+    )
+
+
+def _table(sums: dict[tuple[str, str], _Sum], what: str) -> Table:
     kept = sorted(sums.items(), key=lambda item: (-item[1].count, item[0]))
     rows = [
         (
-            text(principal),
-            text(operation),
+            text(principal, "name"),
+            text(operation, "word"),
             count(found.count),
             text(_kinds(found.types), "long"),
             at(found.first_ms),
@@ -106,69 +142,70 @@ def _table(sums: dict[tuple[str, str], _Sum]) -> Table:
         for (principal, operation), found in kept[:_MOST_ROWS]
     ]
     return table(
-        "Changes by principal and operation",
+        f"Changes of {what}, by principal and operation",
         ["Principal", "Operation", "#Changes", "Records", "First", "Last"],
         rows,
-        left_out=missing(len(kept), _MOST_ROWS, "row", "most changes"),
+        left_out=missing(len(kept), _MOST_ROWS, "rows", "most changes"),
     )
 
 
 def _kinds(types: Counter[str]) -> str:
-    """Name the record types as the log does, the commonest first."""
-    named = [f"{kind} \N{MULTIPLICATION SIGN} {number(n)}" for kind, n in types.most_common(3)]
+    """Name the record types, the commonest first."""
+    named = [f"{_readable(kind)}{_TIMES}{number(n)}" for kind, n in types.most_common(3)]
     if len(types) > 3:
         named.append(f"and {counted(len(types) - 3, 'other type')}")
     return ", ".join(named)
 
 
-def _figure(drawn: dict[str, Counter[int]], order: list[str], pieces: Pieces) -> Figure:
+def _readable(kind: str) -> str:
+    """Return `PARTITION_CHANGE_RECORD` as `partition change`."""
+    return kind.removesuffix("_RECORD").replace("_", " ").lower()
+
+
+def _figure(group: _Group, pieces: Pieces, by: str) -> Figure:
+    order = group.order()
     shown = order if len(order) <= len(SERIES) else order[: len(SERIES)]
     others = order[len(shown) :]
-    stacks = [(name, drawn[name]) for name in shown]
+    stacks = [(name, group.drawn[name]) for name in shown]
     if others:
-        stacks.append((_OTHERS, sum((drawn[name] for name in others), Counter())))
-    marks = []
-    floor: Counter[int] = Counter()
-    for name, places in stacks:
-        for place, amount in sorted(places.items()):
-            low = floor[place]
-            floor[place] += amount
-            marks.append(_mark(name, pieces.span(place), low, amount, pieces.unit))
+        stacks.append((_OTHERS, sum((group.drawn[name] for name in others), Counter())))
+    marks, heights = _stacked(stacks, pieces)
     names = [name for name, _ in stacks]
     colours = [*SERIES[: len(shown)], *([OTHERS_COLOUR] if others else [])]
-    drawing = draw(_spec(marks, names, colours, pieces), _alt(floor, names, pieces))
-    caption = (
-        "Answers kept for retries, no-ops and the marks of epochs and transactions are left out."
-    )
-    if others:
-        caption = f"“{_OTHERS}” are {counted(len(others), 'principal')}. {caption}"
-    return Figure(
-        f"Changes per {pieces.unit}, by principal",
-        drawing,
-        caption,
-        tuple(zip(names, colours, strict=True)),
-    )
+    drawing = draw(_spec(marks, names, colours, pieces), _alt(heights, names, pieces))
+    caption = f"“{_OTHERS}” are {counted(len(others), 'principal')}." if others else ""
+    title = f"Changes per {pieces.unit}, by {by}"
+    return Figure(title, drawing, caption, tuple(zip(names, colours, strict=True)))
 
 
-def _mark(name: str, span: tuple[int, int], low: int, amount: int, unit: str) -> dict[str, Any]:
-    when = day_of(span[0]) if unit == "day" else f"{unit} from {minute(span[0])}"
-    tip = f"{when}, {name}: {counted(amount, 'change')}"
-    return {**inset(span), "low": low, "high": low + amount, "colour": name, "tip": tip}
+def _stacked(
+    stacks: list[tuple[str, Counter[int]]], pieces: Pieces
+) -> tuple[list[dict[str, Any]], Counter[int]]:
+    """Return the bars, each upon the one before, and how high they are in the end."""
+    marks = []
+    heights: Counter[int] = Counter()
+    for name, places in stacks:
+        for place, amount in sorted(places.items()):
+            low = heights[place]
+            heights[place] += amount
+            tip = f"{pieces.name(place)}, {name}: {counted(amount, 'change')}"
+            mark = {"low": low, "high": low + amount, "colour": name, "tip": tip}
+            marks.append({**inset(pieces.span(place)), **mark})
+    return marks, heights
 
 
 def _spec(
-    marks: list[dict[str, Any]], names: list[str], colours: list[str], pieces: Pieces
+    marks: list[dict[str, Any]], names: Sequence[str], colours: Sequence[str], pieces: Pieces
 ) -> dict[str, Any]:
-    whole = Period(pieces.begin_ms, pieces.span(pieces.number - 1)[1])
     return {
         "width": 960,
-        "height": 250,
+        "height": 220,
         "data": {"values": marks},
         "mark": {"type": "bar", "stroke": "var(--paper)", "strokeWidth": 0.5},
         "encoding": {
-            "x": time_axis(whole),
+            "x": time_axis(pieces.whole),
             "x2": {"field": "until"},
-            "y": counting_axis(f"changes per {pieces.unit}", format="~s"),
+            "y": counting_axis(f"changes per {pieces.unit}"),
             "y2": {"field": "high"},
             "color": coloured(names, colours),
             "description": {"field": "tip"},
@@ -176,10 +213,10 @@ def _spec(
     }
 
 
-def _alt(floor: Counter[int], names: list[str], pieces: Pieces) -> str:
-    place, most = max(floor.items(), key=lambda item: (item[1], -item[0]))
+def _alt(heights: Counter[int], names: list[str], pieces: Pieces) -> str:
+    place, most = max(heights.items(), key=lambda item: (item[1], -item[0]))
     return (
         f"Stacked bars, one per {pieces.unit}, coloured by principal: {', '.join(names)}. "
         f"The highest, {number(most)}, begins on {minute(pieces.span(place)[0])} UTC. "
-        "The table that follows has the numbers."
+        "The table that follows has the sums."
     )

@@ -13,7 +13,7 @@ from audit.report.facts import Rows
 from audit.report.figure import Figure, coloured, time_axis
 from audit.report.period import Period, Pieces
 from audit.report.tabular import Cell, Table, count, length, missing, table
-from audit.report.words import HOUR_MS, counted, duration, minute, share
+from audit.report.words import HOUR_MS, counted, duration, share
 
 _MOST_PIECES: Final = 96
 _BROKERS: Final = 40
@@ -126,7 +126,7 @@ def _cell(broker: _Broker, place: int, present: int, pieces: Pieces) -> dict[str
     begin, end = pieces.span(place)
     fenced = broker.fenced.get(place, 0)
     gap = max(1, (end - begin) // 14)
-    tip = f"broker {broker.broker_id}, {pieces.unit} from {minute(begin)}: fenced "
+    tip = f"broker {broker.broker_id}, {pieces.name(place)}: fenced "
     tip += f"{duration(fenced)} of {duration(present)} ({share(fenced, present)})"
     return {
         "from": begin,
@@ -146,14 +146,13 @@ def _step(fenced: int, present: int) -> str:
 
 
 def _spec(cells: list[dict[str, Any]], names: list[str], pieces: Pieces) -> dict[str, Any]:
-    whole = Period(pieces.begin_ms, pieces.span(pieces.number - 1)[1])
     return {
         "width": 960,
         "height": 22 * len(names) + 4,
         "data": {"values": cells},
         "mark": {"type": "bar"},
         "encoding": {
-            "x": time_axis(whole),
+            "x": time_axis(pieces.whole),
             "x2": {"field": "until"},
             "y": {
                 "field": "broker",
@@ -186,10 +185,10 @@ def _table(order: list[_Broker]) -> Table:
             "Broker",
             "#Fenced",
             "#Of its time",
-            "#Fenced out of service",
+            "#Times fenced",
             "#Stopping",
             "#Registered",
         ],
         rows,
-        left_out=missing(len(order), _ROWS, "broker", "most fenced time"),
+        left_out=missing(len(order), _ROWS, "brokers", "most fenced time"),
     )

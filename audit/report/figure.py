@@ -26,6 +26,7 @@ _FORMATS: Final = {
     "minutes": "%H:%M",
     "seconds": "%H:%M:%S",
 }
+_GROUPED: Final = "replace(format(datum.value, ','), regexp(',', 'g'), '\u202f')"
 _INSET: Final = 0.07
 """How much of a piece is left free at each side of its bar."""
 
@@ -75,7 +76,7 @@ def counting_axis(title: str, **more: Any) -> dict[str, Any]:
             "titleX": 0,
             "titleY": -8,
             "minExtent": 44,
-            "tickMinStep": 1,
+            "labelExpr": _GROUPED,
             **more,
         },
     }

@@ -49,7 +49,7 @@ def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress)
     common = min((each.log_end for each in verified if each.ok), default=0)
     cluster_id = reader.cluster_id
     return Facts(
-        title=wanted.title or f"Audit of cluster {cluster_id}",
+        title=wanted.title or "Audit report",
         made_ms=wanted.made_ms,
         period=period,
         end_offset=end,

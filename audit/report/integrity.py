@@ -164,7 +164,7 @@ def _findings(rows: Rows) -> Table:
         "What is wrong with batches",
         ["Replica", "#Base offset", "Segment", "Kind", "What was found"],
         kept,
-        left_out=missing(total, _ROWS, "finding", "the lowest offsets"),
+        left_out=missing(total, _ROWS, "findings", "the lowest offsets"),
     )
 
 
@@ -182,6 +182,6 @@ def _divergence(rows: Rows) -> Table:
         "First offset at which each replica differs",
         ["#Base offset", "Replica", "Its hash", "The majority's hash"],
         kept[:_ROWS],
-        left_out=missing(len(kept), _ROWS, "replica", "the lowest offsets"),
+        left_out=missing(len(kept), _ROWS, "replicas", "the lowest offsets"),
         filtered=False,
     )

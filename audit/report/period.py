@@ -6,7 +6,7 @@ side by side; there are never more of them than a drawing can show, however long
 
 from typing import Final, NamedTuple
 
-from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS
+from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS, day_of, minute
 
 _WEEK_MS: Final = 7 * DAY_MS
 _MONDAY_MS: Final = 4 * DAY_MS
@@ -47,6 +47,16 @@ class Pieces(NamedTuple):
         """Return when a piece begins and ends."""
         begin = self.begin_ms + place * self.step_ms
         return begin, begin + self.step_ms
+
+    def name(self, place: int) -> str:
+        """Return a piece as words that say when it was."""
+        begin, _ = self.span(place)
+        return day_of(begin) if self.step_ms == DAY_MS else f"{self.unit} from {minute(begin)}"
+
+    @property
+    def whole(self) -> "Period":
+        """From the first piece's begin to the last one's end."""
+        return Period(self.begin_ms, self.span(self.number - 1)[1])
 
 
 class Period(NamedTuple):

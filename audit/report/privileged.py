@@ -3,14 +3,18 @@
 Rule: the newest are shown in full; all are counted. Secrets are starred in the rows already.
 """
 
-from collections import Counter, deque
-from typing import Final, NamedTuple
+import json
+from collections import Counter, defaultdict, deque
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 from audit.report.facts import Rows
 from audit.report.period import Period
-from audit.report.tabular import Cell, Table, at, count, missing, table, text
+from audit.report.tabular import Cell, Table, at, count, table, text
+from audit.report.words import moment, number
 
-_ROWS: Final = 300
+_ROWS: Final = 80
+"""Of each kind."""
 _LONGEST: Final = 400
 _UNCLEAN: Final = "unclean_election"
 KINDS: Final = {
@@ -22,6 +26,18 @@ KINDS: Final = {
     "voters": "Voters of the quorum",
     "quota": "Quotas",
 }
+
+
+NOUNS: Final = {
+    _UNCLEAN: "unclean elections",
+    "acl": "access rights",
+    "user": "credentials",
+    "token": "delegation tokens",
+    "feature": "features",
+    "voters": "voters",
+    "quota": "quotas",
+}
+"""What each kind is in a sentence."""
 
 
 class Privileged(NamedTuple):
@@ -43,7 +59,7 @@ def privileged(rows: Rows, period: Period) -> Privileged:
     kinds: Counter[str] = Counter()
     settings = 0
     who: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
-    latest: deque[tuple[Cell, ...]] = deque(maxlen=_ROWS)
+    latest: dict[str, deque[Any]] = defaultdict(lambda: deque(maxlen=_ROWS))
     for row in rows:
         _, timestamp_ms, _, kind, subject, principal, behalf, *_ = row
         if not period.from_ms <= timestamp_ms <= period.until_ms:
@@ -51,7 +67,9 @@ def privileged(rows: Rows, period: Period) -> Privileged:
         kinds[kind] += 1
         settings += kind == _UNCLEAN and subject.startswith("config:")
         who.setdefault(kind, Counter())[said_by(principal, behalf)] += 1
-        latest.appendleft(_row(row))
+        latest[kind].append(row)
+    shown = sorted(chain.from_iterable(latest.values()), reverse=True)
+    left_out = kinds.total() - len(shown)
     names = set().union(*who.values())
     return Privileged(
         kinds.total(),
@@ -62,9 +80,12 @@ def privileged(rows: Rows, period: Period) -> Privileged:
         _counts(kinds, who),
         table(
             "Privileged changes, newest first",
-            ["Time", "Kind", "What", "By", "Operation", "Why", "#Offset"],
-            latest,
-            left_out=missing(kinds.total(), _ROWS, "change", "the latest time"),
+            ["Time", "Kind", "What", "By", "Why", "#Offset"],
+            map(_row, shown),
+            left_out=f"The newest {_ROWS} of each kind; {number(left_out)} of "
+            f"{number(kinds.total())} are not on this page."
+            if left_out
+            else "",
         ),
     )
 
@@ -86,12 +107,36 @@ def _row(row: tuple[object, ...]) -> tuple[Cell, ...]:
     return (
         at(timestamp_ms),
         text(str(kind).replace("_", " "), "bad" if kind == _UNCLEAN else "tag"),
-        Cell(shortened(str(subject)), None, "long", shortened(str(fields))),
-        text(shortened(said_by(str(who), str(behalf or ""))), "name"),
-        text(str(operation)),
+        Cell(shortened(str(subject)), None, "long", shortened(_readable(str(fields)))),
+        Cell(shortened(said_by(str(who), str(behalf or ""))), None, "name", str(operation or "")),
         text(shortened(str(reason or "")), "long"),
         Cell(str(offset), offset, "num mono"),
     )
+
+
+def _readable(fields: str) -> str:
+    """Write a record's JSON as `name: value` pairs, times as times, without what is empty."""
+    try:
+        pairs = json.loads(fields)
+    except json.JSONDecodeError:
+        return fields
+    if not isinstance(pairs, dict):
+        return fields
+    return " \N{MIDDLE DOT} ".join(
+        f"{name}: {_value(name, value)}"
+        for name, value in pairs.items()
+        if value not in (None, "", [])
+    )
+
+
+def _value(name: str, value: object) -> str:
+    if name.endswith("Timestamp") and isinstance(value, int) and value > 0:
+        return moment(value)
+    if isinstance(value, list):
+        return ", ".join(_value("", each) for each in value)
+    if isinstance(value, dict):
+        return " ".join(f"{key} {_value(key, each)}" for key, each in value.items())
+    return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
 def _counts(kinds: Counter[str], who: dict[str, Counter[str]]) -> Table:

@@ -10,9 +10,9 @@ from audit.report.changes import Changes
 from audit.report.facts import Facts
 from audit.report.fencing import Fencing
 from audit.report.integrity import Integrity
-from audit.report.privileged import Privileged
+from audit.report.privileged import NOUNS, Privileged
 from audit.report.transactions import Transactions
-from audit.report.words import counted, duration, minute, number
+from audit.report.words import counted, duration, listed, number
 
 
 class Tile(NamedTuple):
@@ -38,14 +38,17 @@ class Sections(NamedTuple):
 
 def tiles(sections: Sections) -> tuple[Tile, ...]:
     """Return the numbers, in the order of the page."""
-    found = sections
-    total = found.availability.total
-    unclean = found.privileged.unclean
+    total = sections.availability.total
+    under = total.under_min_isr_ms - sections.availability.never_enough_ms
+    never = counted(sections.availability.never_enough, "partition")
+    unclean = sections.privileged.unclean
+    people, times = sections.changes.people, sections.fencing.times
     return (
         Tile(
-            number(found.changes.total),
-            "changes",
-            f"by {counted(found.changes.principals, 'principal')}",
+            number(people.total),
+            "changes by people and services" if people.total != 1 else "change by a person",
+            f"{counted(people.principals, 'principal')}; the cluster itself made "
+            f"{number(sections.changes.cluster.total)}",
             "",
             "changes",
         ),
@@ -57,30 +60,30 @@ def tiles(sections: Sections) -> tuple[Tile, ...]:
             "availability",
         ),
         Tile(
-            duration(total.under_min_isr_ms),
+            duration(under),
             "of partition-time under min ISR",
-            f"{counted(found.availability.partitions, 'partition')} watched",
-            "warn" if total.under_min_isr_ms else "good",
+            f"besides {never} that always were" if sections.availability.never_enough else "in all",
+            "warn" if under else "good",
             "availability",
         ),
         Tile(
             number(total.leader_changes),
-            "leader changes",
-            f"{counted(unclean, 'unclean election')} among them",
+            "leader changes" if total.leader_changes != 1 else "leader change",
+            f"{counted(unclean, 'unclean election')}",
             "bad" if unclean else "",
             "timelines",
         ),
         Tile(
-            number(found.fencing.times),
-            "times a broker was fenced" if found.fencing.times != 1 else "time a broker was fenced",
-            f"{counted(found.fencing.brokers, 'broker')}",
-            "warn" if found.fencing.times else "good",
+            number(times),
+            "times a broker was fenced" if times != 1 else "time a broker was fenced",
+            f"{counted(sections.fencing.brokers, 'broker')} in all",
+            "warn" if times else "good",
             "fencing",
         ),
         Tile(
-            number(found.privileged.total),
-            "privileged changes" if found.privileged.total != 1 else "privileged change",
-            f"by {counted(found.privileged.principals, 'principal')}",
+            number(sections.privileged.total),
+            "privileged changes" if sections.privileged.total != 1 else "privileged change",
+            f"by {counted(sections.privileged.principals, 'principal')}",
             "",
             "privileged",
         ),
@@ -89,24 +92,28 @@ def tiles(sections: Sections) -> tuple[Tile, ...]:
 
 def sentences(facts: Facts, sections: Sections) -> tuple[str, ...]:
     """Return the summary in words, the worst first."""
-    found = sections
-    said = [f"{found.integrity.verdict}. {found.integrity.sentence}"]
-    said += _trouble(found)
+    said = _trouble(sections)
     period = facts.period
-    who, most = found.changes.busiest
-    if found.changes.total:
-        principals = counted(found.changes.principals, "principal")
+    people, cluster = sections.changes.people, sections.changes.cluster
+    if people.total:
+        who, most = people.busiest
+        busiest = f"; {who} made most, {number(most)}" if people.principals > 1 else ""
+        all_of_them = counted(people.principals, "person or service", "people and services")
         said.append(
-            f"From {minute(period.from_ms)} to {minute(period.until_ms)} UTC "
-            f"({duration(period.length_ms)}), {principals} made "
-            f"{counted(found.changes.total, 'change')}; {who} made most, {number(most)}."
+            f"In {duration(period.length_ms)}, {all_of_them} made "
+            f"{counted(people.total, 'change')}{busiest}. "
+            f"Brokers and controllers made {number(cluster.total)}."
         )
     else:
-        said.append(f"Nothing changed in the {duration(period.length_ms)} of this report.")
+        said.append(
+            f"No person and no service changed anything in {duration(period.length_ms)}; brokers "
+            f"and controllers made {counted(cluster.total, 'change')}."
+        )
+    kinds = sections.privileged.kinds
+    named = [f"{number(kinds[kind])} of {noun}" for kind, noun in NOUNS.items() if kinds[kind]]
     said.append(
-        f"{counted(found.privileged.total, 'privileged change')} touched rights, credentials, "
-        "features, voters, quotas or unclean elections."
-        if found.privileged.total
+        f"{counted(sections.privileged.total, 'privileged change')}: {listed(named)}."
+        if named
         else "No privileged change was made."
     )
     return tuple(said)
@@ -120,10 +127,8 @@ def _trouble(found: Sections) -> list[str]:
             "sync was elected, and what had been written to that partition may be lost."
         )
     if found.privileged.allowed:
-        said.append(
-            f"Whether unclean elections are allowed was set "
-            f"{counted(found.privileged.allowed, 'time')}."
-        )
+        times = counted(found.privileged.allowed, "change")
+        said.append(f"{times} of whether unclean elections are allowed.")
     worst = found.availability.worst
     if worst is not None and worst[1].offline_ms:
         key, standing = worst
@@ -134,6 +139,11 @@ def _trouble(found: Sections) -> list[str]:
         )
     elif found.availability.partitions:
         said.append("Every partition had a leader all the time.")
+    if found.availability.never_enough:
+        said.append(
+            f"{counted(found.availability.never_enough, 'partition')} never had as many in-sync "
+            "replicas as min.insync.replicas asks for; most likely they have too few replicas."
+        )
     if found.transactions.open:
         said.append("A transaction is open at the end: its records are no state yet.")
     return said

@@ -79,11 +79,11 @@ def at(timestamp_ms: int) -> Cell:
     return Cell(moment(timestamp_ms), timestamp_ms, "time")
 
 
-def missing(total: int, limit: int, one: str, by: str) -> str:
+def missing(total: int, limit: int, what: str, by: str) -> str:
     """Say how many rows a table leaves out; nothing when it leaves out none."""
     if total <= limit:
         return ""
     return (
-        f"The {number(limit)} with {by} of {counted(total, one)}; "
-        f"{number(total - limit)} are not on this page."
+        f"The {number(limit)} {what} with {by}, of {number(total)}; "
+        f"{counted(total - limit, 'is', 'are')} not on this page."
     )

@@ -22,13 +22,15 @@ _LANES: Final = 12
 _BARS: Final = 300
 """Of one lane and one state."""
 _ROWS: Final = 40
+_LEADER_WEIGHS: Final = 10
+"""A change of leader, in changes of the ISR, when the busiest window is looked for."""
 _CLOSE_UPS: Final = (10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 7 * DAY_MS)
 _LEADS, _IN_ISR, _OUT = "leads", "in sync", "replica, not in sync"
 _NO_LEADER, _UNDER = "no leader", "under min ISR"
 _COLOURS: Final = {
     _LEADS: "var(--lead)",
     _IN_ISR: "var(--in-sync)",
-    _OUT: "var(--others)",
+    _OUT: "var(--out)",
     _NO_LEADER: "var(--bad)",
     _UNDER: "var(--warn)",
 }
@@ -89,7 +91,7 @@ def timelines(rows: Rows, period: Period) -> Timelines:
         away = sum(each.until_ms - each.from_ms for each in intervals if each.offline)
         if away:
             longest_away.offer(away, partition)
-    chosen = {each.key: each for each in (*longest_away.best(), *busiest.best())}
+    chosen = {each.key: each for each in (*busiest.best(), *longest_away.best())}
     names = Counter(each.key[0] for each in chosen.values())
     shown = []
     for (name, topic_id, _), each in chosen.items():
@@ -118,7 +120,7 @@ class _Most:
         push(self._heap, (measure, -self._offered, partition))
 
     def best(self) -> list[_Partition]:
-        return [partition for _, _, partition in sorted(self._heap, reverse=True)]
+        return [found[2] for found in sorted(self._heap, reverse=True)]
 
 
 def _within(rows: Any, period: Period) -> tuple[str, list[Interval]]:
@@ -175,18 +177,24 @@ def _without_leader(intervals: list[Interval], period: Period) -> Period | None:
 
 
 def _busiest(intervals: list[Interval], period: Period) -> Period | None:
-    """Return the window in which most intervals begin, or None where a window shows no more."""
+    """Return the window in which most happens, or None where a window would show no more."""
     fitting = [length for length in _CLOSE_UPS if length * 8 <= period.length_ms]
-    begins = [each.from_ms for each in intervals if each.from_ms > period.from_ms]
-    if not fitting or len(begins) < 3:
+    happened = [
+        (after.from_ms, 1 if after.leader == before.leader else _LEADER_WEIGHS)
+        for before, after in pairwise(intervals)
+    ]
+    if not fitting or len(happened) < 3:
         return None
-    length, low, best = fitting[-1], 0, (0, 0)
-    for high, begin in enumerate(begins):
-        while begin - begins[low] > length * 9 // 10:
+    length, low, weight = fitting[-1], 0, 0
+    best_weight, best_ms = 0, 0
+    for at_ms, weighs in happened:
+        weight += weighs
+        while at_ms - happened[low][0] > length * 9 // 10:
+            weight -= happened[low][1]
             low += 1
-        best = max(best, (high - low + 1, -begins[low]))
-    start = max(period.from_ms, -best[1] - length // 20)
-    start = start // MINUTE_MS * MINUTE_MS
+        if weight > best_weight:
+            best_weight, best_ms = weight, happened[low][0]
+    start = max(period.from_ms, best_ms - length // 20) // MINUTE_MS * MINUTE_MS
     return Period(start, min(start + length, period.until_ms))
 
 
@@ -296,7 +304,7 @@ def _spec(bars: list[_Bar], lanes: list[str], states: list[str], period: Period)
             },
             {
                 "transform": [{"filter": thin["test"]}],
-                "mark": {"type": "bar", "height": {"band": 0.16}},
+                "mark": {"type": "bar", "height": {"band": 0.4}},
                 "encoding": encoding,
             },
         ],
@@ -331,7 +339,7 @@ def _table(name: str, intervals: list[Interval]) -> Table:
         f"Steps of {name}",
         ["From", "For", "Leader", "ISR", "Replicas", "Min ISR", "Offset"],
         rows,
-        left_out=missing(len(intervals), _ROWS, "step", "the latest begin"),
+        left_out=missing(len(intervals), _ROWS, "steps", "the latest begin"),
         filtered=False,
     )
 

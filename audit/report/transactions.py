@@ -56,9 +56,9 @@ def transactions(rows: Rows, period: Period) -> Transactions:
         len(found) - len(aborted),
         table(
             "Transactions that are not state",
-            ["Outcome", "Began", "Last record", "By", "Operation", "Why", "#Records", "Offsets"],
+            ["Outcome", "Began", "Last record", "By", "Why", "#Records", "Offsets"],
             [_row(each) for each in found[: -_ROWS - 1 : -1]],
-            left_out=missing(len(found), _ROWS, "transaction", "the latest begin"),
+            left_out=missing(len(found), _ROWS, "transactions", "the latest begin"),
         ),
     )
 
@@ -70,8 +70,7 @@ def _row(each: _Found) -> tuple[Cell, ...]:
         text(first[15], "warn"),
         at(first[1]),
         at(each.last_ms),
-        text(shortened(said_by(who, behalf)), "name"),
-        text(operation),
+        Cell(shortened(said_by(who, behalf)), None, "name", operation),
         text(shortened(reason), "long"),
         count(each.records),
         Cell(f"{first[0]} \N{EN DASH} {each.last_offset}", first[0], "mono"),
