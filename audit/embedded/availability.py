@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from audit.embedded.broker_intervals import FENCED, BrokerInterval, BrokerTracker
-from audit.embedded.days import by_day, day_of
+from audit.embedded.days import DAY_MS, by_day, day
 from audit.embedded.feed import Feed, Question
 from audit.embedded.partition_intervals import PartitionInterval, PartitionTracker
 
@@ -17,6 +17,14 @@ Row = tuple[Any, ...]
 PARTITION: Final = "partition"
 BROKER: Final = "broker"
 _PRESENT, _OFFLINE, _UNDER, _FENCED, _CHANGES = range(5)
+_WIDTH: Final = 5
+_COLUMNS: Final = {
+    (False, False): (_PRESENT,),
+    (True, False): (_PRESENT, _OFFLINE),
+    (False, True): (_PRESENT, _UNDER),
+    (True, True): (_PRESENT, _OFFLINE, _UNDER),
+}
+"""By offline and under min ISR: what an interval's length is added to."""
 
 
 def availability(question: Question) -> list[Row]:
@@ -49,40 +57,68 @@ class DailySums:
         self.horizon_ms = 0
         """Where intervals without an end are cut."""
         self._since_ms = since_ms
-        self._sums: dict[tuple[str, str, str], list[int]] = {}
-        self._leaders: dict[str, int] = {}
+        self._partitions: dict[tuple[str, int], _Partition] = {}
+        self._brokers: dict[int, _Days] = {}
 
     def add_partitions(self, intervals: Iterable[PartitionInterval]) -> None:
         """Add intervals of partitions."""
         for one in intervals:
-            key = f"{one.topic_name}-{one.partition}@{one.topic_id}"
-            for sums, length in self._days(PARTITION, key, one.from_ms, one.until_ms):
-                sums[_OFFLINE] += length * one.offline
-                sums[_UNDER] += length * one.under_min_isr
-            if self._leaders.setdefault(key, one.leader) != one.leader:
-                self._leaders[key] = one.leader
+            key = (one.topic_id, one.partition)
+            known = self._partitions.get(key)
+            if known is None:
+                known = self._partitions[key] = _Partition(one)
+            self._add(known.days, one, _COLUMNS[one.offline, one.under_min_isr])
+            if known.leader != one.leader:
+                known.leader = one.leader
                 if one.from_ms >= self._since_ms:
-                    self._sums[PARTITION, key, day_of(one.from_ms)][_CHANGES] += 1
+                    known.days[one.from_ms // DAY_MS][_CHANGES] += 1
 
     def add_brokers(self, intervals: Iterable[BrokerInterval]) -> None:
         """Add intervals of brokers."""
         for one in intervals:
-            for sums, length in self._days(BROKER, str(one.broker_id), one.from_ms, one.until_ms):
-                sums[_FENCED] += length * (one.state == FENCED)
+            days = self._brokers.setdefault(one.broker_id, {})
+            columns = (_PRESENT, _FENCED) if one.state == FENCED else (_PRESENT,)
+            self._add(days, one, columns)
 
-    def _days(
-        self, kind: str, key: str, from_ms: int, until_ms: int | None
-    ) -> Iterable[tuple[list[int], int]]:
-        """Yield the sums of each day that a span touches, and the span's ms in it."""
-        end_ms = self.horizon_ms if until_ms is None else until_ms
-        begin_ms = max(from_ms, self._since_ms)
-        if begin_ms > from_ms and end_ms <= begin_ms:
-            return
-        for day, length in by_day(begin_ms, end_ms):
-            sums = self._sums.setdefault((kind, key, day), [0] * 5)
-            sums[_PRESENT] += length
-            yield sums, length
+    def _add(
+        self, days: "_Days", one: PartitionInterval | BrokerInterval, columns: tuple[int, ...]
+    ) -> None:
+        """Add the length of an interval, day by day, to columns."""
+        end_ms = self.horizon_ms if one.until_ms is None else one.until_ms
+        begin_ms = one.from_ms
+        if begin_ms < self._since_ms:
+            begin_ms = self._since_ms
+            if end_ms <= begin_ms:
+                return
+        for number, length in by_day(begin_ms, end_ms):
+            sums = days.get(number)
+            if sums is None:
+                sums = days[number] = [0] * _WIDTH
+            for column in columns:
+                sums[column] += length
 
     def rows(self) -> list[Row]:
         """Return the rows, ordered."""
-        return [(*key, *sums) for key, sums in sorted(self._sums.items())]
+        rows: list[Row] = []
+        for broker_id, days in self._brokers.items():
+            rows += [(BROKER, str(broker_id), day(number), *sums) for number, sums in days.items()]
+        for known in self._partitions.values():
+            days = known.days
+            rows += [(PARTITION, known.key, day(number), *sums) for number, sums in days.items()]
+        rows.sort()
+        return rows
+
+
+_Days = dict[int, list[int]]
+"""Sums by the number of the day."""
+
+
+class _Partition:
+    """A partition's sums, and the leader of its newest interval."""
+
+    __slots__ = ("days", "key", "leader")
+
+    def __init__(self, first: PartitionInterval) -> None:
+        self.days: _Days = {}
+        self.key = f"{first.topic_name}-{first.partition}@{first.topic_id}"
+        self.leader = first.leader

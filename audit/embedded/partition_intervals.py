@@ -67,14 +67,17 @@ class _Topic(NamedTuple):
     partitions: set[int]
 
 
+_State = tuple[int, _Brokers, _Brokers]
+"""(leader, ISR, replicas)"""
+
+
 class _Begun(NamedTuple):
     """An interval that has no end yet."""
 
+    topic: _Topic
     offset: int
     time_ms: int
-    leader: int
-    isr: _Brokers
-    replicas: _Brokers
+    state: _State
     min_isr: int
 
 
@@ -84,9 +87,8 @@ class PartitionTracker:
     def __init__(self) -> None:
         self._topics: dict[bytes, _Topic] = {}
         self._ids: dict[str, bytes] = {}
-        self._states: dict[_Key, tuple[int, _Brokers, _Brokers]] = {}
-        """(leader, ISR, replicas)"""
-        self._begun: dict[_Key, tuple[_Topic, _Begun]] = {}
+        self._states: dict[_Key, _State] = {}
+        self._begun: dict[_Key, _Begun] = {}
         self._min_isr = MinIsr()
         self._touched: dict[_Key, None] = {}
 
@@ -97,13 +99,15 @@ class PartitionTracker:
         for record in records:
             self._apply(record)
         for key in self._touched:
-            yield from self._look_at(key, base, time_ms)
+            ended = self._look_at(key, base, time_ms)
+            if ended is not None:
+                yield ended
         self._touched.clear()
 
     def still_open(self) -> Iterator[PartitionInterval]:
         """Yield the intervals that have no end."""
-        for (_, number), (topic, begun) in self._begun.items():
-            yield _interval(topic, number, begun, None, None)
+        for (_, number), begun in self._begun.items():
+            yield _interval(begun, number, None, None)
 
     def _apply(self, record: Record) -> None:
         match record:
@@ -152,37 +156,38 @@ class PartitionTracker:
             for number in self._topics[topic_id].partitions:
                 self._touched[topic_id, number] = None
 
-    def _look_at(self, key: _Key, base: int, time_ms: int) -> Iterator[PartitionInterval]:
-        state = self._states.get(key)
-        before = self._begun.get(key)
-        now = None
-        if state is not None:
-            topic = self._topics[key[0]]
-            now = _Begun(base, time_ms, *state, self._min_isr.of(topic.name))
-        if before is not None:
-            if now is not None and now[2:] == before[1][2:]:
-                return
-            yield _interval(before[0], key[1], before[1], base, time_ms)
+    def _look_at(self, key: _Key, base: int, time_ms: int) -> PartitionInterval | None:
+        """Return the interval that ends if a partition is not as it was; the next one begins."""
+        before, state = self._begun.get(key), self._states.get(key)
+        if state is None:
+            if before is None:
+                return None
             del self._begun[key]
-        if now is not None:
-            self._begun[key] = (topic, now)
+            return _interval(before, key[1], base, time_ms)
+        topic = self._topics[key[0]]
+        min_isr = self._min_isr.of(topic.name)
+        if before is not None and before.state == state and before.min_isr == min_isr:
+            return None
+        self._begun[key] = _Begun(topic, base, time_ms, state, min_isr)
+        return None if before is None else _interval(before, key[1], base, time_ms)
 
 
 def _interval(
-    topic: _Topic, number: int, begun: _Begun, until_offset: int | None, until_ms: int | None
+    begun: _Begun, number: int, until_offset: int | None, until_ms: int | None
 ) -> PartitionInterval:
+    topic, from_offset, from_ms, (leader, isr, replicas), min_isr = begun
     return PartitionInterval(
         topic.text,
         number,
-        begun.offset,
+        from_offset,
         topic.name,
         until_offset,
-        begun.time_ms,
+        from_ms,
         until_ms,
-        begun.leader,
-        begun.isr,
-        begun.replicas,
-        begun.min_isr,
-        begun.leader == NO_LEADER,
-        len(begun.isr) < begun.min_isr,
+        leader,
+        isr,
+        replicas,
+        min_isr,
+        leader == NO_LEADER,
+        len(isr) < min_isr,
     )
