@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from audit.places import NoLogError
+from audit.places import NoLogError, Replica
 from audit.spark.bronze import bronze_rows, classes_of, ddl
 from audit.spark.reading import Piece, open_longest, plan, read_piece, sound_end
 from audit.spark.source_frames import (
@@ -33,6 +33,8 @@ from audit.spark.source_frames import (
     plan_frames,
     read_frames,
 )
+from ledger.errors import HistoryMissingError
+from ledger.reader import LedgerReader
 from metadata.records import Record
 
 NAME: Final = "quorate_log"
@@ -122,8 +124,7 @@ class LogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         options = self._options
         replica, reader = open_longest(options.places)
-        end = checked_end(options.end, sound_end(replica, reader), replica.location)
-        start = reader.log_start if options.start is None else options.start
+        start, end = checked_range(replica, reader, options.start, options.end)
         return [*plan(options.places, replica, reader, start, end, options.pieces)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -154,11 +155,19 @@ def read_rows(
     return bronze_rows(read_piece(partition), columns, classes)
 
 
-def checked_end(asked: int | None, log_end: int, location: str) -> int:
-    """Return the offset to stop before. Raises NoLogError when the log doesn't reach there."""
-    if asked is not None and asked > log_end:
-        raise NoLogError(f"{location}: the log ends at offset {log_end}, before {asked}.")
-    return log_end if asked is None else asked
+def checked_range(
+    replica: Replica, reader: LedgerReader, start: int | None, end: int | None
+) -> tuple[int, int]:
+    """Return where to begin and where to stop. Raises HistoryMissingError, NoLogError, LedgerError.
+
+    Without an offset that is where the log begins, and where it surely ends by now.
+    """
+    log_end = sound_end(replica, reader)
+    if start is not None and start < reader.log_start:
+        raise HistoryMissingError(start, reader.log_start)
+    if end is not None and end > log_end:
+        raise NoLogError(f"{replica.location}: the log ends at offset {log_end}, before {end}.")
+    return reader.log_start if start is None else start, log_end if end is None else end
 
 
 def register(spark: SparkSession) -> None:
@@ -180,14 +189,14 @@ def read_log(
     Of several replicas the one with the longest log is read. The end is fixed now: batches that
     begin before `up_to`, else before the log's end. `columns`: those of bronze that are built, also
     `record` and `fields`, which are left out otherwise. `types`: record types (`TOPIC_RECORD`).
-    Raises NoLogError, LedgerError, UnknownColumnError.
+    Raises NoLogError, LedgerError (HistoryMissingError before the log's start), UnknownColumnError.
     """
     replica, reader = open_longest(replica_locations)
-    end = checked_end(up_to, sound_end(replica, reader), replica.location)
+    begin, end = checked_range(replica, reader, start, up_to)
     options = {
         "endOffset": end,
-        "startOffset": start,
-        "types": ",".join(types) if types is not None else None,
+        "startOffset": begin,
+        "types": _types_option(types),
         "pieces": 4 * spark.sparkContext.defaultParallelism,
     }
     return _load(spark, replica_locations, options, ddl() if columns is None else ddl(columns))
@@ -209,7 +218,7 @@ def stream_log(
     stream = spark.readStream.format(NAME).schema(ddl() if columns is None else ddl(columns))
     options = {
         "startOffset": start,
-        "types": ",".join(types) if types is not None else None,
+        "types": _types_option(types),
         "recordsPerTrigger": records_per_trigger,
         "pieces": 4 * spark.sparkContext.defaultParallelism,
     }
@@ -217,6 +226,14 @@ def stream_log(
         if value is not None:
             stream = stream.option(name, value)
     return stream.load(location)
+
+
+def _types_option(types: Sequence[str] | None) -> str | None:
+    """Check names of types here and now rather than in a process of Spark's."""
+    if types is None:
+        return None
+    classes_of(types)
+    return ",".join(types)
 
 
 def batches(

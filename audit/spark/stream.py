@@ -1,16 +1,16 @@
-"""The log as a stream: micro-batches between offsets of the log.
+"""The log as a stream: micro-batches between places in the log.
 
-Rule: a stream's offset is the log's. Both ends of a micro-batch are batches' boundaries, written
-into Spark's checkpoint before the micro-batch is read: so what is read again after a kill is the
-same batches, byte for byte, and nothing is added twice. Nothing that is appended later can change
-what lies before an offset.
+Rule: a stream's offset is the log's, with the chain hash that stands there. Both ends of a
+micro-batch are batches' boundaries, written into Spark's checkpoint before the micro-batch is read:
+so what is read again after a kill is the same batches, byte for byte, and nothing is added twice.
+The hash makes sure of it: a checkpoint goes on only with the log that it began with.
 
 An open transaction may reach over a micro-batch's end: rows are raw records, and whoever settles
 them keeps what is open.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -23,10 +23,11 @@ from pyspark.sql.streaming.datasource import (
 
 from audit.places import NoLogError, Replica
 from audit.spark.reading import open_longest, plan, sound_end
-from audit.spark.source import SourceOptions, read_rows
+from audit.spark.source import SourceOptions, checked_range, read_rows
 from ledger.reader import LedgerReader
 
-_OFFSET: Final = "offset"
+Place = dict[str, Any]
+"""`offset` and, in hexadecimal, `head`: the hash of the batch that ends there. Kept as JSON."""
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -43,15 +44,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Leave the open log behind: a task opens its own."""
         return self.__dict__ | {"_opened": None}
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's
-        _, reader = self._log()
-        start = reader.log_start if self._options.start is None else self._options.start
-        if not reader.log_start <= start <= reader.log_end:
-            raise NoLogError(
-                f"startOffset is {start}, and the log reaches from {reader.log_start} to "
-                f"{reader.log_end}"
-            )
-        return {_OFFSET: self._boundary(start)}
+    def initialOffset(self) -> Place:  # noqa: N802 - Spark's
+        replica, reader = self._log()
+        start, _ = checked_range(replica, reader, self._options.start, self._options.start)
+        return self._place(self._boundary(start))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's
         most = self._options.records_per_trigger
@@ -60,29 +56,28 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
         self._target = self._end()
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        begin = start[_OFFSET]
+    def latestOffset(self, start: Place, limit: ReadLimit) -> Place:  # noqa: N802 - Spark's
+        begin = start["offset"]
         end = self._end() if self._target is None else self._target
-        if end < begin:
-            raise NoLogError(
-                f"the stream has read up to offset {begin}, and {self._log()[0].location} ends at "
-                f"{end}: it is shorter than it was, or another log; choose another checkpoint "
-                "folder for another log"
-            )
+        self._check_continues(start, end)
         if isinstance(limit, ReadMaxRows) and end - begin > limit.max_rows:
             end = max(self._boundary(begin + limit.max_rows), self._batch_end(begin))
-        return {_OFFSET: end}
+        return self._place(end)
 
-    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's
-        return {_OFFSET: self._log()[1].log_end}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+    def partitions(self, start: Place, end: Place) -> list[InputPartition]:
         replica, reader = self._log()
-        if reader.log_end < end[_OFFSET]:  # restarted: the checkpoint knows more than we saw
+        if reader.log_end < end["offset"]:  # restarted: the checkpoint knows more than we saw
             replica, reader = self._log(again=True)
-        options = self._options
+        self._check_continues(end, sound_end(replica, reader))
         return [
-            *plan(options.places, replica, reader, start[_OFFSET], end[_OFFSET], options.pieces)
+            *plan(
+                self._options.places,
+                replica,
+                reader,
+                start["offset"],
+                end["offset"],
+                self._options.pieces,
+            )
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -98,9 +93,37 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._opened = open_longest(self._options.places)
         return self._opened
 
+    def _place(self, offset: int) -> Place:
+        return {"offset": offset, "head": self._head(offset).hex()}
+
+    def _head(self, end_offset: int) -> bytes:
+        """Return the chain hash at the end of a batch, or at the log's start."""
+        reader = self._log()[1]
+        if end_offset == reader.log_start:
+            return reader.catalogue.segment_at(end_offset).header.previous.head
+        *_, last = reader.batches(end_offset - 1, end_offset)
+        return last.hash if last.header.end_offset == end_offset else b""
+
+    def _check_continues(self, place: Place, end: int) -> None:
+        """Refuse to go on with a log that isn't the one that was read. Raises NoLogError."""
+        replica, reader = self._log()
+        offset = place["offset"]
+        if end < offset:
+            why = f"it ends at offset {end}"
+        elif offset < reader.log_start:
+            why = f"it begins at offset {reader.log_start}"
+        elif self._head(offset).hex() != place["head"]:
+            why = "its chain hash there is another"
+        else:
+            return
+        raise NoLogError(
+            f"{replica.location} is not the log that was read up to offset {offset}: {why}. "
+            "Bring back that log, or begin anew with another checkpoint folder."
+        )
+
     def _boundary(self, offset: int) -> int:
         """Return the base offset of the batch that holds an offset, the log's end at its end."""
-        _, reader = self._log()
+        reader = self._log()[1]
         if offset >= reader.log_end:
             return reader.log_end
         return reader.catalogue.head_at(offset)[1].base_offset
