@@ -523,12 +523,14 @@ class Replica:
         broken = {bad.file for bad in self.findings} & {str(path) for path in self.segments}
         first, end = (mark.offset if mark else -1 for mark in (self.first, self.end))
         missing = [*self.gaps, *(span for span in self.marked if span[0] == end)]
-        sure = first
+        sure = 0
         for offset, expected, source in sorted(self.known, key=lambda known: known.offset):
             mark, is_head = self.marks.get(offset), isinstance(expected, bytes)
             found = mark.hash if mark and is_head else mark
             if found == expected:
-                sure = offset
+                sure = (
+                    offset if is_head else sure
+                )  # whoever forged a ledger forged checkpoints, too
                 self.confirmed.append(Known(offset, expected, source))
                 continue
             fault = True
@@ -563,35 +565,46 @@ class Batch(NamedTuple):
     byte: int
 
 
-def read_and_compare(replicas: list[Replica], show: Callable[[int], None]) -> list[Bad]:
+def odd_ones(what: str, same: list[Batch]) -> list[tuple[Replica, Bad]]:
+    """Of batches that should be equal, those that are not as most are (or else as the first is)."""
+    (most, count), *others = Counter(batch.hash for batch in same).most_common()
+    if not others:
+        return []
+    majority = count * 2 > len(same)
+    right, whose = (most, "most folders") if majority else (same[0].hash, same[0].file)
+    return [
+        (
+            one.replica,
+            Bad("differs", one.byte, f"{what}, by {whose}", right, one.hash).at(
+                one.file, 0, one.base
+            ),
+        )
+        for one in same
+        if one.hash != right
+    ]
+
+
+def read_and_compare(replicas: list[Replica], show: Callable[[int], object]) -> list[Bad]:
     """Read all ledgers side by side. Returns where each first differs from the others."""
-    differing: dict[int, Bad] = {}
+    differing: dict[Replica, Bad] = {}
     streams = [replica.read_log() for replica in replicas]
-    by_base = itertools.groupby(
-        heapq.merge(*streams, key=lambda one: one.base), lambda one: one.base
-    )
-    for base, group in by_base:
+    merged = heapq.merge(*streams, key=lambda batch: batch.base)
+    for base, group in itertools.groupby(merged, key=lambda batch: batch.base):
         show(base)
-        batches = [batch for batch in group if id(batch.replica) not in differing]
-        hashes = Counter(batch.hash for batch in batches).most_common(2)
-        if len(hashes) > 1:
-            majority = hashes[0][1] > len(batches) // 2
-            right = hashes[0][0] if majority else batches[0].hash
-            what = "hash of the batch, by " + ("most folders" if majority else batches[0].file)
-            for one in batches:
-                if one.hash != right:
-                    bad = Bad("differs", one.byte, what, right, one.hash).at(one.file, 0, base)
-                    differing[id(one.replica)] = bad
-    bads, others = list(differing.values()), dict[int, Checkpoint]()
-    for found in itertools.chain.from_iterable(replica.checkpoints for replica in replicas):
-        other = others.setdefault(found.mark.offset, found)
-        if found.digest != other.digest:
-            bad = Bad("differs", 0, f"digest, by {other.file}", other.digest, found.digest)
-            bads.append(bad.at(found.file, 0, found.mark.offset))
+        same = [batch for batch in group if batch.replica not in differing]
+        if len(same) > 1:
+            differing.update(odd_ones("hash of the batch", same))
+    bads = list(differing.values())
+    shelf: dict[int, list[Batch]] = {}
     for replica in replicas:
+        for one in replica.checkpoints:
+            batch = Batch(one.mark.offset, one.digest, replica, one.file, 0)
+            shelf.setdefault(one.mark.offset, []).append(batch)
         if replica.cluster != replicas[0].cluster:
             bad = Bad("cluster", 0, "cluster id", replicas[0].cluster, replica.cluster)
             bads.append(bad.at(replica.folder, 0, -1))
+    for same in shelf.values():
+        bads += [bad for _, bad in odd_ones("digest of the checkpoint", same)]
     return bads
 
 
@@ -602,7 +615,7 @@ class Report(NamedTuple):
     findings: list[Bad]
 
 
-def verify(folders: Iterable[Path], options: Options, show: Callable[[int], None]) -> Report:
+def verify(folders: Iterable[Path], options: Options, show: Callable[[int], object] = id) -> Report:
     """Verify folders; `show` is told of the offset that reading comes to. Raises OSError."""
     replicas = [Replica(folder, options) for folder in folders]
     for replica in replicas:
