@@ -20,7 +20,7 @@ def run_calm(seed: int, seconds: float, changes_per_s: float) -> dict[str, int]:
     shape = Shape(
         changes_per_s=changes_per_s,
         reads_per_s=0.5,  # each one lists all topics, of which there are ever more
-        checkpoint_bytes=400_000,
+        checkpoint_bytes=8_000_000,  # each one writes all of a state that grows
         tail_bytes=200_000,
         segment_bytes=400_000,
     )
