@@ -4,7 +4,8 @@ Rule: a job is a plain function over bronze, settled records, silver and gold; w
 only which columns and which types of records each one reads.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +18,7 @@ from audit.spark.engine_log import AuditedLog
 from audit.spark.integrity import integrity
 from audit.spark.settle import settle
 from audit.spark.state import NEEDS, StateRow, states
-from audit.spark.tables import ordered, rows_of
+from audit.spark.tables import rows_of, schema_of
 from audit.tables import BY_NAME, STATE_COUNTS
 from ledger.chain import first_hash
 from ledger.errors import LedgerError
@@ -57,19 +58,20 @@ def run_job(
     `up_to`: of the batches that begin before this offset. Raises KeyError for another name,
     NoLogError, LedgerError, CheckpointError, and Spark's errors for what a task finds.
     """
-    if name == STATE_COUNTS.name:
-        log = AuditedLog(spark, locations, up_to)
-        return ordered(states_at(log, [log.end])[log.end], STATE_COUNTS)
-    return rows_of(job_frame(name, locations, spark, up_to=up_to), BY_NAME[name])
+    with job_frame(name, locations, spark, up_to=up_to) as frame:
+        return rows_of(frame, BY_NAME[name])
 
 
+@contextmanager
 def job_frame(
     name: str, locations: Sequence[str], spark: SparkSession, *, up_to: int | None = None
-) -> DataFrame:
-    """Return a job's table as a DataFrame, in no particular order; any job but `state`."""
+) -> Iterator[DataFrame]:
+    """Give a job's table as a DataFrame, in no particular order, as long as the context lasts."""
     if name in _OF_FRAMES:
-        return _OF_FRAMES[name](spark, locations, up_to)
-    return _OF_LOG[name](AuditedLog(spark, locations, up_to))
+        yield _OF_FRAMES[name](spark, locations, up_to)
+        return
+    with AuditedLog(spark, locations, up_to) as log:
+        yield _OF_LOG[name](log)
 
 
 def states_at(log: AuditedLog, offsets: Sequence[int]) -> dict[int, list[StateRow]]:
@@ -77,9 +79,14 @@ def states_at(log: AuditedLog, offsets: Sequence[int]) -> dict[int, list[StateRo
     return states(log.raw(NEEDS, start=log.counted_from), log.spans, offsets, checkpoint=log.facts)
 
 
+def _state(log: AuditedLog) -> DataFrame:
+    rows = states_at(log, [log.end])[log.end]
+    return log.spark.createDataFrame(rows, schema_of(STATE_COUNTS))
+
+
 def _log(log: AuditedLog) -> DataFrame:
     bronze = log.raw((*BRONZE_COLUMNS, "record", "fields"))
-    return silver.log_table(settle(bronze, log.spans), log.names())
+    return silver.log_table(settle(bronze, log.spans), log.names)
 
 
 def _privileged(log: AuditedLog) -> DataFrame:
@@ -92,7 +99,7 @@ def _privileged(log: AuditedLog) -> DataFrame:
         "record",
         "fields",
     )
-    return silver.privileged(log.settled(columns, types), log.names())
+    return silver.privileged(log.settled(columns, types), log.names)
 
 
 def _changes(log: AuditedLog) -> DataFrame:
@@ -102,16 +109,16 @@ def _changes(log: AuditedLog) -> DataFrame:
 def _partition_events(log: AuditedLog) -> DataFrame:
     settled = log.settled(_OF_TOPICS, silver.TOPIC_TYPES)
     known = log.with_facts(settled, (silver.PARTITION,))
-    return silver.partition_events(settled, log.names(), silver.created_partitions(known))
+    return silver.partition_events(settled, log.names, silver.created_partitions(known))
 
 
 def _partition_intervals(log: AuditedLog) -> DataFrame:
-    names = log.names()
-    settled = log.with_facts(log.settled(_OF_TOPICS, silver.TOPIC_TYPES), (silver.PARTITION,))
-    events = silver.partition_events(settled, names, silver.created_partitions(settled))
-    types = (silver.CONFIG, silver.REMOVE_TOPIC)
-    facts = log.settled(("topic_id", *_WHO_AND_WHERE, *_OF_CONFIGS), types)
-    return intervals.partition_intervals(events, log.with_facts(facts, types), names)
+    types = (silver.PARTITION, silver.PARTITION_CHANGE, silver.REMOVE_TOPIC, silver.CONFIG)
+    settled = log.settled((*_OF_TOPICS, *_OF_CONFIGS), types)
+    settled = log.kept(log.with_facts(settled, types))
+    created = silver.created_partitions(settled)
+    events = log.kept(silver.partition_events(settled, log.names, created))
+    return intervals.partition_intervals(events, settled, log.names)
 
 
 def _broker_intervals(log: AuditedLog) -> DataFrame:
@@ -153,6 +160,7 @@ _OF_LOG: Final[dict[str, Callable[[AuditedLog], DataFrame]]] = {
     "availability": _availability,
     "changes": _changes,
     "privileged": _privileged,
+    "state": _state,
 }
 _OF_FRAMES: Final[dict[str, Callable[[SparkSession, Sequence[str], int | None], DataFrame]]] = {
     "batches": _batches,

@@ -1,13 +1,15 @@
 """What Spark's jobs read: one log up to an end, from where it can be counted.
 
 Rule: the end is fixed before the first query, so that all queries of a job see one log, and a query
-reads only the types of records and the columns that it needs, by options of the source. A log that
-was cut is counted from its first checkpoint; no transaction reaches across one.
+reads only the types of records and the columns that it needs, by options of the source. What a job
+needs more than once is kept by Spark, in memory or on disk, until the log is closed. A log that was
+cut is counted from its first checkpoint; no transaction reaches across one.
 """
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -37,6 +39,24 @@ class AuditedLog:
             )
         self.end = whole if up_to is None else up_to
         self.start = self._reader.log_start
+        self._kept: list[DataFrame] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for frame in self._kept:
+            frame.unpersist()
+
+    def kept(self, frame: DataFrame) -> DataFrame:
+        """Let Spark keep a frame once it was computed, as long as the log is open."""
+        self._kept.append(frame.persist())
+        return frame
 
     def raw(
         self, columns: Sequence[str], types: Sequence[str] | None = None, start: int | None = None
@@ -90,6 +110,7 @@ class AuditedLog:
         facts = self.facts.where(self.facts["type"].isin(*types)).select(*settled.columns)
         return settled.unionByName(facts)
 
+    @cached_property
     def names(self) -> DataFrame:
         """Return the names of topics, also of those that a checkpoint knows."""
         columns = ("offset", "type", "topic_id", "topic_name")
@@ -101,7 +122,7 @@ class AuditedLog:
         if facts is not None:
             known = facts.where(facts["type"] == silver.TOPIC).select(*columns)
             raw = raw.unionByName(known)
-        return silver.topic_names(raw)
+        return self.kept(silver.topic_names(raw))
 
     def horizon_ms(self) -> int:
         """Return the timestamp of the last batch, or of the checkpoint if there is none."""

@@ -27,7 +27,8 @@ def partition_intervals(events: DataFrame, facts: DataFrame, names: DataFrame) -
     """Return audit.tables.PARTITION_INTERVALS.
 
     `events`: rows of PARTITION_EVENTS, and what a checkpoint says as events of its moment. `facts`:
-    settled ConfigRecords and RemoveTopicRecords; `names` as `silver.topic_names` gives them.
+    settled ConfigRecords and RemoveTopicRecords; `names` as `silver.topic_names` gives them. All
+    three are read several times.
     """
     moments = _moments(events)
     lives = moments.groupBy(*_KEY).agg(
