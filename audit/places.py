@@ -199,7 +199,7 @@ def _replica(tree: Tree, folder: str, name: str, kind: str) -> Replica:
     inner = ("",) if kind == "bare" else (LOG_FOLDER, ARCHIVE_FOLDER)
     if any(True in _packed(tree, folder, each) for each in inner):
         tree = with_packed_segments(tree)
-    disk = TreeDisk(tree, folder, bare=kind == "bare")
+    disk = TreeDisk(tree, folder, bare=LOG_FOLDER if kind == "bare" else "")
     location = f"{tree.location}/{folder}" if folder else tree.location
     try:
         return Replica(name, location, disk, _synced_mark(disk))

@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 
 class TreeDisk:
-    """The node's folder at `root` in a tree; `bare`: the segments lie in it, not in `log/`."""
+    """The node's folder at `root` in a tree; `bare`: `root` is only that folder of it."""
 
-    def __init__(self, tree: Tree, root: str = "", *, bare: bool = False) -> None:
+    def __init__(self, tree: Tree, root: str = "", *, bare: str = "") -> None:
         self._tree = tree
         self._root = root
         self._bare = bare
@@ -93,7 +93,7 @@ class TreeDisk:
     def _folder(self, folder: str) -> str | None:
         """Return where a node's folder lies in the tree."""
         if self._bare:
-            return self._root if folder == LOG_FOLDER else None
+            return self._root if folder == self._bare else None
         return "/".join(part for part in (self._root, folder) if part)
 
     def _refuse(self, name: str) -> NoReturn:

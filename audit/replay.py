@@ -5,22 +5,23 @@ Rule: an auditor's replay is not a second implementation. It folds the same batc
 offset 0, or at the newest snapshot at or below the offset where history was cut.
 """
 
-from collections.abc import Callable
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from audit.folder import NoLogError, open_reader
+from audit.state_start import Start, start_for
+from ledger.batch import Batch
 from ledger.chain import LogMark
-from ledger.reader import LedgerReader
-from metadata.codec import decode_records
-from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_from_records
+from ledger.errors import LedgerError
+from metadata.codec import RecordDecodeError, decode_records
+from metadata.image import EMPTY, MetadataDelta, MetadataImage, ReplayError
 from metadata.image.metadata_image import hash_from_scratch
 from runtime.read_only_disk import ReadOnlyDisk
-from snapshots.store import finish_steps, list_checkpoints, load_steps
 
 _BATCHES_PER_DELTA = 4_096
+_RECORDS_PER_DELTA = 1 << 18
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -43,6 +44,56 @@ class Replayed(msgspec.Struct, frozen=True):
         return self.image.state_hash.shared_bytes()
 
 
+class Fold:
+    """An image that batches are folded into, many to a delta."""
+
+    def __init__(
+        self, image: MetadataImage, mark: LogMark, *, with_state_hash: bool = False
+    ) -> None:
+        self.mark = mark
+        self.batches = 0
+        self._image = image
+        self._with_state_hash = with_state_hash
+        self._in_delta = 0
+        self._delta = self._new_delta()
+
+    @property
+    def image(self) -> MetadataImage:
+        """The image of all that was folded."""
+        if self._in_delta:
+            self._image = self._delta.apply()
+            self._delta = self._new_delta()
+            self._in_delta = 0
+        return self._image
+
+    def take(self, batch: Batch) -> None:
+        """Fold one batch. Raises LedgerError, naming its offset, when replay refuses it."""
+        header = batch.header
+        try:
+            self._delta.replay_all(decode_records(batch.records), header.base_offset)
+            self._delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
+        except (RecordDecodeError, ReplayError) as error:
+            raise LedgerError(
+                f"the batch at offset {header.base_offset} can't be replayed: {error}"
+            ) from error
+        self.mark = self.mark.after(batch)
+        self.batches += 1
+        self._in_delta += header.count
+        if self._in_delta >= _RECORDS_PER_DELTA:
+            _ = self.image
+
+    def take_all(self, batches: Iterable[Batch]) -> Iterator[int]:
+        """Fold batches; yields the offset reached now and then."""
+        for batch in batches:
+            self.take(batch)
+            if self.batches % _BATCHES_PER_DELTA == 0:
+                yield self.mark.log_end
+        yield self.mark.log_end
+
+    def _new_delta(self) -> MetadataDelta:
+        return MetadataDelta(self._image, with_state_hash=self._with_state_hash)
+
+
 def replay(
     folder: Path,
     *,
@@ -52,67 +103,28 @@ def replay(
     """Replay the log in a node's folder up to `to_offset` (its end when None).
 
     The image is that of whole batches: an offset inside a batch stands for the batch's end.
-    Raises NoLogError, LedgerError, ReplayError, OSError.
+    Raises NoLogError, LedgerError, OSError.
     """
     reader = open_reader(folder)
     end = reader.log_end if to_offset is None else to_offset
     if end > reader.log_end:
         raise NoLogError(f"{folder}: the log ends at offset {reader.log_end}, before {end}.")
-    image, mark = _beginning(folder, reader, end)
-    folding = _Fold(image, mark)
-    for batch in reader.batches(mark.log_end, end):
-        header = batch.header
-        folding.delta.replay_all(decode_records(batch.records), header.base_offset)
-        folding.delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
-        folding.mark = folding.mark.after(batch)
-        folding.batches += 1
-        if folding.batches % _BATCHES_PER_DELTA == 0:
-            folding.settle()
-            if on_progress is not None:
-                on_progress(folding.mark.log_end, end)
-    folding.settle()
-    final = msgspec.structs.replace(folding.image, state_hash=hash_from_scratch(folding.image))
+    if reader.log_start == 0:
+        start = Start(EMPTY, LogMark.beginning(reader.cluster_id))
+    else:
+        start = start_for(ReadOnlyDisk(folder), reader, end)
+    fold = Fold(start.image, start.mark)
+    for reached in fold.take_all(reader.batches(start.mark.log_end, end)):
+        if on_progress is not None:
+            on_progress(reached, end)
+    image = fold.image
     return Replayed(
         folder=str(folder),
         cluster_id=reader.cluster_id,
-        from_offset=mark.log_end,
-        batches=folding.batches,
-        records=folding.mark.log_end - mark.log_end,
-        image=final,
-        head=folding.mark.head,
-        notes=tuple(reader.notes),
+        from_offset=start.mark.log_end,
+        batches=fold.batches,
+        records=fold.mark.log_end - start.mark.log_end,
+        image=msgspec.structs.replace(image, state_hash=hash_from_scratch(image)),
+        head=fold.mark.head,
+        notes=(*start.notes, *reader.notes),
     )
-
-
-class _Fold:
-    """The image so far, and the delta that is being filled."""
-
-    def __init__(self, image: MetadataImage, mark: LogMark) -> None:
-        self.image = image
-        self.mark = mark
-        self.batches = 0
-        self.delta = MetadataDelta(image, with_state_hash=False)
-
-    def settle(self) -> None:
-        """Make an image of what was replayed."""
-        self.image = self.delta.apply()
-        self.delta = MetadataDelta(self.image, with_state_hash=False)
-
-
-def _beginning(folder: Path, reader: LedgerReader, end: int) -> tuple[MetadataImage, LogMark]:
-    if reader.log_start == 0:
-        return EMPTY, LogMark.beginning(reader.cluster_id)
-    disk = ReadOnlyDisk(folder)
-    usable = [c for c in list_checkpoints(disk) if reader.log_start <= c.offset <= end]
-    if not usable:
-        raise NoLogError(
-            f"{folder}: history begins at offset {reader.log_start}, and no snapshot between "
-            f"there and {end} is here to begin from; ask a controller that has the history."
-        )
-    loaded = finish_steps(load_steps(disk, reader.cluster_id, usable[-1]))
-    header = loaded.header
-    records = chain.from_iterable(map(decode_records, loaded.blocks))
-    image = image_from_records(
-        records, header.offset, header.epoch, header.timestamp_ms, with_state_hash=False
-    )
-    return image, header.mark

@@ -9,7 +9,12 @@ from collections.abc import Iterator
 from ledger.batch import Batch
 from ledger.catalogue import Catalogue, Segment, find_segments, read_header
 from ledger.chain import LogMark
-from ledger.errors import DamagedBatchError, DamagedLedgerError, LedgerError
+from ledger.errors import (
+    DamagedBatchError,
+    DamagedLedgerError,
+    LedgerError,
+    UnknownFormatError,
+)
 from ledger.scan import walk_heads
 from ledger.segments import HEADER_BYTES_MAX, LOG_FOLDER, parse_segment_header
 from runtime.disk import Disk
@@ -67,6 +72,9 @@ class LedgerReader:
             for batch in self._catalogue.batches(start, end):
                 start = batch.header.end_offset
                 yield batch
+        except UnknownFormatError as error:
+            path = self._catalogue.segment_at(start).path
+            raise LedgerError(f"{path}, behind offset {start}: {error}") from None
         except DamagedLedgerError as error:
             if self._synced_end is None or start < self._synced_end:
                 raise
@@ -84,6 +92,27 @@ class LedgerReader:
             return offset
         _, head = self._catalogue.head_at(offset - 1)
         return head.end_offset
+
+    def hash_at(self, offset: int) -> bytes | None:
+        """Return the chain hash of the records before `offset`; None: no batch ends there.
+
+        Raises DamagedLedgerError.
+        """
+        if not self.log_start <= offset <= self.log_end:
+            return None
+        if offset < self.log_end:
+            return self._catalogue.hash_at(offset)
+        if offset == self.log_start:
+            return self._catalogue.run[0].header.previous.head
+        return next(self._catalogue.batches(offset - 1, offset)).hash
+
+    def batch_at(self, offset: int) -> Batch:
+        """Return the batch that holds an offset before `log_end`. Raises as `batches`."""
+        return next(self.batches(offset, offset + 1))
+
+    def segment_marks(self) -> list[LogMark]:
+        """Return the marks that the segments' headers begin with, ascending; cheap."""
+        return [segment.header.previous for segment in self._catalogue.run]
 
     def last_timestamp_ms(self) -> int:
         """Return the timestamp of the last batch; 0 in an empty log. Raises DamagedLedgerError."""
@@ -118,6 +147,8 @@ class LedgerReader:
                     self._note(f"{path} is being begun")
                     break
                 raise DamagedLedgerError(path, 0, base, error.reason, base_offset=base) from None
+            except UnknownFormatError as error:
+                raise LedgerError(f"{path}: {error}") from None
             segments.append(Segment(path, header, length))
         if not segments:
             raise LedgerError("no ledger is here: no segment file in log/ or archive/")
@@ -160,4 +191,6 @@ def cluster_id_of(disk: Disk) -> str:
             return parse_segment_header(disk.read(path, 0, HEADER_BYTES_MAX))[0].cluster_id
         except DamagedBatchError:
             continue
+        except UnknownFormatError as error:
+            raise LedgerError(f"{path}: {error}") from None
     raise LedgerError(f"no ledger is here: no readable segment file in {LOG_FOLDER}/")

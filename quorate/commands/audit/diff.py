@@ -1,0 +1,139 @@
+"""`quorate audit diff`: what changed."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from audit.diff import (
+    CHANGED,
+    Difference,
+    Different,
+    Side,
+    between_checkpoints,
+    between_offsets,
+    between_replicas,
+)
+from audit.dump import utc
+from audit.moments import MomentError, offset_of
+from audit.places import one_replica
+from quorate.commands.audit.asking import OnProgress, failing, progress, tell_notes
+from quorate.commands.audit.telling import short, styled
+from quorate.finding import output_option
+from quorate.output import console, print_json
+from runtime.collection import loading
+
+_USAGE = "WHERE A B, WHERE1 WHERE2, or --snapshots FILE1 FILE2 is meant"
+
+
+@click.command("diff")
+@click.argument("what", nargs=-1, metavar="WHERE A B | WHERE1 WHERE2 | FILE1 FILE2")
+@click.option("--snapshots", is_flag=True, help="The two are checkpoint files.")
+@click.option("--at", help="Of two logs: at this moment; the end of the shorter one.")
+@click.option("--all", "everything", is_flag=True, help="Also outcomes of requests.")
+@click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
+@output_option
+def command(
+    what: tuple[str, ...],
+    snapshots: bool,
+    at: str | None,
+    everything: bool,
+    show_secrets: bool,
+    output: str,
+) -> None:
+    """List what changed between two moments of a log, two logs, or two checkpoints.
+
+    A and B are offsets or times, as in `quorate audit state --at`.
+    """
+    loading()
+    with failing(), progress("replaying") as on_progress:
+        found = _find(what, at, on_progress, snapshots=snapshots)
+    changes = [
+        change
+        for change in found.changes(show_secrets=show_secrets)
+        if everything or change.table not in ("outcomes", "floors")
+    ]
+    if output == "json":
+        print_json(_json(found, changes))
+        return
+    tell_notes(found.notes)
+    screen = console()
+    screen.print(f"- {_side(found.before)}\n+ {_side(found.after)}", highlight=False, markup=False)
+    for change in changes:
+        click.echo(f"{styled(change.kind)}  {change.table}  {change.name}{_fields(change)}")
+    screen.print(f"{len(changes)} different" if changes else "no difference")
+
+
+def _find(
+    what: tuple[str, ...], at: str | None, on_progress: OnProgress, *, snapshots: bool
+) -> Difference:
+    if snapshots and len(what) == 2:
+        return between_checkpoints(Path(what[0]), Path(what[1]))
+    if len(what) == 3 and not snapshots:
+        where, first, second = what
+        replica = one_replica(where)
+        reader = replica.reader()
+        return between_offsets(
+            replica,
+            offset_of(reader, first),
+            offset_of(reader, second),
+            reader=reader,
+            with_hash=False,
+            on_progress=on_progress,
+        )
+    if len(what) != 2 or snapshots:
+        raise click.UsageError(f"{_USAGE}.")
+    one, other = (one_replica(where) for where in what)
+    ends = [replica.reader().log_end for replica in (one, other)]
+    shorter = (one, other)[ends.index(min(ends))]
+    try:
+        offset = offset_of(shorter.reader(), at)
+    except MomentError as error:
+        raise MomentError(f"{shorter.location}: {error}") from None
+    return between_replicas(one, other, offset, with_hash=False, on_progress=on_progress)
+
+
+def _side(side: Side) -> str:
+    image = side.image
+    return f"{side.shown}, {utc(image.timestamp_ms)}, chain head {side.head.hex()[:16]}"
+
+
+def _fields(change: Different) -> str:
+    if change.kind == CHANGED:
+        said = (f"{n}: {short(old)} → {short(new)}" for n, (old, new) in change.fields.items())
+    else:
+        said = (
+            f"{name}={short(old if new is None else new)}"
+            for name, (old, new) in change.fields.items()
+        )
+    return "".join(f"\n    {one}" for one in said)
+
+
+def _json(found: Difference, changes: list[Different]) -> dict[str, Any]:
+    return {
+        "before": _side_json(found.before),
+        "after": _side_json(found.after),
+        "changes": [
+            {
+                "table": change.table,
+                "name": change.name,
+                "kind": change.kind,
+                "fields": {
+                    name: {"before": old, "after": new}
+                    for name, (old, new) in change.fields.items()
+                },
+            }
+            for change in changes
+        ],
+        "notes": found.notes,
+    }
+
+
+def _side_json(side: Side) -> dict[str, Any]:
+    image = side.image
+    return {
+        "state": side.shown,
+        "offset": image.offset,
+        "time": utc(image.timestamp_ms),
+        "head": side.head.hex(),
+    }
