@@ -113,9 +113,9 @@ def forged(world: Small, first: int, changed: Batch) -> list[Batch]:
 
 
 def laid_out(world: Small, batches: list[Batch]) -> Files:
-    """The segments, cut where they are, when they hold these batches instead."""
+    """The segments, cut where they are, when they hold these batches (or fewer) instead."""
     mark, files = LogMark.beginning(world.cluster), Files()
-    for one, batch in zip(world.batches, batches, strict=True):
+    for one, batch in zip(world.batches, batches, strict=False):
         if one.file not in files:
             files[one.file] = [SegmentHeader(world.cluster, mark).encode()]
         files[one.file].append(batch.encoded)

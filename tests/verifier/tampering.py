@@ -203,6 +203,16 @@ def time_or_epoch_set_back(world: Small, dice: random.Random) -> Tampered:
     return Tampered(files, one.file, one.index)
 
 
+@_kind(NOTHING)
+def base_offset_changed(world: Small, dice: random.Random) -> Tampered:
+    """The chain is right up to here; the offset is not."""
+    one, files = dice.choice(world.batches[1:]), world.copy()
+    offset = dice.choice([one.base - 1, one.base + 1, one.base + dice.randrange(2, 1 << 40)])
+    header = msgspec.structs.replace(one.batch.header, base_offset=offset)
+    files[one.file][one.index] = seal(header, one.batch.records).encoded
+    return Tampered(files, one.file, one.index)
+
+
 @_kind(HEAD)
 def last_batch_edited_with_right_crc(world: Small, dice: random.Random) -> Tampered:
     one, files = world.batches[-1], world.copy()
