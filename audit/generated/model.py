@@ -259,14 +259,8 @@ class Cluster:
             if not isr:
                 records.append(self.lead(partition, NO_LEADER))
                 continue
-            records.append(self.lead(partition, self._first(partition, isr), isr))
+            records.append(self.lead(partition, _first(partition, isr), isr))
         return records
-
-    def _first(self, partition: Partition, isr: tuple[int, ...]) -> int:
-        for replica in partition.replicas:
-            if replica in isr and self.is_active(replica):
-                return replica
-        return NO_LEADER
 
     def elect_leaderless(self, broker: Broker) -> list[Record]:
         """A broker is back: what waits for it gets a leader."""
@@ -306,7 +300,7 @@ class Cluster:
         isr = tuple(replica for replica in isr if replica not in removing)
         leader = partition.leader
         if leader not in isr:
-            leader = self._first(partition, isr)
+            leader = _first(partition, isr)
         change = self.lead(partition, leader, isr)
         for replica in removing:
             self.brokers[replica].hosted.remove(partition)
@@ -326,3 +320,11 @@ class Cluster:
     def _directories(self, partition: Partition, replicas: tuple[int, ...]) -> tuple[bytes, ...]:
         known = dict(zip(partition.replicas, partition.directories, strict=True))
         return tuple(known.get(replica, self.brokers[replica].directory) for replica in replicas)
+
+
+def _first(partition: Partition, isr: tuple[int, ...]) -> int:
+    """Return the first replica in an ISR that is not empty.
+
+    It can lead: of a partition that has a leader, all of the ISR are active.
+    """
+    return next(replica for replica in partition.replicas if replica in isr)

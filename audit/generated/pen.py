@@ -212,7 +212,8 @@ class Pen:
     def _note_leaders(self, written: Written) -> None:
         if not self._leaders:
             return
-        moment = written._replace(base_offset=written.settled_base, end_offset=written.settled_base)
+        at, at_ms = written.settled_base, written.settled_ms
+        moment = Written(at, at, at_ms, at, at_ms)
         for subject, lost in self._leaders:
             if lost:
                 self._leaderless[subject] = moment

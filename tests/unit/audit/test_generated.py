@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import structlog
 from click.testing import CliRunner
@@ -19,7 +20,12 @@ from ledger.chain import LogMark
 from ledger.ledger import Ledger
 from metadata.codec import decode_records
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_from_records
-from metadata.records import RECORD_CLASSES
+from metadata.records import (
+    RECORD_CLASSES,
+    EndTransactionRecord,
+    RegisterBrokerRecord,
+    RequestOutcomeRecord,
+)
 from metadata.uuids import uuid7_time_ms
 from quorate.commands.audit.generate import command
 from quorum.manifest import decode_manifest
@@ -28,7 +34,7 @@ from runtime.real_disk import RealDisk
 from snapshots.store import finish_steps, list_checkpoints, load_steps
 
 RECORDS = 6_000
-PINNED = "b7ce001fbb1ea742f7bf9dd89e64876072c0ccb0af58409b322299c988652cfb"
+PINNED = "3969a15fb2bb23e1f64b87f3cef82375ee69b06dd9ebd1c9d786ac9659d4ef4b"
 """Head of the history of 2,000 records with seed 7: it covers every byte of it."""
 
 
@@ -41,7 +47,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> GeneratedHistory:
         replicas=2,
         open_transaction=True,
         checkpoint_every=1_000,
-        segment_bytes=100_000,
+        segment_bytes=20_000,
     )
 
 
@@ -81,7 +87,7 @@ def test_batches_are_those_that_are_written(history: GeneratedHistory) -> None:
     for node in history.nodes:
         files = [path.read_bytes() for path in sorted((node / "log").iterdir())]
         header = 72 + len(CLUSTER_ID)
-        assert len(files) == history.segments > 2
+        assert len(files) == history.segments > 20
         assert b"".join(file[header:] for file in files) == ours
 
 
@@ -116,6 +122,8 @@ def assert_plausible(image: MetadataImage) -> None:
             assert partition.leader in partition.isr
             assert brokers[partition.leader].active
             assert all(brokers[replica].active for replica in partition.isr)
+        else:
+            assert not any(brokers[replica].active for replica in partition.isr)
         assert all(replica in brokers for replica in partition.replicas)
 
 
@@ -179,7 +187,7 @@ def test_its_segments_are_cut_where_the_ledger_cuts(
     disk = InlineDisk(tmp_path)
     disk.make_folder("log")
     ledger = Ledger.open(
-        disk, CLUSTER_ID, synced_to=None, segment_bytes=100_000, log=structlog.get_logger()
+        disk, CLUSTER_ID, synced_to=None, segment_bytes=20_000, log=structlog.get_logger()
     )
     for batch in batches(3, records=RECORDS, open_transaction=True):
         ledger.accept(batch.header.epoch, batch)
@@ -251,6 +259,43 @@ def test_who_asks_is_said_as_the_controller_says_it() -> None:
         ("Controller", "internal"),
     }
     assert forwarded > 5
+
+
+def test_a_request_leaves_its_outcome_at_its_end() -> None:
+    """Once, as the last record before the end of its transaction; what is not ended has none."""
+    asked: list[bytes] = []
+    answered: list[bytes] = []
+    life = Life(1, records=6_000)
+    for batch, records in life.sealed():
+        said = batch.header.provenance
+        if said.request_id and said.request_id not in asked[-1:]:
+            asked.append(said.request_id)
+        for place, record in enumerate(records):
+            if not isinstance(record, RequestOutcomeRecord):
+                continue
+            answered.append(record.key)
+            assert (record.key, record.digest) == (said.request_id, said.request_digest)
+            assert record.time_ms == batch.header.timestamp_ms
+            end = msgspec.msgpack.decode(record.answer)[2]
+            assert end == batch.header.end_offset
+            rest = records[place + 1 :]
+            assert not rest or [type(one) for one in rest] == [EndTransactionRecord]
+    assert len(set(asked)) == len(asked)
+    unanswered = sum(fact.kind.startswith("transaction") for fact in life.facts) - 1
+    assert unanswered == 2
+    assert len(asked) - len(answered) == unanswered
+    assert set(answered) < set(asked)
+
+
+def test_a_broker_s_epoch_is_the_offset_of_its_registration() -> None:
+    incarnations: set[bytes] = set()
+    for batch, records in Life(2, records=6_000).sealed():
+        for offset, record in enumerate(records, batch.header.base_offset):
+            if isinstance(record, RegisterBrokerRecord):
+                assert record.broker_epoch == offset
+                assert record.incarnation_id not in incarnations
+                incarnations.add(record.incarnation_id)
+    assert len(incarnations) > 20
 
 
 def test_nearly_every_kind_of_record_is_there() -> None:

@@ -79,6 +79,8 @@ def test_times_are_those_of_batches(told: Told) -> None:
         if fact.kind in ("acl", "scram", "feature", "leaderless", "unclean_election"):
             assert fact.from_ms == begun_ms
         assert fact.from_ms <= begun_ms + 5
+        if fact.kind == "leaderless" and fact.until_offset is not None:
+            assert fact.until_ms == told.batch_of[fact.until_offset].timestamp_ms
 
 
 def test_acls_and_credentials_are_changed_where_it_says_so(told: Told) -> None:
