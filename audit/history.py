@@ -8,12 +8,12 @@ the cluster held, deletion and second life included, and one pass over the log t
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from audit.embedded.feed import Beginning
 from audit.history_things import ABOUT, NOT, Thing
 from audit.history_values import called, differing
 from audit.settling import Logged, Moment
 from ledger.batch import BatchHeader
 from metadata.image import EMPTY, Change, MetadataDelta, MetadataImage, image_from_records
-from metadata.records import Record
 
 
 class Difference(NamedTuple):
@@ -42,26 +42,22 @@ class Event(NamedTuple):
         return list({one.header.base_offset: one.header for one in self.records}.values())
 
 
-class Start(NamedTuple):
-    """What a thing's history begins from, where the log was cut: a checkpoint."""
-
-    offset: int
-    time_ms: int
-    records: Iterable[Record]
-
-
 def history(
     thing: Thing,
     moments: Iterable[Moment],
-    start: Start | None = None,
+    beginning: Beginning | None = None,
     *,
     show_secrets: bool = False,
 ) -> Iterator[Event]:
-    """Yield what happened to a thing, moment by moment. Raises ReplayError."""
+    """Yield what happened to a thing, moment by moment.
+
+    `beginning` is what the moments begin from, where the log was cut. Raises ReplayError.
+    """
     image = EMPTY
-    if start is not None:
-        known = (record for record in start.records if thing.judge(record) != NOT)
-        image = image_from_records(known, start.offset, 0, start.time_ms, with_state_hash=False)
+    if beginning is not None and beginning.offset:
+        known = (record for record in beginning.records if thing.judge(record) != NOT)
+        place = (beginning.offset, beginning.epoch, beginning.time_ms)
+        image = image_from_records(known, *place, with_state_hash=False)
     for moment in moments:
         taken, about = [], []
         for one in moment.records:

@@ -40,6 +40,8 @@ class Beginning(NamedTuple):
 
     offset: int
     """Of the first batch."""
+    epoch: int
+    """Of the checkpoint; 0 without one."""
     time_ms: int
     """Of the checkpoint; 0 without one."""
     records: tuple[Record, ...]
@@ -84,7 +86,7 @@ class Feed:
         """Return where counting begins. Raises NoLogError, CheckpointError, LedgerError."""
         start = self.reader.log_start
         if start == 0:
-            return Beginning(0, 0, ())
+            return Beginning(0, 0, 0, ())
         header, records = self._first_checkpoint(start)
         if self._notes is not None:
             self._notes.append(
@@ -92,7 +94,7 @@ class Feed:
                 f"checkpoint at offset {header.offset}"
             )
         self.horizon_ms = header.timestamp_ms
-        return Beginning(header.offset, header.timestamp_ms, records)
+        return Beginning(header.offset, header.epoch, header.timestamp_ms, records)
 
     def known(self) -> tuple[Record, ...]:
         """Return what a checkpoint tells of names where the log was cut; nothing without one."""

@@ -45,7 +45,11 @@ def image_at(feed: Feed) -> MetadataImage:
     image = EMPTY
     if beginning.offset:
         image = image_from_records(
-            beginning.records, beginning.offset, 0, beginning.time_ms, with_state_hash=False
+            beginning.records,
+            beginning.offset,
+            beginning.epoch,
+            beginning.time_ms,
+            with_state_hash=False,
         )
     delta = MetadataDelta(image, with_state_hash=False)
     for number, batch in enumerate(feed.batches(beginning.offset), 1):

@@ -6,7 +6,7 @@ import click
 
 from audit.dump import utc
 from audit.embedded.feed import Feed, Question
-from audit.history import Difference, Event, Start, history
+from audit.history import Difference, Event, history
 from audit.history_things import thing as read_thing
 from audit.places import one_replica
 from audit.search import first_offset, last_offset
@@ -48,9 +48,8 @@ def command(
         with progress("reading the log") as on_progress:
             feed = Feed(Question([replica], end, on_progress, notes))
             beginning = feed.beginning()
-            cut = Start(*beginning) if beginning.offset else None
             moments = feed.moments(beginning)
-            for event in history(told, moments, cut, show_secrets=show_secrets):
+            for event in history(told, moments, beginning, show_secrets=show_secrets):
                 if event.moment.records[-1].offset >= start:
                     events += 1
                     _show(event, as_json=output == "json")
