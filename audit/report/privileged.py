@@ -5,6 +5,7 @@ Rule: the newest are shown in full; all are counted. Secrets are starred in the 
 
 import json
 from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +18,7 @@ _ROWS: Final = 80
 """Of each kind."""
 _LONGEST: Final = 400
 _UNCLEAN: Final = "unclean_election"
+_GRAVE: Final = (_UNCLEAN, "voters", "feature")
 KINDS: Final = {
     "acl": "Access rights (ACLs)",
     "user": "Users' credentials (SCRAM)",
@@ -51,7 +53,9 @@ class Privileged(NamedTuple):
     allowed: int
     """Settings that say whether they are allowed."""
     counts: Table
-    table: Table
+    grave: Table
+    """What is rare, and asked about first."""
+    everyday: Table
 
 
 def privileged(rows: Rows, period: Period) -> Privileged:
@@ -68,8 +72,7 @@ def privileged(rows: Rows, period: Period) -> Privileged:
         settings += kind == _UNCLEAN and subject.startswith("config:")
         who.setdefault(kind, Counter())[said_by(principal, behalf)] += 1
         latest[kind].append(row)
-    shown = sorted(chain.from_iterable(latest.values()), reverse=True)
-    left_out = kinds.total() - len(shown)
+    everyday = [kind for kind in latest if kind not in _GRAVE]
     names = set().union(*who.values())
     return Privileged(
         kinds.total(),
@@ -78,16 +81,24 @@ def privileged(rows: Rows, period: Period) -> Privileged:
         kinds[_UNCLEAN] - settings,
         settings,
         _counts(kinds, who),
-        table(
-            "Privileged changes, newest first",
-            ["Time", "Kind", "What", "By", "Why", "#Offset"],
-            map(_row, shown),
-            left_out=f"The newest {_ROWS} of each kind; {number(left_out)} of "
-            f"{number(kinds.total())} are not on this page."
-            if left_out
-            else "",
-        ),
+        _table("Elections, voters and features, newest first", latest, kinds, _GRAVE),
+        _table("Rights, credentials and quotas, newest first", latest, kinds, everyday),
     )
+
+
+def _table(
+    caption: str, latest: dict[str, deque[Any]], kinds: Counter[str], of: Sequence[str]
+) -> Table:
+    shown = sorted(chain.from_iterable(latest[kind] for kind in of), reverse=True)
+    total = sum(kinds[kind] for kind in of)
+    left_out = ""
+    if total > len(shown):
+        left_out = (
+            f"The newest {_ROWS} of each kind; {number(total - len(shown))} of {number(total)} are "
+            "not on this page."
+        )
+    columns = ["Time", "Kind", "What", "By", "Why", "#Offset"]
+    return table(caption, columns, map(_row, shown), left_out=left_out)
 
 
 def said_by(principal: str, behalf: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from audit.report.facts import Facts, Verified, VerifiedReplica
 from audit.report.period import Period
 from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS, day_ms, day_of
+from audit.tables import BOOL, BY_NAME, INT, INTS, TEXT
 
 BEGIN_MS = day_ms("2026-10-20")
 END_MS = BEGIN_MS + 30 * DAY_MS + 5 * HOUR_MS
@@ -30,8 +31,19 @@ PRINCIPALS = (
 )
 
 
+def row(name: str, **values: Any) -> tuple[Any, ...]:
+    """A row of a table by its columns' names; what isn't named is empty."""
+    empty = {TEXT: "", INT: 0, INTS: (), BOOL: False}
+    columns = BY_NAME[name].columns
+    assert values.keys() <= {column.name for column in columns}
+    return tuple(
+        values.get(column.name, None if column.nullable else empty[column.kind])
+        for column in columns
+    )
+
+
 def changes(seed: int = 1) -> list[tuple[Any, ...]]:
-    """Every principal on every day, fewer at week-ends."""
+    """Every principal on every day, fewer at week-ends; bookkeeping, which isn't to be drawn."""
     dice = random.Random(seed)
     rows = []
     for day in range(31):
@@ -41,11 +53,25 @@ def changes(seed: int = 1) -> list[tuple[Any, ...]]:
             number = dice.randint(1, 180) // (1 + place) // quiet
             if number:
                 rows.append(
-                    (day_of(begin), principal, "ALTER_CONFIGS", "CONFIG_RECORD", number)
-                    + (day * 1000, day * 1000 + 900, begin + HOUR_MS, begin + 20 * HOUR_MS)
+                    row(
+                        "changes",
+                        day=day_of(begin),
+                        principal=principal,
+                        operation="AlterConfigs",
+                        type="CONFIG_RECORD",
+                        count=number,
+                        first_ms=begin + HOUR_MS,
+                        last_ms=begin + 20 * HOUR_MS,
+                    )
                 )
         rows.append(
-            (day_of(begin), "Controller:1", "", "REQUEST_OUTCOME_RECORD", 7, 0, 1, begin, begin)
+            row(
+                "changes",
+                day=day_of(begin),
+                principal="Controller:1",
+                type="REQUEST_OUTCOME_RECORD",
+                count=7,
+            )
         )
     return rows
 
@@ -54,39 +80,58 @@ def partition_intervals(partitions: int = 20) -> list[tuple[Any, ...]]:
     """Partition 0 was without leader for 90 minutes on the 6th day; all move now and then."""
     rows = []
     for partition in range(partitions):
-        dice = random.Random(partition)
-        at, offset = BEGIN_MS - DAY_MS, 0
-        replicas = tuple((partition + n) % 6 for n in range(3))
-        steps = [(at, replicas[0], replicas)]
-        for _ in range(2 + 3 * (partitions - partition)):
-            at += dice.randint(2 * HOUR_MS, 31 * DAY_MS // (2 + 3 * partitions))
-            away = dice.choice(replicas)
-            isr = tuple(each for each in replicas if each != away)
-            steps.append((at, isr[0], isr))
-            steps.append((at + dice.randint(1, 300) * MINUTE_MS, replicas[0], replicas))
-        steps = [step for step in sorted(steps) if step[0] < END_MS]
-        if partition == 0:
-            trouble = BEGIN_MS + 5 * DAY_MS
-            cut = [step for step in steps if not trouble <= step[0] <= trouble + 2 * HOUR_MS]
-            extra = [
-                (trouble, replicas[0], replicas[:1]),
-                (trouble + 10 * MINUTE_MS, -1, replicas[:1]),
-                (trouble + 100 * MINUTE_MS, replicas[0], replicas),
-            ]
-            steps = sorted([*cut, *extra])
+        steps = _steps(partition, partitions)
         for place, (from_ms, leader, isr) in enumerate(steps):
             last = place + 1 == len(steps)
-            offset += 10
             rows.append(
-                (TOPIC, partition, offset, "orders", None if last else offset + 10, from_ms)
-                + (None if last else steps[place + 1][0], leader, isr, replicas, 2)
-                + (leader < 0, len(isr) < 2)
+                row(
+                    "partition_intervals",
+                    topic_id=TOPIC,
+                    partition=partition,
+                    from_offset=10 * place,
+                    topic_name="orders",
+                    until_offset=None if last else 10 * place + 10,
+                    from_ms=from_ms,
+                    until_ms=None if last else steps[place + 1][0],
+                    leader=leader,
+                    isr=isr,
+                    replicas=_replicas(partition),
+                    min_isr=2,
+                    offline=leader < 0,
+                    under_min_isr=len(isr) < 2,
+                )
             )
     return rows
 
 
+def _replicas(partition: int) -> tuple[int, ...]:
+    return tuple((partition + n) % 6 for n in range(3))
+
+
+def _steps(partition: int, partitions: int) -> list[tuple[int, int, tuple[int, ...]]]:
+    dice = random.Random(partition)
+    replicas = _replicas(partition)
+    at = BEGIN_MS - DAY_MS
+    steps = [(at, replicas[0], replicas)]
+    for _ in range(2 + 3 * (partitions - partition)):
+        at += dice.randint(2 * HOUR_MS, 31 * DAY_MS // (2 + 3 * partitions))
+        away = dice.choice(replicas)
+        isr = tuple(each for each in replicas if each != away)
+        steps.append((at, isr[0], isr))
+        steps.append((at + dice.randint(1, 300) * MINUTE_MS, replicas[0], replicas))
+    if partition == 0:
+        trouble = BEGIN_MS + 5 * DAY_MS
+        steps = [step for step in steps if not trouble <= step[0] <= trouble + 2 * HOUR_MS]
+        steps += [
+            (trouble, replicas[0], replicas[:1]),
+            (trouble + 10 * MINUTE_MS, -1, replicas[:1]),
+            (trouble + 100 * MINUTE_MS, replicas[0], replicas),
+        ]
+    return [step for step in sorted(steps) if step[0] < END_MS]
+
+
 def broker_intervals(brokers: int = 6) -> list[tuple[Any, ...]]:
-    """Broker 3 flaps for two days; broker 5 comes on the tenth day; the others stay online."""
+    """Broker 3 flaps for two days; broker 5 comes on the tenth day; 1 and 2 are restarted."""
     rows: list[tuple[Any, ...]] = []
     for broker in range(brokers):
         steps = [(BEGIN_MS - DAY_MS if broker != 5 else BEGIN_MS + 9 * DAY_MS, "online")]
@@ -98,38 +143,62 @@ def broker_intervals(brokers: int = 6) -> list[tuple[Any, ...]]:
             at = BEGIN_MS + (6 + broker) * DAY_MS
             steps += [(at, "stopping"), (at + MINUTE_MS, "fenced"), (at + 9 * MINUTE_MS, "online")]
         for place, (from_ms, state) in enumerate(steps):
-            until = steps[place + 1][0] if place + 1 < len(steps) else None
-            rows.append((broker, place * 10, None if until is None else place, from_ms, until, state))
+            until_ms = steps[place + 1][0] if place + 1 < len(steps) else None
+            rows.append(
+                row(
+                    "broker_intervals",
+                    broker_id=broker,
+                    from_offset=place,
+                    until_offset=None if until_ms is None else place + 1,
+                    from_ms=from_ms,
+                    until_ms=until_ms,
+                    state=state,
+                )
+            )
     return rows
 
 
 def availability(partitions: int = 40) -> list[tuple[Any, ...]]:
     """Each partition is there all days; the first ten were hurt, partition 0 most."""
-    rows: list[tuple[Any, ...]] = []
+    rows = [row("availability", kind="broker", key="3", day=day_of(BEGIN_MS), fenced_ms=HOUR_MS)]
     for partition in range(partitions):
         for day in range(31):
             offline = (10 - partition) * 9 * MINUTE_MS if day == 5 and partition < 10 else 0
-            under = 40 * MINUTE_MS if day in {5, 12, 13} and partition < 14 else 0
             rows.append(
-                ("partition", f"orders-{partition}@{TOPIC}", day_of(BEGIN_MS + day * DAY_MS))
-                + (DAY_MS, offline, under, 0, 2 if offline else 0)
+                row(
+                    "availability",
+                    kind="partition",
+                    key=f"orders-{partition}@{TOPIC}",
+                    day=day_of(BEGIN_MS + day * DAY_MS),
+                    present_ms=DAY_MS,
+                    offline_ms=offline,
+                    under_min_isr_ms=40 * MINUTE_MS if day in {5, 12, 13} and partition < 14 else 0,
+                    leader_changes=2 if offline else 0,
+                )
             )
-    rows.append(("broker", "3", day_of(BEGIN_MS), DAY_MS, 0, 0, HOUR_MS, 0))
     return rows
 
 
 def privileged() -> list[tuple[Any, ...]]:
     """Nine changes; one unclean election; hostile names and reasons."""
     kinds = ["acl", "acl", "user", "token", "unclean_election", "feature", "quota", "acl", "voters"]
-    rows: list[tuple[Any, ...]] = []
+    rows = []
     for place, kind in enumerate(kinds):
         at = BEGIN_MS + (3 * place + 1) * DAY_MS + 7 * HOUR_MS
-        who = HOSTILE if place == 2 else "User:ana"
-        why = REASON if place == 2 else "CHG-40%d: access for the payments team" % place
         rows.append(
-            (place * 100, at, day_of(at), kind, f"{kind}:payments-{place}", who)
-            + ("User:kim" if place == 1 else "", f"req-{place}", "CREATE_ACLS", why)
-            + ('{"name":"payments","salt":"***","storedKey":"***"}',)
+            row(
+                "privileged",
+                offset=place * 100,
+                timestamp_ms=at,
+                day=day_of(at),
+                kind=kind,
+                subject=f"{kind}:payments-{place}",
+                principal=HOSTILE if place == 2 else "User:ana",
+                on_behalf_of="User:kim" if place == 1 else "",
+                operation="CreateAcls",
+                reason=REASON if place == 2 else f"CHG-40{place}: access for the payments team",
+                fields='{"name":"payments","salt":"***","storedKey":"***"}',
+            )
         )
     return rows
 
@@ -138,17 +207,20 @@ def log() -> list[tuple[Any, ...]]:
     """Two aborted transactions, of 3 and 4 records, and an open one of 2."""
     rows = []
     at = BEGIN_MS + 4 * DAY_MS
-    offset = 500
     for records, outcome in ((3, "aborted"), (4, "aborted"), (2, "open")):
         for place in range(records):
-            kind = "BEGIN_TRANSACTION_RECORD" if place == 0 else "TOPIC_RECORD"
             rows.append(
-                (offset, at, day_of(at), 3, offset, "tls", "10.0.0.7", "cli", "User:deploy-bot")
-                + ("", "req-9", "CREATE_TOPICS", REASON, kind, 0, outcome)
-                + (None, None, None, None, None, None, None, "{}")
+                row(
+                    "log",
+                    offset=500 + len(rows),
+                    timestamp_ms=at + place * MINUTE_MS,
+                    principal="User:deploy-bot",
+                    operation="CreateTopics",
+                    reason=REASON,
+                    type="BEGIN_TRANSACTION_RECORD" if place == 0 else "TOPIC_RECORD",
+                    outcome=outcome,
+                )
             )
-            offset += 1
-            at += MINUTE_MS
         at += DAY_MS
     return rows
 

@@ -1,0 +1,55 @@
+"""A page in the browser, and what a test asks of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+class Opened:
+    """One page, loaded from disk; what was noted before it is forgotten."""
+
+    def __init__(self, driver: Any, path: Path) -> None:
+        self.driver = driver
+        self.emulate()
+        driver.get("about:blank")
+        driver.get_log("browser")
+        driver.get_log("performance")
+        self.url = path.as_uri()
+        driver.get(self.url)
+
+    def emulate(self, media: str = "", **features: str) -> None:
+        """Pretend to be paper, or someone who likes it dark: `prefers_color_scheme="dark"`."""
+        pairs = [{"name": k.replace("_", "-"), "value": v} for k, v in features.items()]
+        self.driver.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"media": media, "features": pairs}
+        )
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """Run a script in the page; its value."""
+        return self.driver.execute_script(script, *arguments)
+
+    def all(self, selector: str) -> list[Any]:
+        """Elements, in the page's order."""
+        return self.driver.find_elements("css selector", selector)
+
+    def one(self, selector: str) -> Any:
+        """The only element that fits."""
+        (found,) = self.all(selector)
+        return found
+
+    def console(self) -> list[str]:
+        """What was said on the console since."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def requested(self) -> list[str]:
+        """Every URL that was asked for since, the page's own included."""
+        messages = [json.loads(e["message"])["message"] for e in self.driver.get_log("performance")]
+        return [
+            message["params"]["request"]["url"]
+            for message in messages
+            if message["method"] == "Network.requestWillBeSent"
+        ]
+
+    def style(self, element: Any, name: str) -> str:
+        """A computed style."""
+        return self.run("return getComputedStyle(arguments[0])[arguments[1]]", element, name)
