@@ -125,6 +125,11 @@ def decode_records(data: bytes) -> list[tuple[str, Fields]]:
     return [SCHEMA.named(record) for record in decode(data)]
 
 
+def encode_array(records: Iterable[tuple[str, Fields]]) -> bytes:
+    """Return records as one array, as batches hold them."""
+    return encode([SCHEMA.listed(name, fields) for name, fields in records])
+
+
 def encode_records(records: Iterable[tuple[str, Fields]]) -> list[bytes]:
     """Return each record's canonical bytes."""
     return [encode(SCHEMA.listed(name, fields)) for name, fields in records]

@@ -26,7 +26,7 @@ from tests.reference.state import State
 from tests.strategies import records
 
 HERE = Path(__file__).parent
-REFERENCE = ("schema", "ledger", "tables", "state", "folds", "folding", "folder")
+REFERENCE = ("schema", "ledger", "tables", "state", "folds", "folding", "folder", "trace")
 DECODERS = {"msgpack", "google_crc32c"}
 
 seeds = st.integers(0, 2**32)

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from metadata.uuids import uuid7, uuid_text
+from metadata.uuids import parse_uuid, uuid7, uuid_text
 from runtime.requests import Reply, Request, Unreachable
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.world import US
+from tests.checkers.history import CREATE, DELETE, LIST
 
 TRIES = 12
 
@@ -27,6 +28,8 @@ class Change:
     tries: int = 0
     offset: int | None = None
     """Where it was acknowledged."""
+    operation: Any = None
+    """What the judges will see of it."""
 
 
 @dataclass
@@ -93,6 +96,13 @@ class Administrators:
 
     def _send(self, change: Change) -> None:
         change.tries += 1
+        if change.operation is None:
+            change.operation = self.cluster.answers.asked(
+                DELETE if change.delete else CREATE,
+                "administrator",
+                topic=change.topic,
+                request_id=parse_uuid(change.request_id).hex(),
+            )
         headers = {
             "content-type": "application/json",
             "x-quorate-request-id": change.request_id,
@@ -139,6 +149,7 @@ class Administrators:
         if error is not None:
             self._refused(change, error["code"])
             return
+        self.cluster.answers.changed(change.operation, reply)
         self.counts.acknowledged += 1
         change.offset = reply["offset"]
         self.highest_seen = max(self.highest_seen, reply["offset"])
@@ -150,6 +161,7 @@ class Administrators:
 
         With one request id through all tries a topic can't exist already, nor be gone.
         """
+        self.cluster.answers.refused(change.operation, code)
         self.counts.refused += 1
         if code != "INVALID_REPLICATION_FACTOR":
             self.cluster.world.fail(f"I9: {change} was refused with {code}", None)
@@ -158,13 +170,16 @@ class Administrators:
 
     def _read(self) -> None:
         must_see = self.highest_seen
+        operation = self.cluster.answers.asked(LIST, "administrator")
         request = Request("GET", "/v1/topics")
 
         def answered(answer: Reply | Unreachable) -> None:
             if not isinstance(answer, Reply) or answer.status != 200:
                 return
             self.counts.reads += 1
-            seen = json.loads(answer.body)["offset"]
+            reply = json.loads(answer.body)
+            self.cluster.answers.read(operation, reply)
+            seen = reply["offset"]
             if seen < must_see:
                 self.cluster.world.fail(
                     f"I7: a linearizable read saw offset {seen} after {must_see} was told", None

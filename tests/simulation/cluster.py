@@ -26,6 +26,7 @@ from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.requests import SimulatedServer
 from runtime.simulated.world import World
 from tests.simulation.administrators import Administrators
+from tests.simulation.answers import Answers, Judgement
 from tests.simulation.invariants import Invariants
 from tests.simulation.quorum_cluster import quiet_log
 
@@ -102,6 +103,7 @@ class Cluster:
         self.stopped: list[tuple[int, str]] = []
         self.busy = True
         self.invariants = Invariants(self)
+        self.answers, self.judgement = Answers(self.world), Judgement(self)
         self.admins = Administrators(self, ADMIN_HOST)
         self.dice = self.world.random("brokers' fate")
         self.world.after_event(self.invariants.after_event)

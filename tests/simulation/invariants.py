@@ -2,10 +2,11 @@
 
 I4, I10  at one offset, one chain hash and one state, on every controller and broker, for ever
 I6       offsets, epochs and broker epochs never go back, as anyone sees them
-I7       a linearizable read is never older than what was told before it began (administrators)
+I7       a linearizable read is never older than what was told before it began (administrators);
+         every answer is that of the log at its offset, and no order in time is broken (judgement)
 I8       of one broker id at most one process may serve at a time
 I9       a request id takes effect at most once; an acknowledged one exactly once
-I13      replaying a ledger from its beginning gives the live image
+I13      replaying a ledger from its beginning gives the live image, also by the reference
 """
 
 from collections import Counter
@@ -42,7 +43,7 @@ class Invariants:
     def __init__(self, cluster: Any) -> None:
         self.cluster = cluster
         self._heads: dict[int, bytes] = {}
-        self._states: dict[int, int] = {}
+        self.states: dict[int, int] = {}
         self._seen: dict[int, int] = {}
         self._broker_epochs: dict[int, int] = {}
 
@@ -53,7 +54,7 @@ class Invariants:
         self._seen[node_id] = 0
 
     def state_at(self, offset: int, shared: int, who: str) -> None:
-        if self._states.setdefault(offset, shared) != shared:
+        if self.states.setdefault(offset, shared) != shared:
             self.cluster.world.fail(f"I4: {who} has another state at offset {offset}", None)
 
     def after_event(self, process: SimulatedProcess | None) -> None:
@@ -126,7 +127,7 @@ class Invariants:
         twice = [request_id for request_id, times in effects.items() if times > 1]
         if twice:
             cluster.world.fail(f"I9: took effect more than once: {twice}", None)
-        return facts
+        return facts + cluster.judgement.judge()
 
     def _replayed(self, disk: Any) -> tuple[MetadataImage, int, Counter[str]]:
         reader = LedgerReader(disk)

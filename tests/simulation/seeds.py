@@ -1,6 +1,6 @@
 """Seeds of the whole cluster: one seed is one run, drawn whole from its number.
 
-    python -m tests.simulation.seeds --first 1 --count 100 [--trace]
+    python -m tests.simulation.seeds --first 1 --count 100 [--trace] [--history FILE]
 
 Torment, then peace: the cluster must come to rest, and the logs must tell one story. A seed that
 fails prints one line that runs it again.
@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from runtime.simulated.faults import (
     CRASHES,
@@ -23,6 +24,7 @@ from runtime.simulated.faults import (
 )
 from runtime.simulated.world import SimulationFailedError
 from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.history_export import export
 
 REST_S = 60.0
 KINDS: dict[str, Torment] = {
@@ -78,8 +80,13 @@ class Outcome:
         return f"make seed SEED={self.seed}{more}"
 
 
-def run_seed(seed: int, torment_s: float = 20.0, kind: str = "") -> Outcome:
-    """Run one seed; of the kind that its number says, or of one that is asked for."""
+def run_seed(
+    seed: int, torment_s: float = 20.0, kind: str = "", history: Path | None = None
+) -> Outcome:
+    """Run one seed; of the kind that its number says, or of one that is asked for.
+
+    With `history` what clients were told is exported there.
+    """
     kind = kind or list(KINDS)[seed % len(KINDS)]
     shape = Shape(controllers=5 if seed % 7 == 6 else 3, torment_s=torment_s)
     if kind == "lag":
@@ -104,6 +111,8 @@ def run_seed(seed: int, torment_s: float = 20.0, kind: str = "") -> Outcome:
         broker_lives=sum(host.lives for host in cluster.broker_hosts.values()),
     )
     outcome.digest = cluster.world.digest()
+    if history is not None:
+        export(history, cluster, {"seed": seed, "kind": kind, "failure": outcome.failure})
     return outcome
 
 
@@ -132,12 +141,13 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--kind", choices=[*KINDS, *MORE_KINDS], default="")
     parser.add_argument("--trace", action="store_true", help="what led to a failure")
+    parser.add_argument("--history", type=Path, help="of the last seed, for a checker outside")
     given = parser.parse_args()
     began = time.monotonic()
     total: Counter[str] = Counter()
     failed = 0
     for seed in range(given.first, given.first + given.count):
-        outcome = run_seed(seed, kind=given.kind)
+        outcome = run_seed(seed, kind=given.kind, history=given.history)
         total += outcome.facts
         if outcome.failure:
             failed += 1

@@ -1,0 +1,194 @@
+"""The revision check: every answer names an offset, so the log itself is the witness.
+
+    python -m tests.checkers.revisions HISTORY.jsonl
+
+Rule: writes are strictly serializable and default reads linearizable exactly if
+
+R1  an acknowledged write is in the log once, as one batch that ends at the offset it was told and
+    does what was asked; a write of unknown outcome is there once at most, a refused one changes
+    nothing, and nothing is there that nobody asked for;
+R2  what an operation was told lies at or past all that was told before it began, and a write's
+    effect lies past it: offsets never contradict real time;
+R3  what a read was told is the state at its offset, and the log reaches so far.
+
+A stale read may be behind (it is free of R2 as far as what came before it goes) but it must be
+some prefix of the log, and what begins after it must be past it; a read with `minOffset` may be
+behind as well, but not below what it asked for. Sorting aside, this takes time in proportion to
+operations and effects; it needs no search, and covers what concerns many keys at once.
+"""
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.checkers.history import (
+    CREATE,
+    DELETE,
+    EXISTS,
+    LIST,
+    OK,
+    REFUSED,
+    UNKNOWN_TOPIC,
+    WRITES,
+    Effect,
+    Log,
+    Operation,
+    Summary,
+    from_lines,
+)
+
+OF_CLIENTS = ("CreateTopics", "DeleteTopics")
+"""Operations of batches that only clients ask for."""
+
+
+def violations(operations: Sequence[Operation], log: Log) -> list[str]:
+    """Return what contradicts the rules, one sentence each; nothing, if all is well."""
+    return [
+        *_effects_of_writes(operations, log),
+        *_against_real_time(operations, log),
+        *_contents(operations, log),
+    ]
+
+
+def judged(operations: Sequence[Operation], log: Log) -> Counter[str]:
+    """Return how many operations of each kind had an answer that could be judged."""
+    return Counter(
+        f"judged {operation.kind}"
+        for operation in operations
+        if operation.outcome == OK and (operation.offset or 0) >= log.begin
+    )
+
+
+def _effects_of_writes(operations: Sequence[Operation], log: Log) -> list[str]:
+    """R1."""
+    found: list[str] = []
+    effects: dict[str, list[Effect]] = defaultdict(list)
+    for effect in log.effects:
+        if effect.request_id and effect.operation in OF_CLIENTS:
+            effects[effect.request_id].append(effect)
+    asked = {each.request_id: each for each in operations if each.kind in WRITES}
+    for request_id, mine in effects.items():
+        if request_id not in asked:
+            found.append(f"nobody asked for {mine[0]}")
+        elif len(mine) > 1:
+            found.append(f"{_name(asked[request_id])} took effect at {[e.end for e in mine]}")
+    for write in asked.values():
+        mine = effects.get(write.request_id, [])
+        if write.outcome == OK:
+            found += _acknowledged(write, mine, log)
+        elif write.outcome == REFUSED and any(effect.topics for effect in mine):
+            found.append(f"{_name(write)} was refused with {write.code}, and is in the log")
+        elif any(not _does(write, effect) for effect in mine if effect.topics):
+            found.append(f"{_name(write)} did something else: {mine}")
+    return found
+
+
+def _acknowledged(write: Operation, mine: list[Effect], log: Log) -> list[str]:
+    assert write.offset is not None
+    if not mine:
+        if write.offset <= log.begin:
+            return []
+        return [f"{_name(write)} was acknowledged at {write.offset}, and is not in the log"]
+    effect = mine[0]
+    if effect.end != write.offset:
+        return [f"{_name(write)} was told {write.offset}, and stands at {effect.end}"]
+    if not _does(write, effect):
+        return [f"{_name(write)} did something else: {effect}"]
+    return []
+
+
+def _does(write: Operation, effect: Effect) -> bool:
+    if set(effect.topics) != {write.topic}:
+        return False
+    return (effect.topics[write.topic] is not None) == (write.kind == CREATE)
+
+
+def _against_real_time(operations: Sequence[Operation], log: Log) -> list[str]:
+    """R2: walk calls and answers in their order, with the highest offset that was told so far."""
+    found: list[str] = []
+    stands = {effect.request_id: effect.end for effect in log.effects if effect.topics}
+    events: list[tuple[int, Operation]] = []
+    for operation in operations:
+        events.append((operation.call, operation))
+        if operation.back is not None:
+            events.append((operation.back, operation))
+    events.sort(key=lambda event: event[0])
+    highest, by = -1, None
+    for tick, operation in events:
+        if tick == operation.back:
+            if operation.offset is not None and operation.offset > highest:
+                highest, by = operation.offset, operation
+            continue
+        if operation.kind in WRITES and operation.request_id in stands:
+            if stands[operation.request_id] <= highest:
+                at = stands[operation.request_id]
+                found.append(f"{_name(operation)} stands at {at}; before its call {_told(by)}")
+        elif operation.kind in (LIST, *WRITES) and operation.offset is not None:
+            if operation.offset < highest:
+                found.append(f"{_told(operation)}; before its call {_told(by)}")
+        elif operation.offset is not None and operation.offset < operation.asked:
+            found.append(f"{_told(operation)}, and asked for {operation.asked}")
+    return found
+
+
+def _contents(operations: Sequence[Operation], log: Log) -> list[str]:
+    """R3: go through the log once, with the reads in the order of their offsets."""
+    found: list[str] = []
+    told = [each for each in operations if each.offset is not None and each.offset >= log.begin]
+    told.sort(key=lambda each: each.offset or 0)
+    state: dict[str, Summary] = dict(log.topics)
+    waiting = iter(log.effects)
+    effect = next(waiting, None)
+    for operation in told:
+        assert operation.offset is not None
+        while effect is not None and effect.end <= operation.offset:
+            for name, summary in effect.topics.items():
+                if summary is None:
+                    state.pop(name, None)
+                else:
+                    state[name] = summary
+            effect = next(waiting, None)
+        if operation.offset > log.end:
+            found.append(f"{_told(operation)}, and the log ends at {log.end}")
+        elif operation.topics is not None and operation.topics != state:
+            found.append(f"{_told(operation)}; {_difference(operation.topics, state)}")
+        elif operation.outcome == REFUSED and _contradicts(operation, state):
+            found.append(f"{_told(operation)} and refused with {operation.code}: not so there")
+    return found
+
+
+def _contradicts(write: Operation, state: dict[str, Summary]) -> bool:
+    """A refusal says whether a topic exists."""
+    there = write.topic in state
+    return (write.kind == CREATE and write.code == EXISTS and not there) or (
+        write.kind == DELETE and write.code == UNKNOWN_TOPIC and there
+    )
+
+
+def _difference(told: dict[str, Summary], state: dict[str, Summary]) -> str:
+    names = sorted(n for n in told.keys() | state.keys() if told.get(n) != state.get(n))
+    name = names[0]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"of {name} it was told {told.get(name)}, the log says {state.get(name)}{more}"
+
+
+def _name(operation: Operation) -> str:
+    subject = f" {operation.topic} ({operation.request_id})" if operation.topic else ""
+    return f"{operation.kind}{subject}, called at {operation.call}"
+
+
+def _told(operation: Operation | None) -> str:
+    assert operation is not None
+    return f"{_name(operation)} was told {operation.offset}"
+
+
+def main() -> int:
+    operations, log = from_lines(Path(sys.argv[1]).read_text().splitlines())
+    found = violations(operations, log)
+    print(*found, f"{len(operations)} operations, {len(found)} violations", sep="\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
