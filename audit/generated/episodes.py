@@ -222,14 +222,20 @@ class Episodes:
             then()
             return
         rack = stage.dice.pick(sorted(racks))
+        silent = racks.pop(rack)
+        others = [broker for brokers in racks.values() for broker in brokers]
+        more = ""
+        if len(others) > 3:
+            silent.append(stage.dice.pick(others))
+            more = ", one of them elsewhere, under the load of the rest"
+        name = f"rack-{'abcdefgh'[rack]}"
         told = self._teller(
             "rack_outage",
-            f"rack:rack-{'abcdefgh'[rack]}",
+            f"rack:{name}",
             f"Controller:{stage.controller}",
-            f"rack-{'abcdefgh'[rack]} lost its power: {len(racks[rack])} brokers were fenced at "
-            "once.",
+            f"{name} lost its power: {len(silent)} brokers were fenced{more}.",
         )
-        waiting = list(racks[rack])
+        waiting = list(silent)
 
         def back(broker: Broker) -> None:
             waiting.remove(broker)
@@ -238,16 +244,17 @@ class Episodes:
                 then()
 
         away_ms = 12 * MINUTE_MS + stage.dice.around(8 * MINUTE_MS)
-        for number, broker in enumerate(racks[rack]):
+        for number, broker in enumerate(silent):
             broker.busy = True
+            ours = broker.rack == rack
             lost = partial(
                 self._brokers.lose_session,
                 broker,
-                away_ms + stage.dice.around(30 * SECOND_MS),
-                died=True,
+                away_ms // (1 if ours else 3) + stage.dice.around(30 * SECOND_MS),
+                died=ours,
                 then=partial(back, broker),
             )
-            stage.after(number * 300 + stage.dice.below(300), lost)
+            stage.after((number if ours else 400) * 300 + stage.dice.below(300), lost)
 
     def isr_storm(self, then: Then) -> None:
         """A broker's disk is slow: its leaders drop it and take it back for an hour."""
