@@ -6,6 +6,8 @@ the cluster held, deletion and second life included, and one pass over the log t
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from audit.embedded.feed import Beginning
@@ -68,20 +70,20 @@ def history(
                     about.append(one)
         if not taken:
             continue
-        after, differences = _replayed(image, taken, moment, thing, show_secrets=show_secrets)
+        after, differences = _replayed(image, taken, thing, show_secrets=show_secrets)
         if about or differences:
             yield Event(moment, about or taken, differences)
         image = after
 
 
 def _replayed(
-    image: MetadataImage, taken: list[Logged], moment: Moment, thing: Thing, *, show_secrets: bool
+    image: MetadataImage, taken: list[Logged], thing: Thing, *, show_secrets: bool
 ) -> tuple[MetadataImage, list[Difference]]:
     delta = MetadataDelta(image, with_state_hash=False, keep_outcomes=False)
-    for one in taken:
-        delta.replay(one.record, one.offset)
-    header = moment.records[-1].header
-    delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
+    for header, batch in groupby(taken, attrgetter("header")):
+        for one in batch:
+            delta.replay(one.record, one.offset)
+        delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
     after = delta.apply()
     differences = []
     for table, change in delta.changes:
