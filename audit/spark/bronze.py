@@ -169,11 +169,12 @@ def _chunk_rows(
         if classes is not None and record_class not in classes:
             continue
         mine = [records[place] for place in places]
-        rows = pa.array(batch_of[places])
+        at = np.array(places)
+        rows = pa.array(batch_of[at])
         columns = [
             of_batches[field.name].take(rows)
             if field.name in of_batches
-            else pa.array(offsets[places])
+            else pa.array(offsets[at])
             if field.name == "offset"
             else _column(field, record_class, mine)
             for field in schema

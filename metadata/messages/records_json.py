@@ -10,8 +10,9 @@ secrets are asked for, and only then can such a record be read back.
 import math
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from metadata.codec import RecordDecodeError, decode_record, encode_record
@@ -28,6 +29,7 @@ class RecordJsonError(ValueError):
     """The JSON is not that of a record; the message names the field and what was expected."""
 
 
+@cache
 def record_type_name(record_class: type[Record]) -> str:
     """`TopicRecord` as Kafka prints it: TOPIC_RECORD."""
     name = record_class.__name__.replace("KRaft", "Kraft")
@@ -72,28 +74,48 @@ def _by_name() -> dict[str, type[Record]]:
 
 def _struct_to_json(struct: Record | Part) -> dict[str, Any]:
     data = {}
-    for field in fields_of(type(struct)):
-        value = getattr(struct, field.name)
-        if value == field.default and field.type_name != "bool":
-            continue
-        if value is not None:
-            value = [_to_json(field, v) for v in value] if field.is_list else _to_json(field, value)
-        data[field.json_name] = value
+    for get, json_name, default, always, write in _writers(type(struct)):
+        value = get(struct)
+        if always or value != default:
+            data[json_name] = value if value is None or write is None else write(value)
     return data
 
 
-def _to_json(field: FieldSchema, value: Any) -> Any:
+@cache
+def _writers(
+    owner: type[Record | Part],
+) -> tuple[tuple[Callable[[Any], Any], str, Any, bool, Callable[[Any], Any] | None], ...]:
+    """For each field: how to get it, its name and default, whether to show that, how to write it.
+
+    Found once a class: a log that is dumped has millions of records, of a few classes.
+    """
+    return tuple(
+        (attrgetter(f.name), f.json_name, f.default, f.type_name == "bool", _writer(f))
+        for f in fields_of(owner)
+    )
+
+
+def _writer(field: FieldSchema) -> Callable[[Any], Any] | None:
+    one = _one_writer(field)
+    if not field.is_list:
+        return one
+    return list if one is None else lambda values: [one(value) for value in values]
+
+
+def _one_writer(field: FieldSchema) -> Callable[[Any], Any] | None:
+    """Return what makes JSON of a value; None where the value is that already."""
     if field.part:
-        return _struct_to_json(value)
+        return _struct_to_json
     if field.type_name == "uuid":
-        return uuid_text(value)
+        return uuid_text
     if field.type_name in _BINARY:
-        return b64encode(value).decode("ascii")
-    if field.codes and value in field.codes.__members__.values():
-        return field.codes(value).name
-    if field.type_name == "float64" and not math.isfinite(value):
-        return str(value)
-    return value
+        return lambda value: b64encode(value).decode("ascii")
+    if field.codes:
+        names = {int(code): code.name for code in field.codes}
+        return lambda value: names.get(value, value)
+    if field.type_name == "float64":
+        return lambda value: value if math.isfinite(value) else str(value)
+    return None
 
 
 def _struct_from_json(owner: type[_S], data: object, where: str) -> _S:
