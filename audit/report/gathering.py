@@ -54,7 +54,7 @@ def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress)
         period=period,
         end_offset=end,
         answered_by=longest(answering).location,
-        verified=Verified(cluster_id, verified, common, _problem(divergence)),
+        verified=Verified(cluster_id, verified, common, _problem(verified, divergence)),
         log=_unsettled(answering, end, on_progress),
         partition_intervals=jobs.rows("partition_intervals"),
         broker_intervals=jobs.rows("broker_intervals"),
@@ -179,11 +179,13 @@ def _timestamp(reader: LedgerReader, offset: int) -> int:
     raise NoLogError(f"there is no batch at offset {offset}.")
 
 
-def _problem(divergence: Sequence[tuple[Any, ...]]) -> str:
-    """Say why the replicas disagree; nothing when they don't."""
-    if not divergence:
+def _problem(verified: Sequence[VerifiedReplica], divergence: Sequence[tuple[Any, ...]]) -> str:
+    """Say why replicas that are sound on their own disagree; nothing when they don't."""
+    sound = {replica.name for replica in verified if replica.ok}
+    differing = [row for row in divergence if row[1] in sound]
+    if not differing:
         return ""
-    offset, name, found, agreed = divergence[0]
+    offset, name, found, agreed = differing[0]
     theirs = f"theirs {agreed[:16]}…" if agreed else "and none has a majority"
     where = f"{name} differs from the others at offset {number(offset)}"
     return f"{where}: its chain hash is {found[:16]}…, {theirs}."

@@ -1,0 +1,320 @@
+"""What each section of the report makes of its rows: sums, the worst, and what is left out."""
+
+import pytest
+
+pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: quorate[audit]")
+
+from audit.report.availability import availability
+from audit.report.changes import changes
+from audit.report.drawing import DrawingError, _cleaned
+from audit.report.fencing import fencing
+from audit.report.integrity import integrity
+from audit.report.period import Period
+from audit.report.privileged import privileged
+from audit.report.tabular import Table
+from audit.report.timelines import timelines
+from audit.report.transactions import transactions
+from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS
+from tests.report import sample
+from tests.report.sample import BEGIN_MS, HOSTILE, PERIOD, REASON, facts, replica, row
+
+
+def texts(table: Table, column: int) -> list[str]:
+    return [each[column].text for each in table.rows]
+
+
+def test_people_and_the_cluster_are_counted_apart() -> None:
+    rows = sample.changes()
+    found = changes(rows, PERIOD)
+    people = [each for each in rows if each[1].startswith("User:")]
+    assert found.people.total == sum(each[4] for each in people)
+    assert found.people.principals == 7
+    assert found.people.busiest[0] == "User:terraform"
+    assert found.cluster.principals == 2
+    assert found.bookkeeping == 7 * 31
+    assert HOSTILE in texts(found.people.table, 0)
+
+
+def test_changes_of_other_days_are_not_counted() -> None:
+    rows = sample.changes()
+    day = Period(BEGIN_MS + 3 * DAY_MS, BEGIN_MS + 4 * DAY_MS - 1)
+    found = changes(rows, day)
+    assert found.people.total == sum(
+        each[4] for each in rows if each[0] == "2026-10-23" and each[1].startswith("User:")
+    )
+
+
+def test_more_principals_than_colours_are_one_bar() -> None:
+    found = changes(sample.changes(), PERIOD).people
+    assert found.figure is not None
+    assert len(found.figure.key) == 7
+    assert found.figure.key[-1] == ("all others", "var(--others)")
+    assert found.figure.caption == "“all others” are 1 principal."
+
+
+def test_nothing_changed() -> None:
+    found = changes([], PERIOD)
+    assert (found.people.total, found.people.figure, found.people.busiest) == (0, None, ("", 0))
+
+
+def test_availability_sums_and_orders_by_time_without_leader() -> None:
+    found = availability(sample.availability(), PERIOD)
+    assert found.partitions == 40
+    assert found.offline_partitions == 10
+    assert found.total.offline_ms == sum(9 * MINUTE_MS * n for n in range(1, 11))
+    assert found.worst is not None
+    assert found.worst[0] == f"orders-0@{sample.TOPIC}"
+    assert texts(found.worst_table, 0)[:3] == ["orders-0", "orders-1", "orders-2"]
+    assert texts(found.worst_table, 1)[0] == "1 h 30 min"
+    assert len(found.figures) == 2
+    assert found.worst_table.left_out == ""
+
+
+def test_partitions_that_never_met_min_isr_are_told_apart() -> None:
+    always = [
+        row(
+            "availability",
+            kind="partition",
+            key=f"scratch-0@{sample.TOPIC}",
+            day=f"2026-10-2{day}",
+            present_ms=DAY_MS,
+            under_min_isr_ms=DAY_MS,
+        )
+        for day in range(5)
+    ]
+    found = availability([*sample.availability(), *always], PERIOD)
+    assert (found.never_enough, found.never_enough_ms) == (1, 5 * DAY_MS)
+    assert "1 partition" in found.figures[1].caption
+    assert "10 h" not in found.figures[1].drawing
+    alone = availability(always, PERIOD)
+    assert alone.figures == ()
+    assert len(alone.worst_table.rows) == 1
+
+
+def test_the_worst_partitions_are_kept_and_the_rest_is_said() -> None:
+    rows = [
+        row(
+            "availability",
+            kind="partition",
+            key=f"t-{n:05}@{sample.TOPIC}",
+            day="2026-10-21",
+            present_ms=DAY_MS,
+            offline_ms=n + 1,
+        )
+        for n in range(3_000)
+    ]
+    found = availability(rows, PERIOD)
+    assert len(found.worst_table.rows) == 25
+    assert found.worst_table.rows[0][0].text == "t-02999"
+    assert "2\u202f975 are not on this page" in found.worst_table.left_out
+
+
+def test_timelines_take_the_busiest_and_those_without_leader() -> None:
+    found = timelines(sample.partition_intervals(), PERIOD)
+    names = [each.name for each in found.shown]
+    assert found.partitions == 20
+    assert names[0] == "orders-0"
+    assert len(names) == 8, "orders-0 is the busiest, and the only one that was without leader"
+    closer = found.shown[0].figures[1]
+    assert closer.title == ("6 h from 2026-10-24 21:55 UTC, around its longest time without leader")
+    assert ("no leader", "var(--bad)") in closer.key
+    assert 'no leader, 1 h 30 min, 2026-10-25 00:10:00 to 2026-10-25 01:40:00"' in closer.drawing
+
+
+def test_a_partition_long_without_leader_is_shown_though_little_happened() -> None:
+    away = [
+        row(
+            "partition_intervals",
+            topic_id="zzz",
+            topic_name="quiet",
+            from_offset=place,
+            from_ms=BEGIN_MS + place * DAY_MS,
+            until_ms=None if place == 2 else BEGIN_MS + (place + 1) * DAY_MS,
+            leader=-1 if place == 1 else 4,
+            isr=(4,),
+            replicas=(4,),
+            offline=place == 1,
+        )
+        for place in range(3)
+    ]
+    found = timelines([*sample.partition_intervals(), *away], PERIOD)
+    assert [each.name for each in found.shown][-1] == "quiet-0"
+
+
+def test_two_topics_of_one_name_are_told_apart() -> None:
+    rows = []
+    for topic_id in ("one", "two"):
+        rows += [(topic_id, *each[1:]) for each in sample.partition_intervals(3)]
+    names = [each.name for each in timelines(rows, PERIOD).shown]
+    assert "orders-0 (topic id one)" in names
+    assert "orders-0 (topic id two)" in names
+
+
+def test_a_lane_of_very_many_pieces_is_cut_and_says_so() -> None:
+    rows = [
+        row(
+            "partition_intervals",
+            topic_id="t",
+            topic_name="busy",
+            from_offset=place,
+            from_ms=BEGIN_MS + place * MINUTE_MS,
+            until_ms=BEGIN_MS + (place + 1) * MINUTE_MS,
+            leader=place % 2,
+            isr=(0, 1),
+            replicas=(0, 1),
+        )
+        for place in range(20_000)
+    ]
+    found = timelines(rows, PERIOD)
+    whole = found.shown[0].figures[0]
+    assert "short pieces not drawn" in whole.caption
+    assert len(whole.drawing) < 400_000
+
+
+def test_fencing_counts_what_was_in_service_and_spreads_time_over_pieces() -> None:
+    found = fencing(sample.broker_intervals(), PERIOD)
+    assert (found.brokers, found.fenced, found.times) == (6, 3, 26)
+    assert found.fenced_ms == sum(5 + 3 * n for n in range(24)) * MINUTE_MS + 16 * MINUTE_MS
+    assert found.figure is not None
+    assert "broker 3, 2026-11-01: fenced 4 h 18 min of 1 d (17.9 %)" in found.figure.drawing
+    assert "broker 5, 2026-10-28" not in found.figure.drawing, "not registered yet"
+    assert texts(found.table, 0)[0] == "broker 3"
+
+
+def test_a_broker_that_registers_fenced_was_not_fenced_out_of_service() -> None:
+    rows = [
+        row("broker_intervals", from_ms=BEGIN_MS, until_ms=BEGIN_MS + 5, state="fenced"),
+        row("broker_intervals", from_ms=BEGIN_MS + 5, state="online"),
+    ]
+    assert fencing(rows, PERIOD).times == 0
+
+
+def test_many_brokers_are_cut_to_the_worst() -> None:
+    rows = [
+        row(
+            "broker_intervals",
+            broker_id=broker,
+            from_ms=BEGIN_MS,
+            until_ms=BEGIN_MS + broker * HOUR_MS if broker else None,
+            state="fenced" if broker else "online",
+        )
+        for broker in range(300)
+    ]
+    found = fencing(rows, PERIOD)
+    assert found.brokers == 300
+    assert found.figure is not None
+    assert "260 brokers with less fenced time not drawn" in found.figure.caption
+    assert "200 are not on this page" in found.table.left_out
+
+
+def test_privileged_changes_are_by_kind_and_say_for_whom() -> None:
+    found = privileged(sample.privileged(), PERIOD)
+    assert (found.total, found.unclean, found.allowed) == (9, 1, 0)
+    assert [each[1].text for each in found.grave.rows] == ["voters", "feature", "unclean election"]
+    assert "User:ana for User:kim" in texts(found.everyday, 3)
+    (hostile,) = [each for each in found.everyday.rows if each[3].text == HOSTILE]
+    assert hostile[4].text == REASON
+    assert hostile[2].more == "name: payments · salt: *** · storedKey: ***"
+
+
+def test_a_setting_is_no_unclean_election() -> None:
+    rows = [
+        row(
+            "privileged",
+            timestamp_ms=BEGIN_MS,
+            kind="unclean_election",
+            subject="config:topic:orders:unclean.leader.election.enable",
+            fields="{}",
+        )
+    ]
+    found = privileged(rows, PERIOD)
+    assert (found.unclean, found.allowed) == (0, 1)
+
+
+def test_rare_kinds_are_not_pushed_out_by_common_ones() -> None:
+    rows = [
+        row("privileged", offset=n, timestamp_ms=BEGIN_MS + n, kind="token", fields="{}")
+        for n in range(5_000)
+    ]
+    rows.insert(0, row("privileged", offset=0, timestamp_ms=BEGIN_MS, kind="quota", fields="{}"))
+    found = privileged(rows, PERIOD)
+    assert "quota" in texts(found.everyday, 1)
+    assert len(found.everyday.rows) == 81
+    assert "4\u202f920 of 5\u202f001 are not on this page" in found.everyday.left_out
+
+
+def test_transactions_that_are_not_state_are_one_row_each() -> None:
+    found = transactions(sample.log(), PERIOD)
+    assert (found.aborted, found.records, found.open) == (2, 7, 1)
+    assert texts(found.table, 0) == ["open", "aborted", "aborted"]
+    assert texts(found.table, 6) == [
+        f"{first} \N{EN DASH} {last}" for first, last in ((507, 508), (503, 506), (500, 502))
+    ]
+
+
+def test_the_certificate_of_sound_replicas_names_the_head_to_write_down() -> None:
+    found = integrity(facts())
+    assert found.ok
+    assert found.verdict == "Sound: 3 replicas, one history"
+    assert found.head == f"500123:{sample.HEAD}"
+
+
+def test_the_head_is_one_that_all_sound_replicas_hold() -> None:
+    behind = replica("controller-2", log_end=400, head="cd" * 32)
+    damaged = replica("controller-3", log_end=9, head="00", first_bad="the checksum is wrong")
+    verified = facts().verified._replace(replicas=(replica("controller-1"), behind, damaged))
+    found = integrity(facts(verified=verified))
+    assert found.head == f"400:{'cd' * 32}"
+    assert not found.ok
+    assert found.verdict == "Damaged: controller-3"
+    assert "the checksum is wrong" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict"),
+    [
+        (
+            {"divergence": [row("divergence", base_offset=7, replica="controller-2")]},
+            "The replicas differ",
+        ),
+        ({"integrity": [row("integrity", replica="controller-1")]}, "Findings in the log"),
+    ],
+)
+def test_what_was_found_is_the_verdict(more: dict, verdict: str) -> None:
+    found = integrity(facts(**more))
+    assert (found.ok, found.verdict) == (False, verdict)
+
+
+def test_replicas_that_differ_have_no_head() -> None:
+    verified = facts().verified._replace(problem="controller-2 differs")
+    assert integrity(facts(verified=verified)).head == ""
+
+
+def test_what_one_replica_cannot_prove_is_said() -> None:
+    verified = facts().verified._replace(replicas=(replica("controller-1", history_from=900),))
+    said = " ".join(integrity(facts(verified=verified)).not_proved)
+    assert "one replica was given" in said
+    assert "before offset 900" in said
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        '<svg xmlns="http://www.w3.org/2000/svg"><script/></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg"><image href="http://x"/></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg"><a/></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg"><path fill="url(#a)"/></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg"><style/></svg>',
+    ],
+)
+def test_a_drawing_holds_known_elements_only(drawn: str) -> None:
+    with pytest.raises(DrawingError):
+        _cleaned(drawn, "")
+
+
+def test_a_drawing_keeps_no_handler_and_no_link() -> None:
+    drawn = '<svg xmlns="http://www.w3.org/2000/svg"><path d="M0,0" onclick="x" href="y"/></svg>'
+    kept = _cleaned(drawn, 'a "b" <c>')
+    assert "onclick" not in kept
+    assert "href" not in kept
+    assert 'aria-label="a &quot;b&quot; &lt;c&gt;"' in kept
