@@ -97,8 +97,20 @@ def crc32c(data: bytes) -> int:
 
 # ---- canonical MessagePack (section 1) ----------------------------------------------------------
 
-# First byte: what it begins, the width of the number behind it, the numbers that need that width.
-_FORMS: dict[int, tuple[str, int, range]] = {
+# Values that are one byte.
+_BYTES: dict[int, Any] = {number & 255: number for number in range(-32, 128)}
+_BYTES |= {0xC0: None, 0xC2: False, 0xC3: True}
+
+# The others, by their first byte: what they are; how wide the number is that follows; that number
+# if none follows, else the numbers that may stand there, as no narrower form can hold them.
+_FORMS: dict[int, tuple[str, int, Any]] = {
+    **{0x80 + count: ("map", 0, count) for count in range(16)},
+    **{0x90 + count: ("array", 0, count) for count in range(16)},
+    **{0xA0 + size: ("str", 0, size) for size in range(32)},
+    0xC4: ("bin", 1, range(1 << 8)),
+    0xC5: ("bin", 2, range(1 << 8, 1 << 16)),
+    0xC6: ("bin", 4, range(1 << 16, 1 << 32)),
+    0xCB: ("float", 8, range(1 << 64)),
     0xCC: ("int", 1, range(1 << 7, 1 << 8)),
     0xCD: ("int", 2, range(1 << 8, 1 << 16)),
     0xCE: ("int", 4, range(1 << 16, 1 << 32)),
@@ -107,9 +119,6 @@ _FORMS: dict[int, tuple[str, int, range]] = {
     0xD1: ("int", 2, range(-(1 << 15), -(1 << 7))),
     0xD2: ("int", 4, range(-(1 << 31), -(1 << 15))),
     0xD3: ("int", 8, range(-(1 << 63), -(1 << 31))),
-    0xC4: ("bin", 1, range(1 << 8)),
-    0xC5: ("bin", 2, range(1 << 8, 1 << 16)),
-    0xC6: ("bin", 4, range(1 << 16, 1 << 32)),
     0xD9: ("str", 1, range(32, 1 << 8)),
     0xDA: ("str", 2, range(1 << 8, 1 << 16)),
     0xDB: ("str", 4, range(1 << 16, 1 << 32)),
@@ -118,7 +127,7 @@ _FORMS: dict[int, tuple[str, int, range]] = {
     0xDE: ("map", 2, range(16, 1 << 16)),
     0xDF: ("map", 4, range(1 << 16, 1 << 32)),
 }
-_CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
+_NO_FORM = ("nothing", 1, range(0))
 
 
 def unpack(data: bytes, at: int, depth: int = 0) -> tuple[Any, int]:
@@ -127,38 +136,35 @@ def unpack(data: bytes, at: int, depth: int = 0) -> tuple[Any, int]:
     An array becomes a list. A map, which only extensions are, becomes a tuple: key, value, key, …
     """
     start, at = at, at + 1
-    first = data[start] if start < len(data) else 0xC1  # c1 stands for nothing
-    if first < 0x80:
-        return first, at
-    if first >= 0xE0:
-        return first - 256, at
-    if first in _CONSTANTS:
-        return _CONSTANTS[first], at
-    if first == 0xCB and at + 8 <= len(data):
-        return struct.unpack_from(">d", data, at)[0], at + 8
-    if first < 0xC0:  # the short forms: 8x map, 9x array, ax and bx text
-        what = "map" if first < 0x90 else "array" if first < 0xA0 else "str"
-        number = first & (31 if first >= 0xA0 else 15)
-    else:
-        what, width, fitting = _FORMS.get(first, ("", 0, range(0)))
-        number = int.from_bytes(data[at : at + width], "big", signed=0xD0 <= first <= 0xD3)
+    first = data[start] if start < len(data) else 0xC1  # which stands for nothing
+    if first in _BYTES:
+        return _BYTES[first], at
+    what, width, number = _FORMS.get(first, _NO_FORM)
+    if width:
+        fitting, signed = number, 0xD0 <= first <= 0xD3
+        number = int.from_bytes(data[at : at + width], "big", signed=signed)
         at += width
         if number not in fitting or at > len(data):
-            raise Bad("encoding", start, "a form", "canonical MessagePack", data[start : start + 9])
+            raise Bad("encoding", start, "a form", "canonical MessagePack", data[start:][:9])
     if what == "int":
         return number, at
+    if what == "float":
+        return struct.unpack_from(">d", data, start + 1)[0], at
     if what in {"str", "bin"}:
         content = data[at : at + number]
         need(len(content) == number, "encoding", start, "bytes of a value", number, len(content))
         try:
-            return content if what == "bin" else content.decode(), at + number
+            return content.decode() if what == "str" else content, at + number
         except UnicodeDecodeError:
             raise Bad("encoding", start, "a text", "UTF-8", content) from None
     if depth == 16 or (depth and what == "map"):
         raise Bad("encoding", start, "nesting", "no map within, 16 levels at most", what)
     values = []
     for _ in range(2 * number if what == "map" else number):
-        value, at = unpack(data, at, depth + 1)
+        if at < len(data) and data[at] in _BYTES:  # as above, for speed: most are
+            value, at = _BYTES[data[at]], at + 1
+        else:
+            value, at = unpack(data, at, depth + 1)
         values.append(value)
     return tuple(values) if what == "map" else values, at
 
@@ -433,7 +439,7 @@ class Replica:
         segments = [*log.glob("*.log"), *(folder / "archive").glob("*.log")]
         self.segments = sorted(segments, key=lambda path: path.name)
         self.shelf = sorted(shelf.glob("*.checkpoint"))
-        markers = [re.fullmatch(r"(\d{20})-(\d{20})\.gap", path.name) for path in log.glob("*.gap")]
+        markers = [re.fullmatch(r"([0-9]{20})-([0-9]{20})\.gap", path.name) for path in log.glob("*.gap")]
         self.marked = [(int(found[1]), int(found[2])) for found in markers if found]
 
     def read_what_is_known(self) -> None:
@@ -498,7 +504,7 @@ class Replica:
 
     def _begin_segment(self, frames: Frames, path: Path, before: Mark | None) -> Mark:
         """Judge a segment's name and header, and what stands in it of the batch before."""
-        right = bool(re.fullmatch(r"\d{20}\.log", path.name))
+        right = bool(re.fullmatch(r"[0-9]{20}\.log", path.name))
         need(right, "name", 0, "name of a segment", "20 digits and .log", path.name)
         frame = frames.next(SEGMENT)
         mark, name = Mark(*struct.unpack_from(">qqq32s", frame, 12)), int(path.name[:20])
@@ -667,7 +673,7 @@ def as_text(report: Report, options: Options) -> str:
     if options.skip_crc:
         lines += ["CRCs were skipped (--skip-crc); the chain's SHA-256 covers the same bytes.", ""]
     if report.findings:
-        lines += [f"NOT RIGHT, {len(report.findings)} found, the first first:"]
+        lines += [f"NOT RIGHT. Bad places: {len(report.findings)}, the first one first."]
         return "\n".join([*lines, *map(str, report.findings)])
     return "\n".join(
         [*lines, "RIGHT: what was read is as the format says.", "Not proved:", NOT_PROVED]
@@ -688,7 +694,7 @@ def as_json(report: Report, options: Options) -> str:
 
 def place(text: str) -> tuple[int, bytes]:
     """Read OFFSET:HASH."""
-    if not (found := re.fullmatch(r"(\d{1,19}):([0-9a-f]{64})", text.strip())):
+    if not (found := re.fullmatch(r"([0-9]{1,19}):([0-9a-f]{64})", text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not OFFSET:HASH, with 64 digits from 0 to f")
     return int(found[1]), bytes.fromhex(found[2])
 
@@ -701,7 +707,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--head", metavar="OFFSET:HASH", help="a head written down earlier", **known
     )
-    parser.add_argument("--heads", metavar="FILE", type=Path, help="heads, one a line")
+    parser.add_argument(
+        "--heads", metavar="FILE", type=Path, help="heads, the last word of each line"
+    )
     parser.add_argument("--checkpoint", metavar="OFFSET:DIGEST", help="a digest likewise", **known)
     for name, what in (
         ("--live", "the node runs: the last segment may end in an unfinished frame"),
@@ -719,7 +727,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     try:
         lines = asked.heads.read_text().splitlines() if asked.heads else []
-        heads = (*asked.head, *(place(line) for line in lines if line.strip()))
+        heads = (*asked.head, *(place(line.split()[-1]) for line in lines if line.split()))
         options = Options(heads, tuple(asked.checkpoint), asked.live, asked.whole, asked.skip_crc)
         report = verify(asked.folders, options, show)
     except (OSError, ValueError, argparse.ArgumentTypeError) as error:

@@ -353,7 +353,7 @@ def test_what_the_command_says(
     (folder / name).write_bytes(content)
     assert main([str(folder)]) == 1
     said = capsys.readouterr().out
-    assert re.search(r"^NOT RIGHT, 1 found", said, re.MULTILINE)
+    assert re.search(r"^NOT RIGHT. Bad places: 1,", said, re.MULTILINE)
     assert re.search(
         rf"^\[\w+\] {re.escape(str(folder / name))}, byte \d+, offset \d+: ", said, re.MULTILINE
     )
