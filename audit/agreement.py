@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from audit.folder import open_reader
+from audit.folder import LocalTree, open_reader
+from audit.remote_disk import TreeDisk
 from ledger.chain import LogMark
 from ledger.verify import VerifyReport, verify_ledger
-from runtime.read_only_disk import ReadOnlyDisk
 
 
 class NodeReport(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ def verify_folder(
     Raises NoLogError, LedgerError, OSError.
     """
     report = verify_ledger(
-        ReadOnlyDisk(folder), synced_to=synced_to, live=True, on_progress=on_progress
+        TreeDisk(LocalTree(folder)), synced_to=synced_to, live=True, on_progress=on_progress
     )
     return NodeReport(str(folder), report)
 

@@ -11,19 +11,16 @@ from typing import NoReturn, TypeVar
 
 from audit.remote import Tree
 from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER, segment_base
-from runtime.disk import AppendFile
+from runtime.disk import AppendFile, Disk
 from runtime.paths import checked, checked_folder
 
 T = TypeVar("T")
 
 
-class TreeDisk:
-    """The node's folder at `root` in a tree; `bare`: `root` is only that folder of it."""
+class _OnlyRead:
+    """The half of `runtime.disk.Disk` that is refused."""
 
-    def __init__(self, tree: Tree, root: str = "", *, bare: str = "") -> None:
-        self._tree = tree
-        self._root = root
-        self._bare = bare
+    location: str
 
     def lock(self) -> None:
         """Nothing to take: readers don't exclude anybody."""
@@ -32,22 +29,7 @@ class TreeDisk:
         """Nothing is open that must be closed."""
 
     def make_folder(self, folder: str) -> None:
-        if not self.list(folder):
-            self._refuse(folder)
-
-    def list(self, folder: str) -> list[str]:
-        path = self._folder(checked_folder(folder))
-        return [] if path is None else self._tree.files(path)
-
-    def exists(self, name: str) -> bool:
-        folder, _, last = checked(name).rpartition("/")
-        return last in self.list(folder)
-
-    def size(self, name: str) -> int:
-        return self._found(name, self._tree.size)
-
-    def read(self, name: str, position: int = 0, length: int | None = None) -> bytes:
-        return self._found(name, lambda path: self._tree.read(path, position, length))
+        self._refuse(folder)
 
     def open(self, name: str) -> AppendFile:
         self._refuse(name)
@@ -75,6 +57,33 @@ class TreeDisk:
     def free_bytes(self) -> int:
         return 0
 
+    def _refuse(self, name: str) -> NoReturn:
+        raise OSError(errno.EROFS, "this place is only read", f"{self.location}: {name}")
+
+
+class TreeDisk(_OnlyRead):
+    """The node's folder at `root` in a tree; `bare`: `root` is only that folder of it."""
+
+    def __init__(self, tree: Tree, root: str = "", *, bare: str = "") -> None:
+        self._tree = tree
+        self._root = root
+        self._bare = bare
+        self.location = tree.location
+
+    def list(self, folder: str) -> list[str]:
+        path = self._folder(checked_folder(folder))
+        return [] if path is None else self._tree.files(path)
+
+    def exists(self, name: str) -> bool:
+        folder, _, last = checked(name).rpartition("/")
+        return last in self.list(folder)
+
+    def size(self, name: str) -> int:
+        return self._found(name, self._tree.size)
+
+    def read(self, name: str, position: int = 0, length: int | None = None) -> bytes:
+        return self._found(name, lambda path: self._tree.read(path, position, length))
+
     def _found(self, name: str, look: Callable[[str], T]) -> T:
         folder, _, last = checked(name).rpartition("/")
         try:
@@ -96,5 +105,35 @@ class TreeDisk:
             return self._root if folder == self._bare else None
         return "/".join(part for part in (self._root, folder) if part)
 
-    def _refuse(self, name: str) -> NoReturn:
-        raise OSError(errno.EROFS, "this place is only read", f"{self._tree.location}: {name}")
+
+class CutDisk(_OnlyRead):
+    """A node's folder whose ledger ends at a byte of a segment; what is behind isn't there."""
+
+    def __init__(self, disk: Disk, file: str, position: int) -> None:
+        self._disk = disk
+        self._file = file
+        self._position = position
+        self._last = segment_base(file.rpartition("/")[2])
+        self.location = file
+
+    def list(self, folder: str) -> list[str]:
+        return [name for name in self._disk.list(folder) if self._is_here(folder, name)]
+
+    def exists(self, name: str) -> bool:
+        return self._disk.exists(name) and self._is_here(*name.rpartition("/")[::2])
+
+    def size(self, name: str) -> int:
+        size = self._disk.size(name)
+        return min(size, self._position) if name == self._file else size
+
+    def read(self, name: str, position: int = 0, length: int | None = None) -> bytes:
+        if name == self._file:
+            left = max(0, self._position - position)
+            length = left if length is None else min(left, length)
+        return self._disk.read(name, position, length)
+
+    def _is_here(self, folder: str, name: str) -> bool:
+        base = segment_base(name)
+        if base is None or folder not in (LOG_FOLDER, ARCHIVE_FOLDER) or self._last is None:
+            return True
+        return base < self._last or (base == self._last and self._position > 0)

@@ -25,10 +25,10 @@ class DamagedBatchError(LedgerError):
 class UnknownFormatError(LedgerError):
     """An undamaged frame of a format that this release does not know: never skipped."""
 
-    def __init__(self, position: int, format_version: int, flags: int) -> None:
+    def __init__(self, position: int, format_version: int, flags: int, place: str = "") -> None:
         super().__init__(
-            f"at byte {position}: format {format_version} with flags {flags:#06x} is not known to "
-            f"this release, which reads format 1; start a newer release on these files"
+            f"{place or f'at byte {position}'}: format {format_version} with flags {flags:#06x} is "
+            f"not known to this release, which reads format 1; start a newer release on these files"
         )
         self.position = position
         self.format_version = format_version

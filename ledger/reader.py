@@ -73,8 +73,8 @@ class LedgerReader:
                 start = batch.header.end_offset
                 yield batch
         except UnknownFormatError as error:
-            path = self._catalogue.segment_at(start).path
-            raise LedgerError(f"{path}, behind offset {start}: {error}") from None
+            place = f"{self._catalogue.segment_at(start).path}, behind offset {start}"
+            raise _placed(error, place) from None
         except DamagedLedgerError as error:
             if self._synced_end is None or start < self._synced_end:
                 raise
@@ -100,11 +100,10 @@ class LedgerReader:
         """
         if not self.log_start <= offset <= self.log_end:
             return None
-        if offset < self.log_end:
-            return self._catalogue.hash_at(offset)
         if offset == self.log_start:
             return self._catalogue.run[0].header.previous.head
-        return next(self._catalogue.batches(offset - 1, offset)).hash
+        batch = self.batch_at(offset - 1)
+        return batch.hash if batch.header.end_offset == offset else None
 
     def batch_at(self, offset: int) -> Batch:
         """Return the batch that holds an offset before `log_end`. Raises as `batches`."""
@@ -148,7 +147,7 @@ class LedgerReader:
                     break
                 raise DamagedLedgerError(path, 0, base, error.reason, base_offset=base) from None
             except UnknownFormatError as error:
-                raise LedgerError(f"{path}: {error}") from None
+                raise _placed(error, path) from None
             segments.append(Segment(path, header, length))
         if not segments:
             raise LedgerError("no ledger is here: no segment file in log/ or archive/")
@@ -192,5 +191,9 @@ def cluster_id_of(disk: Disk) -> str:
         except DamagedBatchError:
             continue
         except UnknownFormatError as error:
-            raise LedgerError(f"{path}: {error}") from None
+            raise _placed(error, path) from None
     raise LedgerError(f"no ledger is here: no readable segment file in {LOG_FOLDER}/")
+
+
+def _placed(error: UnknownFormatError, place: str) -> UnknownFormatError:
+    return UnknownFormatError(error.position, error.format_version, error.flags, place)

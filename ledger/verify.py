@@ -1,7 +1,9 @@
 """Verifying a ledger from its first byte to its last, and naming the first bad place.
 
 Rule: verification believes nothing but the cluster id and the hashes that the caller remembers.
-What is found is one finding, the first: behind it nothing can be believed anyway.
+What is found is one finding, the first: behind it nothing can be believed anyway. Who wants to know
+what else can be read keeps going: then each whole frame behind a bad place is taken up again, and
+what it says of the one before it is believed.
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -14,7 +16,8 @@ from ledger.checker import PIECE_BYTES, BadSegmentError, SegmentChecker
 from ledger.errors import LedgerError, UnknownFormatError
 from ledger.gaps import Gap, list_gaps
 from ledger.reader import cluster_id_of
-from ledger.segments import LOG_FOLDER
+from ledger.resuming import find_batch
+from ledger.segments import HEADER_BYTES_MAX, LOG_FOLDER, parse_segment_header
 from runtime.disk import Disk
 
 
@@ -45,6 +48,8 @@ class VerifyReport(msgspec.Struct, frozen=True):
     """Chain hash at the log's end; it proves all that stands before it."""
     first_bad: Finding | None
     notes: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+    """All of them, if it kept going; else the first alone."""
 
     @property
     def ok(self) -> bool:
@@ -63,16 +68,25 @@ def verify_ledger(
     synced_to: LogMark | None = None,
     known: Mapping[int, bytes] | None = None,
     live: bool = False,
+    keep_going: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> VerifyReport:
     """Verify the ledger in a folder.
 
     `synced_to`: the manifest's mark; bad bytes behind it are a note. `known`: chain hashes by
     offset, remembered elsewhere (by brokers, by another controller, in a snapshot). `live`: a
-    node may be writing, so a last frame that just ends too early is a note.
+    node may be writing, so a last frame that just ends too early is a note. `keep_going`: read on
+    behind each finding.
     Raises LedgerError when there is no ledger, UnknownFormatError, OSError.
     """
-    steps = verify_steps(disk, cluster_id=cluster_id, synced_to=synced_to, known=known, live=live)
+    steps = verify_steps(
+        disk,
+        cluster_id=cluster_id,
+        synced_to=synced_to,
+        known=known,
+        live=live,
+        keep_going=keep_going,
+    )
     while True:
         try:
             done, total = next(steps)
@@ -90,9 +104,12 @@ def verify_steps(
     synced_to: LogMark | None = None,
     known: Mapping[int, bytes] | None = None,
     live: bool = False,
+    keep_going: bool = False,
 ) -> Generator[Progress, None, VerifyReport]:
     """`verify_ledger` in steps of a few milliseconds, for a loop that must not be held."""
-    verification = _Verification(disk, cluster_id, synced_to, known or {}, live=live)
+    verification = _Verification(
+        disk, cluster_id, synced_to, known or {}, live=live, keep_going=keep_going
+    )
     return (yield from verification.run())
 
 
@@ -105,6 +122,7 @@ class _Verification:
         known: Mapping[int, bytes],
         *,
         live: bool,
+        keep_going: bool,
     ) -> None:
         self._disk = disk
         self._found = find_segments(disk)
@@ -115,14 +133,18 @@ class _Verification:
         self._known = dict(known)
         if synced_to is not None:
             self._known.setdefault(synced_to.log_end, synced_to.head)
+        self._met: set[int] = set()
         self._live = live
+        self._keep_going = keep_going
+        self._lost = False
+        """The history ends where the segment before does, which was said: nothing to continue."""
         self._gaps: dict[int, Gap] = {gap.start: gap for gap in list_gaps(disk)}
         self._mark: LogMark | None = None
         self._end_position = 0
         self._log_start = self._found[0][0] if self._found else 0
-        self._segments = self._batches = self._records = self._bytes = 0
+        self._segments = self._batches = self._records = self._bytes = self._bytes_before = 0
         self._notes: list[str] = []
-        self._bad: Finding | None = None
+        self._findings: list[Finding] = []
 
     def run(self) -> Generator[Progress, None, VerifyReport]:
         total = sum(self._disk.size(path) for _, path in self._found)
@@ -131,34 +153,63 @@ class _Verification:
         for i, (base, path) in enumerate(self._found):
             if not self._may_follow(i, base):
                 break
-            last = i == len(self._found) - 1
+            previous = None if self._lost else self._mark
             checker = SegmentChecker(
-                self._cluster_id, base, self._mark, self._gap_within(i), self._known
+                self._cluster_id, base, previous, self._gap_within(i), self._known
             )
-            try:
-                yield from self._feed(checker, path, total)
-            except BadSegmentError as error:
-                self._count(checker, base)
-                self._judge(path, error, last=last)
+            yield from self._read(checker, path, total, last=i == len(self._found) - 1)
+            self._count(checker)
+            if self._findings and not self._keep_going:
                 break
-            except UnknownFormatError as error:
-                raise LedgerError(f"{path}: {error}") from None
-            self._count(checker, base)
-        if self._bad is None:
+        if not self._lost:
             self._check_known()
         return self._report()
 
-    def _feed(
-        self, checker: SegmentChecker, path: str, total: int
+    def _read(
+        self, checker: SegmentChecker, path: str, total: int, *, last: bool
     ) -> Generator[Progress, None, None]:
-        position = 0
+        """Read one segment, behind each bad place again if we keep going."""
+        position, resumed_at = 0, -1
+        self._lost = False
+        while True:
+            try:
+                yield from self._feed(checker, path, position, total)
+                self._lost = False
+                return
+            except BadSegmentError as error:
+                bad = error
+            except UnknownFormatError as error:
+                if not self._keep_going:
+                    raise LedgerError(f"{path}: {error}") from None
+                bad = BadSegmentError(checker.position, checker.mark.log_end, str(error))
+            except OSError as error:
+                if not self._keep_going:
+                    raise
+                self._add(Finding(path, checker.position, checker.mark.log_end, str(error)))
+                self._lost = True
+                return
+            self._lost = self._judge(path, bad, last=last)
+            if not self._lost or not self._keep_going:
+                return
+            found = find_batch(
+                self._disk, path, bad.position + (bad.position == resumed_at), self._cluster_id
+            )
+            if found is None:
+                return
+            position, batch = found
+            checker.resume(position, batch)
+            resumed_at = position
+
+    def _feed(
+        self, checker: SegmentChecker, path: str, position: int, total: int
+    ) -> Generator[Progress, None, None]:
         while not checker.stopped:
             piece = self._disk.read(path, position, PIECE_BYTES)
             if not piece:
                 break
             checker.feed(piece)
             position += len(piece)
-            self._bytes += len(piece)
+            self._bytes = max(self._bytes, self._bytes_before + position)
             yield self._bytes, total
         checker.finish()
 
@@ -173,7 +224,7 @@ class _Verification:
 
     def _may_follow(self, i: int, base: int) -> bool:
         mark = self._mark
-        if mark is None or mark.log_end == base:
+        if mark is None or self._lost or mark.log_end == base:
             return True
         gap = self._gaps.get(mark.log_end)
         if gap is not None and base <= gap.end:
@@ -192,19 +243,26 @@ class _Verification:
             if base > mark.log_end
             else f"{path} reaches to offset {mark.log_end}, into the segment after it"
         )
-        self._bad = Finding(path, self._end_position, mark.log_end, what)
-        return False
+        self._add(Finding(path, self._end_position, mark.log_end, what))
+        self._lost = True
+        return self._keep_going
 
-    def _count(self, checker: SegmentChecker, base: int) -> None:
+    def _count(self, checker: SegmentChecker) -> None:
         self._end_position = checker.position
+        self._bytes_before = self._bytes
         if checker.header is None:
             return
         self._segments += 1
         self._batches += checker.batches
-        self._records += checker.mark.log_end - base
+        self._records += checker.records
+        self._met |= checker.met
         self._mark = checker.mark
 
-    def _judge(self, path: str, error: BadSegmentError, *, last: bool) -> None:
+    def _add(self, finding: Finding) -> None:
+        self._findings.append(finding)
+
+    def _judge(self, path: str, error: BadSegmentError, *, last: bool) -> bool:
+        """Take what was found for a note or a finding; tells whether it is a finding."""
         place = f"{path}, byte {error.position}, offset {error.offset}"
         if self._synced_end is not None and error.offset >= self._synced_end:
             self._notes.append(
@@ -213,19 +271,47 @@ class _Verification:
         elif error.torn and last and self._live and self._synced_end is None:
             self._notes.append(f"{place}: the tail is unfinished, a node may be writing it")
         else:
-            self._bad = Finding(path, error.position, error.offset, error.reason)
+            self._add(Finding(path, error.position, error.offset, error.reason))
+            return True
+        return False
 
     def _check_known(self) -> None:
+        """Hold what is remembered against what was read. Nothing to do behind a bad place."""
+        if self._findings and not self._keep_going:
+            return
         end = self._mark.log_end if self._mark is not None else 0
+        file = self._found[-1][1] if self._found else LOG_FOLDER
         beyond = [offset for offset in self._known if offset > end]
         if beyond:
-            self._bad = Finding(
-                self._found[-1][1] if self._found else LOG_FOLDER,
-                self._end_position,
-                end,
+            what = (
                 f"the log ends at offset {end}, and it once reached to {max(beyond)}: "
-                f"its end is gone",
+                f"its end is gone"
             )
+            self._add(Finding(file, self._end_position, end, what))
+        for offset in sorted(self._known.keys() - self._met - set(beyond)):
+            if offset < self._log_start:
+                self._notes.append(
+                    f"the hash remembered at offset {offset} lies before the history that is here"
+                )
+            elif self._findings or not self._found:
+                continue  # it may be in what could not be read
+            elif offset == self._log_start:
+                self._check_beginning(offset)
+            else:
+                what = f"no batch ends at offset {offset}, where a chain hash is remembered"
+                self._add(Finding(self._holding(offset), 0, offset, what))
+
+    def _check_beginning(self, offset: int) -> None:
+        """A hash may be remembered of the place before the first batch that is here."""
+        path = self._found[0][1]
+        header, _ = parse_segment_header(self._disk.read(path, 0, HEADER_BYTES_MAX))
+        if header.previous.head != self._known[offset]:
+            what = f"the chain hash at offset {offset} is not the one remembered elsewhere"
+            self._add(Finding(path, 0, offset, what))
+
+    def _holding(self, offset: int) -> str:
+        """The segment that an offset lies in."""
+        return [path for base, path in self._found if base <= offset][-1]
 
     def _report(self) -> VerifyReport:
         mark = self._mark or LogMark.beginning(self._cluster_id)
@@ -238,6 +324,7 @@ class _Verification:
             log_start=self._log_start,
             log_end=mark.log_end,
             head=mark.head,
-            first_bad=self._bad,
+            first_bad=self._findings[0] if self._findings else None,
             notes=tuple(self._notes),
+            findings=tuple(self._findings),
         )
