@@ -27,6 +27,7 @@ from runtime.simulated.requests import SimulatedServer
 from runtime.simulated.world import World
 from tests.simulation.administrators import Administrators
 from tests.simulation.answers import Answers, Judgement
+from tests.simulation.answers_rivals import Rivals
 from tests.simulation.invariants import Invariants
 from tests.simulation.quorum_cluster import quiet_log
 
@@ -49,6 +50,8 @@ class Shape:
     heartbeat_s: float = 0.5
     changes_per_s: float = 6.0
     reads_per_s: float = 4.0
+    rivals: int = 0
+    """Clients who contend for a few names, and read in every way."""
     checkpoint_bytes: int = 20_000
     tail_bytes: int = 8_000
     segment_bytes: int = 16_000
@@ -105,6 +108,7 @@ class Cluster:
         self.invariants = Invariants(self)
         self.answers, self.judgement = Answers(self.world), Judgement(self)
         self.admins = Administrators(self, ADMIN_HOST)
+        self.rivals = Rivals(self, shape.rivals)
         self.dice = self.world.random("brokers' fate")
         self.world.after_event(self.invariants.after_event)
 
@@ -272,6 +276,8 @@ class Cluster:
         for broker_id in self.broker_hosts:
             self.start_broker(broker_id)
         self.admins.start()
+        if self.shape.rivals:
+            self.rivals.start()
         self._later(2.0, self.torment_brokers)
 
     def heal_brokers(self) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from tests.checkers.history import Log, to_lines
 
-
 PAST_EVERYTHING = 2**63 - 1
 
 

@@ -59,6 +59,11 @@ MORE_KINDS: dict[str, Torment] = {
         gap_s=(0.3, 2.0),
         length_s=(0.3, 6.0),
     ),
+    "rivals": Torment(
+        {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 2.0, "wall_jump": 0.5},
+        gap_s=(0.2, 2.0),
+        length_s=(0.1, 4.0),
+    ),
 }
 """Asked for by name: a seed's kind never changes, so that a seed that found something stays one."""
 
@@ -91,6 +96,8 @@ def run_seed(
     shape = Shape(controllers=5 if seed % 7 == 6 else 3, torment_s=torment_s)
     if kind == "lag":
         shape.tail_bytes, shape.checkpoint_bytes, shape.segment_bytes = 1_000, 6_000, 4_000
+    if kind == "rivals":
+        shape.rivals = 4
     cluster = Cluster(seed, shape)
     nemesis = Nemesis(cluster, {**KINDS, **MORE_KINDS}[kind])
     outcome = Outcome(seed, kind)
