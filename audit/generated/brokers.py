@@ -5,14 +5,13 @@ the same steps (registration, unfence, then its partitions' leaders take it into
 after another). Each step is its own operation at its own time, so others happen in between.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 from audit.generated.model import Broker, Partition
 from audit.generated.pen import Written
 from audit.generated.people import Actor, broker_actor, controller_actor
 from audit.generated.rhythm import MINUTE_MS, SECOND_MS
-from audit.generated.stage import Stage
+from audit.generated.stage import Stage, Then
 from metadata.records import (
     NO_LEADER,
     BrokerEndpoint,
@@ -25,7 +24,6 @@ from metadata.records import (
     SecurityProtocol,
 )
 
-Then = Callable[[], None]
 _REPORT = 40
 """Partitions that a leader reports in one request, on average; brokers gather what comes within
 50 ms."""

@@ -9,16 +9,20 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from audit.generated.brokers import Brokers
-from audit.generated.episodes import Episodes, Then
+from audit.generated.controllers import Controllers
 from audit.generated.facts import Fact
+from audit.generated.failures import Failures
 from audit.generated.intrusion import intrusion
+from audit.generated.large_changes import LargeChanges
 from audit.generated.model import Broker
 from audit.generated.pen import Sealed
 from audit.generated.people import ALICE, ROOT, controller_actor
+from audit.generated.replicas import Replicas
 from audit.generated.rhythm import DAY_MS, SECOND_MS, START_MS, busy_percent, by_day
 from audit.generated.security import Security
-from audit.generated.stage import Stage
+from audit.generated.stage import Stage, Then
 from audit.generated.topics import FIRST_TOPICS_MS, Topics
+from audit.generated.works import Works
 from ledger.chain import LogMark
 from metadata.records import (
     ClusterGenerationRecord,
@@ -78,8 +82,13 @@ class Life:
         self._stage = stage = Stage(seed, cluster_id, START_MS)
         self._security = Security(stage)
         self._brokers = Brokers(stage)
-        self._topics = Topics(stage, self._brokers, partitions_for(self._records))
-        self._episodes = Episodes(stage, self._brokers, self._topics)
+        partitions = partitions_for(self._records)
+        self._topics = Topics(stage, self._brokers, partitions)
+        self._replicas = replicas = Replicas(stage, self._brokers, self._topics, partitions)
+        self._controllers = Controllers(stage)
+        self._works = Works(stage, self._brokers, replicas, self._controllers)
+        self._failures = Failures(stage, self._brokers, self._topics, replicas)
+        self._large_changes = LargeChanges(stage, self._topics, self._controllers)
         self._broker_count = brokers
         self._topic_count = topics
         self._open_transaction = open_transaction
@@ -125,7 +134,7 @@ class Life:
                 next_ms = self._stage.now_ms + self._pause_ms()
             yield from self._taken()
         if self._open_transaction:
-            self._episodes.open_change()
+            self._large_changes.open_change()
         pen.finish()
         yield from self._taken()
 
@@ -177,7 +186,7 @@ class Life:
         ]
         leader = controller_actor(stage.controller)
         stage.write(leader, "BeginEpoch", first, "the cluster's first leader")
-        self._episodes.register_controllers()
+        self._controllers.register()
         self._security.feature("metadata.version", 25, ROOT, "first start")
         self._security.feature("group.version", 1, ROOT, "first start")
         self._security.default_min_isr()
@@ -193,8 +202,8 @@ class Life:
         self._security.rotate_all()
         self._topics.populate(self._topic_count)
         self._recur(DAY_MS // 2, 2 * DAY_MS, self._brokers.hiccup)
-        self._recur(DAY_MS, 2 * DAY_MS, self._episodes.restart_one)
-        self._recur(2 * DAY_MS, 4 * DAY_MS, self._episodes.failover)
+        self._recur(DAY_MS, 2 * DAY_MS, self._works.restart_one)
+        self._recur(2 * DAY_MS, 4 * DAY_MS, self._controllers.failover)
 
     def _recur(self, least_ms: int, most_ms: int, happens: Callable[[], object]) -> None:
         """Let something happen again and again, unless an episode is under way."""
@@ -210,25 +219,25 @@ class Life:
 
     def _plan(self) -> list[_Planned]:
         """What is to come and when; the last comes first."""
-        episodes = self._episodes
+        works, failures, large = self._works, self._failures, self._large_changes
         script = [
-            _Planned(0.12, True, episodes.deployment),
-            _Planned(0.20, True, episodes.big_change),
-            _Planned(0.24, False, episodes.broker_dies),
-            _Planned(0.31, True, episodes.aborted_change),
-            _Planned(0.34, False, episodes.broker_flaps),
+            _Planned(0.12, True, works.deployment),
+            _Planned(0.20, True, large.big_change),
+            _Planned(0.24, False, failures.broker_dies),
+            _Planned(0.31, True, large.aborted_change),
+            _Planned(0.34, False, failures.broker_flaps),
             _Planned(0.40, True, self._upgrade),
-            _Planned(0.45, False, episodes.rack_outage),
-            _Planned(0.52, False, episodes.isr_storm),
-            _Planned(0.58, False, episodes.unclean_election),
-            _Planned(0.64, True, episodes.discarded_change),
+            _Planned(0.45, False, failures.rack_outage),
+            _Planned(0.52, False, failures.isr_storm),
+            _Planned(0.58, False, failures.unclean_election),
+            _Planned(0.64, True, large.discarded_change),
             _Planned(0.68, False, self._intrusion),
-            _Planned(0.72, True, episodes.replace_broker),
+            _Planned(0.72, True, works.replace_broker),
             _Planned(0.80, True, self._rotation),
-            _Planned(0.84, False, episodes.broker_flaps),
+            _Planned(0.84, False, failures.broker_flaps),
         ]
         if self._records >= _MANY_DEPLOYMENTS:
-            script += [_Planned(share, True, episodes.deployment) for share in (0.37, 0.62, 0.88)]
+            script += [_Planned(share, True, works.deployment) for share in (0.37, 0.62, 0.88)]
         return sorted(script, key=lambda planned: planned.share, reverse=True)
 
     def _upgrade(self, then: Then) -> None:
@@ -245,15 +254,15 @@ class Life:
     # Between episodes.
 
     def _weigh(self) -> list[Callable[[], None]]:
-        topics, security = self._topics, self._security
+        topics, replicas, security = self._topics, self._replicas, self._security
         weights: tuple[tuple[int, Callable[[], None]], ...] = (
-            (48, topics.wobble),
+            (48, replicas.wobble),
             (5, topics.create),
             (2, topics.delete),
             (1, topics.grow),
             (9, topics.configure),
-            (5, topics.reassign),
-            (3, topics.assign_directories),
+            (5, replicas.reassign),
+            (3, replicas.assign_directories),
             (4, security.grant),
             (2, security.revoke),
             (2, security.set_password),

@@ -11,7 +11,11 @@ from audit.generated.dice import Dice
 from audit.generated.model import Cluster, Partition
 from audit.generated.pen import Pen, Written
 from audit.generated.people import Actor
+from audit.generated.rhythm import moment
 from metadata.records import NO_LEADER, BeginEpochRecord, EpochVoter, Record
+
+Then = Callable[[], None]
+"""What goes on when something is over."""
 
 
 class Stage:
@@ -82,5 +86,15 @@ class Stage:
         until = Written(end, end, end_ms, end, end_ms)
         self.pen.tell(kind, subject, since, principal, sentence, until)
 
+    def teller(self, kind: str, subject: str, principal: str, sentence: str) -> Then:
+        """Return what tells of an episode that begins now, once it is over."""
+        offset, time_ms = self.pen.offset, self.now_ms
+        said = f"{moment(time_ms)}: {sentence}"
+        return lambda: self.tell_since(kind, subject, offset, time_ms, principal, said)
+
     def _leader_changed(self, partition: Partition, before: int, after: int) -> None:
         self.pen.leader_changed(partition.key, lost=after == NO_LEADER)
+
+
+def nothing() -> None:
+    """What follows nothing."""

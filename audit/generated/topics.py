@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 from audit.generated.brokers import Brokers
 from audit.generated.model import MIN_ISR, Broker, Partition, Topic
 from audit.generated.people import (
-    BALANCER,
     CONNECT,
     PEOPLE,
     SPARK_JOBS,
@@ -20,7 +19,7 @@ from audit.generated.people import (
     Actor,
     broker_actor,
 )
-from audit.generated.rhythm import HOUR_MS, MINUTE_MS, SECOND_MS, office_hours
+from audit.generated.rhythm import HOUR_MS, MINUTE_MS, office_hours
 from audit.generated.stage import Stage
 from metadata.records import (
     DIRECTORY_UNASSIGNED,
@@ -53,7 +52,6 @@ _LARGE: Final = (3, 6, 6, 12, 12, 24, 48)
 _RETENTION: Final = ("86400000", "259200000", "604800000", "2592000000", "-1")
 FIRST_TOPICS_MS: Final = 5 * MINUTE_MS
 """After the brokers are there."""
-_WOBBLE_MOST: Final = 17
 
 
 class _Kind(NamedTuple):
@@ -78,7 +76,6 @@ class Topics:
         self._stage = stage
         self._brokers = brokers
         self._sizes = _SMALL if partitions < 5_000 else _LARGE
-        self._wobble = min(_WOBBLE_MOST, 3 + partitions // 60)
         self._target = partitions
         self._named = 0
 
@@ -243,124 +240,6 @@ class Topics:
         else:
             topic.configs[key] = value
         return ConfigRecord(ConfigResourceType.TOPIC, topic.name, key, value)
-
-    # Partitions.
-
-    def wobble(self) -> None:
-        """A follower lags behind a leader for a while: out of some ISRs, and in again."""
-        stage, dice = self._stage, self._stage.dice
-        first = self.some_partition()
-        followers = [replica for replica in first.isr if replica != first.leader]
-        if first.leader < 0 or not followers:
-            return
-        victim = stage.cluster.brokers[dice.pick(followers)]
-        hosted = stage.cluster.brokers[first.leader].hosted.items
-        start, wanted = dice.below(len(hosted)), 1 + dice.below(2 * self._wobble)
-        found: list[Partition] = []
-        for step in range(min(len(hosted), 40 * wanted)):
-            partition = hosted[(start + step) % len(hosted)]
-            if (
-                partition.leader == first.leader
-                and victim.id in partition.isr
-                and not partition.moving
-            ):
-                found.append(partition)
-                if len(found) == wanted:
-                    break
-        self.lag(first.leader, victim.id, found, 20 * SECOND_MS + dice.around(2 * MINUTE_MS))
-
-    def lag(self, leader: int, victim: int, partitions: list[Partition], lasts_ms: int) -> None:
-        """A leader drops a follower from ISRs, and takes it back later."""
-        dropped = [
-            (partition, tuple(replica for replica in partition.isr if replica != victim))
-            for partition in partitions
-            if victim in partition.isr
-        ]
-        if self._brokers.report(leader, dropped) is not None:
-            self._stage.after(lasts_ms, partial(self._brokers.catch_up, victim, partitions))
-
-    def reassign(self) -> None:
-        """The balancer moves a replica of some partitions from one broker to another."""
-        dice = self._stage.dice
-        free = self._brokers.free()
-        if len(free) < 2:
-            return
-        source, target = dice.some(free, 2)
-        movable = [
-            partition
-            for partition in source.hosted.items[dice.below(len(source.hosted) + 1) :][:200]
-            if target.id not in partition.replicas
-            and not partition.moving
-            and partition.leader >= 0
-            and set(partition.isr) == set(partition.replicas)
-        ]
-        self.move(dice.some(movable, 1 + dice.below(12)), source.id, target.id)
-
-    def move(self, partitions: Sequence[Partition], source: int, target: int) -> None:
-        """Replace a replica: added, copied, in sync, the old one removed."""
-        stage, dice = self._stage, self._stage.dice
-        if not partitions:
-            return
-        records = [
-            stage.cluster.move(partition, (*partition.replicas, target), (target,), (source,))
-            for partition in partitions
-        ]
-        reason = dice.pick(WHY["AlterPartitionReassignments"])
-        stage.answer(BALANCER, "AlterPartitionReassignments", records, reason)
-        groups: dict[int, list[Partition]] = {}
-        for partition in partitions:
-            groups.setdefault(partition.leader, []).append(partition)
-        for moved in groups.values():
-            stage.after(
-                MINUTE_MS + dice.around(8 * MINUTE_MS),
-                partial(self._settle, moved, target),
-            )
-
-    def _settle(self, partitions: list[Partition], target: int) -> None:
-        """The new replicas are in sync; later, if their brokers are away."""
-        stage = self._stage
-        ready = [
-            partition
-            for partition in partitions
-            if partition.topic.alive and partition.moving and partition.leader >= 0
-        ]
-        if not stage.cluster.is_active(target):
-            stage.after(2 * MINUTE_MS, lambda: self._settle(ready, target))
-            return
-        by_leader: dict[int, list[Record]] = {}
-        for partition in ready:
-            isr = partition.isr if target in partition.isr else (*partition.isr, target)
-            reporter = partition.leader
-            by_leader.setdefault(reporter, []).append(stage.cluster.settle(partition, isr))
-        for leader, records in by_leader.items():
-            caller = self._brokers.calls(stage.cluster.brokers[leader])
-            stage.write(caller, "AlterPartition", records)
-        waiting = [p for p in partitions if p.topic.alive and p.moving]
-        if waiting:
-            stage.after(2 * MINUTE_MS, lambda: self._settle(waiting, target))
-
-    def assign_directories(self) -> None:
-        """A broker with many disks says where new replicas lie (KIP-858)."""
-        stage, dice = self._stage, self._stage.dice
-        several = [broker for broker in self._brokers.free() if len(broker.log_dirs) > 1]
-        if not several:
-            return
-        broker = dice.pick(several)
-        start = dice.below(len(broker.hosted) + 1)
-        records: list[Record] = []
-        for partition in broker.hosted.items[start : start + 60]:
-            place = partition.replicas.index(broker.id)
-            if partition.directories[place] == DIRECTORY_UNASSIGNED:
-                directories = list(partition.directories)
-                directories[place] = dice.pick(broker.log_dirs)
-                partition.directories = tuple(directories)
-                records.append(
-                    PartitionChangeRecord(
-                        partition.number, partition.topic.id, directories=partition.directories
-                    )
-                )
-        if records:
-            stage.write(self._brokers.calls(broker), "AssignReplicasToDirs", records)
 
     # Choices.
 
