@@ -79,38 +79,47 @@ def partition_intervals(events: DataFrame, facts: DataFrame, names: DataFrame) -
 
 def broker_intervals(events: DataFrame) -> DataFrame:
     """Return audit.tables.BROKER_INTERVALS from `silver.broker_events`."""
-    order = Window.partitionBy("broker_id").orderBy("offset")
-    before = order.rowsBetween(Window.unboundedPreceding, -1)
-    registers, leaves = F.col("kind") == "registered", F.col("kind") == "unregistered"
-    mark = F.when(registers, F.col("incarnation")).when(leaves, "")
-    known = F.coalesce(F.last(mark, ignorenulls=True).over(before), F.lit(""))
-    keeps = registers & (F.col("incarnation") == F.col("_known"))
-    carried = (
-        events.withColumn("_known", known)
-        .withColumns({flag: F.when(~keeps, F.col(flag)) for flag in ("fenced", "stopping")})
-        .withColumns(
-            {
-                "fenced": F.last("fenced", ignorenulls=True).over(order),
-                "stopping": F.last("stopping", ignorenulls=True).over(order),
-                "_there": F.last(
-                    F.when(registers, F.lit(col=True)).when(leaves, F.lit(col=False)),
-                    ignorenulls=True,
-                ).over(order),
-            }
-        )
-    )
     state = F.when(
-        F.col("_there"),
+        F.col("there"),
         F.when(F.col("fenced"), "fenced").when(F.col("stopping"), "stopping").otherwise("online"),
     )
     moments = (
-        carried.withColumn("state", state)
+        broker_states(events)
+        .withColumn("state", state)
         .groupBy("broker_id", F.col("settled_base").alias("base"))
         .agg(F.max("settled_ms").alias("ms"), F.max_by(F.struct("state"), "offset").alias("_last"))
         .withColumn("state", F.col("_last.state"))
     )
     kept = _lasting(moments, ["broker_id"], F.col("state"))
     return conformed(kept.where(F.col("state").isNotNull()), BROKER_INTERVALS)
+
+
+def broker_states(events: DataFrame) -> DataFrame:
+    """Return `silver.broker_events` with all flags as they were behind each event.
+
+    `there` is false once a broker is unregistered. A registration of the incarnation that is known
+    changes no flag.
+    """
+    order = Window.partitionBy("broker_id").orderBy("offset")
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    registers, leaves = F.col("kind") == "registered", F.col("kind") == "unregistered"
+    mark = F.when(registers, F.col("incarnation")).when(leaves, "")
+    known = F.coalesce(F.last(mark, ignorenulls=True).over(before), F.lit(""))
+    keeps = registers & (F.col("incarnation") == F.col("_known"))
+    there = F.when(registers, F.lit(col=True)).when(leaves, F.lit(col=False))
+    return (
+        events.withColumn("_known", known)
+        .withColumns({flag: F.when(~keeps, F.col(flag)) for flag in ("fenced", "stopping")})
+        .withColumns(
+            {
+                "fenced": F.last("fenced", ignorenulls=True).over(order),
+                "stopping": F.last("stopping", ignorenulls=True).over(order),
+                "there": F.last(there, ignorenulls=True).over(order),
+                "incarnation": F.last("incarnation", ignorenulls=True).over(order),
+            }
+        )
+        .drop("_known")
+    )
 
 
 def _moments(events: DataFrame) -> DataFrame:

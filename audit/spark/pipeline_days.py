@@ -1,0 +1,130 @@
+"""Gold by day, from how things stood when the day began and what has happened since.
+
+Rule: time never falls in the log, so only the newest day and those behind it can still change. How
+partitions, brokers and min ISR stood at a day's beginning is kept as rows of the same shape as what
+happens, so the functions of a whole log answer for a day; nothing before that day is read again.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from audit.spark import gold, silver
+from audit.spark.intervals import MIN_ISR, broker_intervals, broker_states, partition_intervals
+from audit.spark.pipeline_store import (
+    GOLD_AVAILABILITY,
+    OPENING_BROKERS,
+    OPENING_CONFIGS,
+    OPENING_PARTITIONS,
+    SILVER_BROKERS,
+    SILVER_CONFIGS,
+    SILVER_PARTITIONS,
+    Carried,
+    PipelineStore,
+)
+from audit.spark.tables import DAY_MS, day_of
+
+
+class Standing(NamedTuple):
+    """What availability is made of: rows of events, those of an opening among them."""
+
+    partitions: DataFrame
+    brokers: DataFrame
+    configs: DataFrame
+
+
+def write_availability(store: PipelineStore, names: DataFrame, carried: Carried) -> Carried:
+    """Compute the days anew that may have changed, and open a new day if one has begun.
+
+    What has happened, and how `carried.opening_day` began, was written before.
+    """
+    opened = carried.opening_day
+    assert opened is not None
+    standing = _standing(store, opened)
+    intervals = partition_intervals(standing.partitions, standing.configs, names)
+    days = gold.availability(intervals, broker_intervals(standing.brokers), carried.horizon_ms)
+    store.write_days(days, GOLD_AVAILABILITY)
+    newest = carried.horizon_ms // DAY_MS
+    if newest > opened:
+        open_day(store, _before(standing, newest * DAY_MS), names, newest)
+        opened = newest
+    return msgspec.structs.replace(carried, opening_day=opened)
+
+
+def open_day(store: PipelineStore, standing: Standing, names: DataFrame, day: int) -> None:
+    """Write how things stand, as what happened in the first millisecond of a day."""
+    at = {
+        "settled_ms": F.greatest("settled_ms", F.lit(day * DAY_MS)),
+        "day": day_of(F.lit(day * DAY_MS)),
+    }
+    for table, frame in (
+        (OPENING_PARTITIONS, _partitions_now(standing.partitions)),
+        (OPENING_BROKERS, _brokers_now(standing.brokers)),
+        (OPENING_CONFIGS, _configs_now(standing.configs, names)),
+    ):
+        store.write_days(frame.withColumns(at), table)
+
+
+def _standing(store: PipelineStore, day: int) -> Standing:
+    begins = day_of(F.lit(day * DAY_MS))
+    pairs = (
+        (OPENING_PARTITIONS, SILVER_PARTITIONS),
+        (OPENING_BROKERS, SILVER_BROKERS),
+        (OPENING_CONFIGS, SILVER_CONFIGS),
+    )
+    frames = []
+    for opening, silver_table in pairs:
+        opened = store.read(opening).where(F.col("day") == begins)
+        since = store.read(silver_table).drop("batch").where(F.col("day") >= begins)
+        frames.append(opened.unionByName(since))
+    return Standing(*frames)
+
+
+def _before(standing: Standing, ms: int) -> Standing:
+    return Standing(*(frame.where(F.col("settled_ms") < ms) for frame in standing))
+
+
+def _partitions_now(events: DataFrame) -> DataFrame:
+    """Return the partitions that are there, each as one creation."""
+    facts = ("leader", "isr", "replicas")
+    latest = events.groupBy("topic_id", "partition").agg(
+        *(_latest(fact).alias(fact) for fact in facts),
+        *(F.max(c).alias(c) for c in ("offset", "settled_base", "settled_ms", "topic_name")),
+        F.max(F.col("kind") == "removed").alias("_removed"),
+    )
+    there = latest.where(~F.col("_removed")).withColumn("kind", F.lit("created"))
+    return there.withColumns({column: F.lit("") for column in silver.WHO})
+
+
+def _brokers_now(events: DataFrame) -> DataFrame:
+    """Return the brokers that are there, each as one registration."""
+    order = Window.partitionBy("broker_id").orderBy(F.col("offset").desc())
+    latest = broker_states(events).withColumn("_place", F.row_number().over(order))
+    return latest.where((F.col("_place") == 1) & F.col("there")).withColumns(
+        {"kind": F.lit("registered"), **{column: F.lit("") for column in silver.WHO}}
+    )
+
+
+def _configs_now(events: DataFrame, names: DataFrame) -> DataFrame:
+    """Return what min ISR is set to, each as one record; a topic's goes with the topic."""
+    said = events.where((F.col("type") == silver.CONFIG) & (F.col("config_key") == MIN_ISR))
+    removed = (
+        events.where(F.col("type") == silver.REMOVE_TOPIC)
+        .drop("name")
+        .join(names, "topic_id")
+        .withColumns(
+            {
+                "resource_type": F.lit(silver.TOPIC_RESOURCE),
+                "config_value": F.lit(None).cast("string"),
+            }
+        )
+    )
+    order = Window.partitionBy("resource_type", "name").orderBy(F.col("offset").desc())
+    latest = said.unionByName(removed).withColumn("_place", F.row_number().over(order))
+    return latest.where((F.col("_place") == 1) & F.col("config_value").isNotNull())
+
+
+def _latest(fact: str) -> Column:
+    return F.max_by(fact, F.when(F.col(fact).isNotNull(), F.col("offset")))
