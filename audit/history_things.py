@@ -4,7 +4,7 @@ Rule: a thing *takes* the records that its state follows from, and no others; re
 gives the same entries as replaying all. It is *about* those that name it: the others (a topic's
 creation, for one of its configs) only show where they change something.
 
-A topic's name may have had several lives; its ids are learned as they come.
+A topic's name may have had several lives; its id is learned as it comes.
 """
 
 from collections.abc import Callable
@@ -82,23 +82,23 @@ def thing(text: str) -> Thing:
 
 
 class _Lives:
-    """The ids that a topic's name had."""
+    """A topic's name, and the id that it has now: a second life begins behind the first's end."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._ids: set[bytes] = set()
+        self._topic_id: bytes | None = None
 
     def born(self, record: TopicRecord) -> bool:
         if record.name != self._name:
             return False
-        self._ids.add(record.topic_id)
+        self._topic_id = record.topic_id
         return True
 
     def tests(self, weight: int) -> dict[type[Record], Test]:
         """Take the topic's creation and removal."""
         return {
             TopicRecord: lambda record: weight * self.born(record),
-            RemoveTopicRecord: lambda record: weight * (record.topic_id in self._ids),
+            RemoveTopicRecord: lambda record: weight * (record.topic_id == self._topic_id),
         }
 
     def cleared(self, record: ClearElrRecord) -> int:
@@ -107,7 +107,7 @@ class _Lives:
         return NOT if record.topic_name else TAKES
 
     def __contains__(self, topic_id: bytes) -> bool:
-        return topic_id in self._ids
+        return topic_id == self._topic_id
 
 
 def _topic(name: str) -> dict[type[Record], Test]:

@@ -5,6 +5,7 @@ state is left out and secrets are starred where records star them.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 from audit.subjects import config_kind
@@ -16,9 +17,11 @@ from metadata.messages.secrets import REDACTED, secret_fields
 from metadata.records import (
     ClientQuotaRecord,
     ConfigRecord,
+    Record,
     ScramMechanism,
     ShutdownOffsetRecord,
 )
+from metadata.records.schema import REQUIRED, fields_of
 from metadata.uuids import uuid_text
 
 Fields = dict[str, Any]
@@ -58,10 +61,22 @@ def fields_of_entry(table: str, key: Any, value: Any, *, show_secrets: bool = Fa
         elif isinstance(record, ShutdownOffsetRecord):
             fields["controlledShutdownOffset"] = record.offset
         else:
+            fields.update(_unsaid(type(record)))
             fields.update(record_to_json(record, show_secrets=show_secrets)["data"])
     for name in _IN_THE_WORD.get(table, ()):
         fields.pop(name, None)
     return fields
+
+
+@cache
+def _unsaid(kind: type[Record]) -> Fields:
+    """Return the defaults that a record's JSON leaves out: a change back to one is a change."""
+    said = (REQUIRED, None, ())
+    return {
+        field.json_name: field.codes(field.default).name if field.codes else field.default
+        for field in fields_of(kind)
+        if field.default not in said
+    }
 
 
 def differing(

@@ -148,6 +148,18 @@ def test_intervals_of_a_partition_follow_each_other_and_differ(seed, length) -> 
 
 @some
 @given(seeds, lengths)
+def test_intervals_of_a_broker_that_follow_each_other_differ(seed, length) -> None:
+    rows = run_job("broker_intervals", [replica_of(seal_all(history(seed, length)))])
+    for one, after in pairwise(rows):
+        if one.broker_id != after.broker_id:
+            continue
+        assert one.until_offset is not None
+        assert one.from_offset < one.until_offset <= after.from_offset
+        assert one.until_offset < after.from_offset or one.state != after.state
+
+
+@some
+@given(seeds, lengths)
 def test_partition_events_folded_give_the_state(seed, length) -> None:
     batches = seal_all(history(seed, length))
     found: dict = {}

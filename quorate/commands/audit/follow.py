@@ -76,7 +76,8 @@ def _follow(
     for logged in settled(batches):
         names.learn(logged.record)
         if logged.outcome != SETTLED:
-            printer.note(logged.offset, logged.outcome)
+            if logged.offset >= start:
+                printer.note(logged.offset, logged.outcome)
         elif max(logged.offset, logged.settled_base or 0) >= start:
             found = matcher.find(logged)
             if found is not None:

@@ -61,12 +61,14 @@ def cause_json(header: BatchHeader) -> dict[str, Any]:
     }
 
 
-def record_line(logged: Logged, *, show_secrets: bool) -> str:
-    """Return a record with its fields, and its outcome unless it is settled."""
+def record_line(found: Found, *, show_secrets: bool) -> str:
+    """Return a record: what it is about, its outcome unless it is settled, its fields."""
+    logged = found.logged
     shown = record_to_json(logged.record, show_secrets=show_secrets)
     fields = " ".join(f"{name}={short(value)}" for name, value in shown["data"].items())
+    about = f"  {found.subjects[0]}" if found.subjects else ""
     flag = "" if logged.outcome == SETTLED else f"  {styled(logged.outcome.upper())}"
-    return f"    {logged.offset}  {shown['type']}{flag}  {fields}"
+    return f"    {logged.offset}  {shown['type']}{about}{flag}  {fields}".rstrip()
 
 
 def record_json(logged: Logged, subjects: tuple[str, ...], *, show_secrets: bool) -> dict[str, Any]:
@@ -100,7 +102,7 @@ class RecordPrinter:
         if logged.header is not self._header:
             self._header = logged.header
             click.echo(batch_line(logged.header))
-        click.echo(record_line(logged, show_secrets=self._show_secrets))
+        click.echo(record_line(found, show_secrets=self._show_secrets))
 
 
 def styled(word: str) -> str:

@@ -1,18 +1,20 @@
 """`quorate audit who`: who changed a thing, newest first."""
 
 from collections import Counter, deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
+from audit.dump import utc
 from audit.places import one_replica
 from audit.search import Filter, Found, first_offset, last_offset, search
 from audit.settling import SETTLED
+from ledger.batch import BatchHeader
 from metadata.messages.records_json import record_type_name
 from quorate.commands.audit.asking import failing, progress, tell_notes, where_argument
-from quorate.commands.audit.telling import cause_json
+from quorate.commands.audit.telling import cause, cause_json, styled
 from quorate.finding import output_option
-from quorate.output import console, print_json, styled, table
+from quorate.output import print_json
 
 
 @click.command("who")
@@ -49,52 +51,54 @@ def command(
         tell_notes(reader.notes)
     touches = [_touch(founds) for founds in reversed(newest)]
     if output == "json":
-        print_json(touches)
+        print_json([_as_json(touch) for touch in touches])
         return
-    _show(touches)
+    for touch in touches:
+        _show(touch)
     if batches > limit:
         click.echo(f"and {batches - limit} older: --limit {batches} shows them", err=True)
     if not batches:
         click.echo(f"nobody touched {thing} there", err=True)
 
 
-def _touch(founds: list[Found]) -> dict[str, Any]:
+class Touch(NamedTuple):
     """What one batch did to the thing."""
-    header = founds[0].logged.header
+
+    header: BatchHeader
+    offset: int
+    outcomes: list[str]
+    records: dict[str, int]
+    """How many of each type."""
+    subjects: list[str]
+
+
+def _touch(founds: list[Found]) -> Touch:
     types = Counter(record_type_name(type(found.logged.record)) for found in founds)
+    return Touch(
+        founds[0].logged.header,
+        founds[0].logged.offset,
+        sorted({found.logged.outcome for found in founds}),
+        dict(types),
+        list(dict.fromkeys(found.subjects[0] for found in founds)),
+    )
+
+
+def _as_json(touch: Touch) -> dict[str, Any]:
     return {
-        **cause_json(header),
-        "offset": founds[0].logged.offset,
-        "outcomes": sorted({found.logged.outcome for found in founds}),
-        "records": dict(types),
-        "subjects": list(dict.fromkeys(found.subjects[0] for found in founds)),
+        **cause_json(touch.header),
+        "offset": touch.offset,
+        "outcomes": touch.outcomes,
+        "records": touch.records,
+        "subjects": touch.subjects,
     }
 
 
-def _show(touches: list[dict[str, Any]]) -> None:
-    columns = ["offset", "time", "who", "via", "operation", "reason", "request", "what", "outcome"]
-    rows = [
-        (
-            touch["offset"],
-            touch["time"],
-            touch.get("onBehalfOf") or touch.get("principal", "-"),
-            touch.get("principal", "-") if "onBehalfOf" in touch else "",
-            touch.get("operation", "-"),
-            touch.get("reason", ""),
-            touch.get("requestId", ""),
-            _what(touch["subjects"], touch["records"]),
-            "" if touch["outcomes"] == [SETTLED] else styled(touch["outcomes"][0]),
-        )
-        for touch in touches
-    ]
-    if rows:
-        console().print(table(columns, rows))
-
-
-def _what(subjects: list[str], records: dict[str, int]) -> str:
-    more = f" and {len(subjects) - 1} more" if len(subjects) > 1 else ""
+def _show(touch: Touch) -> None:
+    click.echo(f"{touch.offset}  {utc(touch.header.timestamp_ms)}  {cause(touch.header)}")
+    more = f" and {len(touch.subjects) - 1} more" if len(touch.subjects) > 1 else ""
     kinds = ", ".join(
         f"{f'{count} ' if count > 1 else ''}{name.removesuffix('_RECORD').lower()}"
-        for name, count in records.items()
+        for name, count in touch.records.items()
     )
-    return f"{subjects[0]}{more}: {kinds}"
+    flags = "".join(f"  {styled(each.upper())}" for each in touch.outcomes if each != SETTLED)
+    click.echo(f"    {touch.subjects[0]}{more}: {kinds}{flags}")

@@ -179,6 +179,13 @@ def test_without_a_majority_all_that_differ_are_named(cluster: Path) -> None:
     ]
 
 
+def test_a_replica_is_named_once_where_it_first_differs(cluster: Path) -> None:
+    path = first_segment(cluster / "controller-2")
+    first, _ = [rewritten(path, n, 32, (2 * 10**12).to_bytes(8, "big")) for n in (2, 4)]
+    rows = run_job("divergence", open_replicas(str(cluster)))
+    assert [row[:2] for row in rows] == [(first, "controller-2")]
+
+
 def test_replicas_are_held_against_each_other_up_to_the_shortest_s_end(cluster: Path) -> None:
     (cluster / "controller-3" / "log").joinpath(
         max((cluster / "controller-3" / "log").glob("*.log")).name

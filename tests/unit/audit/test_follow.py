@@ -216,6 +216,7 @@ def test_the_command_prints_settled_records_and_notes_what_does_not_count(tmp_pa
     topics = run(str(node.folder), "--from", "0", "--until-offset", "7", "--resource", "orders")
     assert [line.split()[0] for line in topics.stdout.splitlines()] == ["4-5", "5"]
     later = run(str(node.folder), "--from", "6", "--until-offset", "7", "--output", "json")
+    assert not later.stderr
     assert [json.loads(line)["offset"] for line in later.stdout.splitlines()] == [4, 5, 6]
 
 

@@ -100,6 +100,15 @@ def test_a_partition_s_change_tells_what_was_before_and_after_and_by_whom() -> N
         "leaderEpoch": (0, 1),
         "partitionEpoch": (0, 1),
     }
+    recovering = PartitionChangeRecord(0, FIRST, leader_recovery_state=1)
+    recovered = PartitionChangeRecord(0, FIRST, leader_recovery_state=0)
+    groups = ([TopicRecord("orders", FIRST), partition(FIRST)], [recovering], [recovered])
+    states = [event.differences[0].fields for event in told("partition:orders-0", *groups)]
+    assert [fields["leaderRecoveryState"] for fields in states] == [
+        (None, "RECOVERED"),
+        ("RECOVERED", "RECOVERING"),
+        ("RECOVERING", "RECOVERED"),
+    ]
     (header,) = last.causes
     assert header.provenance.reason == "step 2"
 

@@ -208,7 +208,7 @@ def test_log_prints_what_fits_as_lines_and_as_documents(lifelike) -> None:
     assert {"open", "settled"} <= {d["outcome"] for d in documents}
     lines = run(log.command, where, "--type", "topic").stdout.splitlines()
     assert sum("TOPIC_RECORD" in line for line in lines) == len(expected)
-    assert any("TOPIC_RECORD  OPEN  " in line for line in lines)
+    assert any("TOPIC_RECORD  topic:" in line and "  OPEN  " in line for line in lines)
     limited = run(log.command, where, "--limit", "3", "--output", "json").stdout
     assert len(limited.splitlines()) == 3
 
