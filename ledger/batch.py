@@ -189,7 +189,7 @@ def _check_fields(header: BatchHeader, records: bytes) -> None:
 def _parse_provenance(data: bytes, position: int) -> Provenance:
     try:
         provenance = _decode_provenance(data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DamagedBatchError(position, f"the provenance can't be read: {error}") from None
     if data[0] != _PROVENANCE_HEAD or _encode(provenance) != data:
         raise DamagedBatchError(position, "the provenance is not in canonical form")

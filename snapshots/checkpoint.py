@@ -164,7 +164,7 @@ def parse_header(data: bytes | memoryview) -> tuple[CheckpointHeader, int]:
     encoded = frame[_HEADER_HEAD.size : extensions_at]
     try:
         fields = _decode_fields(encoded)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DamagedBatchError(0, f"the header can't be read: {error}") from None
     header = CheckpointHeader(
         cluster_id=fields.cluster_id,
