@@ -38,9 +38,8 @@ class Bad(Exception):  # noqa: N818
     def __init__(self, kind: str, byte: int, what: str, expected: object, found: object) -> None:
         super().__init__(what)
         self.kind, self.byte, self.what = kind, byte, what
-        self.expected, self.found = (
-            value.hex() if isinstance(value, bytes) else str(value) for value in (expected, found)
-        )
+        texts = (one.hex() if isinstance(one, bytes) else str(one) for one in (expected, found))
+        self.expected, self.found = (text[:200] for text in texts)
         self.file, self.offset = "", -1
 
     def at(self, file: Path | str, frame_at: int, offset: int) -> "Bad":
@@ -200,8 +199,11 @@ _IN_LOG |= {100100, 100200, 200201, 200500, 200600}
 _IN_CHECKPOINT = _IN_LOG | {100300, 100400, 100500}
 
 
-def records(data: bytes, at: int, end: int, count: int, kinds: set[int]) -> list[bytes]:
-    """Read the array of `count` records that fills data[at:end]. Returns each as its bytes."""
+Records = list[tuple[int, bytes]]  # of each its kind and all its bytes
+
+
+def records(data: bytes, at: int, end: int, count: int, kinds: set[int]) -> Records:
+    """Read the array of `count` records, of some kinds only, that fills data[at:end]."""
     head = bytes([0x90 | count]) if count < 16 else struct.pack(">BH", 0xDC, count & 0xFFFF)
     head = head if count < 1 << 16 else struct.pack(">BI", 0xDD, count)
     start, data, found = at + len(head), data[:end], []
@@ -211,7 +213,7 @@ def records(data: bytes, at: int, end: int, count: int, kinds: set[int]) -> list
         kind = record[0] if isinstance(record, list) and record else None
         if type(kind) is not int or kind not in kinds:
             raise Bad("records", start, "a record's kind", "one that may stand here", kind)
-        found.append(data[start:stop])
+        found.append((kind, data[start:stop]))
         start = stop
     need(start == end, "records", start, "where the records end", end, start)
     return found
@@ -252,9 +254,8 @@ class Frames:
             raise Unfinished("truncated", 0, "bytes of a frame's prefix", 12, len(frame))
         version, flags, length = struct.unpack_from(">HHI", frame, 4)
         least, most = _SIZES[magic]
-        need(
-            least <= length <= most, "length", 8, "length of a frame", f"{least} to {most}", length
-        )
+        sizes = f"{least} to {most}"
+        need(least <= length <= most, "length", 8, "length of a frame", sizes, length)
         frame += self._file.read(length - 12)
         if len(frame) < length:
             # What a crash leaves is one frame cut short. Another behind it: this one's length lies.
@@ -264,10 +265,8 @@ class Frames:
         if not self._skip_crc:
             stored, crc = int.from_bytes(frame[-4:], "big"), crc32c(frame[:-4])
             need(stored == crc, "crc", 0, "CRC of a frame's bytes", f"{stored:08x}", f"{crc:08x}")
-        right, found = (version, flags) == (1, 0), f"{version}, {flags}"
-        need(
-            right, "format", 4, "format and flags (others may be a newer release's)", "1, 0", found
-        )
+        right, what = (version, flags) == (1, 0), "format and flags (perhaps a newer release's)"
+        need(right, "format", 4, what, "1, 0", f"{version}, {flags}")
         self.end = self.at + length
         return frame
 
@@ -350,16 +349,16 @@ def _judge_checkpoint(file: BinaryIO, frames: Frames, path: Path) -> Checkpoint:
     full = True  # every block but the last is: it ends with the record that fills it
     sums = [0, 0]  # of what brokers share, of what only controllers hold
     while (frame := frames.next(BLOCK, FOOTER)).startswith(BLOCK):
-        said = int.from_bytes(frame[12:16], "big")
-        block = records(frame, 16, len(frame) - 4, said, _IN_CHECKPOINT)
-        size = sum(map(len, block))
-        right = full and block and size - len(block[-1]) < 65536
-        need(bool(right), "block", 12, "where a block ends", "at the record that fills it", size)
+        count_here = int.from_bytes(frame[12:16], "big")
+        block = records(frame, 16, len(frame) - 4, count_here, _IN_CHECKPOINT)
+        size = sum(len(record) for _, record in block)
+        right = full and count_here > 0 and size - len(block[-1][1]) < 65536
+        need(right, "block", 12, "where a block ends", "at the record that fills it", size)
         full = size >= 65536
-        blocks, count = blocks + 1, count + said
+        blocks, count = blocks + 1, count + count_here
         digest.update(frame)
-        for record in block:
-            which = 1 if unpack(record, 1)[0] in {100100, 100500} else 0
+        for kind, record in block:
+            which = 1 if kind in {100100, 100500} else 0
             sums[which] += int.from_bytes(hashlib.sha256(record).digest(), "big")
     expected = (blocks, count, digest.hexdigest())
     found = (*struct.unpack_from(">IQ", frame, 12), frame[24:56].hex())
@@ -439,8 +438,8 @@ class Replica:
         segments = [*log.glob("*.log"), *(folder / "archive").glob("*.log")]
         self.segments = sorted(segments, key=lambda path: path.name)
         self.shelf = sorted(shelf.glob("*.checkpoint"))
-        markers = [re.fullmatch(r"([0-9]{20})-([0-9]{20})\.gap", path.name) for path in log.glob("*.gap")]
-        self.marked = [(int(found[1]), int(found[2])) for found in markers if found]
+        names = [re.fullmatch(r"([0-9]{20})-([0-9]{20})\.gap", path.name) for path in log.iterdir()]
+        self.marked = [(int(found[1]), int(found[2])) for found in names if found]
 
     def read_what_is_known(self) -> None:
         """Read the manifest, then checkpoints: both say how the ledger is somewhere.
@@ -457,7 +456,6 @@ class Replica:
                     one = read_checkpoint(path, self.options.skip_crc)
                     mark, expected = one.mark, digests.pop(one.mark.offset, one.digest)
                     need(one.digest == expected, "digest", 0, "known digest", expected, one.digest)
-                    self._same_cluster(one.cluster)
                     self.checkpoints.append(one)
                 self.known.append(Known(mark.offset, mark, str(path)))
             except Bad as bad:
@@ -466,15 +464,14 @@ class Replica:
             gone = Bad("digest", 0, "a checkpoint that is known", digest, "none that is right")
             self.findings.append(gone.at(self.folder, 0, offset))
 
-    def _same_cluster(self, cluster: str) -> None:
-        self.cluster = self.cluster or cluster
-        need(cluster == self.cluster, "cluster", 0, "cluster id", self.cluster, cluster)
-
     def read_log(self) -> Iterator["Batch"]:
         """Read all segments. Yields each batch that is right."""
         offsets = {known.offset for known in self.known}
         mark: Mark | None = None  # where reading is; None: not known, as behind a bad place
-        for path in self.segments:
+        for path, before in zip(self.segments, [None, *self.segments], strict=False):
+            if before and path.name == before.name and path.read_bytes() == before.read_bytes():
+                self.notes.append(f"{path} is there twice, alike")
+                continue
             with path.open("rb") as file:
                 frames = Frames(file, self.options.skip_crc)
                 try:
@@ -488,11 +485,9 @@ class Replica:
                         if not frame:
                             break
                         base, mark = mark.offset, judge_batch(frame, mark)
-                        self.batches, self.records = (
-                            self.batches + 1,
-                            self.records + mark.offset - base,
-                        )
-                        yield Batch(base, mark.hash, self, str(path), frames.at)
+                        self.batches += 1
+                        self.records += mark.offset - base
+                        yield Batch(base, mark.offset, mark.hash, self, str(path), frames.at)
                 except Bad as bad:
                     bad.at(path, frames.at, mark.offset if mark else -1)
                     last = path == self.segments[-1]
@@ -510,8 +505,10 @@ class Replica:
         mark, name = Mark(*struct.unpack_from(">qqq32s", frame, 12)), int(path.name[:20])
         need(mark.offset == name, "name", 12, "base offset, by the name", name, mark.offset)
         need(min(mark[1:3]) >= 0, "header", 20, "epoch and timestamp", "0 or more", mark)
-        self._same_cluster(frame[68:-4].decode(errors="backslashreplace"))
-        if mark.offset == 0 or (self.options.whole and not self.first and not self.findings):
+        cluster = frame[68:-4].decode(errors="backslashreplace")
+        self.cluster = self.cluster or cluster
+        need(cluster == self.cluster, "cluster", 68, "cluster id", self.cluster, cluster)
+        if not before and (mark.offset == 0 or (self.options.whole and not self.first)):
             before = Mark(0, 0, 0, hashlib.sha256(frame[68:-4]).digest())
         if before is None or mark == before:
             return mark
@@ -525,7 +522,12 @@ class Replica:
         return mark
 
     def hold_against_what_is_known(self) -> None:
-        """Say of each known place whether the ledger has it."""
+        """Say of each known place whether the ledger has it, and of checkpoints whose they are."""
+        for one in self.checkpoints:
+            self.cluster = self.cluster or one.cluster
+            if one.cluster != self.cluster:
+                bad = Bad("cluster", 20, "cluster id", self.cluster, one.cluster)
+                self.findings.append(bad.at(one.file, 0, one.mark.offset))
         broken = {bad.file for bad in self.findings} & {str(path) for path in self.segments}
         first, end = (mark.offset if mark else -1 for mark in (self.first, self.end))
         missing = [*self.gaps, *(span for span in self.marked if span[0] == end)]
@@ -534,9 +536,8 @@ class Replica:
             mark, is_head = self.marks.get(offset), isinstance(expected, bytes)
             found = mark.hash if mark and is_head else mark
             if found == expected:
-                sure = (
-                    offset if is_head else sure
-                )  # whoever forged a ledger forged checkpoints, too
+                # Not by a checkpoint: who forges a ledger forges checkpoints, too.
+                sure = offset if is_head else sure
                 self.confirmed.append(Known(offset, expected, source))
                 continue
             fault = True
@@ -565,52 +566,51 @@ class Batch(NamedTuple):
     """A batch that is right, and where it lies."""
 
     base: int
+    end: int
     hash: bytes
     replica: Replica
     file: str
     byte: int
 
 
-def odd_ones(what: str, same: list[Batch]) -> list[tuple[Replica, Bad]]:
+def odd_ones(what: str, same: list[Batch]) -> dict[Replica, Bad]:
     """Of batches that should be equal, those that are not as most are (or else as the first is)."""
-    (most, count), *others = Counter(batch.hash for batch in same).most_common()
-    if not others:
-        return []
-    majority = count * 2 > len(same)
-    right, whose = (most, "most folders") if majority else (same[0].hash, same[0].file)
-    return [
-        (
-            one.replica,
-            Bad("differs", one.byte, f"{what}, by {whose}", right, one.hash).at(
-                one.file, 0, one.base
-            ),
-        )
-        for one in same
-        if one.hash != right
+    counts = Counter(batch.hash for batch in same).most_common(1)
+    right, whose = same[0].hash, same[0].file
+    if counts[0][1] > len(same) // 2:
+        right, whose = counts[0][0], "most folders"
+    odd = [one for one in same if one.hash != right]
+    what = f"{what}, by {whose}"
+    bads = [
+        Bad("differs", one.byte, what, right, one.hash).at(one.file, 0, one.base) for one in odd
     ]
+    return dict(zip((one.replica for one in odd), bads, strict=True))
 
 
-def read_and_compare(replicas: list[Replica], show: Callable[[int], object]) -> list[Bad]:
+def read_and_compare(replicas: list[Replica], show: Callable[[int], None]) -> list[Bad]:
     """Read all ledgers side by side. Returns where each first differs from the others."""
     differing: dict[Replica, Bad] = {}
-    streams = [replica.read_log() for replica in replicas]
-    merged = heapq.merge(*streams, key=lambda batch: batch.base)
+    latest: dict[Replica, Batch] = {}
+    merged = heapq.merge(*(one.read_log() for one in replicas), key=lambda batch: batch.base)
     for base, group in itertools.groupby(merged, key=lambda batch: batch.base):
         show(base)
-        same = [batch for batch in group if batch.replica not in differing]
+        # Batches that begin here should be equal; and none that began before should go on here.
+        across = [batch for batch in latest.values() if batch.base < base < batch.end]
+        same = [one for one in [*across, *group] if one.replica not in differing]
+        latest.update({batch.replica: batch for batch in same})
         if len(same) > 1:
-            differing.update(odd_ones("hash of the batch", same))
+            differing |= odd_ones("hash of the batch", same)
     bads = list(differing.values())
     shelf: dict[int, list[Batch]] = {}
     for replica in replicas:
         for one in replica.checkpoints:
-            batch = Batch(one.mark.offset, one.digest, replica, one.file, 0)
-            shelf.setdefault(one.mark.offset, []).append(batch)
+            whole = Batch(one.mark.offset, one.mark.offset, one.digest, replica, one.file, 0)
+            shelf.setdefault(one.mark.offset, []).append(whole)
         if replica.cluster != replicas[0].cluster:
             bad = Bad("cluster", 0, "cluster id", replicas[0].cluster, replica.cluster)
             bads.append(bad.at(replica.folder, 0, -1))
     for same in shelf.values():
-        bads += [bad for _, bad in odd_ones("digest of the checkpoint", same)]
+        bads += odd_ones("digest of the checkpoint", same).values()
     return bads
 
 
@@ -621,7 +621,9 @@ class Report(NamedTuple):
     findings: list[Bad]
 
 
-def verify(folders: Iterable[Path], options: Options, show: Callable[[int], object] = id) -> Report:
+def verify(
+    folders: Iterable[Path], options: Options, show: Callable[[int], None] = lambda _: None
+) -> Report:
     """Verify folders; `show` is told of the offset that reading comes to. Raises OSError."""
     replicas = [Replica(folder, options) for folder in folders]
     for replica in replicas:
@@ -671,13 +673,15 @@ def as_text(report: Report, options: Options) -> str:
             lines += [f"{name:11} {one}" for one in values if one is not None]
         lines.append("")
     if options.skip_crc:
-        lines += ["CRCs were skipped (--skip-crc); the chain's SHA-256 covers the same bytes.", ""]
+        lines += [
+            "CRCs were skipped (--skip-crc). SHA-256 covers the same, but for the last batch.",
+            "",
+        ]
     if report.findings:
         lines += [f"NOT RIGHT. Bad places: {len(report.findings)}, the first one first."]
         return "\n".join([*lines, *map(str, report.findings)])
-    return "\n".join(
-        [*lines, "RIGHT: what was read is as the format says.", "Not proved:", NOT_PROVED]
-    )
+    lines.append("RIGHT: what was read is as the format says.")
+    return "\n".join([*lines, "Not proved:", NOT_PROVED])
 
 
 def as_json(report: Report, options: Options) -> str:
@@ -704,20 +708,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Verify a Quorate ledger without Quorate.")
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     known: dict[str, Any] = {"action": "append", "default": [], "type": place}
-    parser.add_argument(
-        "--head", metavar="OFFSET:HASH", help="a head written down earlier", **known
-    )
-    parser.add_argument(
-        "--heads", metavar="FILE", type=Path, help="heads, the last word of each line"
-    )
-    parser.add_argument("--checkpoint", metavar="OFFSET:DIGEST", help="a digest likewise", **known)
+    add = parser.add_argument
+    add("--head", metavar="OFFSET:HASH", help="a head written down earlier", **known)
+    add("--heads", metavar="FILE", type=Path, help="such heads, the last word of each line")
+    add("--checkpoint", metavar="OFFSET:DIGEST", help="a digest written down earlier", **known)
     for name, what in (
         ("--live", "the node runs: the last segment may end in an unfinished frame"),
         ("--whole", "history must begin at offset 0, and have no gap"),
         ("--skip-crc", "quicker; SHA-256 covers the same bytes"),
         ("--json", "for programs"),
     ):
-        parser.add_argument(name, action="store_true", help=what)
+        add(name, action="store_true", help=what)
     asked = parser.parse_args(arguments)
     shown = itertools.count()
 

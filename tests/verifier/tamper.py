@@ -14,8 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from audit.places import Replica
+from audit.verification import verify_replica
 from ledger.errors import LedgerError
-from ledger.verify import verify_ledger
 from runtime.read_only_disk import ReadOnlyDisk
 from tests.verifier.small_world import Files, small, write
 from tests.verifier.tampering import DIGEST, HEAD, KINDS, NOTHING, REPLICAS, WHOLE, Kind, Tampered
@@ -30,7 +31,7 @@ class Outcome(NamedTuple):
     found: bool
     at_place: bool
     by_product: bool | None
-    """None: not asked, as it is not told what is needed, or it is about checkpoints."""
+    """None: not asked, as it can't be told what is needed."""
     said: str
 
 
@@ -94,17 +95,20 @@ def _is_at(bad: Bad, folder: Path, tampered: Tampered) -> bool:
         return (bad.kind, bad.offset, bad.file) == ("head", offset, str(folder)) and (
             bad.what == "the ledger ends before it" or bad.what.endswith(f"behind offset {sure}")
         )
-    start, stop = tampered.span()
-    return bad.file == str(folder / tampered.file) and start <= bad.byte < stop
+    return any(
+        bad.file == str(folder / file) and start <= bad.byte < stop
+        for file, start, stop in tampered.spans()
+    )
 
 
 def _product(bench: Bench, kind: Kind, tampered: Tampered) -> bool | None:
-    if kind.needs not in {NOTHING, HEAD} or tampered.file.startswith("checkpoints/"):
+    """Ask `quorate audit verify`. It holds checkpoints against a replay, so it needs no digests."""
+    if not kind.product:
         return None
     known = dict(map(bench.world.head, tampered.heads))
+    replica = Replica(bench.folder.name, str(bench.folder), ReadOnlyDisk(bench.folder))
     try:
-        disk = ReadOnlyDisk(bench.folder)
-        return not verify_ledger(disk, cluster_id=bench.world.cluster, known=known).ok
+        return not verify_replica(replica, known=known).ok
     except LedgerError:
         return True
 

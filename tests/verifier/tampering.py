@@ -45,12 +45,17 @@ class Tampered(NamedTuple):
     index: int = 0
     heads: tuple[int, ...] = ()
     """Offsets of heads that are known, if that is needed: all are right but the last."""
+    also: tuple[str, int] | None = None
+    """Another place where it may be found, if what was changed is still well formed."""
 
-    def span(self) -> tuple[int, int]:
-        """First byte of the place, and the one behind it."""
-        frames = self.files[self.file]
-        start = sum(map(len, frames[: self.index]))
-        return start, start + len(frames[self.index] if self.index < len(frames) else b"\0")
+    def spans(self) -> list[tuple[str, int, int]]:
+        """The places: a file, the first byte, and the one behind it."""
+        return [self._span(*place) for place in ((self.file, self.index), self.also) if place]
+
+    def _span(self, file: str, index: int) -> tuple[str, int, int]:
+        frames = self.files[file]
+        start = sum(map(len, frames[:index]))
+        return file, start, start + len(frames[index] if index < len(frames) else b"\0")
 
 
 Way = Callable[[Small, random.Random], Tampered]
@@ -61,6 +66,8 @@ class Kind(NamedTuple):
 
     needs: str
     way: Way
+    product: bool
+    """Whether the product's verification is asked, too."""
 
     @property
     def name(self) -> str:
@@ -70,9 +77,9 @@ class Kind(NamedTuple):
 KINDS: list[Kind] = []
 
 
-def _kind(needs: str) -> Callable[[Way], Way]:
+def _kind(needs: str, *, product: bool = True) -> Callable[[Way], Way]:
     def add(way: Way) -> Way:
-        KINDS.append(Kind(needs, way))
+        KINDS.append(Kind(needs, way, product))
         return way
 
     return add
@@ -143,6 +150,26 @@ def bytes_taken_out(world: Small, dice: random.Random) -> Tampered:
     at = dice.randrange(1, len(frame))
     files[name][index] = frame[:at] + frame[at + dice.randrange(1, 64) :]
     return Tampered(files, name, index)
+
+
+@_kind(NOTHING)
+def byte_flipped_and_crc_made_right(world: Small, dice: random.Random) -> Tampered:
+    """It is found there, or by what stands behind it: a batch, a header, a footer's digest."""
+    files = world.copy()
+    name = dice.choice([*world.segments, *world.checkpoints])
+    index = dice.randrange(len(files[name]) - (name == world.segments[-1]))
+    body = files[name][index][:-4]
+    # The length is left: it says where the CRC stands.
+    at = dice.choice([at for at in range(len(body)) if not 8 <= at < 12])
+    files[name][index] = finish_frame(
+        _changed(body, at, bytes([body[at] ^ dice.randrange(1, 256)]))
+    )
+    also = (name, index + 1)
+    if name in world.checkpoints:
+        also = (name, len(files[name]) - 1)
+    elif index == len(files[name]) - 1:
+        also = (world.segments[world.segments.index(name) + 1], 0)
+    return Tampered(files, name, index, also=also)
 
 
 @_kind(NOTHING)
@@ -306,6 +333,17 @@ def segment_of_another_cluster(world: Small, dice: random.Random) -> Tampered:
     return Tampered(files, name, 0)
 
 
+@_kind(NOTHING, product=False)
+def segment_there_twice_not_alike(world: Small, dice: random.Random) -> Tampered:
+    """In the archive as well; one of the two is right, and hides nothing of the other."""
+    files, name = world.copy(), dice.choice(world.segments)
+    archived = name.replace("log/", "archive/")
+    files[archived] = list(files[name])
+    one = [one for one in world.batches if one.file == name][-1]
+    files[dice.choice([name, archived])][one.index] = _edited(one.batch, dice).encoded
+    return Tampered(files, archived, 0)
+
+
 # ---- ends, segments, whole chains ---------------------------------------------------------------
 
 
@@ -356,7 +394,7 @@ def segment_removed_from_the_middle(world: Small, dice: random.Random) -> Tamper
     return Tampered(files, names[at + 1], 0)
 
 
-@_kind(WHOLE)
+@_kind(WHOLE, product=False)
 def first_segments_removed(world: Small, dice: random.Random) -> Tampered:
     files, names = world.copy(), world.segments
     count = dice.randrange(1, len(names))
@@ -365,7 +403,7 @@ def first_segments_removed(world: Small, dice: random.Random) -> Tampered:
     return Tampered(files, names[count], 0)
 
 
-@_kind(WHOLE)
+@_kind(WHOLE, product=False)
 def segment_removed_and_a_marker_put_there(world: Small, dice: random.Random) -> Tampered:
     files, names = world.copy(), world.segments
     at = dice.randrange(1, len(names) - 1)
@@ -393,7 +431,7 @@ def chain_written_anew_and_a_head_known(world: Small, dice: random.Random) -> Ta
     return Tampered(files, heads=_heads(world, dice, number))
 
 
-@_kind(REPLICAS)
+@_kind(REPLICAS, product=False)
 def chain_written_anew_and_replicas_there(world: Small, dice: random.Random) -> Tampered:
     number, files = _rewritten(world, dice)
     one = world.batches[number]
@@ -444,6 +482,14 @@ def checkpoint_of_another_moment_said_to_be_of_this(world: Small, dice: random.R
     name, header, records, other = _two(world, dice)
     lying = msgspec.structs.replace(other, offset=header.offset, epoch=header.epoch)
     return Tampered(world.copy() | {name: _checkpoint(lying, records)}, name, 0)
+
+
+@_kind(NOTHING)
+def checkpoint_of_another_cluster(world: Small, dice: random.Random) -> Tampered:
+    name, header, records, _ = _two(world, dice)
+    header = msgspec.structs.replace(header, cluster_id=CLUSTER)
+    records = _records(world.files[name])
+    return Tampered(world.copy() | {name: _checkpoint(header, records)}, name, 0)
 
 
 @_kind(NOTHING)

@@ -16,8 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.generated import write_history
-from ledger.batch import seal
+from ledger.batch import BatchHeader, Provenance, seal
+from ledger.chain import LogMark
 from ledger.frame import finish_frame
+from ledger.segments import SegmentHeader
+from metadata.codec import encode_records
+from metadata.records import NoOpRecord
 from tests.verifier.small_world import Files, Small, forged, laid_out, small, write
 from verifier import quorate_verify
 from verifier.quorate_verify import Bad, Options, Report, certificate, crc32c, main, unpack, verify
@@ -207,6 +211,15 @@ def test_segments_may_lie_in_the_archive_or_in_the_folder_itself(
     assert len(report.replicas[0].checkpoints) == len(world.checkpoints)
 
 
+def test_a_segment_that_is_there_twice_is_said(tmp_path: Path, world: Small) -> None:
+    """Whoever moves it to another disk may have left it, too."""
+    name = world.segments[1]
+    files = world.files | {name.replace("log", "archive", 1): world.files[name]}
+    report = report_of(tmp_path, files, whole=True)
+    assert report.findings == []
+    assert "twice" in report.replicas[0].notes[0]
+
+
 # ---- ends, gaps, manifests ----------------------------------------------------------------------
 
 
@@ -320,6 +333,25 @@ def test_of_two_that_differ_the_second_is_held_against_the_first(
     assert (bad.kind, bad.offset) == ("differs", batch.base)
     assert bad.file == str(folders[1] / batch.file)
     assert str(folders[0] / batch.file) in bad.what
+
+
+def test_batches_that_never_begin_together_are_seen_to_differ(tmp_path: Path, world: Small) -> None:
+    """A ledger that begins later and is cut into other batches shares no base with the true one."""
+    end = world.batches[-1].end
+    one = world.batches[20].base + 1
+    mark = LogMark(log_end=one, epoch=1, timestamp_ms=1 << 49, head=bytes(32))
+    assert world.batches[20].end > one
+    header = BatchHeader(one, end - 1 - one, 1, 1 << 49, Provenance(), mark.head)
+    batch = seal(header, encode_records([NoOpRecord()] * header.count))
+    name = f"log/{one:020}.log"
+    files = {name: [SegmentHeader(world.cluster, mark).encode(), batch.encoded]}
+    folders = [write(world.files, tmp_path / "one"), write(files, tmp_path / "two")]
+    for order in (folders, folders[::-1]):
+        (bad,) = verify(order, Options()).findings
+        assert bad.kind == "differs"
+        assert {str(order[0]), str(order[1])} <= {
+            str(Path(place).parents[1]) for place in (bad.file, bad.what.partition(", by ")[2])
+        }
 
 
 def test_folders_of_two_clusters_do_not_belong_together(tmp_path: Path, world: Small) -> None:
