@@ -21,20 +21,26 @@ class VerifiedReplica(NamedTuple):
     segments: int
     batches: int
     records: int
-    size: int
-    """Bytes read."""
     history_from: int
     log_end: int
+    """Where its log ends, or its first bad place."""
     head: str
     """Chain hash at the log's end, in hexadecimal."""
-    first_bad: str
-    """The first bad place as a sentence; empty when there is none."""
+    log_is_sound: bool
+    problems: tuple[str, ...] = ()
+    """All that is wrong with it on its own, the first bad place first."""
     notes: tuple[str, ...] = ()
+    checkpoints: int = 0
+    proved: int = 0
+    """How many checkpoints are what the log replays to."""
+    state_hash: str = ""
+    """Of what brokers share, at `replayed_to`; empty when the log wasn't replayed."""
+    replayed_to: int = 0
 
     @property
     def ok(self) -> bool:
         """Nothing is wrong with it on its own."""
-        return not self.first_bad
+        return not self.problems
 
 
 class Verified(NamedTuple):
@@ -46,6 +52,8 @@ class Verified(NamedTuple):
     """The highest offset that all sound ones hold."""
     problem: str
     """Why they disagree; empty when they don't."""
+    heads: tuple[str, ...] = ()
+    """`OFFSET:HASH` that were written down earlier, and looked for in each."""
 
     @property
     def ok(self) -> bool:
@@ -54,8 +62,8 @@ class Verified(NamedTuple):
 
     @property
     def head(self) -> tuple[int, str] | None:
-        """Offset and chain hash that every sound replica holds; None when they disagree."""
-        sound = [replica for replica in self.replicas if replica.ok]
+        """Offset and chain hash that every sound log holds; None when they disagree."""
+        sound = [replica for replica in self.replicas if replica.log_is_sound]
         if self.problem or not sound:
             return None
         shortest = min(sound, key=lambda replica: replica.log_end)

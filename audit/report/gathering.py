@@ -16,12 +16,13 @@ from audit.report.facts import Facts, Verified, VerifiedReplica
 from audit.report.period import Period
 from audit.report.words import DAY_MS, counted, number
 from audit.settling import SETTLED
+from audit.verification import verify_replica
 from ledger.reader import LedgerReader
-from ledger.verify import verify_ledger
 
 OnProgress = Callable[[str, int, int], None]
 """Gets what is done, how far it is, and where it ends."""
 _OUTCOME = 15
+_HASH_BYTES = 32
 
 
 class Wanted(NamedTuple):
@@ -31,6 +32,8 @@ class Wanted(NamedTuple):
     to_moment: str | None
     title: str | None
     made_ms: int
+    heads: tuple[tuple[int, bytes], ...] = ()
+    """Offsets and chain hashes that were written down earlier."""
 
 
 def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress) -> Facts:
@@ -39,14 +42,15 @@ def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress)
     Raises NoLogError, MomentError, LedgerError, CheckpointError, OSError, here and when a table is
     read.
     """
-    verified = tuple(_verify(replica, on_progress) for replica in replicas)
-    answering, notes, limit = _believed(replicas, verified)
+    verified = tuple(_verify(replica, wanted, on_progress) for replica in replicas)
+    answering, limit, notes = _believed(replicas, verified)
     reader = longest(answering).reader()
     end = _end(reader, wanted.to_moment, limit)
     period = _period(reader, wanted.from_moment, end)
     jobs = _Jobs(answering, end, on_progress)
     divergence = run_job("divergence", replicas) if len(replicas) > 1 else []
-    common = min((each.log_end for each in verified if each.ok), default=0)
+    common = min((each.log_end for each in verified if each.log_is_sound), default=0)
+    heads = tuple(f"{offset}:{digest.hex()}" for offset, digest in wanted.heads)
     cluster_id = reader.cluster_id
     return Facts(
         title=wanted.title or "Audit report",
@@ -54,7 +58,7 @@ def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress)
         period=period,
         end_offset=end,
         answered_by=longest(answering).location,
-        verified=Verified(cluster_id, verified, common, _problem(verified, divergence)),
+        verified=Verified(cluster_id, verified, common, _problem(verified, divergence), heads),
         log=_unsettled(answering, end, on_progress),
         partition_intervals=jobs.rows("partition_intervals"),
         broker_intervals=jobs.rows("broker_intervals"),
@@ -102,13 +106,19 @@ def _telling(on_progress: OnProgress, what: str) -> Callable[[int, int], None]:
     return lambda done, total: on_progress(what, done, total)
 
 
-def _verify(replica: Replica, on_progress: OnProgress) -> VerifiedReplica:
-    report = verify_ledger(
-        replica.disk,
-        synced_to=replica.synced_to,
-        live=replica.live,
+def _verify(replica: Replica, wanted: Wanted, on_progress: OnProgress) -> VerifiedReplica:
+    found = verify_replica(
+        replica,
+        known=dict(wanted.heads),
+        keep_going=True,
         on_progress=_telling(on_progress, f"verifying {replica.name}"),
     )
+    report = found.report
+    problems = tuple(map(str, found.problems))
+    if report is None:
+        return VerifiedReplica(
+            replica.name, replica.location, 0, 0, 0, 0, 0, "", log_is_sound=False, problems=problems
+        )
     bad = report.first_bad
     return VerifiedReplica(
         replica.name,
@@ -116,46 +126,45 @@ def _verify(replica: Replica, on_progress: OnProgress) -> VerifiedReplica:
         report.segments,
         report.batches,
         report.records,
-        report.size,
         report.log_start,
         report.log_end if bad is None else bad.offset,
         report.head.hex(),
-        ""
-        if bad is None
-        else f"{bad.file}, byte {bad.position}, offset {bad.offset}: {bad.sentence}",
-        report.notes,
+        bad is None,
+        problems,
+        found.notes,
+        found.checkpoints,
+        found.proved,
+        found.state_hash[:_HASH_BYTES].hex(),
+        found.replayed_to,
     )
 
 
-def _believed(
-    replicas: Sequence[Replica], verified: Sequence[VerifiedReplica]
-) -> tuple[list[Replica], tuple[str, ...], int | None]:
-    """Return the replicas to ask, what the reader must know of that, and up to where, if cut."""
-    sound = [replica for replica, each in zip(replicas, verified, strict=True) if each.ok]
-    if len(sound) == len(replicas):
-        return sound, (), None
+class _Believed(NamedTuple):
+    """Whom to ask, up to where, and what the reader must know of that."""
+
+    replicas: list[Replica]
+    limit: int
+    notes: tuple[str, ...]
+
+
+def _believed(replicas: Sequence[Replica], verified: Sequence[VerifiedReplica]) -> _Believed:
+    pairs = list(zip(replicas, verified, strict=True))
+    sound = [pair for pair in pairs if pair[1].log_is_sound]
+    best, most = max(sound or pairs, key=lambda pair: pair[1].log_end)
     if sound:
-        left = len(replicas) - len(sound)
-        return (
-            sound,
-            (f"{counted(left, 'replica')} damaged: the history is that of the others.",),
-            None,
-        )
-    best, most = max(zip(replicas, verified, strict=True), key=lambda pair: pair[1].log_end)
+        left = len(pairs) - len(sound)
+        note = f"{counted(left, 'replica')} damaged: the history is that of the others."
+        return _Believed([pair[0] for pair in sound], most.log_end, (note,) if left else ())
     note = (
-        f"No replica is sound. The history ends at offset {number(most.log_end)}, before the first "
-        f"bad place of {best.location}."
+        f"No log is sound. The history ends at offset {number(most.log_end)}, before the first bad "
+        f"place of {best.location}."
     )
-    return [best], (note,), most.log_end
+    return _Believed([best], most.log_end, (note,))
 
 
-def _end(reader: LedgerReader, moment: str | None, limit: int | None) -> int:
-    if limit is not None and moment is None:
-        end = limit
-    else:
-        end = offset_of(reader, moment)
-    if limit is not None:
-        end = min(end, limit)
+def _end(reader: LedgerReader, moment: str | None, limit: int) -> int:
+    """Return where the history ends: at the moment, and never behind what was verified."""
+    end = limit if moment is None else min(offset_of(reader, moment), limit)
     if end <= reader.log_start:
         raise NoLogError(f"there is nothing to report before offset {end}.")
     return end
@@ -181,7 +190,7 @@ def _timestamp(reader: LedgerReader, offset: int) -> int:
 
 def _problem(verified: Sequence[VerifiedReplica], divergence: Sequence[tuple[Any, ...]]) -> str:
     """Say why replicas that are sound on their own disagree; nothing when they don't."""
-    sound = {replica.name for replica in verified if replica.ok}
+    sound = {replica.name for replica in verified if replica.log_is_sound}
     differing = [row for row in divergence if row[1] in sound]
     if not differing:
         return ""

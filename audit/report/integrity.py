@@ -11,11 +11,14 @@ from audit.report.tabular import Cell, Table, count, missing, table, text
 from audit.report.words import counted, listed, number
 
 _ROWS: Final = 100
+_PROBLEMS: Final = 20
+"""Of each replica."""
 VERIFIED: Final = (
     "every frame's length and CRC-32C checksum",
     "the chain: each batch names the SHA-256 of the one before it, from the first that is here",
     "offsets: dense, without a gap or a repetition",
     "epochs and times: neither ever steps back",
+    "snapshots: each one's bytes, and its content against a replay of the log",
     "replicas: the same batches on each, up to the end of the shortest",
 )
 NOT_PROVED: Final = (
@@ -44,16 +47,20 @@ class Integrity(NamedTuple):
     sentence: str
     head: str
     """`OFFSET:HASH` to write down; empty where there is none that all agree on."""
+    heads: tuple[str, ...]
+    """Those that were given; they hold where the certificate is sound."""
     replicas: Table
     findings: Table
     divergence: Table
     not_proved: tuple[str, ...]
+    notes: tuple[str, ...]
+    """What verification remarked, by replica."""
 
 
 def integrity(facts: Facts) -> Integrity:
     """Build the certificate."""
     verified = facts.verified
-    findings = _findings(facts.integrity)
+    findings = _findings(verified, facts.integrity)
     divergence = _divergence(facts.divergence)
     ok = verified.ok and not findings.rows and not divergence.rows
     head = verified.head
@@ -62,10 +69,12 @@ def integrity(facts: Facts) -> Integrity:
         _verdict(verified, bool(divergence.rows), bool(findings.rows)),
         _sentence(verified),
         f"{head[0]}:{head[1]}" if head else "",
+        verified.heads,
         _replicas(verified),
         findings,
         divergence,
         _not_proved(verified),
+        tuple(f"{each.name}: {note}" for each in verified.replicas for note in each.notes),
     )
 
 
@@ -85,7 +94,7 @@ def _verdict(verified: Verified, differ: bool, found: bool) -> str:
 def _sentence(verified: Verified) -> str:
     bad = next((r for r in verified.replicas if not r.ok), None)
     if bad is not None:
-        return f"{bad.location}: {bad.first_bad}"
+        return f"{bad.location}: {bad.problems[0]}"
     if verified.problem:
         return verified.problem
     first = verified.replicas[0]
@@ -115,7 +124,9 @@ def _not_proved(verified: Verified) -> tuple[str, ...]:
 def _replicas(verified: Verified) -> Table:
     rows = []
     for replica in verified.replicas:
-        notes = "; ".join(replica.notes)
+        state = ""
+        if replica.state_hash:
+            state = f"state at {number(replica.replayed_to)}: {replica.state_hash}"
         rows.append(
             (
                 text(replica.name, "name"),
@@ -123,9 +134,13 @@ def _replicas(verified: Verified) -> Table:
                 count(replica.segments),
                 count(replica.batches),
                 count(replica.records),
-                count(replica.history_from),
-                count(replica.log_end),
-                Cell(replica.head, None, "hash", replica.first_bad or notes),
+                Cell(f"{number(replica.proved)} of {number(replica.checkpoints)}", None, "num"),
+                Cell(
+                    f"{number(replica.history_from)} \N{EN DASH} {number(replica.log_end)}",
+                    replica.log_end,
+                    "num",
+                ),
+                Cell(replica.head or "\N{EN DASH}", None, "hash", state),
             )
         )
     return table(
@@ -136,33 +151,32 @@ def _replicas(verified: Verified) -> Table:
             "#Segments",
             "#Batches",
             "#Records",
-            "#From offset",
-            "#Log end",
-            "Head: chain hash at the log's end",
+            "#Snapshots proved",
+            "#Offsets",
+            "Head: chain hash at the end",
         ],
         rows,
         filtered=False,
     )
 
 
-def _findings(rows: Rows) -> Table:
-    kept = []
-    total = 0
-    for replica, base_offset, segment, kind, sentence in rows:
+def _findings(verified: Verified, rows: Rows) -> Table:
+    """Return what is wrong with each replica, then with single batches."""
+    kept: list[tuple[Cell, ...]] = [
+        (text(replica.name, "name"), text(""), text("verify", "bad"), text(problem, "long"))
+        for replica in verified.replicas
+        for problem in replica.problems[:_PROBLEMS]
+    ]
+    total = len(kept)
+    for replica_name, base_offset, segment, kind, sentence in rows:
         total += 1
         if total <= _ROWS:
-            kept.append(
-                (
-                    text(replica, "name"),
-                    Cell(str(base_offset), base_offset, "num mono"),
-                    text(segment, "mono"),
-                    text(kind, "bad"),
-                    text(sentence, "long"),
-                )
-            )
+            where = Cell(str(base_offset), base_offset, "num mono")
+            said = text(f"{segment}: {sentence}", "long")
+            kept.append((text(replica_name, "name"), where, text(kind, "bad"), said))
     return table(
-        "What is wrong with batches",
-        ["Replica", "#Base offset", "Segment", "Kind", "What was found"],
+        "What is wrong",
+        ["Replica", "#Base offset", "Kind", "What was found"],
         kept,
         left_out=missing(total, _ROWS, "findings", "the lowest offsets"),
     )

@@ -95,6 +95,7 @@ class Period(NamedTuple):
             count = (max(self.until_ms, self.from_ms) - begin) // step_ms + 1
             if step_ms >= at_least_ms and count <= at_most:
                 return Pieces(begin, step_ms, count, unit)
-        step_ms = -(-self.length_ms // max(1, at_most - 1)) // DAY_MS * DAY_MS + DAY_MS
         begin = self.from_ms // DAY_MS * DAY_MS
-        return Pieces(begin, step_ms, self.length_ms // step_ms + 1, f"{step_ms // DAY_MS} days")
+        length_ms = max(self.until_ms, self.from_ms) - begin
+        step_ms = (length_ms // at_most // DAY_MS + 1) * DAY_MS
+        return Pieces(begin, step_ms, length_ms // step_ms + 1, f"{step_ms // DAY_MS} days")

@@ -228,7 +228,19 @@ def log() -> list[tuple[Any, ...]]:
 def replica(name: str, **more: Any) -> VerifiedReplica:
     """A sound replica."""
     found = VerifiedReplica(
-        name, f"/var/lib/quorate/{name}", 4, 24_985, 500_123, 22_600_000, 0, 500_123, HEAD, "", ()
+        name,
+        f"/var/lib/quorate/{name}",
+        4,
+        24_985,
+        500_123,
+        0,
+        500_123,
+        HEAD,
+        log_is_sound=True,
+        checkpoints=3,
+        proved=3,
+        state_hash="cd" * 32,
+        replayed_to=500_123,
     )
     return found._replace(**more)
 

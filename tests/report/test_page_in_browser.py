@@ -108,6 +108,15 @@ def test_the_bars_of_changes_are_those_of_the_rows(opened: Opened) -> None:
         assert max(scale) - min(scale) < 0.15, "one change is as high everywhere"
 
 
+def test_the_shortest_happening_can_be_seen(opened: Opened) -> None:
+    widths = opened.run(
+        "return [...document.querySelectorAll('#timelines [data-tip]')]"
+        ".map(mark => mark.getBoundingClientRect().width).filter(width => width)"
+    )
+    assert len(widths) > 50
+    assert min(widths) > 1.5
+
+
 def test_filtering_keeps_the_rows_that_hold_all_words(opened: Opened) -> None:
     table, field = opened.all("#changes .table")[0], opened.all("#changes .filter input")[0]
 

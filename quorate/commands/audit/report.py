@@ -1,5 +1,6 @@
 """`quorate audit report`: one HTML page for people."""
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,21 +10,19 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from audit.moments import MomentError
-from audit.places import NoLogError, open_replicas
-from ledger.errors import LedgerError
-from metadata.image import ReplayError
+from audit.places import open_replicas
+from quorate.commands.audit.asking import failing, tell_notes, where_argument
 from quorate.failure import Failure
 from quorate.finding import output_option
 from quorate.output import console, facts, print_json
-from snapshots.errors import CheckpointError
+from runtime.collection import loading
 
 FILE = "audit-report.html"
-_EXPECTED = (NoLogError, MomentError, LedgerError, CheckpointError, ReplayError, OSError)
+_HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
 
 
 @click.command("report")
-@click.argument("where")
+@where_argument
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -32,40 +31,61 @@ _EXPECTED = (NoLogError, MomentError, LedgerError, CheckpointError, ReplayError,
 )
 @click.option("--from", "from_moment", help="Begin with the day of this offset or time (UTC).")
 @click.option("--to", "to_moment", help="End at this offset or time; the log's end otherwise.")
-@click.option("--title", help="What stands on top; the cluster's id otherwise.")
+@click.option(
+    "--head",
+    "heads",
+    multiple=True,
+    metavar="OFFSET:HASH",
+    help="A head that was written down earlier, to be looked for; may be repeated.",
+)
+@click.option("--title", help="What stands on top.")
 @output_option
 def command(
     where: str,
     out: Path,
     from_moment: str | None,
     to_moment: str | None,
+    heads: tuple[str, ...],
     title: str | None,
     output: str,
 ) -> None:
     """Make one HTML page of the log that people can read: it needs no network, nor this program.
 
     An integrity certificate with the head to write down, who changed what, availability, leaders
-    and in-sync replicas over time, fencing, privileged changes, and what is not proved.
+    and in-sync replicas over time, fencing, privileged changes, and what is not proved. Of a
+    damaged log too: it says so first, and exit code 0 says that the page was made.
     """
     try:
         from audit.report.gathering import Wanted, gather  # noqa: PLC0415 - heavy, and optional
         from audit.report.page import DrawingError, page  # noqa: PLC0415
     except ImportError as error:
         raise Failure(f"the report needs {error.name}: install quorate[audit].") from None
-    wanted = Wanted(from_moment, to_moment, title, int(time.time() * 1000))
+    known = tuple(map(_head, heads))
+    wanted = Wanted(from_moment, to_moment, title, int(time.time() * 1000), known)
 
     def work(on_progress: Callable[[str, int, int], None]) -> tuple[Any, str]:
         gathered = gather(open_replicas(where), wanted, on_progress)
         return gathered, page(gathered)
 
+    loading()
+    path = out / FILE
     try:
-        gathered, text = _with_progress(work)
-        out.mkdir(parents=True, exist_ok=True)
-        path = out / FILE
-        path.write_text(text, encoding="utf-8")
-    except (*_EXPECTED, DrawingError) as error:
+        with failing():
+            gathered, text = _with_progress(work)
+            out.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except DrawingError as error:
         raise Failure(str(error)) from None
     _tell(path, len(text.encode()), gathered, output)
+
+
+def _head(text: str) -> tuple[int, bytes]:
+    found = _HEAD.fullmatch(text)
+    if not found:
+        raise click.BadParameter(
+            f"{text!r}: an offset, a colon and 64 hexadecimal digits are meant, as a report shows."
+        )
+    return int(found[1]), bytes.fromhex(found[2])
 
 
 def _tell(path: Path, size: int, gathered: Any, output: str) -> None:
@@ -92,8 +112,7 @@ def _tell(path: Path, size: int, gathered: Any, output: str) -> None:
         ("head", head or "none that all replicas agree on"),
     ]
     console().print(facts(pairs))
-    for note in gathered.notes:
-        click.echo(f"note: {note}", err=True)
+    tell_notes(gathered.notes)
 
 
 def _with_progress(work: Callable[[Callable[[str, int, int], None]], Any]) -> Any:
@@ -110,8 +129,8 @@ def _with_progress(work: Callable[[Callable[[str, int, int], None]], Any]) -> An
     )
     with bar:
         task = bar.add_task("opening", total=None)
-        return work(
-            lambda what, done, total: bar.update(
-                task, description=what, completed=done, total=total
-            )
-        )
+
+        def on_progress(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=min(done, total), total=total)
+
+        return work(on_progress)

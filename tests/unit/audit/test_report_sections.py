@@ -261,7 +261,8 @@ def test_the_certificate_of_sound_replicas_names_the_head_to_write_down() -> Non
 
 def test_the_head_is_one_that_all_sound_replicas_hold() -> None:
     behind = replica("controller-2", log_end=400, head="cd" * 32)
-    damaged = replica("controller-3", log_end=9, head="00", first_bad="the checksum is wrong")
+    damaged = replica("controller-3", log_end=9, log_is_sound=False)
+    damaged = damaged._replace(head="00", problems=("offset 9: the checksum is wrong",))
     verified = facts().verified._replace(replicas=(replica("controller-1"), behind, damaged))
     found = integrity(facts(verified=verified))
     assert found.head == f"400:{'cd' * 32}"
@@ -283,6 +284,15 @@ def test_the_head_is_one_that_all_sound_replicas_hold() -> None:
 def test_what_was_found_is_the_verdict(more: dict, verdict: str) -> None:
     found = integrity(facts(**more))
     assert (found.ok, found.verdict) == (False, verdict)
+
+
+def test_a_damaged_snapshot_takes_the_verdict_and_leaves_the_head() -> None:
+    problem = "checkpoints/9.checkpoint, offset 9: the digest is wrong"
+    verified = facts().verified._replace(replicas=(replica("controller-1", problems=(problem,)),))
+    found = integrity(facts(verified=verified))
+    assert found.verdict == "Damaged: controller-1"
+    assert found.head == f"500123:{sample.HEAD}"
+    assert [each[3].text for each in found.findings.rows] == [problem]
 
 
 def test_replicas_that_differ_have_no_head() -> None:
