@@ -61,8 +61,8 @@ def fields_of_entry(table: str, key: Any, value: Any, *, show_secrets: bool = Fa
         elif isinstance(record, ShutdownOffsetRecord):
             fields["controlledShutdownOffset"] = record.offset
         else:
-            fields.update(_unsaid(type(record)))
-            fields.update(record_to_json(record, show_secrets=show_secrets)["data"])
+            told = record_to_json(record, show_secrets=show_secrets)["data"]
+            fields.update(told | {k: v for k, v in _unsaid(type(record)).items() if k not in told})
     for name in _IN_THE_WORD.get(table, ()):
         fields.pop(name, None)
     return fields

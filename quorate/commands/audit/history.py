@@ -18,6 +18,8 @@ from quorate.output import print_line
 
 _FIELDS_A_LINE = 100
 """Characters: more go on lines of their own."""
+_NOTHING: tuple[Any, ...] = (None, "", [])
+"""What need not be said of a thing that is new."""
 
 
 @click.command("history")
@@ -77,6 +79,7 @@ def _show_difference(difference: Difference) -> None:
         if difference.kind == "created"
         else f"{name} {short(before)} → {short(after)}"
         for name, (before, after) in difference.fields.items()
+        if difference.kind != "created" or after not in _NOTHING
     ]
     if difference.kind == "removed":
         words = [f"{name} was {short(before)}" for name, (before, _) in difference.fields.items()]

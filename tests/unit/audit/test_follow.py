@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Timer
 
 import pytest
 import structlog
@@ -228,6 +229,8 @@ def test_ctrl_c_ends_it_well_and_what_was_written_meanwhile_was_seen(node: Node)
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
+        watchdog = Timer(30, process.kill)
+        watchdog.start()
         lines = iter(process.stdout)
         next(lines)
         node.write(*ALL[5:])
@@ -237,6 +240,7 @@ def test_ctrl_c_ends_it_well_and_what_was_written_meanwhile_was_seen(node: Node)
             offset = json.loads(next(lines))["offset"]
         process.send_signal(signal.SIGINT)
         rest, errors = process.communicate(timeout=20)
+        watchdog.cancel()
     assert process.returncode == 0
     assert "Traceback" not in errors
     assert not rest
