@@ -58,11 +58,11 @@ def command(
     The same arguments give the same bytes. What happened is told at the end, and stands in
     story.json with its offsets, so that answers can be checked.
     """
-    if out.exists() and any(out.iterdir()):
-        raise Failure(f"{out} is not empty; name another folder with --out, or remove it.")
     if days is None and records is None:
         days = _DAYS
     try:
+        if out.exists() and any(out.iterdir()):
+            raise Failure(f"{out} is not empty; name another folder with --out, or remove it.")
         with progress("generating") as on_progress:
             history = write_history(
                 out,

@@ -227,6 +227,17 @@ def test_its_checkpoints_are_those_of_the_replayed_image(history: GeneratedHisto
         assert twin == Path(history.nodes[0], "checkpoints", one.name).read_bytes()
 
 
+def test_no_checkpoint_lies_within_a_transaction(tmp_path: Path) -> None:
+    written = write_history(tmp_path, records=3_000, checkpoint_every=20, open_transaction=True)
+    kinds = ("ended", "aborted", "discarded", "open")
+    facts = [written.of(f"transaction_{kind}")[0] for kind in kinds]
+    for fact in facts:
+        end = fact.until_offset or written.log_end + 1
+        assert end - fact.from_offset > 10
+        assert not [at for at in written.checkpoints if fact.from_offset < at < end]
+    assert len(written.checkpoints) > 100
+
+
 def test_checkpoints_can_be_left_out(tmp_path: Path) -> None:
     written = write_history(tmp_path, records=1_500, checkpoint_every=0)
     assert written.checkpoints == ()

@@ -1,10 +1,15 @@
 """What a generated history tells of itself is what its log says: each fact, found again."""
 
+from pathlib import Path
+
 import pytest
 
-from audit.generated import Fact, Life
+from audit.embedded import run_job
+from audit.generated import Fact, Life, write_history
 from audit.generated.facts import KINDS
 from audit.generated.pen import Sealed
+from audit.places import open_replicas
+from audit.tables import BY_NAME
 from metadata.image import EMPTY, MetadataDelta, MetadataImage
 from metadata.records import (
     AbortTransactionRecord,
@@ -246,3 +251,32 @@ def test_a_story_names_the_times_it_tells_of(told: Told) -> None:
     sentences = [fact.sentence for fact in told.facts if fact.sentence]
     assert len(sentences) > 12
     assert sentences == sorted(sentences)
+
+
+def test_the_audit_finds_what_is_told(tmp_path: Path) -> None:
+    """The engine's own fold of intervals and of privileged changes, against the facts."""
+    history = write_history(tmp_path, records=8_000, seed=9, open_transaction=True)
+    replicas = open_replicas(str(tmp_path))
+    columns = [column.name for column in BY_NAME["partition_intervals"].columns]
+    offline: list[list] = []
+    before: dict = {}
+    for row in run_job("partition_intervals", replicas):
+        now = dict(zip(columns, row, strict=True))
+        key = f"{now['topic_name']}-{now['partition']}@{now['topic_id']}"
+        if now["offline"] and before.get("key") == key and before["offline"]:
+            offline[-1][2] = now["until_offset"]
+        elif now["offline"]:
+            offline.append([key, now["from_offset"], now["until_offset"]])
+        before = now | {"key": key}
+    said = [[f.subject, f.from_offset, f.until_offset] for f in history.of("leaderless")]
+    assert sorted(offline, key=str) == sorted(said, key=str)
+    found: dict[str, list[int]] = {}
+    for row in run_job("privileged", replicas):
+        found.setdefault(row[3], []).append(row[0])
+    assert found["acl"] == [fact.from_offset for fact in history.of("acl")]
+    assert found["user"] == [fact.from_offset for fact in history.of("scram")]
+    (election,) = history.of("unclean_election")
+    assert election.from_offset in found["unclean_election"]
+    flapping = {int(f.subject.partition(":")[2]) for f in history.of("broker_flapped")}
+    fenced = [row[0] for row in run_job("broker_intervals", replicas) if row[5] == "fenced"]
+    assert all(fenced.count(broker) > 6 for broker in flapping)
