@@ -19,6 +19,7 @@ from audit.remote import Tree
 
 BLOCK_BYTES: Final = 256 * 1024
 CACHE_BYTES: Final = 64 * 1024 * 1024
+_PIECE_BYTES: Final = 8 * 1024
 _OPEN_FILES: Final = 4
 _PACKED: Final = ".gz"
 _TARS: Final = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
@@ -40,7 +41,8 @@ def open_archive(tree: Tree, path: str) -> Tree:
         if name.endswith(".tar"):
             return _TarTree(_stream(tree, path), shown)
         if name.endswith(("zst", "tzst")):
-            return CachedTree(_TarTree(_Rewinding(lambda: _zstd(tree, path)), shown))
+            forward = _Rewinding(lambda: _zstd(tree, path))
+            return CachedTree(_TarTree(io.BufferedReader(forward, BLOCK_BYTES), shown))
         return CachedTree(_TarTree(gzip.GzipFile(fileobj=_stream(tree, path)), shown))
     except (*_BROKEN, OSError) as error:
         raise NoLogError(f"{shown} is damaged, cut off, or no archive: {error}") from error
@@ -145,7 +147,10 @@ class CachedTree:
         first, last = position // BLOCK_BYTES, (position + length - 1) // BLOCK_BYTES
         data = b"".join(self._read_blocks(path, first, last)) if length > 0 else b""
         start = position - first * BLOCK_BYTES
-        return data[start : start + length]
+        data = data[start : start + length]
+        if not data and length > 0 and not self._ends(path, position):
+            return self._tree.read(path, position, length)  # behind the end, or it says why
+        return data
 
     def _read_blocks(self, path: str, first: int, last: int) -> list[bytes]:
         """Return blocks in order, those that are missing fetched in runs."""
@@ -166,12 +171,20 @@ class CachedTree:
             run = self._tree.read(path, number * BLOCK_BYTES, (end - number) * BLOCK_BYTES)
             for start in range(0, len(run), BLOCK_BYTES):
                 block = run[start : start + BLOCK_BYTES]
-                self._keep(path, number + start // BLOCK_BYTES, block)
+                if len(block) == BLOCK_BYTES or self._ends(path, number * BLOCK_BYTES + len(run)):
+                    self._keep(path, number + start // BLOCK_BYTES, block)
                 blocks.append(block)
             if len(run) < (end - number) * BLOCK_BYTES:
                 break
             number = end
         return blocks
+
+    def _ends(self, path: str, position: int) -> bool:
+        """Tell whether a file ends there; one that can't be unpacked doesn't."""
+        try:
+            return self.size(path) == position
+        except OSError:
+            return False
 
     def _keep(self, path: str, number: int, block: bytes) -> None:
         self._blocks[path, number] = block
@@ -278,19 +291,24 @@ class _UnpackedTree:
     def size(self, path: str) -> int:
         if not self._is_packed(path):
             return self._tree.size(path)
-        if path not in self._sizes:
-            stream, size = self._open.get(path), 0
-            while piece := _read_at(stream, size, BLOCK_BYTES, f"{self.location}/{path}"):
-                size += len(piece)
-            self._sizes[path] = size
+        position = 0
+        while path not in self._sizes:
+            position += len(self._unpack(path, position, BLOCK_BYTES))
         return self._sizes[path]
 
     def read(self, path: str, position: int = 0, length: int | None = None) -> bytes:
         if not self._is_packed(path):
             return self._tree.read(path, position, length)
         wanted = self.size(path) - position if length is None else length
+        return self._unpack(path, position, wanted) if wanted > 0 else b""
+
+    def _unpack(self, path: str, position: int, length: int) -> bytes:
+        """Unpack so much; learns the size at the end. What can be unpacked is, then it raises."""
         shown = f"{self.location}/{path}{_PACKED}"
-        return _read_at(self._open.get(path), position, max(0, wanted), shown)
+        data, ended = _read_some(self._open.get(path), position, length, shown)
+        if ended and (data or not position):
+            self._sizes[path] = position + len(data)
+        return data
 
     def _is_packed(self, path: str) -> bool:
         if path not in self._packed:
@@ -324,16 +342,29 @@ def _stream(tree: Tree, path: str) -> io.BufferedReader:
 
 
 def _read_at(stream: Any, position: int, length: int, shown: str) -> bytes:
-    """Read exactly so much unless the stream ends. Raises OSError for what can't be unpacked."""
+    """Read exactly so much unless the stream ends. Raises as `_read_some`."""
+    return _read_some(stream, position, length, shown)[0]
+
+
+def _read_some(stream: Any, position: int, length: int, shown: str) -> tuple[bytes, bool]:
+    """Read so much, as far as it can be unpacked; tells whether the stream ended.
+
+    Raises OSError when nothing of it can be unpacked.
+    """
+    pieces: list[bytes] = []
     try:
         stream.seek(position)
-        pieces = []
-        while length > 0 and (piece := stream.read(length)):
+        while length > 0:
+            piece = stream.read1(min(length, _PIECE_BYTES))
+            if not piece:
+                break
             pieces.append(piece)
             length -= len(piece)
     except (*_BROKEN, gzip.BadGzipFile) as error:
-        raise OSError(f"{shown} can't be unpacked behind byte {position}: {error}") from error
-    return b"".join(pieces)
+        if not pieces:
+            raise OSError(f"{shown} can't be unpacked behind byte {position}: {error}") from error
+        return b"".join(pieces), False
+    return b"".join(pieces), length > 0
 
 
 def _zstd(tree: Tree, path: str) -> IO[bytes]:

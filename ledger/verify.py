@@ -147,7 +147,7 @@ class _Verification:
         self._findings: list[Finding] = []
 
     def run(self) -> Generator[Progress, None, VerifyReport]:
-        total = sum(self._disk.size(path) for _, path in self._found)
+        total = sum(self._size(path) for _, path in self._found)
         if self._log_start:
             self._notes.append(f"history from offset {self._log_start}")
         for i, (base, path) in enumerate(self._found):
@@ -212,6 +212,14 @@ class _Verification:
             self._bytes = max(self._bytes, self._bytes_before + position)
             yield self._bytes, total
         checker.finish()
+
+    def _size(self, path: str) -> int:
+        try:
+            return self._disk.size(path)
+        except OSError:
+            if not self._keep_going:
+                raise
+            return 0  # for progress only: reading will say what is wrong
 
     def _gap_within(self, i: int) -> int | None:
         """Where the history in segment `i` ends because a gap follows."""
