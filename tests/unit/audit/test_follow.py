@@ -136,6 +136,29 @@ def test_a_segment_that_is_being_begun_is_waited_for(node: Node) -> None:
     assert len(followed(node, [begun.touch, lambda: None, write])) == len(ALL)
 
 
+def test_a_segment_that_could_not_be_read_is_looked_at_again_though_it_has_not_grown(
+    tmp_path: Path,
+) -> None:
+    """A copy under way may have a file's length before its bytes."""
+    whole = Node(tmp_path / "whole")
+    whole.write(*ALL)
+    whole.stop()
+    first, second, *_ = sorted((whole.folder / "log").glob("*.log"))
+    copy = Node(tmp_path / "copy")
+    copy.stop()
+    log = copy.folder / "log"
+    for path in log.iterdir():
+        path.unlink()
+    (log / first.name).write_bytes(first.read_bytes())
+    data = second.read_bytes()
+    steps = [
+        lambda: (log / second.name).write_bytes(b"\0" * len(data)),
+        lambda: (log / second.name).write_bytes(data),
+    ]
+    until = int(second.stem) + 1
+    assert followed(copy, steps, until=until)[-1].header.base_offset == int(second.stem)
+
+
 def test_following_from_an_offset_begins_with_the_batch_that_holds_it(node: Node) -> None:
     inside = next(b.header for b in ALL[5:] if b.header.count > 1)
     found = followed(node, [lambda: node.write(*ALL[5:])], start=inside.base_offset + 1)
