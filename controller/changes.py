@@ -1,7 +1,9 @@
 """Requests that change something: from HTTP to a decision and back, each executed once.
 
 Rule: what is asked for is decided by a manager; here is only what all changes have in common:
-provenance, request ids, dry runs, and the answer once it is committed.
+provenance, request ids, dry runs, and the answer once it is committed. A commit proves that we
+led when we decided. A refusal has none, so a majority is asked: a leader that was replaced while
+it stood still would refuse by what its successor has changed since.
 """
 
 from collections.abc import Callable, Generator
@@ -11,7 +13,7 @@ import msgspec
 
 from controller.config import ControllerConfig
 from controller.idempotency import Answer, Idempotency, RequestKey, Standing, request_key
-from controller.proposer import Decision, Outcome, Proposer, Written
+from controller.proposer import Decision, Lost, Outcome, Proposer, Written
 from controller.result import ControllerResult, Decide
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, QuorateError
@@ -31,8 +33,15 @@ class Changes:
     """Carries out changes on the active controller."""
 
     def __init__(
-        self, config: ControllerConfig, clock: Clock, random: Random, proposer: Proposer
+        self,
+        config: ControllerConfig,
+        clock: Clock,
+        random: Random,
+        proposer: Proposer,
+        confirm: Callable[[Callable[[bool], None]], None],
     ) -> None:
+        """`confirm` calls back True when a majority has said, after the call, that we lead."""
+        self._confirm = confirm
         self._config = config
         self._clock = clock
         self._random = random
@@ -91,10 +100,19 @@ class Changes:
             Decision(
                 decide_once,
                 provenance,
-                lambda outcome: self._idempotency.finish(key, _answered(outcome, key)),
+                lambda outcome: self._confirmed(
+                    outcome, lambda sure: self._idempotency.finish(key, _answered(sure, key))
+                ),
                 key,
             )
         )
+
+    def _confirmed(self, outcome: Outcome, tell: Callable[[Outcome], None]) -> None:
+        """Tell an outcome when it is sure that nobody else led when it was decided."""
+        if isinstance(outcome, Lost) or (isinstance(outcome, Written) and outcome.wrote):
+            tell(outcome)
+        else:
+            self._confirm(lambda leads: tell(outcome if leads else Lost(maybe_executed=False)))
 
     def _show(self, decide: Decide, provenance: Provenance, on_answer: OnAnswer) -> None:
         """A dry run: the decision as it would be now, with its records instead of a write."""
@@ -117,7 +135,9 @@ class Changes:
             else:
                 on_answer(QuorateError(ErrorCode.NOT_CONTROLLER), None)
 
-        self._proposer.submit(Decision(decide_only, provenance, done))
+        self._proposer.submit(
+            Decision(decide_only, provenance, lambda outcome: self._confirmed(outcome, done))
+        )
 
     def _limited(self, key: RequestKey, on_answer: OnAnswer) -> Callable[[Any], None]:
         """Answer once: with the outcome, or that it took too long."""

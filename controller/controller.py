@@ -185,7 +185,7 @@ class Controller:
         self._api = Api(
             self._view,
             self._fetch,
-            Changes(config, clock, random, self._proposer),
+            Changes(config, clock, random, self._proposer, reads.linearizable),
             Queries(reads, self._view.read, self._view.not_here),
             Watch(self._ledger, lambda: self._applier.image, self._watching, self._storage.damaged),
             SnapshotRanges(lambda: self._storage.store, lambda: self._view.heard),

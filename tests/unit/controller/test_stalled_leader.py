@@ -1,5 +1,7 @@
 """A leader that was away may have been replaced: it keeps no broker's lease alive by mistake."""
 
+import json
+
 import pytest
 
 from metadata.errors import ErrorCode
@@ -25,6 +27,28 @@ def test_a_leader_that_was_replaced_while_it_stood_still_answers_no_broker():
     cluster.run(2.0)
     assert cluster.broker(1).fenced
     assert replies[0].error.code == ErrorCode.NOT_CONTROLLER.value
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_leader_that_was_replaced_refuses_nothing_by_what_it_remembers(dry_run):
+    """The deletion was acknowledged by its successor before the request began."""
+    cluster = RealCluster()
+    cluster.online(1)
+    cluster.create_topic("t", factor=1)
+    old = cluster.shared.leader
+    others = [node for node in cluster.hosts if node != old]
+    cluster.hosts[old].pause()
+    cluster.network.cut([old], others)
+    cluster.run_until(lambda: cluster.shared.leader not in (None, old))
+    assert cluster.ask("DELETE", "/v1/topics/t")[0] == 200
+    cluster.hosts[old].resume()
+    topic = {"name": "t", "numPartitions": 1, "replicationFactor": 1}
+    wanted = {"topics": [topic], "dryRun": dry_run}
+    replies = cluster.send("POST", "/v1/topics", wanted, node=old)
+    assert replies == []
+    cluster.run(3.0)
+    assert json.loads(replies[0].body)["code"] == ErrorCode.NO_QUORUM.value
+    assert cluster.ask("POST", "/v1/topics", wanted)[0] == 200
 
 
 def test_a_leader_that_stood_still_and_still_leads_answers_as_soon_as_it_knows():
