@@ -87,7 +87,8 @@ class Administrators:
         wall = self.process.clock.wall_ms()
         request_id = uuid_text(uuid7(wall, self.dice.getrandbits(74)))
         known = [name for name, there in self.exists.items() if there]
-        if known and self.dice.random() < 0.3:
+        full = len(known) >= self.cluster.shape.topics_max
+        if known and (full or self.dice.random() < 0.3):
             name = self.dice.choice(known)
             self.exists[name] = False
             self._send(Change(request_id, name, delete=True))

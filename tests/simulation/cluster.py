@@ -50,6 +50,7 @@ class Shape:
     heartbeat_s: float = 0.5
     changes_per_s: float = 6.0
     reads_per_s: float = 4.0
+    topics_max: int = 1_000_000
     rivals: int = 0
     """Clients who contend for a few names, and read in every way."""
     checkpoint_bytes: int = 20_000
