@@ -24,6 +24,8 @@ _BARS: Final = 300
 _ROWS: Final = 40
 _LEADER_WEIGHS: Final = 10
 """A change of leader, in changes of the ISR, when the busiest window is looked for."""
+_LENGTH_COUNTS: Final = 0.4
+"""Exponent: twice the time must hold a third more to be preferred."""
 _CLOSE_UPS: Final = (10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 7 * DAY_MS)
 _LEADS, _IN_ISR, _OUT = "leads", "in sync", "replica, not in sync"
 _NO_LEADER, _UNDER = "no leader", "under min ISR"
@@ -177,25 +179,34 @@ def _without_leader(intervals: list[Interval], period: Period) -> Period | None:
 
 
 def _busiest(intervals: list[Interval], period: Period) -> Period | None:
-    """Return the window in which most happens, or None where a window would show no more."""
-    fitting = [length for length in _CLOSE_UPS if length * 8 <= period.length_ms]
+    """Return the window in which most happens for its length, or None where none shows more."""
     happened = [
         (after.from_ms, 1 if after.leader == before.leader else _LEADER_WEIGHS)
         for before, after in pairwise(intervals)
     ]
+    fitting = [
+        size for size in _CLOSE_UPS if period.length_ms <= 1_000 * size <= 125 * period.length_ms
+    ]
     if not fitting or len(happened) < 3:
         return None
-    length, low, weight = fitting[-1], 0, 0
-    best_weight, best_ms = 0, 0
+    windows = [(*_fullest(happened, size), size) for size in fitting]
+    _, first_ms, size = max(windows, key=lambda window: window[0] / window[2] ** _LENGTH_COUNTS)
+    start = max(period.from_ms, first_ms - size // 20) // MINUTE_MS * MINUTE_MS
+    return Period(start, min(start + size, period.until_ms))
+
+
+def _fullest(happened: list[tuple[int, int]], size: int) -> tuple[int, int]:
+    """Return the greatest weight within such a time, and when that begins."""
+    low, weight = 0, 0
+    best = (0, 0)
     for at_ms, weighs in happened:
         weight += weighs
-        while at_ms - happened[low][0] > length * 9 // 10:
+        while at_ms - happened[low][0] > size * 9 // 10:
             weight -= happened[low][1]
             low += 1
-        if weight > best_weight:
-            best_weight, best_ms = weight, happened[low][0]
-    start = max(period.from_ms, best_ms - length // 20) // MINUTE_MS * MINUTE_MS
-    return Period(start, min(start + length, period.until_ms))
+        if weight > best[0]:
+            best = (weight, happened[low][0])
+    return best
 
 
 def _figure(title: str, name: str, intervals: list[Interval], period: Period) -> Figure:

@@ -14,6 +14,8 @@ HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 
 _UNITS = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (SECOND_MS, "s"))
+_TIED = "\N{NO-BREAK SPACE}"
+"""Between a number and its unit."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -29,20 +31,23 @@ def counted(value: int, one: str, many: str = "") -> str:
 
 def duration(length_ms: int) -> str:
     """Write a length of time by its two largest units: `3 d 4 h`, `12 min 4 s`, `840 ms`, `0`."""
+    return _of_time(length_ms).replace(" ", _TIED)
+
+
+def _of_time(length_ms: int) -> str:
     if length_ms < SECOND_MS:
         return f"{length_ms} ms" if length_ms else "0"
     if length_ms < 10 * SECOND_MS:
         tenths = length_ms // 100
         return f"{tenths // 10}.{tenths % 10} s"
-    for place, (unit_ms, unit) in enumerate(_UNITS):
-        if length_ms >= unit_ms:
-            whole, rest = divmod(length_ms, unit_ms)
-            smaller = _UNITS[place + 1 : place + 2]
-            for small_ms, small in smaller:
-                if rest >= small_ms:
-                    return f"{number(whole)} {unit} {rest // small_ms} {small}"
-            return f"{number(whole)} {unit}"
-    raise AssertionError(length_ms)
+    place = next(n for n, (unit_ms, _) in enumerate(_UNITS) if length_ms >= unit_ms)
+    unit_ms, unit = _UNITS[place]
+    whole, rest = divmod(length_ms, unit_ms)
+    said = f"{number(whole)} {unit}"
+    for small_ms, small in _UNITS[place + 1 : place + 2]:
+        if rest >= small_ms:
+            said += f" {rest // small_ms} {small}"
+    return said
 
 
 def share(part: int, whole: int) -> str:
@@ -53,15 +58,15 @@ def share(part: int, whole: int) -> str:
     if whole <= 0:
         return "\N{EN DASH}"
     if part >= whole:
-        return "100 %"
+        return f"100{_TIED}%"
     exact = Decimal(part) * 100 / Decimal(whole)
     for places in ("0.1", "0.01", "0.001", "0.0001", "0.00001", "0.000001"):
         cut = exact.quantize(Decimal(places), rounding=ROUND_DOWN)
         if exact < 99 or 2 * Decimal(places) <= 100 - cut:
             if part and not cut:
-                return "under 0.1 %"
-            return f"{cut.normalize():f} %"
-    return "over 99.999998 %"
+                return f"under 0.1{_TIED}%"
+            return f"{cut.normalize():f}{_TIED}%"
+    return f"over 99.999998{_TIED}%"
 
 
 def moment(timestamp_ms: int) -> str:

@@ -50,7 +50,7 @@ function filterable(table, number) {
   line.append(label, field, shown);
   table.parentElement.before(line);
   const rows = [...table.tBodies[0].rows];
-  const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+  const texts = new Map(rows.map((row) => [row, row.textContent.replace(/\s+/g, " ").toLowerCase()]));
   const tell = (count) => { shown.textContent = `${count} of ${rows.length} rows`; };
   tell(rows.length);
   field.addEventListener("input", () => {
