@@ -52,10 +52,18 @@ class Piece(InputPartition):
 
 def open_longest(places: Sequence[str]) -> tuple[Replica, LedgerReader]:
     """Return the replica with the longest log, and its reader. Raises NoLogError, LedgerError."""
-    opened = [(replica, replica.reader()) for replica in open_all(places)]
+    opened = [(replica, _reader(replica)) for replica in open_all(places)]
     if not opened:
         raise NoLogError("no place was named to read a log from")
     return max(opened, key=lambda pair: pair[1].log_end)
+
+
+def _reader(replica: Replica) -> LedgerReader:
+    try:
+        return replica.reader()
+    except DamagedLedgerError as error:
+        file = f"{replica.location}/{error.file}"
+        raise DamagedLedgerError(file, error.position, error.offset, error.reason) from None
 
 
 def sound_end(replica: Replica, reader: LedgerReader) -> int:

@@ -1,0 +1,112 @@
+"""One file with all that a cluster's workers need: `python -m audit.spark.packaging FILE.zip`.
+
+Rule: what is shipped is what is installed here, file by file, so that driver and workers run the
+same code; nothing is downloaded or built. Spark unpacks it beside each executor (`--archives`), and
+PYTHONPATH points there: workers need a Python of this version, and nothing of ours beforehand.
+Compiled packages are in it, so driver and workers must be of one platform.
+"""
+
+import importlib.metadata
+import importlib.util
+import re
+import sys
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+UNPACKED: Final = "quorate"
+"""The folder beside an executor that the file is unpacked into."""
+
+_OURS: Final = ("audit", "snapshots", "ledger", "metadata", "quorum", "runtime")
+_THEIRS: Final = ("msgspec", "google-crc32c", "pyarrow", "pandas", "fsspec")
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+_LEFT_OUT: Final = {"__pycache__", "tests", "include"}
+_QUICK: Final = 1
+
+
+def write_package(target: Path, *, level: int = _QUICK) -> int:
+    """Write the file and return its size in bytes; `level` 0 doesn't compress.
+
+    Raises PackageNotFoundError when `quorate[audit]` isn't installed here, OSError.
+    """
+    method = zipfile.ZIP_DEFLATED if level else zipfile.ZIP_STORED
+    with zipfile.ZipFile(target, "w", method, compresslevel=level or None) as archive:
+        for name in _OURS:
+            for path, inside in _package(name):
+                archive.write(path, inside)
+        for name in sorted(with_requirements(_THEIRS)):
+            for path, inside in _distribution(name):
+                archive.write(path, inside)
+    return target.stat().st_size
+
+
+def submit_settings(package: Path) -> dict[str, str]:
+    """Return the settings with which a job on a cluster finds what the package holds."""
+    return {
+        "spark.archives": f"{package}#{UNPACKED}",
+        "spark.executorEnv.PYTHONPATH": UNPACKED,
+    }
+
+
+def with_requirements(names: Iterable[str]) -> set[str]:
+    """Return distributions and all that they need of what is installed; no extras.
+
+    Raises PackageNotFoundError for one of `names`.
+    """
+    found: set[str] = set()
+    waiting = [_canonical(name) for name in names]
+    for name in waiting:
+        importlib.metadata.distribution(name)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        try:
+            required = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue  # for another platform or Python: its condition isn't met here
+        found.add(name)
+        for requirement in required:
+            wanted = _NAME.match(requirement)
+            if wanted is not None and "extra ==" not in requirement:
+                waiting.append(_canonical(wanted[0]))
+    return found
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _package(name: str) -> Iterator[tuple[Path, str]]:
+    spec = importlib.util.find_spec(name)
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    (folder,) = spec.submodule_search_locations
+    for path in sorted(Path(folder).rglob("*")):
+        inside = Path(name, path.relative_to(folder))
+        if path.is_file() and _LEFT_OUT.isdisjoint(inside.parts):
+            yield path, inside.as_posix()
+
+
+def _distribution(name: str) -> Iterator[tuple[Path, str]]:
+    for file in importlib.metadata.files(name) or ():
+        path = Path(str(file.locate()))
+        parts = file.parts
+        if ".." not in parts and _LEFT_OUT.isdisjoint(parts) and path.is_file():
+            yield path, file.as_posix()
+
+
+def main() -> None:
+    """Write the file that the one argument names, and say how it is used."""
+    if len(sys.argv) != 2 or not sys.argv[1].endswith(".zip"):
+        sys.exit("usage: python -m audit.spark.packaging FILE.zip")
+    target = Path(sys.argv[1]).absolute()
+    size = write_package(target)
+    sys.stdout.write(f"{target}: {size / 1e6:.0f} MB. Give spark-submit:\n")
+    for name, value in submit_settings(target).items():
+        sys.stdout.write(f"  --conf {name}={value}\n")
+
+
+if __name__ == "__main__":
+    main()
