@@ -26,7 +26,10 @@ from runtime.collection import loading
 _USAGE = "WHERE A B, WHERE1 WHERE2, or --snapshots FILE1 FILE2 is meant"
 
 
-@click.command("diff")
+# A may be -2h, which is neither an unknown option nor a question for help.
+@click.command(
+    "diff", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]}
+)
 @click.argument("what", nargs=-1, metavar="WHERE A B | WHERE1 WHERE2 | FILE1 FILE2")
 @click.option("--snapshots", is_flag=True, help="The two are checkpoint files.")
 @click.option("--at", help="Of two logs: at this moment; the end of the shorter one.")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import structlog
 
-from ledger.batch import BatchHeader, Provenance, seal
+from ledger.batch import Batch, BatchHeader, Provenance, parse, seal
 from ledger.ledger import Ledger
 from metadata.codec import encode_record, encode_records
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_to_records
-from metadata.records import Record
+from metadata.records import NoOpRecord, Record
 from runtime.real_disk import RealDisk
 from snapshots.checkpoint import (
     CheckpointHeader,
@@ -107,3 +107,23 @@ def write_checkpoint(
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"".join(frames))
     return path
+
+
+def frames(path: Path) -> tuple[bytes, list[bytes]]:
+    """A segment's header, and its batches."""
+    data = path.read_bytes()
+    position = int.from_bytes(data[8:12], "big")
+    header, found = data[:position], []
+    while position < len(data):
+        batch = parse(data, position)
+        found.append(batch.encoded)
+        position += len(batch.encoded)
+    return header, found
+
+
+def rewritten(batch: Batch) -> bytes:
+    """A batch with other records and a right CRC."""
+    header = batch.header
+    fields = {name: getattr(header, name) for name in header.__struct_fields__}
+    records = encode_records([NoOpRecord()] * header.count)
+    return seal(BatchHeader(**fields), records).encoded
