@@ -5,6 +5,7 @@ not kept.
 """
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any, Final
 
 from audit.embedded.broker_intervals import FENCED, BrokerInterval, BrokerTracker
@@ -99,14 +100,14 @@ class DailySums:
 
     def rows(self) -> list[Row]:
         """Return the rows, ordered."""
-        rows: list[Row] = []
-        for broker_id, days in self._brokers.items():
-            rows += [(BROKER, str(broker_id), day(number), *sums) for number, sums in days.items()]
-        for known in self._partitions.values():
-            days = known.days
-            rows += [(PARTITION, known.key, day(number), *sums) for number, sums in days.items()]
-        rows.sort()
-        return rows
+        brokers = [(str(broker_id), days) for broker_id, days in self._brokers.items()]
+        partitions = [(known.key, known.days) for known in self._partitions.values()]
+        return [
+            (kind, key, day(number), *sums)
+            for kind, things in ((BROKER, brokers), (PARTITION, partitions))
+            for key, days in sorted(things, key=itemgetter(0))
+            for number, sums in sorted(days.items())
+        ]
 
 
 _Days = dict[int, list[int]]

@@ -3,6 +3,7 @@
 Rule: nothing is folded but which partitions a topic has, so that its removal is a row for each.
 """
 
+from operator import itemgetter
 from typing import Any
 
 from audit.embedded.days import day_of
@@ -39,7 +40,7 @@ def partition_events(question: Question) -> list[Row]:
                     (text, number, logged.offset, name, *settled_when, *what, *_who(logged))
                 )
             topics.apply(logged.record)
-    rows.sort(key=lambda row: row[:3])
+    rows.sort(key=itemgetter(0, 1, 2))
     return rows
 
 

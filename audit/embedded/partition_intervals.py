@@ -6,6 +6,7 @@ ISR asked for are others than before, an interval ends and the next begins.
 """
 
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from audit.embedded.feed import Feed, Question
@@ -56,7 +57,7 @@ def partition_intervals(question: Question) -> list[Row]:
     for moment in feed.moments(beginning):
         rows += partitions.step(moment.base, moment.time_ms, (one.record for one in moment.records))
     rows += partitions.still_open()
-    rows.sort(key=lambda row: row[:3])
+    rows.sort(key=itemgetter(0, 1, 2))
     return rows
 
 
