@@ -16,6 +16,7 @@ from uuid import UUID
 
 import msgspec
 
+from audit.embedded.feed import OnProgress, until_damage
 from audit.moments import MomentError, offset_of, time_ms
 from audit.names import Names
 from audit.places import Replica
@@ -29,8 +30,6 @@ from metadata.records import RECORD_CLASSES
 from metadata.uuids import UuidError, parse_uuid
 from snapshots.errors import CheckpointError
 from snapshots.store import finish_steps, list_checkpoints, load_steps
-
-OnProgress = Callable[[int, int], None]
 
 TYPES = {record_type_name(each): each for each in RECORD_CLASSES}
 _WORTH_A_CHECKPOINT = 200_000
@@ -134,16 +133,18 @@ def search(
     start: int,
     end: int,
     on_progress: OnProgress | None = None,
+    damage: list[str] | None = None,
 ) -> Iterator[Found]:
     """Yield the records with offsets in [start, end) that fit, in order.
 
-    Raises LedgerError, RecordDecodeError, OSError.
+    `damage` as in `audit.embedded.feed.Question`. Raises LedgerError, RecordDecodeError, OSError.
     """
     if start >= end:
         return
     begin, names = quiet_place(replica, reader, start)
     fits = Matcher(wanted, names)
-    for logged in settled(reporting(reader.batches(begin), end, on_progress)):
+    batches = until_damage(reader.batches(begin), damage)
+    for logged in settled(reporting(batches, end, on_progress)):
         names.learn(logged.record)
         if logged.offset < start:
             continue

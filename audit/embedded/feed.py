@@ -6,7 +6,7 @@ batch, as facts of the offset before the checkpoint's own. Without a checkpoint 
 counted, and that is said.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from audit.places import NoLogError, Replica
 from audit.settling import Logged, Moment, moments, settled
 from ledger.batch import Batch
+from ledger.errors import LedgerError
 from metadata.codec import decode_records
 from metadata.records import Record
 from snapshots.checkpoint import CheckpointHeader
@@ -33,6 +34,8 @@ class Question(NamedTuple):
     """Gets the offset that was reached, and the end."""
     notes: list[str] | None = None
     """Takes what the asker should know of the answer."""
+    damage: list[str] | None = None
+    """Takes the sentence of the damage at which reading ended; None: it is raised."""
 
 
 class Beginning(NamedTuple):
@@ -61,6 +64,7 @@ class Feed:
         self.reader = self.replica.reader()
         self._on_progress = question.on_progress
         self._notes = question.notes
+        self._damage = question.damage
         end = self.reader.log_end
         if question.up_to is not None and question.up_to > end:
             raise NoLogError(
@@ -73,7 +77,8 @@ class Feed:
     def batches(self, start: int | None = None) -> Iterator[Batch]:
         """Yield the batches from `start`, or from where the log begins. Raises LedgerError."""
         timestamp_ms = self.horizon_ms
-        for number, batch in enumerate(self.reader.batches(start, self.end), 1):
+        batches = until_damage(self.reader.batches(start, self.end), self._damage)
+        for number, batch in enumerate(batches, 1):
             yield batch
             timestamp_ms = batch.header.timestamp_ms
             if self._on_progress is not None and number % _BATCHES_PER_REPORT == 0:
@@ -122,6 +127,19 @@ class Feed:
     def moments(self, beginning: Beginning) -> Iterator[Moment]:
         """Yield what counts, batch by batch, from the beginning on."""
         return moments(self.logged(beginning))
+
+
+def until_damage(batches: Iterable[Batch], damage: list[str] | None) -> Iterator[Batch]:
+    """Yield the batches before the first that can't be read; `damage` takes why it can't.
+
+    Raises LedgerError where `damage` is None.
+    """
+    try:
+        yield from batches
+    except LedgerError as error:
+        if damage is None:
+            raise
+        damage.append(str(error))
 
 
 def longest(replicas: Sequence[Replica]) -> Replica:

@@ -37,6 +37,17 @@ OnProgress = Callable[[int, int], None]
 where_argument = click.argument("where")
 
 
+keep_going_option = click.option(
+    "--keep-going", is_flag=True, help="Tell what can be read where the log is damaged."
+)
+
+
+def fail_for(damage: list[str] | None) -> None:
+    """End with exit code 1 if reading ended at damage; the answer was printed."""
+    if damage:
+        raise Failure(f"{damage[0]}. Told is what stands before it.")
+
+
 @contextmanager
 def failing() -> Iterator[None]:
     """Turn what is expected to go wrong into a Failure."""

@@ -10,7 +10,14 @@ from audit.embedded.availability import BROKER, PARTITION, Row, availability_sin
 from audit.embedded.feed import Feed, Question
 from audit.places import one_replica
 from audit.search import last_offset, since_ms
-from quorate.commands.audit.asking import failing, progress, tell_notes, where_argument
+from quorate.commands.audit.asking import (
+    fail_for,
+    failing,
+    keep_going_option,
+    progress,
+    tell_notes,
+    where_argument,
+)
 from quorate.finding import output_option
 from quorate.output import console, print_json, table
 
@@ -47,9 +54,16 @@ class Sums(NamedTuple):
 @click.option(
     "--worst", type=click.IntRange(min=0), default=10, show_default=True, help="Name so many."
 )
+@keep_going_option
 @output_option
 def command(
-    where: str, from_: str | None, to: str | None, by: str, worst: int, output: str
+    where: str,
+    from_: str | None,
+    to: str | None,
+    by: str,
+    worst: int,
+    keep_going: bool,
+    output: str,
 ) -> None:
     """Say how long partitions were without a leader or under min ISR, and brokers fenced.
 
@@ -57,12 +71,15 @@ def command(
     worst; a bar is as long as its part of the longest.
     """
     notes: list[str] = []
+    damage: list[str] | None = [] if keep_going else None
     with failing():
         replica = one_replica(where)
         reader = replica.reader()
         end, begin_ms = last_offset(reader, to), since_ms(reader, from_)
         with progress("reading the log") as on_progress:
-            rows = availability_since(Feed(Question([replica], end, on_progress, notes)), begin_ms)
+            rows = availability_since(
+                Feed(Question([replica], end, on_progress, notes, damage)), begin_ms
+            )
     tell_notes(notes)
     mine = [row for row in rows if row[0] == (BROKER if by == BROKER else PARTITION)]
     days, things = _summed(mine, 2), _summed(_named(mine, by), 1)
@@ -72,6 +89,7 @@ def command(
         _print_json(by, total, days, ranked)
     else:
         _print_tables(by, total, days, ranked, len(things))
+    fail_for(damage)
 
 
 def _named(rows: Iterable[Row], by: str) -> Iterable[Row]:

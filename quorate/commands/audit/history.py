@@ -11,7 +11,14 @@ from audit.history_things import thing as read_thing
 from audit.places import one_replica
 from audit.search import first_offset, last_offset
 from audit.settling import Moment
-from quorate.commands.audit.asking import failing, progress, tell_notes, where_argument
+from quorate.commands.audit.asking import (
+    fail_for,
+    failing,
+    keep_going_option,
+    progress,
+    tell_notes,
+    where_argument,
+)
 from quorate.commands.audit.telling import cause, cause_json, short, styled
 from quorate.finding import output_option
 from quorate.output import print_line
@@ -28,9 +35,16 @@ _NOTHING: tuple[Any, ...] = (None, "", [])
 @click.option("--from", "from_", metavar="MOMENT", help="Show what happened since then.")
 @click.option("--to", metavar="MOMENT", help="Up to there, without it.")
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
+@keep_going_option
 @output_option
 def command(
-    where: str, thing: str, from_: str | None, to: str | None, show_secrets: bool, output: str
+    where: str,
+    thing: str,
+    from_: str | None,
+    to: str | None,
+    show_secrets: bool,
+    keep_going: bool,
+    output: str,
 ) -> None:
     """Tell every change of THING: when, by whom and why, and what was before and after.
 
@@ -42,13 +56,14 @@ def command(
     """
     notes: list[str] = []
     events = 0
+    damage: list[str] | None = [] if keep_going else None
     with failing():
         told = read_thing(thing)
         replica = one_replica(where)
         reader = replica.reader()
         start, end = first_offset(reader, from_), last_offset(reader, to)
         with progress("reading the log") as on_progress:
-            feed = Feed(Question([replica], end, on_progress, notes))
+            feed = Feed(Question([replica], end, on_progress, notes, damage))
             beginning = feed.beginning()
             moments = feed.moments(beginning)
             for event in history(told, moments, beginning, show_secrets=show_secrets):
@@ -58,6 +73,7 @@ def command(
     tell_notes(notes)
     if not events:
         click.echo(f"nothing happened to {thing} there", err=True)
+    fail_for(damage)
 
 
 def _show(event: Event, *, as_json: bool) -> None:

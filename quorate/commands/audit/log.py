@@ -6,7 +6,14 @@ from audit.places import one_replica
 from audit.search import Filter, first_offset, last_offset, search, type_name
 from audit.search import request_id as read_request_id
 from audit.settling import ABORTED, OPEN, SETTLED
-from quorate.commands.audit.asking import failing, progress, tell_notes, where_argument
+from quorate.commands.audit.asking import (
+    fail_for,
+    failing,
+    keep_going_option,
+    progress,
+    tell_notes,
+    where_argument,
+)
 from quorate.commands.audit.telling import RecordPrinter
 from quorate.finding import output_option
 
@@ -28,6 +35,7 @@ from quorate.finding import output_option
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after so many records.")
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
+@keep_going_option
 @output_option
 def command(
     where: str,
@@ -41,6 +49,7 @@ def command(
     outcome: tuple[str, ...],
     limit: int | None,
     show_secrets: bool,
+    keep_going: bool,
     output: str,
 ) -> None:
     """Print records in words, with who, when and why; filters that are given must all fit.
@@ -48,6 +57,7 @@ def command(
     Records of aborted and open transactions are shown as such: they never counted. With
     --output json each record is one document on one line.
     """
+    damage: list[str] | None = [] if keep_going else None
     with failing():
         wanted = Filter(
             principal=principal,
@@ -62,8 +72,9 @@ def command(
         start, end = first_offset(reader, from_), last_offset(reader, to)
         printer = RecordPrinter(show_secrets=show_secrets, as_json=output == "json")
         with progress("reading the log") as on_progress:
-            for found in search(replica, reader, wanted, start, end, on_progress):
+            for found in search(replica, reader, wanted, start, end, on_progress, damage):
                 printer.show(found)
                 if printer.shown == limit:
                     break
         tell_notes(reader.notes)
+    fail_for(damage)

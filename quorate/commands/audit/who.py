@@ -11,7 +11,14 @@ from audit.search import Filter, Found, first_offset, last_offset, search
 from audit.settling import SETTLED
 from ledger.batch import BatchHeader
 from metadata.messages.records_json import record_type_name
-from quorate.commands.audit.asking import failing, progress, tell_notes, where_argument
+from quorate.commands.audit.asking import (
+    fail_for,
+    failing,
+    keep_going_option,
+    progress,
+    tell_notes,
+    where_argument,
+)
 from quorate.commands.audit.telling import cause, cause_json, styled
 from quorate.finding import output_option
 from quorate.output import print_json
@@ -25,15 +32,23 @@ from quorate.output import print_json
 @click.option(
     "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="The newest so many."
 )
+@keep_going_option
 @output_option
 def command(
-    where: str, thing: str, from_: str | None, to: str | None, limit: int, output: str
+    where: str,
+    thing: str,
+    from_: str | None,
+    to: str | None,
+    limit: int,
+    keep_going: bool,
+    output: str,
 ) -> None:
     """Say who touched THING, newest first: when, by which operation, why, via whom.
 
     THING is a resource or a pattern: topic:orders, partition:orders-3, 'config:topic:*',
     broker:3, user:alice, or only a name: orders.
     """
+    damage: list[str] | None = [] if keep_going else None
     with failing():
         replica = one_replica(where)
         reader = replica.reader()
@@ -42,7 +57,7 @@ def command(
         batches = 0
         with progress("reading the log") as on_progress:
             wanted = Filter(resources=(thing,))
-            for found in search(replica, reader, wanted, start, end, on_progress):
+            for found in search(replica, reader, wanted, start, end, on_progress, damage):
                 if newest and newest[-1][0].logged.header is found.logged.header:
                     newest[-1].append(found)
                 else:
@@ -52,13 +67,14 @@ def command(
     touches = [_touch(founds) for founds in reversed(newest)]
     if output == "json":
         print_json([_as_json(touch) for touch in touches])
-        return
-    for touch in touches:
-        _show(touch)
+    else:
+        for touch in touches:
+            _show(touch)
     if batches > limit:
         click.echo(f"and {batches - limit} older: --limit {batches} shows them", err=True)
     if not batches:
         click.echo(f"nobody touched {thing} there", err=True)
+    fail_for(damage)
 
 
 class Touch(NamedTuple):

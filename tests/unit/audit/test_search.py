@@ -1,6 +1,7 @@
 """Searching the log, and the commands `log` and `who`: filters, outcomes, names, secrets."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ from metadata.records import (
     UserScramCredentialRecord,
 )
 from metadata.uuids import uuid_text
-from quorate.commands.audit import log, who
+from quorate.commands.audit import availability, history, log, who
 from tests.unit.audit.memory_log import logged, replica_of
 
 TOPIC = b"\x07" * 16
@@ -264,3 +265,28 @@ def test_who_names_the_user_and_the_broker_that_carried_the_request(lifelike) ->
     said = carried.provenance
     result = run(log.command, where, "--from", str(carried.base_offset), "--limit", "1")
     assert f"{said.on_behalf_of} via {said.principal}" in result.stdout
+
+
+@pytest.fixture
+def damaged(lifelike, tmp_path) -> Path:
+    """A byte is wrong in the midst of the log."""
+    folder = Path(shutil.copytree(lifelike, tmp_path / "damaged"))
+    (path,) = (folder / "controller-1" / "log").glob("*.log")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    return folder
+
+
+@pytest.mark.parametrize("command", [log, who, history, availability])
+def test_damage_is_named_and_what_stands_before_it_is_told_if_asked(damaged, command) -> None:
+    words = [str(damaged), *(["quorum"] if command in (who, history) else [])]
+    refused = run(command.command, *words)
+    told = run(command.command, *words, "--keep-going")
+    for result in (refused, told):
+        assert result.exit_code == 1
+        assert "The rest of the cluster still has these records" in result.stderr
+    assert told.stdout.startswith(refused.stdout)
+    assert told.stdout
+    assert "Told is what stands before it." in told.stderr
+    assert "Told is" not in refused.stderr
