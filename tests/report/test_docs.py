@@ -1,0 +1,36 @@
+"""docs/audit/report.md does what it says: its commands run as they stand."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: quorate[audit]")
+
+from tests.docs.pages import MAIN, fits, links, steps
+from tests.docs.shell import Shell
+from tests.docs.source import ROOT
+
+PAGE = ROOT / "docs" / "audit" / "report.md"
+pytestmark = [pytest.mark.process]
+
+
+def test_the_report_is_made_as_the_page_says(tmp_path: Path) -> None:
+    commands = steps(PAGE)[MAIN]
+    assert len(commands) > 4
+    shell = Shell(tmp_path)
+    try:
+        for step in commands:
+            code, printed = shell.run(step.command)
+            where = f"docs/audit/report.md, line {step.line}: {step.command}\n{printed}"
+            assert code == 0, where
+            assert step.expected is None or fits(step.expected, printed), where
+    finally:
+        shell.stop()
+
+
+def test_the_pictures_are_there_and_small() -> None:
+    pictures = [PAGE.parent / link for link in links(PAGE) if link.endswith(".png")]
+    assert len(pictures) == 2
+    for picture in pictures:
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert picture.stat().st_size < 300_000
