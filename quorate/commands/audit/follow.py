@@ -1,14 +1,16 @@
 """`quorate audit follow`: the log as it grows."""
 
 import time
+from collections.abc import Iterable
 
 import click
 
 from audit.follow import follow_batches
-from audit.places import Replica, one_replica
+from audit.names import Names
+from audit.places import one_replica, open_replicas
 from audit.search import Filter, Matcher, first_offset, quiet_place
 from audit.settling import SETTLED, settled
-from ledger.reader import LedgerReader
+from ledger.batch import Batch
 from quorate.commands.audit.asking import failing, where_argument
 from quorate.commands.audit.telling import RecordPrinter
 from quorate.finding import output_option
@@ -43,7 +45,8 @@ def command(
 ) -> None:
     """Print changes as they settle, until Ctrl-C.
 
-    The node may roll its segments, stop and start again meanwhile. A transaction is printed when
+    Nodes may roll their segments, stop and start again meanwhile; of several controllers whichever
+    is ahead is read. A transaction is printed when
     it ends; one that is aborted gets a note. With --output json each record is a line.
     """
     wanted = Filter(principal=principal, operation=operation, resources=resource)
@@ -53,26 +56,22 @@ def command(
             replica = one_replica(where)
             reader = replica.reader()
             start = reader.log_end if from_ is None else first_offset(reader, from_)
-            _follow(replica, reader, wanted, start, until_offset, interval, printer)
+            begin, names = quiet_place(replica, reader, start)
+            batches = follow_batches(
+                open_replicas(where),
+                begin,
+                pause=lambda: time.sleep(interval),
+                until=until_offset,
+            )
+            _show(batches, start, Matcher(wanted, names), names, printer)
     except KeyboardInterrupt:
         return
 
 
-def _follow(
-    replica: Replica,
-    reader: LedgerReader,
-    wanted: Filter,
-    start: int,
-    until: int | None,
-    interval_s: float,
-    printer: "_Printer",
+def _show(
+    batches: Iterable[Batch], start: int, matcher: Matcher, names: Names, printer: "_Printer"
 ) -> None:
     """Print what settles at or behind `start`: names and an open transaction come from before."""
-    begin, names = quiet_place(replica, reader, start)
-    matcher = Matcher(wanted, names)
-    batches = follow_batches(
-        replica, reader, begin, pause=lambda: time.sleep(interval_s), until=until
-    )
     for logged in settled(batches):
         names.learn(logged.record)
         if logged.outcome != SETTLED:

@@ -4,6 +4,7 @@
 """
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from audit.follow import PATIENCE, RewrittenError, follow_batches
 from audit.places import open_replicas
 from audit.settling import settled
 from ledger.batch import Batch
-from ledger.errors import DamagedLedgerError
+from ledger.errors import DamagedLedgerError, HistoryMissingError
 from ledger.ledger import Ledger
 from metadata.records import (
     AbortTransactionRecord,
@@ -88,7 +89,7 @@ def followed(
     def pause() -> None:
         next(rest)()
 
-    return list(follow_batches(replica, replica.reader(), start, pause=pause, until=until))
+    return list(follow_batches([replica], start, pause=pause, until=until))
 
 
 def test_what_is_there_comes_first_and_then_what_is_written(node: Node) -> None:
@@ -159,6 +160,45 @@ def test_a_segment_that_could_not_be_read_is_looked_at_again_though_it_has_not_g
     assert followed(copy, steps, until=until)[-1].header.base_offset == int(second.stem)
 
 
+def test_of_several_nodes_whichever_is_ahead_is_followed(node: Node, tmp_path: Path) -> None:
+    """One stops for good; the others go on."""
+    other = Node(tmp_path / "controller-2")
+    steps = [
+        lambda: other.write(*ALL[:7]),
+        lambda: node.write(*ALL[5:20]),
+        lambda: shutil.rmtree(node.folder / "log"),
+        lambda: other.write(*ALL[7:]),
+    ]
+    replicas = [open_replicas(str(each.folder))[0] for each in (node, other)]
+    rest = iter(steps)
+
+    def pause() -> None:
+        next(rest)()
+
+    found = follow_batches(replicas, 0, pause=pause, until=END)
+    assert [batch.hash for batch in found] == [batch.hash for batch in ALL]
+    other.stop()
+
+
+def test_nodes_that_tell_different_histories_are_not_followed(node: Node, tmp_path: Path) -> None:
+    changed = history(4, 6)
+    changed[4] = changed[4]._replace(timestamp_ms=changed[4].timestamp_ms + 1)
+    other = Node(tmp_path / "controller-2")
+    other.write(*seal_all(changed))
+    replicas = [open_replicas(str(each.folder))[0] for each in (node, other)]
+    with pytest.raises(RewrittenError, match="controller-2"):
+        list(follow_batches(replicas, 0, pause=lambda: None, until=END))
+    other.stop()
+
+
+def test_history_that_is_gone_is_said_at_once(node: Node) -> None:
+    node.write(*ALL[5:])
+    first, second, *_ = sorted((node.folder / "log").glob("*.log"))
+    first.unlink()
+    with pytest.raises(HistoryMissingError, match=f"offset 0 is before {int(second.stem)}"):
+        followed(node, [])
+
+
 def test_following_from_an_offset_begins_with_the_batch_that_holds_it(node: Node) -> None:
     inside = next(b.header for b in ALL[5:] if b.header.count > 1)
     found = followed(node, [lambda: node.write(*ALL[5:])], start=inside.base_offset + 1)
@@ -208,7 +248,7 @@ def test_a_transaction_comes_when_it_settles(tmp_path: Path) -> None:
     node.write(*batches[:2])
     (replica,) = open_replicas(str(node.folder))
     rest = iter(batches[2:])
-    grown = follow_batches(replica, replica.reader(), 0, pause=lambda: node.write(next(rest)))
+    grown = follow_batches([replica], 0, pause=lambda: node.write(next(rest)))
     found = settled(grown)
     assert next(found).offset == 0
     assert next(found).offset == 1
