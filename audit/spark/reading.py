@@ -6,11 +6,13 @@ that finds less, or other bytes than a checked chain of batches, stops the job. 
 """
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql.datasource import InputPartition
 
 from audit.places import NoLogError, Replica, open_all
+from audit.remote import is_url
 from ledger.batch import Batch, parse
 from ledger.catalogue import Segment
 from ledger.chain import LogMark
@@ -50,20 +52,29 @@ class Piece(InputPartition):
         """What the first batch must continue, where that is known."""
 
 
+def absolute(place: str) -> str:
+    """Return a place as it is called from any folder: tasks run elsewhere."""
+    return place if is_url(place) else str(Path(place).absolute())
+
+
 def open_longest(places: Sequence[str]) -> tuple[Replica, LedgerReader]:
-    """Return the replica with the longest log, and its reader. Raises NoLogError, LedgerError."""
-    opened = [(replica, _reader(replica)) for replica in open_all(places)]
-    if not opened:
-        raise NoLogError("no place was named to read a log from")
-    return max(opened, key=lambda pair: pair[1].log_end)
+    """Return the replica with the longest log, and its reader; of equals the first.
 
-
-def _reader(replica: Replica) -> LedgerReader:
-    try:
-        return replica.reader()
-    except DamagedLedgerError as error:
-        file = f"{replica.location}/{error.file}"
-        raise DamagedLedgerError(file, error.position, error.offset, error.reason) from None
+    One that can't be opened is passed over where another can. Raises NoLogError, LedgerError.
+    """
+    opened: list[tuple[Replica, LedgerReader]] = []
+    failures: list[Exception] = []
+    for replica in open_all(places):
+        try:
+            opened.append((replica, replica.reader()))
+        except DamagedLedgerError as error:
+            file = f"{replica.location}/{error.file}"
+            failures.append(DamagedLedgerError(file, error.position, error.offset, error.reason))
+        except (NoLogError, LedgerError, OSError) as error:
+            failures.append(error)
+    if opened:
+        return max(opened, key=lambda pair: pair[1].log_end)
+    raise failures[0] if failures else NoLogError("no place was named to read a log from")
 
 
 def sound_end(replica: Replica, reader: LedgerReader) -> int:

@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 
 from audit.places import NoLogError, Replica
 from audit.spark.bronze import bronze_rows, classes_of, ddl
-from audit.spark.reading import Piece, open_longest, plan, read_piece, sound_end
+from audit.spark.reading import Piece, absolute, open_longest, plan, read_piece, sound_end
 from audit.spark.source_frames import (
     FRAMES_DDL,
     SegmentPiece,
@@ -68,7 +68,7 @@ class SourceOptions(NamedTuple):
             raise SourceOptionError(f"table is {table!r}; there are {_LOG!r} and {_BATCHES!r}")
         types = [name.strip() for name in options.get("types", "").split(",") if name.strip()]
         return cls(
-            tuple(places),
+            tuple(map(absolute, places)),
             table,
             _number(options, "startOffset"),
             _number(options, "endOffset"),
@@ -225,7 +225,7 @@ def stream_log(
     for name, value in options.items():
         if value is not None:
             stream = stream.option(name, value)
-    return stream.load(location)
+    return stream.load(absolute(location))
 
 
 def _types_option(types: Sequence[str] | None) -> str | None:
@@ -257,4 +257,4 @@ def _load(
     for name, value in options.items():
         if value is not None:
             reader = reader.option(name, value)
-    return reader.load([*places])
+    return reader.load([*map(absolute, places)])

@@ -1,7 +1,9 @@
 """The batch source: what is in the log is in the table, and damage is never a missing row."""
 
+import gzip
 import os
 import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from audit.spark.bronze import BRONZE_COLUMNS, UnknownColumnError
 from audit.spark.reading_failures import failure_sentence
 from audit.spark.source import batches, read_log
 from audit.subjects import fields_text
-from ledger.errors import HistoryMissingError
+from ledger.errors import DamagedLedgerError, HistoryMissingError
 from metadata.codec import decode_records, encode_record
 from metadata.messages.records_json import record_type_name
 from metadata.uuids import uuid_text
@@ -277,9 +279,36 @@ def test_of_several_replicas_the_longest_is_read(spark, tmp_path) -> None:
     assert read_log(spark, [str(short.folder), str(long.folder)]).count() == long.end
 
 
+def test_a_replica_that_cannot_be_opened_is_passed_over_if_another_can(spark, tmp_path) -> None:
+    whole = LogWriter(tmp_path / "a", seed=5).append(50)
+    broken = LogWriter(tmp_path / "b", seed=5, segment_bytes=SEGMENT).append(300)
+    flip(broken.segments[1], 1)
+    places = [str(broken.folder), str(whole.folder)]
+    assert read_log(spark, places, columns=["offset"]).count() == whole.end
+    with pytest.raises(DamagedLedgerError, match=str(broken.segments[1])):
+        read_log(spark, places[:1])
+
+
+def test_archives_and_compressed_segments_are_read_by_tasks(spark, tmp_path, monkeypatch) -> None:
+    """By a relative name, too: tasks run in other folders."""
+    log = LogWriter(tmp_path / "controller-1", segment_bytes=SEGMENT).append(400)
+    with tarfile.open(tmp_path / "kept.tar.gz", "w:gz") as archive:
+        archive.add(log.folder, "controller-1")
+    packed = tmp_path / "packed" / "log"
+    packed.mkdir(parents=True)
+    for segment in log.segments:
+        (packed / f"{segment.name}.gz").write_bytes(gzip.compress(segment.read_bytes()))
+    monkeypatch.chdir(tmp_path)
+    for place in ("kept.tar.gz", "packed", f"file://{log.folder}"):
+        assert offsets(read_log(spark, [place], columns=["offset"])) == list(range(log.end)), place
+        assert batches(spark, [place]).where("crc_ok").count() == len(log.batches), place
+
+
 def test_no_log_is_a_sentence(spark, tmp_path) -> None:
-    with pytest.raises(NoLogError, match="holds no log"):
+    with pytest.raises(NoLogError, match=str(tmp_path)):
         read_log(spark, [str(tmp_path)])
+    with pytest.raises(NoLogError, match="no place was named"):
+        read_log(spark, [])
 
 
 class TestFrames:
