@@ -724,7 +724,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     def show(offset: int) -> None:
         if next(shown) % 500 == 0 and sys.stderr.isatty():
-            sys.stderr.write(f"\roffset {offset} ")
+            sys.stderr.write(f"\roffset {offset} \r")
 
     try:
         lines = asked.heads.read_text().splitlines() if asked.heads else []

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from audit.compare import compare
 from audit.places import Replica
 from audit.verification import verify_replica
 from ledger.errors import LedgerError
@@ -102,13 +103,18 @@ def _is_at(bad: Bad, folder: Path, tampered: Tampered) -> bool:
 
 
 def _product(bench: Bench, kind: Kind, tampered: Tampered) -> bool | None:
-    """Ask `quorate audit verify`. It holds checkpoints against a replay, so it needs no digests."""
+    """Ask `quorate audit verify` and `compare`; they replay, so they need no digests."""
     if not kind.product:
         return None
     known = dict(map(bench.world.head, tampered.heads))
-    replica = Replica(bench.folder.name, str(bench.folder), ReadOnlyDisk(bench.folder))
+    folders = [bench.folder, *(bench.replicas if kind.needs == REPLICAS else [])]
+    replicas = [Replica(one.name, str(one), ReadOnlyDisk(one)) for one in folders]
     try:
-        return not verify_replica(replica, known=known).ok
+        verified = {one.name: verify_replica(one, known=known) for one in replicas}
+        if not all(one.ok for one in verified.values()):
+            return True
+        reports = {name: one.report for name, one in verified.items() if one.report is not None}
+        return bool(compare(replicas, reports).divergences)
     except LedgerError:
         return True
 

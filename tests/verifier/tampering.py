@@ -437,7 +437,7 @@ def chain_written_anew_and_a_head_known(world: Small, dice: random.Random) -> Ta
     return Tampered(files, heads=_heads(world, dice, number))
 
 
-@_kind(REPLICAS, product=False)
+@_kind(REPLICAS)
 def chain_written_anew_and_replicas_there(world: Small, dice: random.Random) -> Tampered:
     number, files = _rewritten(world, dice)
     one = world.batches[number]
