@@ -26,6 +26,7 @@ PIECES = (
     "http_requests",
     "publish",
     "replay",
+    "audit_core",
     "restart",
     "failover",
     "stalls",
