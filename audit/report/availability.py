@@ -1,12 +1,12 @@
 """How long partitions were without a leader or under their minimum of in-sync replicas.
 
-Rule: partition-time is what is counted: one partition for one hour, or sixty for a minute. A day
-counts whole, as the rows do.
+Rule: partition-time is what is counted: one partition for one hour, or sixty for a minute. It is
+summed from the intervals while they go by: the sums are those of the job `availability`, without
+its row for each partition and day.
 """
 
 from collections import defaultdict
 from heapq import nsmallest
-from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from audit.report.drawing import draw
@@ -15,13 +15,10 @@ from audit.report.figure import Figure, counting_axis, inset, time_axis
 from audit.report.period import Period, Pieces
 from audit.report.tabular import Cell, Table, count, length, missing, table, text
 from audit.report.words import (
-    DAY_MS,
     HOUR_MS,
     MINUTE_MS,
     SECOND_MS,
     counted,
-    day_ms,
-    day_of,
     duration,
     share,
 )
@@ -45,7 +42,17 @@ class Standing(NamedTuple):
     @property
     def with_leader(self) -> str:
         """Its share of time with a leader."""
-        return share(self.present_ms - self.offline_ms, self.present_ms)
+        return share(self.with_leader_ms, self.present_ms)
+
+    @property
+    def with_leader_ms(self) -> int:
+        """How long it had one."""
+        return self.present_ms - self.offline_ms
+
+    @property
+    def badness(self) -> tuple[int, int]:
+        """What orders the worst first."""
+        return -self.offline_ms, -self.under_min_isr_ms
 
 
 class Availability(NamedTuple):
@@ -64,86 +71,100 @@ class Availability(NamedTuple):
     worst_table: Table
 
 
+class _Partition:
+    """One partition, while its intervals go by in their order."""
+
+    __slots__ = ("leader", "name", "standing", "waiting")
+
+    def __init__(self, name: str, leader: int) -> None:
+        self.name = name
+        self.standing = Standing()
+        self.leader = leader
+        self.waiting: dict[int, int] | None = {}
+        """Time under min ISR by piece, for as long as it was never over it; then None."""
+
+
 class _Sums:
     """What is kept of the rows while they go by."""
 
-    def __init__(self, pieces: Pieces) -> None:
-        self.pieces = pieces
-        self.total = Standing()
-        self.partitions = 0
-        self.offline = 0
-        self.hurt: dict[str, Standing] = {}
-        self.never_enough = 0
-        self.never_enough_ms = 0
+    def __init__(self, period: Period) -> None:
+        self.period = period
+        self.pieces = period.pieces(_MOST_PIECES)
+        self.partitions: dict[tuple[str, int], _Partition] = {}
         self.offline_ms: dict[int, int] = defaultdict(int)
         self.under_min_isr_ms: dict[int, int] = defaultdict(int)
 
-    def add(self, key: str, days: list[tuple[str, Standing]]) -> None:
-        """Add one partition with its days."""
-        sum_of = Standing()
-        for _, standing in days:
-            sum_of = sum_of.plus(standing)
-        never_enough = 0 < sum_of.present_ms == sum_of.under_min_isr_ms
-        self.partitions += 1
-        self.total = self.total.plus(sum_of)
-        self.offline += sum_of.offline_ms > 0
-        self.never_enough += never_enough
-        self.never_enough_ms += sum_of.under_min_isr_ms if never_enough else 0
-        if sum_of.offline_ms or sum_of.under_min_isr_ms:
-            self.hurt[key] = sum_of
-        for day, standing in days:
-            place = self.pieces.place(day_ms(day))
-            if standing.offline_ms:
-                self.offline_ms[place] += standing.offline_ms
-            if standing.under_min_isr_ms and not never_enough:
-                self.under_min_isr_ms[place] += standing.under_min_isr_ms
+    def add(self, row: tuple[Any, ...]) -> None:
+        """Add an interval; those of one partition come in their order."""
+        topic_id, number, _, topic, _, begin_ms, until_ms, leader, _, _, _, offline, under = row
+        known = self.partitions.get((topic_id, number))
+        moved = known is not None and known.leader != leader and begin_ms >= self.period.from_ms
+        if known is None:
+            known = self.partitions[topic_id, number] = _Partition(f"{topic}-{number}", leader)
+        known.leader = leader
+        part = self.period.clip(begin_ms, until_ms)
+        if part is None:
+            return
+        lasted = part[1] - part[0]
+        known.standing = known.standing.plus(
+            Standing(lasted, lasted if offline else 0, lasted if under else 0, int(moved))
+        )
+        if offline:
+            self._spread(part, self.offline_ms)
+        if under:
+            into = self.under_min_isr_ms if known.waiting is None else known.waiting
+            self._spread(part, into)
+        elif known.waiting is not None and lasted:
+            for place, held in known.waiting.items():
+                self.under_min_isr_ms[place] += held
+            known.waiting = None
+
+    def _spread(self, part: tuple[int, int], into: dict[int, int]) -> None:
+        for place, lasted in self.pieces.spread(part):
+            into[place] = into.get(place, 0) + lasted
 
 
 def availability(rows: Rows, period: Period) -> Availability:
-    """Sum the rows of `availability` whose day lies in the period."""
-    first_day, last_day = day_of(period.from_ms), day_of(period.until_ms)
-    sums = _Sums(period.pieces(_MOST_PIECES, DAY_MS))
-    for (kind, key), found in groupby(rows, key=lambda row: (row[0], row[1])):
-        days = [
-            (day, Standing(present, offline, under, moves))
-            for _, _, day, present, offline, under, _, moves in found
-            if first_day <= day <= last_day
-        ]
-        if kind == "partition" and days:
-            sums.add(key, days)
-    worst = nsmallest(
-        _WORST, sums.hurt.items(), key=lambda i: (-i[1].offline_ms, -i[1].under_min_isr_ms, i[0])
-    )
+    """Sum rows of `partition_intervals` within the period; each partition's in their order."""
+    sums = _Sums(period)
+    for row in rows:
+        sums.add(row)
+    there = [(key, each) for key, each in sums.partitions.items() if each.standing.present_ms]
+    total = Standing()
+    for _, each in there:
+        total = total.plus(each.standing)
+    never = [each for _, each in there if each.waiting]
+    hurt = [
+        (key, each)
+        for key, each in there
+        if each.standing.offline_ms or each.standing.under_min_isr_ms
+    ]
+    worst = nsmallest(_WORST, hurt, key=lambda item: (*item[1].standing.badness, item[0]))
     return Availability(
-        sums.total,
-        sums.partitions,
-        sums.offline,
-        sums.never_enough,
-        sums.never_enough_ms,
-        worst[0] if worst else None,
-        _figures(sums),
-        _worst_table(worst, len(sums.hurt)),
+        total,
+        len(there),
+        sum(1 for _, each in there if each.standing.offline_ms),
+        len(never),
+        sum(each.standing.under_min_isr_ms for each in never),
+        (worst[0][1].name, worst[0][1].standing) if worst else None,
+        _figures(sums, len(never)),
+        _worst_table(worst, len(hurt)),
     )
 
 
-def partition_name(key: str) -> str:
-    """Return `TOPIC-PARTITION` of a row's key."""
-    return key.rpartition("@")[0]
-
-
-def _worst_table(worst: list[tuple[str, Standing]], hurt: int) -> Table:
-    most = max((standing.offline_ms for _, standing in worst), default=0)
+def _worst_table(worst: list[tuple[tuple[str, int], _Partition]], hurt: int) -> Table:
+    most = max((each.standing.offline_ms for _, each in worst), default=0)
     rows = [
         (
-            text(partition_name(key), "name"),
-            length(standing.offline_ms, "bad" if standing.offline_ms else ""),
-            _bar(standing.offline_ms, most),
-            length(standing.under_min_isr_ms),
-            Cell(standing.with_leader, standing.present_ms - standing.offline_ms, "num"),
-            count(standing.leader_changes),
-            text(key.rpartition("@")[2], "mono"),
+            text(each.name, "name"),
+            length(each.standing.offline_ms, "bad" if each.standing.offline_ms else ""),
+            _bar(each.standing.offline_ms, most),
+            length(each.standing.under_min_isr_ms),
+            Cell(each.standing.with_leader, each.standing.with_leader_ms, "num"),
+            count(each.standing.leader_changes),
+            text(topic_id, "mono"),
         )
-        for key, standing in worst
+        for (topic_id, _), each in worst
     ]
     return table(
         "Worst partitions",
@@ -166,14 +187,14 @@ def _bar(value: int, most: int) -> Cell:
     return Cell(str(value * 1000 // most if most else 0), value, "bars")
 
 
-def _figures(sums: _Sums) -> tuple[Figure, ...]:
+def _figures(sums: _Sums, never_enough: int) -> tuple[Figure, ...]:
     figures = []
     if sums.offline_ms:
         figures.append(_figure(sums.offline_ms, sums.pieces, "without leader", "var(--bad)"))
     if sums.under_min_isr_ms:
         drawn = _figure(sums.under_min_isr_ms, sums.pieces, "under min ISR", "var(--warn)")
-        if sums.never_enough:
-            never = counted(sums.never_enough, "partition")
+        if never_enough:
+            never = counted(never_enough, "partition")
             drawn = drawn._replace(caption=f"Without {never} that were under it all the time.")
         figures.append(drawn)
     return tuple(figures)

@@ -1,7 +1,7 @@
 """What a report is made of: rows of the audit's jobs, and what verification found.
 
 Rule: nothing here knows how a row was computed or how it will be drawn. Rows come as iterables in
-the order of `audit.tables`, are read once, and may be many: whoever reads them keeps sums and the
+the order of `audit.tables`, and may be many: whoever reads them keeps sums and the
 worst few.
 """
 
@@ -85,8 +85,8 @@ class Facts(NamedTuple):
     log: Rows
     """Only those that are not settled are read."""
     partition_intervals: Rows
+    """Read more than once, and in any order of partitions; those of one are in their order."""
     broker_intervals: Rows
-    availability: Rows
     changes: Rows
     privileged: Rows
     integrity: Rows

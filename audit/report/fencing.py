@@ -13,7 +13,7 @@ from audit.report.facts import Rows
 from audit.report.figure import Figure, coloured, time_axis
 from audit.report.period import Period, Pieces
 from audit.report.tabular import Cell, Table, count, length, missing, table
-from audit.report.words import HOUR_MS, counted, duration, share
+from audit.report.words import counted, duration, share
 
 _MOST_PIECES: Final = 96
 _BROKERS: Final = 40
@@ -56,7 +56,7 @@ class _Broker:
 
 def fencing(rows: Rows, period: Period) -> Fencing:
     """Sum the rows of `broker_intervals` within the period."""
-    pieces = period.pieces(_MOST_PIECES, HOUR_MS)
+    pieces = period.pieces(_MOST_PIECES)
     brokers = [
         _broker(broker_id, found, period, pieces)
         for broker_id, found in groupby(rows, key=lambda row: row[0])
@@ -95,10 +95,8 @@ def _broker(broker_id: int, rows: Any, period: Period, pieces: Pieces) -> _Broke
 
 def _spread(into: dict[int, int], part: tuple[int, int], pieces: Pieces) -> None:
     """Add a part's time to the pieces that it lies in."""
-    begin, end = part
-    for place in range(pieces.place(begin), pieces.place(end) + 1):
-        low, high = pieces.span(place)
-        into[place] += min(end, high) - max(begin, low)
+    for place, length_ms in pieces.spread(part):
+        into[place] += length_ms
 
 
 def _figure(drawn: list[_Broker], left_out: int, pieces: Pieces) -> Figure:
@@ -125,7 +123,7 @@ def _figure(drawn: list[_Broker], left_out: int, pieces: Pieces) -> Figure:
 def _cell(broker: _Broker, place: int, present: int, pieces: Pieces) -> dict[str, Any]:
     begin, end = pieces.span(place)
     fenced = broker.fenced.get(place, 0)
-    gap = max(1, (end - begin) // 14)
+    gap = max(1, min(end - begin, pieces.step_ms * pieces.number // 30) // 14)
     tip = f"broker {broker.broker_id}, {pieces.name(place)}: fenced "
     tip += f"{duration(fenced)} of {duration(present)} ({share(fenced, present)})"
     return {

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from audit.embedded import run_job
 from audit.embedded.feed import Feed, Question, longest
 from audit.embedded.log import log_rows
+from audit.embedded.partition_intervals import PartitionTracker
 from audit.moments import offset_of
 from audit.places import NoLogError, Replica
 from audit.report.facts import Facts, Verified, VerifiedReplica
@@ -60,9 +61,8 @@ def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress)
         answered_by=longest(answering).location,
         verified=Verified(cluster_id, verified, common, _problem(verified, divergence), heads),
         log=_unsettled(answering, end, on_progress),
-        partition_intervals=jobs.rows("partition_intervals"),
+        partition_intervals=_intervals(answering, end, on_progress),
         broker_intervals=jobs.rows("broker_intervals"),
-        availability=jobs.rows("availability"),
         changes=jobs.rows("changes"),
         privileged=jobs.rows("privileged"),
         integrity=run_job("integrity", replicas),
@@ -98,6 +98,27 @@ def _unsettled(replicas: Sequence[Replica], end: int, on_progress: OnProgress) -
     def work() -> Iterator[tuple[Any, ...]]:
         question = Question(replicas, end, _telling(on_progress, "transactions"))
         return (row for row in log_rows(Feed(question)) if row[_OUTCOME] != SETTLED)
+
+    return _Rows(work)
+
+
+def _intervals(replicas: Sequence[Replica], end: int, on_progress: OnProgress) -> _Rows:
+    """Return the rows of the job `partition_intervals` as they end, not ordered by partition.
+
+    They can be a few for each record of the log: too many to be held and sorted.
+    """
+
+    def work() -> Iterator[tuple[Any, ...]]:
+        tell = _telling(on_progress, "leaders and replicas")
+        feed = Feed(Question(replicas, end, tell))
+        beginning = feed.beginning()
+        partitions = PartitionTracker()
+        if beginning.records:
+            yield from partitions.step(beginning.fact_offset, beginning.time_ms, beginning.records)
+        for moment in feed.moments(beginning):
+            records = (one.record for one in moment.records)
+            yield from partitions.step(moment.base, moment.time_ms, records)
+        yield from partitions.still_open()
 
     return _Rows(work)
 

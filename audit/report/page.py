@@ -32,12 +32,15 @@ _FOLDER: Final = "template"
 
 
 def page(facts: Facts) -> str:
-    """Write the page. Reads each of the facts' tables once. Raises DrawingError."""
+    """Write the page.
+
+    Reads the intervals of partitions thrice, other tables once. Raises DrawingError.
+    """
     period = facts.period
     sections = Sections(
         integrity(facts),
         changes(facts.changes, period),
-        availability(facts.availability, period),
+        availability(facts.partition_intervals, period),
         fencing(facts.broker_intervals, period),
         privileged(facts.privileged, period),
         transactions(facts.log, period),

@@ -4,6 +4,7 @@ Rule: pieces are whole hours, days or weeks of UTC, so that two reports of one c
 side by side; there are never more of them than a drawing can show, however long the history.
 """
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS, day_of, minute
@@ -42,6 +43,13 @@ class Pieces(NamedTuple):
     def place(self, timestamp_ms: int) -> int:
         """Return the number of the piece that a time falls into."""
         return (timestamp_ms - self.begin_ms) // self.step_ms
+
+    def spread(self, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
+        """Yield the pieces that a part of the period lies in, with its length in each."""
+        begin, end = part
+        for place in range(self.place(begin), self.place(max(begin, end - 1)) + 1):
+            low, high = self.span(place)
+            yield place, min(end, high) - max(begin, low)
 
     def span(self, place: int) -> tuple[int, int]:
         """Return when a piece begins and ends."""

@@ -5,7 +5,7 @@ Rule: every number stands again, with its detail, in a section below; a bad one 
 
 from typing import NamedTuple
 
-from audit.report.availability import Availability, partition_name
+from audit.report.availability import Availability
 from audit.report.changes import Changes
 from audit.report.facts import Facts
 from audit.report.fencing import Fencing
@@ -56,7 +56,7 @@ def tiles(sections: Sections) -> tuple[Tile, ...]:
             total.with_leader,
             "of partition-time with a leader",
             f"{duration(total.offline_ms)} without, in all",
-            "bad" if total.offline_ms else "good",
+            "bad" if total.offline_ms else "good" if total.present_ms else "",
             "availability",
         ),
         Tile(
@@ -131,11 +131,11 @@ def _trouble(found: Sections) -> list[str]:
         said.append(f"{times} of whether unclean elections are allowed.")
     worst = found.availability.worst
     if worst is not None and worst[1].offline_ms:
-        key, standing = worst
+        name, standing = worst
         said.append(
             f"{counted(found.availability.offline_partitions, 'partition')} of "
             f"{number(found.availability.partitions)} had no leader at some time; the worst, "
-            f"{partition_name(key)}, for {duration(standing.offline_ms)}."
+            f"{name}, for {duration(standing.offline_ms)}."
         )
     elif found.availability.partitions:
         said.append("Every partition had a leader all the time.")

@@ -5,7 +5,7 @@ silently: the longest pieces of a lane are drawn, and the figure says how many a
 """
 
 from collections import Counter
-from heapq import heappush, heappushpop, nlargest
+from heapq import nlargest, nsmallest
 from itertools import groupby, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -79,77 +79,57 @@ class _Bar(NamedTuple):
 
 
 def timelines(rows: Rows, period: Period) -> Timelines:
-    """Draw the partitions that changed most often in the period, and those longest offline."""
-    changed = 0
-    busiest = _Most(_BUSIEST)
-    longest_away = _Most(_LONGEST_AWAY)
-    for key, found in groupby(rows, key=lambda row: (row[0], row[1])):
-        name, intervals = _within(found, period)
-        if len(intervals) < 2:
-            continue
-        changed += 1
-        partition = _Partition((name, *key), intervals)
-        busiest.offer(len(intervals), partition)
-        away = sum(each.until_ms - each.from_ms for each in intervals if each.offline)
-        if away:
-            longest_away.offer(away, partition)
-    chosen = {each.key: each for each in (*busiest.best(), *longest_away.best())}
-    names = Counter(each.key[0] for each in chosen.values())
-    shown = []
-    for (name, topic_id, _), each in chosen.items():
-        label = name if names[name] == 1 else f"{name} (topic id {topic_id})"
-        shown.append(_timeline(label, each.intervals, period))
-    return Timelines(tuple(shown), changed)
+    """Draw the partitions that changed most often in the period, and those longest offline.
 
-
-class _Partition(NamedTuple):
-    key: tuple[str, str, int]
-    """Name, topic id, partition."""
-    intervals: list[Interval]
-
-
-class _Most:
-    """The partitions with the greatest of something; of equals those that came first."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._heap: list[tuple[int, int, _Partition]] = []
-        self._offered = 0
-
-    def offer(self, measure: int, partition: _Partition) -> None:
-        self._offered += 1
-        push = heappush if len(self._heap) < self._limit else heappushpop
-        push(self._heap, (measure, -self._offered, partition))
-
-    def best(self) -> list[_Partition]:
-        return [found[2] for found in sorted(self._heap, reverse=True)]
-
-
-def _within(rows: Any, period: Period) -> tuple[str, list[Interval]]:
-    """Return the partition's name and its intervals, cut to the period."""
-    name, found = "", []
+    Reads the rows twice: to choose, and to keep what was chosen. Each partition's are in order.
+    """
+    happened, away = _measured(rows, period)
+    busiest = nsmallest(_BUSIEST, happened, key=lambda key: (-happened[key], key))
+    longest_away = nsmallest(_LONGEST_AWAY, away, key=lambda key: (-away[key], key))
+    chosen: dict[_Key, list[Interval]] = {key: [] for key in (*busiest, *longest_away)}
+    topics: dict[_Key, str] = {}
     for row in rows:
-        (
-            _,
-            partition,
-            offset,
-            topic,
-            _,
-            from_ms,
-            until_ms,
-            leader,
-            isr,
-            replicas,
-            low,
-            off,
-            under,
-        ) = row
-        name = f"{topic}-{partition}"
-        part = period.clip(from_ms, until_ms)
-        if part is not None:
-            lasts = until_ms is None
-            found.append(Interval(*part, lasts, offset, leader, isr, replicas, low, off, under))
-    return name, found
+        found = chosen.get(row[:2])
+        interval = None if found is None else _within(row, period)
+        if found is not None and interval is not None:
+            topics[row[:2]] = row[3]
+            found.append(interval)
+    names = Counter((topics[key], key[1]) for key in chosen)
+    shown = []
+    for key, intervals in chosen.items():
+        label = f"{topics[key]}-{key[1]}"
+        if names[topics[key], key[1]] > 1:
+            label += f" (topic id {key[0]})"
+        shown.append(_timeline(label, intervals, period))
+    return Timelines(tuple(shown), len(happened))
+
+
+_Key = tuple[str, int]
+"""Topic id and partition."""
+
+
+def _measured(rows: Rows, period: Period) -> tuple[dict[_Key, int], dict[_Key, int]]:
+    """Return how often each partition changed in the period, and how long those were offline."""
+    there: Counter[_Key] = Counter()
+    away: Counter[_Key] = Counter()
+    for row in rows:
+        part = period.clip(row[5], row[6])
+        if part is None:
+            continue
+        there[row[:2]] += 1
+        if row[11]:
+            away[row[:2]] += part[1] - part[0]
+    happened = {key: number - 1 for key, number in there.items() if number > 1}
+    return happened, {key: length for key, length in away.items() if key in happened and length}
+
+
+def _within(row: tuple[Any, ...], period: Period) -> Interval | None:
+    """Return an interval cut to the period, or None."""
+    _, _, offset, _, _, from_ms, until_ms, leader, isr, replicas, low, off, under = row
+    part = period.clip(from_ms, until_ms)
+    if part is None:
+        return None
+    return Interval(*part, until_ms is None, offset, leader, isr, replicas, low, off, under)
 
 
 def _timeline(name: str, intervals: list[Interval], period: Period) -> Timeline:

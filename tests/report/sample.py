@@ -18,6 +18,7 @@ HOSTILE = "User:<script>alert('p')</script>"
 REASON = '<img src="http://example.com/x" onerror="alert(1)"> & "so" </td>'
 HEAD = "ab" * 32
 TOPIC = "AAAAAAAAAAAAAAAAAAAAAQ"
+OTHER_TOPIC = "BAAAAAAAAAAAAAAAAAAAAQ"
 PRINCIPALS = (
     "User:terraform",
     "Controller:1",
@@ -158,22 +159,35 @@ def broker_intervals(brokers: int = 6) -> list[tuple[Any, ...]]:
     return rows
 
 
-def availability(partitions: int = 40) -> list[tuple[Any, ...]]:
-    """Each partition is there all days; the first ten were hurt, partition 0 most."""
-    rows = [row("availability", kind="broker", key="3", day=day_of(BEGIN_MS), fenced_ms=HOUR_MS)]
+def hurt(partitions: int = 40) -> list[tuple[Any, ...]]:
+    """Partitions of `payments`, there from the begin: ten were without leader on the sixth day,
+    9 minutes more each than the one after it; fourteen under min ISR for 40 minutes on the 13th.
+    """
+    rows = []
     for partition in range(partitions):
-        for day in range(31):
-            offline = (10 - partition) * 9 * MINUTE_MS if day == 5 and partition < 10 else 0
+        spans = [(BEGIN_MS, 1, (1, 2))]
+        sixth, thirteenth = BEGIN_MS + 5 * DAY_MS, BEGIN_MS + 12 * DAY_MS
+        if partition < 10:
+            spans += [(sixth, -1, (1, 2)), (sixth + (10 - partition) * 9 * MINUTE_MS, 2, (1, 2))]
+        if partition < 14:
+            spans += [(thirteenth, 2, (2,)), (thirteenth + 40 * MINUTE_MS, 2, (1, 2))]
+        for place, (from_ms, leader, isr) in enumerate(spans):
+            last = place + 1 == len(spans)
             rows.append(
                 row(
-                    "availability",
-                    kind="partition",
-                    key=f"orders-{partition}@{TOPIC}",
-                    day=day_of(BEGIN_MS + day * DAY_MS),
-                    present_ms=DAY_MS,
-                    offline_ms=offline,
-                    under_min_isr_ms=40 * MINUTE_MS if day in {5, 12, 13} and partition < 14 else 0,
-                    leader_changes=2 if offline else 0,
+                    "partition_intervals",
+                    topic_id=OTHER_TOPIC,
+                    partition=partition,
+                    from_offset=place,
+                    topic_name="payments",
+                    from_ms=from_ms,
+                    until_ms=None if last else spans[place + 1][0],
+                    leader=leader,
+                    isr=isr,
+                    replicas=(1, 2),
+                    min_isr=2,
+                    offline=leader < 0,
+                    under_min_isr=len(isr) < 2,
                 )
             )
     return rows
@@ -256,9 +270,8 @@ def facts(**more: Any) -> Facts:
         answered_by="/var/lib/quorate/controller-1",
         verified=Verified("Yb0k9pWTR7mAtn4m6f6pHw", replicas, 500_123, ""),
         log=log(),
-        partition_intervals=partition_intervals(),
+        partition_intervals=[*partition_intervals(), *hurt()],
         broker_intervals=broker_intervals(),
-        availability=availability(),
         changes=changes(),
         privileged=privileged(),
         integrity=[],

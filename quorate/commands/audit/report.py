@@ -107,7 +107,7 @@ def _tell(path: Path, size: int, gathered: Any, output: str) -> None:
         )
         return
     pairs = [
-        ("report", f"{path} ({size / 1e6:.1f} MB)"),
+        ("report", f"{path} ({size // 1000} kB)"),
         ("log", "sound" if verified.ok else "NOT SOUND: the page's first lines say why"),
         ("head", head or "none that all replicas agree on"),
     ]

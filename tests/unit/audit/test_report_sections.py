@@ -1,9 +1,15 @@
 """What each section of the report makes of its rows: sums, the worst, and what is left out."""
 
+from pathlib import Path
+
 import pytest
 
+pytest.importorskip("jinja2", reason="the report is written by jinja2: quorate[audit]")
 pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: quorate[audit]")
 
+from audit.embedded import run_job
+from audit.generated import write_history
+from audit.places import open_replicas
 from audit.report.availability import availability
 from audit.report.changes import changes
 from audit.report.drawing import DrawingError, _cleaned
@@ -61,55 +67,77 @@ def test_nothing_changed() -> None:
     assert (found.people.total, found.people.figure, found.people.busiest) == (0, None, ("", 0))
 
 
+def span(partition: int, from_ms: int, until_ms: int | None, **more: object) -> tuple:
+    return row(
+        "partition_intervals",
+        topic_id="t",
+        partition=partition,
+        topic_name="topic",
+        from_ms=from_ms,
+        until_ms=until_ms,
+        **more,
+    )
+
+
 def test_availability_sums_and_orders_by_time_without_leader() -> None:
-    found = availability(sample.availability(), PERIOD)
+    found = availability(sample.hurt(), PERIOD)
     assert found.partitions == 40
     assert found.offline_partitions == 10
+    assert found.total.present_ms == 40 * PERIOD.length_ms
     assert found.total.offline_ms == sum(9 * MINUTE_MS * n for n in range(1, 11))
+    assert found.total.under_min_isr_ms == 14 * 40 * MINUTE_MS
+    assert found.total.leader_changes == 20 + 4, "four moved when their ISR shrank"
     assert found.worst is not None
-    assert found.worst[0] == f"orders-0@{sample.TOPIC}"
-    assert texts(found.worst_table, 0)[:3] == ["orders-0", "orders-1", "orders-2"]
+    assert found.worst[0] == "payments-0"
+    assert texts(found.worst_table, 0)[:3] == ["payments-0", "payments-1", "payments-2"]
     assert plain(texts(found.worst_table, 1)[0]) == "1 h 30 min"
     assert len(found.figures) == 2
     assert found.worst_table.left_out == ""
 
 
+def test_what_is_outside_of_the_period_is_not_counted() -> None:
+    day = Period(BEGIN_MS + 5 * DAY_MS + 10 * MINUTE_MS, BEGIN_MS + 6 * DAY_MS)
+    found = availability(sample.hurt(), day)
+    assert found.total.offline_ms == sum(9 * n - 10 for n in range(2, 11)) * MINUTE_MS
+    assert found.total.under_min_isr_ms == 0
+    assert found.total.leader_changes == 9, "the tenth moved before"
+
+
+def test_the_sums_are_those_of_the_job_availability(tmp_path: Path) -> None:
+    history = write_history(tmp_path, days=2, seed=11)
+    replicas = open_replicas(str(history.folder))
+    rows = [each for each in run_job("availability", replicas) if each[0] == "partition"]
+    assert len(rows) > 100
+    whole = Period(0, replicas[0].reader().last_timestamp_ms())
+    found = availability(run_job("partition_intervals", replicas), whole)
+    for column, value in zip((3, 4, 5, 7), found.total, strict=True):
+        assert value == sum(each[column] for each in rows)
+    assert found.partitions == len({each[1] for each in rows})
+
+
 def test_partitions_that_never_met_min_isr_are_told_apart() -> None:
+    day = BEGIN_MS + 3 * DAY_MS
     always = [
-        row(
-            "availability",
-            kind="partition",
-            key=f"scratch-0@{sample.TOPIC}",
-            day=f"2026-10-2{day}",
-            present_ms=DAY_MS,
-            under_min_isr_ms=DAY_MS,
-        )
-        for day in range(5)
+        span(7, day + n * DAY_MS, day + (n + 1) * DAY_MS, under_min_isr=True) for n in range(5)
     ]
-    found = availability([*sample.availability(), *always], PERIOD)
+    found = availability([*sample.hurt(), *always], PERIOD)
     assert (found.never_enough, found.never_enough_ms) == (1, 5 * DAY_MS)
     assert "1 partition" in found.figures[1].caption
-    assert "10 h" not in found.figures[1].drawing
+    assert found.figures[1].drawing.count("data-tip") == 1, "the thirteenth day only"
     alone = availability(always, PERIOD)
     assert alone.figures == ()
     assert len(alone.worst_table.rows) == 1
+    better = [*always, span(7, day + 5 * DAY_MS, None)]
+    found = availability(better, PERIOD)
+    assert (found.never_enough, found.never_enough_ms) == (0, 0)
+    assert found.figures[0].drawing.count("data-tip") == 5
 
 
 def test_the_worst_partitions_are_kept_and_the_rest_is_said() -> None:
-    rows = [
-        row(
-            "availability",
-            kind="partition",
-            key=f"t-{n:05}@{sample.TOPIC}",
-            day="2026-10-21",
-            present_ms=DAY_MS,
-            offline_ms=n + 1,
-        )
-        for n in range(3_000)
-    ]
+    rows = [span(n, BEGIN_MS, BEGIN_MS + n + 1, offline=True) for n in range(3_000)]
     found = availability(rows, PERIOD)
     assert len(found.worst_table.rows) == 25
-    assert found.worst_table.rows[0][0].text == "t-02999"
+    assert found.worst_table.rows[0][0].text == "topic-2999"
     assert "2\u202f975 are not on this page" in found.worst_table.left_out
 
 
