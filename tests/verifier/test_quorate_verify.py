@@ -19,7 +19,7 @@ from audit.generated import write_history
 from ledger.batch import BatchHeader, Provenance, seal
 from ledger.chain import LogMark
 from ledger.frame import finish_frame
-from ledger.segments import SegmentHeader
+from ledger.segments import SegmentHeader, parse_segment_header
 from metadata.codec import encode_records
 from metadata.records import NoOpRecord
 from tests.verifier.small_world import Files, Small, forged, laid_out, small, write
@@ -218,6 +218,49 @@ def test_a_segment_that_is_there_twice_is_said(tmp_path: Path, world: Small) -> 
     report = report_of(tmp_path, files, whole=True)
     assert report.findings == []
     assert "twice" in report.replicas[0].notes[0]
+
+
+def _only(world: Small, name: str, **changes: int) -> Files:
+    """A history that begins with one segment, whose header says something else."""
+    header, _ = parse_segment_header(world.files[name][0])
+    previous = msgspec.structs.replace(header.previous, **changes)
+    frames = [SegmentHeader(world.cluster, previous).encode(), *world.files[name][1:]]
+    return {name: frames}
+
+
+@pytest.mark.parametrize("name", ["log/7.log", "log/a.log", f"log/{8:021}.log", f"log/{8:020}.log"])
+def test_a_segment_has_the_name_of_its_offset(name: str, tmp_path: Path, world: Small) -> None:
+    report = report_of(tmp_path, {name: world.files[world.segments[1]]})
+    assert kinds(report) == ["name"]
+    assert report.findings[0].file == str(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "right"),
+    [({}, True), ({"epoch": 0}, True), ({"epoch": -1}, False), ({"timestamp_ms": -1}, False)],
+)
+def test_numbers_of_a_header_are_none_below_zero(
+    changes: dict[str, int], right: bool, tmp_path: Path, world: Small
+) -> None:
+    report = report_of(tmp_path, _only(world, world.segments[1], **changes))
+    assert kinds(report) == ([] if right else ["header"])
+
+
+def test_a_header_that_does_not_follow(tmp_path: Path, world: Small) -> None:
+    name = world.segments[1]
+    for changes in ({"head": bytes(32)}, {"epoch": 0}, {"timestamp_ms": 0}):
+        report = report_of(tmp_path, world.files | _only(world, name, **changes))
+        assert kinds(report)[0] == "header"
+        assert report.findings[0].file == str(tmp_path / name)
+
+
+def test_epoch_and_time_do_not_fall_across_a_gap(tmp_path: Path, world: Small) -> None:
+    middle, after = world.segments[1:3]
+    marker = {f"log/{middle[4:24]}-{after[4:24]}.gap": []}
+    files = {name: world.files[name] for name in world.segments if name != middle}
+    for changes in ({"epoch": 0}, {"timestamp_ms": 0}):
+        forged_files = files | marker | _only(world, after, **changes)
+        assert kinds(report_of(tmp_path, forged_files))[0] == "header"
 
 
 # ---- ends, gaps, manifests ----------------------------------------------------------------------
