@@ -102,13 +102,10 @@ def _side(side: Side) -> str:
 
 
 def _fields(change: Different) -> str:
-    if change.kind == CHANGED:
-        said = (f"{n}: {short(old)} → {short(new)}" for n, (old, new) in change.fields.items())
-    else:
-        said = (
-            f"{name}={short(old if new is None else new)}"
-            for name, (old, new) in change.fields.items()
-        )
+    if change.kind != CHANGED:
+        held = {name: old if new is None else new for name, (old, new) in change.fields.items()}
+        return "\n    " + " ".join(f"{name}={short(value)}" for name, value in held.items())
+    said = (f"{name}: {short(old)} → {short(new)}" for name, (old, new) in change.fields.items())
     return "".join(f"\n    {one}" for one in said)
 
 

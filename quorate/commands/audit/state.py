@@ -63,9 +63,9 @@ def command(
     if show is None:
         screen.print(table(["table", "entries"], counts(state.image).items()))
     for part, some in chosen.items():
-        screen.print(
-            table([part, "fields"], [(entry.name, _fields(entry)) for entry in some], title="")
-        )
+        click.echo(f"{part}: {len(some)}")
+        for entry in some:
+            click.echo(f"  {entry.name}  {_fields(entry)}")
 
 
 def _chosen(
