@@ -1,57 +1,29 @@
 """Leaders and in-sync replicas of the partitions to which most happened, drawn over time.
 
-Rule: one lane a broker. What is shorter than the drawing can show is widened, never dropped
-silently: the longest pieces of a lane are drawn, and the figure says how many are not.
+Rule: each is shown over the whole period, and close up where it was longest without leader, else
+where most happened: what is minutes long can't be seen in a month.
 """
 
 from collections import Counter
-from heapq import nlargest, nsmallest
-from itertools import groupby, pairwise
+from heapq import nsmallest
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from audit.report.drawing import WIDTH, draw
 from audit.report.facts import Rows
-from audit.report.figure import Figure, coloured, time_axis
+from audit.report.figure import Figure
+from audit.report.lanes import Interval, figure
 from audit.report.period import Period
 from audit.report.tabular import Table, at, missing, table, text
-from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS, counted, duration, minute, moment
+from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS, duration, minute
 
 _BUSIEST: Final = 8
 _LONGEST_AWAY: Final = 4
-_LANES: Final = 12
-_BARS: Final = 300
-"""Of one lane and one state."""
 _ROWS: Final = 40
 _LEADER_WEIGHS: Final = 10
 """A change of leader, in changes of the ISR, when the busiest window is looked for."""
 _LENGTH_COUNTS: Final = 0.4
 """Exponent: twice the time must hold a third more to be preferred."""
 _CLOSE_UPS: Final = (10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 7 * DAY_MS)
-_LEADS, _IN_ISR, _OUT = "leads", "in sync", "replica, not in sync"
-_NO_LEADER, _UNDER = "no leader", "under min ISR"
-_COLOURS: Final = {
-    _LEADS: "var(--lead)",
-    _IN_ISR: "var(--in-sync)",
-    _OUT: "var(--out)",
-    _NO_LEADER: "var(--bad)",
-    _UNDER: "var(--warn)",
-}
-
-
-class Interval(NamedTuple):
-    """How a partition was for a while; within the period."""
-
-    from_ms: int
-    until_ms: int
-    lasts: bool
-    """Still so at the horizon."""
-    offset: int
-    leader: int
-    isr: tuple[int, ...]
-    replicas: tuple[int, ...]
-    min_isr: int
-    offline: bool
-    under_min_isr: bool
 
 
 class Timeline(NamedTuple):
@@ -69,13 +41,6 @@ class Timelines(NamedTuple):
     shown: tuple[Timeline, ...]
     partitions: int
     """How many had a change at all in the period."""
-
-
-class _Bar(NamedTuple):
-    lane: str
-    state: str
-    from_ms: int
-    until_ms: int
 
 
 def timelines(rows: Rows, period: Period) -> Timelines:
@@ -133,13 +98,13 @@ def _within(row: tuple[Any, ...], period: Period) -> Interval | None:
 
 
 def _timeline(name: str, intervals: list[Interval], period: Period) -> Timeline:
-    figures = [_figure("The whole period", name, intervals, period)]
+    figures = [figure("The whole period", name, intervals, period)]
     near, what = _without_leader(intervals, period), "around its longest time without leader"
     if near is None:
         near, what = _busiest(intervals, period), "its busiest"
     if near is not None:
         title = f"{duration(near.length_ms)} from {minute(near.from_ms)} UTC, {what}"
-        figures.append(_figure(title, name, intervals, near))
+        figures.append(figure(title, name, intervals, near))
     return Timeline(name, len(intervals) - 1, tuple(figures), _table(name, intervals))
 
 
@@ -187,130 +152,6 @@ def _fullest(happened: list[tuple[int, int]], size: int) -> tuple[int, int]:
         if weight > best[0]:
             best = (weight, happened[low][0])
     return best
-
-
-def _figure(title: str, name: str, intervals: list[Interval], period: Period) -> Figure:
-    seen = []
-    for each in intervals:
-        part = period.clip(each.from_ms, each.until_ms)
-        if part is not None:
-            seen.append(each._replace(from_ms=part[0], until_ms=part[1]))
-    lanes, dropped_lanes = _lanes(seen)
-    bars, dropped = _longest(_bars(seen, set(lanes)))
-    states = [state for state in _COLOURS if any(bar.state == state for bar in bars)]
-    extra = [state for state in (_NO_LEADER, _UNDER) if state in states]
-    spec = _spec(bars, [f"broker {lane}" for lane in lanes] + extra, states, period)
-    caption = ""
-    if dropped:
-        caption += f"{counted(dropped, 'short piece')} not drawn: too many to be seen. "
-    if dropped_lanes:
-        caption += f"{counted(dropped_lanes, 'broker')} that held it for less time not drawn."
-    drawing = draw(spec, _alt(name, seen, lanes, period))
-    key = tuple((state, _COLOURS[state]) for state in states)
-    return Figure(title, drawing, caption.strip(), key)
-
-
-def _lanes(intervals: list[Interval]) -> tuple[list[int], int]:
-    """Return the brokers to draw, and how many are left out."""
-    times: Counter[int] = Counter()
-    for each in intervals:
-        for broker in (*each.replicas, *each.isr):
-            times[broker] += each.until_ms - each.from_ms + 1
-    kept = sorted(broker for broker, _ in times.most_common(_LANES))
-    return kept, len(times) - len(kept)
-
-
-def _bars(intervals: list[Interval], lanes: set[int]) -> list[_Bar]:
-    """Return the bars of all lanes; neighbours in one state are one bar."""
-    done: list[_Bar] = []
-    open_bars: dict[tuple[str, str], _Bar] = {}
-    for each in intervals:
-        states = {(f"broker {b}", _state(each, b)) for b in each.replicas if b in lanes}
-        if each.offline:
-            states.add((_NO_LEADER, _NO_LEADER))
-        if each.under_min_isr:
-            states.add((_UNDER, _UNDER))
-        ended = [key for key in open_bars if key not in states]
-        done += [open_bars.pop(key) for key in ended]
-        for key in states:
-            before = open_bars.get(key)
-            if before is not None and before.until_ms == each.from_ms:
-                open_bars[key] = before._replace(until_ms=each.until_ms)
-                continue
-            if before is not None:
-                done.append(before)
-            open_bars[key] = _Bar(*key, each.from_ms, each.until_ms)
-    return sorted([*done, *open_bars.values()])
-
-
-def _state(each: Interval, broker: int) -> str:
-    if broker == each.leader:
-        return _LEADS
-    return _IN_ISR if broker in each.isr else _OUT
-
-
-def _longest(bars: list[_Bar]) -> tuple[list[_Bar], int]:
-    kept: list[_Bar] = []
-    for _, group in groupby(bars, key=lambda bar: bar[:2]):
-        kept += nlargest(_BARS, group, key=lambda bar: bar.until_ms - bar.from_ms)
-    return kept, len(bars) - len(kept)
-
-
-def _spec(bars: list[_Bar], lanes: list[str], states: list[str], period: Period) -> dict[str, Any]:
-    least = max(1, period.length_ms * 2 // WIDTH)
-    marks = [
-        {
-            "from": bar.from_ms,
-            "until": max(bar.until_ms, bar.from_ms + least),
-            "lane": bar.lane,
-            "colour": bar.state,
-            "tip": f"{bar.lane}: {bar.state}, {duration(bar.until_ms - bar.from_ms)}, "
-            f"{moment(bar.from_ms)} to {moment(bar.until_ms)}",
-        }
-        for bar in bars
-    ]
-    encoding = {
-        "x": time_axis(period),
-        "x2": {"field": "until"},
-        "y": {
-            "field": "lane",
-            "type": "nominal",
-            "sort": lanes,
-            "scale": {"domain": lanes, "paddingInner": 0.28, "paddingOuter": 0.14},
-            "axis": {"title": None, "grid": False, "minExtent": 90},
-        },
-        "color": coloured(states, [_COLOURS[state] for state in states]),
-        "description": {"field": "tip"},
-    }
-    thin = {"test": f"datum.colour == '{_OUT}'"}
-    return {
-        "width": WIDTH,
-        "height": 28 * len(lanes) + 8,
-        "data": {"values": marks},
-        "layer": [
-            {
-                "transform": [{"filter": f"!({thin['test']})"}],
-                "mark": {"type": "bar"},
-                "encoding": encoding,
-            },
-            {
-                "transform": [{"filter": thin["test"]}],
-                "mark": {"type": "bar", "height": {"band": 0.4}},
-                "encoding": encoding,
-            },
-        ],
-    }
-
-
-def _alt(name: str, seen: list[Interval], lanes: list[int], period: Period) -> str:
-    leads = [each.leader for each in seen if each.leader >= 0]
-    moves = sum(1 for before, after in pairwise(leads) if before != after)
-    offline = sum(each.until_ms - each.from_ms for each in seen if each.offline)
-    return (
-        f"{name} from {minute(period.from_ms)} to {minute(period.until_ms)} UTC on "
-        f"{counted(len(lanes), 'broker')}: the leader moved {counted(moves, 'time')}; "
-        f"{duration(offline)} without leader. The table that follows has the steps."
-    )
 
 
 def _table(name: str, intervals: list[Interval]) -> Table:

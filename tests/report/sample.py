@@ -278,3 +278,16 @@ def facts(**more: Any) -> Facts:
         divergence=[],
     )
     return made._replace(**more)
+
+
+def span(partition: int, from_ms: int, until_ms: int | None, **more: Any) -> tuple[Any, ...]:
+    """An interval of a partition of `topic`."""
+    return row(
+        "partition_intervals",
+        topic_id="t",
+        partition=partition,
+        topic_name="topic",
+        from_ms=from_ms,
+        until_ms=until_ms,
+        **more,
+    )
