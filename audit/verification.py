@@ -81,16 +81,19 @@ def verify_replica(
     known: Mapping[int, bytes] | None = None,
     keep_going: bool = False,
     with_replay: bool = True,
+    whole: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Verified:
     """Verify one replica. Without `keep_going` it ends at the first problem.
 
     `known`: chain hashes by offset that were written down elsewhere. `with_replay` False: states
-    aren't held against the log. Raises NoLogError, LedgerError, OSError for what can't be begun.
+    aren't held against the log. `whole`: a history that doesn't begin at offset 0 is a problem, not
+    a note. Raises NoLogError, LedgerError, OSError for what can't be begun.
     """
-    return _Verification(replica, known or {}, keep_going=keep_going, on_progress=on_progress).run(
-        with_replay=with_replay
+    verification = _Verification(
+        replica, known or {}, keep_going=keep_going, whole=whole, on_progress=on_progress
     )
+    return verification.run(with_replay=with_replay)
 
 
 def sound_part(replica: Replica, report: VerifyReport) -> LedgerReader:
@@ -112,11 +115,13 @@ class _Verification:
         known: Mapping[int, bytes],
         *,
         keep_going: bool,
+        whole: bool,
         on_progress: OnProgress | None,
     ) -> None:
         self._replica = replica
         self._known = known
         self._keep_going = keep_going
+        self._whole = whole
         self._on_progress = on_progress
         self._report: VerifyReport | None = None
         self._problems: list[Problem] = []
@@ -172,6 +177,9 @@ class _Verification:
             self._add(Problem(LOG, LOG, 0, 0, str(error)))
             return
         self._notes += report.notes
+        if self._whole and report.log_start:
+            missing = f"offsets 0 to {report.log_start - 1} are not here"
+            self._add(Problem(LOG, LOG, 0, 0, missing))
         for bad in report.findings:
             self._add(Problem(LOG, bad.file, bad.position, bad.offset, bad.sentence))
 

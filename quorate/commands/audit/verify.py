@@ -28,10 +28,16 @@ _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
     help="A chain hash that was written down, in hexadecimal; may be repeated.",
 )
 @click.option("--keep-going", is_flag=True, help="Report everything, not just the first problem.")
+@click.option("--whole", is_flag=True, help="History must begin at offset 0.")
 @click.option("--no-replay", is_flag=True, help="Don't hold checkpoints against a replay.")
 @output_option
 def command(
-    where: tuple[str, ...], heads: tuple[str, ...], keep_going: bool, no_replay: bool, output: str
+    where: tuple[str, ...],
+    heads: tuple[str, ...],
+    keep_going: bool,
+    whole: bool,
+    no_replay: bool,
+    output: str,
 ) -> None:
     """Verify logs: frames, checksums, chain, offsets, epochs, heads, and checkpoints by replay.
 
@@ -51,6 +57,7 @@ def command(
                         known=known,
                         keep_going=keep_going,
                         with_replay=not no_replay,
+                        whole=whole,
                         on_progress=on_progress,
                     )
                 )
@@ -95,9 +102,9 @@ def _show(found: list[Verified], compared: Comparison | None, *, keep_going: boo
             for problem in each.problems:
                 click.echo(f"{each.name}: {problem.kind}: {problem}")
         if each.state_hash:
-            proved = f"{each.proved} of {each.checkpoints} checkpoints proved by replay"
-            said = f"state hash {each.state_hash[:32].hex()}"
-            click.echo(f"{each.name}: {proved}; at offset {each.replayed_to} {said}")
+            said = f"replayed to offset {each.replayed_to}, state hash {each.state_hash[:32].hex()}"
+            proved = f", {each.proved} of {each.checkpoints} checkpoints proved"
+            click.echo(f"{each.name}: {said}{proved if each.checkpoints else ''}")
     if compared is not None:
         show_divergences(compared)
 

@@ -93,8 +93,8 @@ def test_a_store_that_can_t_be_reached_is_said_without_its_keys() -> None:
     with pytest.raises(NoLogError, match="Could not connect") as raised:
         open_replicas(url)
     assert "secret" not in str(raised.value)
-    with pytest.raises(NoLogError, match="'endpont' is not known"):
-        open_replicas("s3://history/prod?endpont=127.0.0.1")
+    with pytest.raises(NoLogError, match="'colour' is not known"):
+        open_replicas("s3://history/prod?colour=red")
 
 
 def test_other_schemes_go_through_fsspec(cluster: Path, contents: list[bytes]) -> None:

@@ -276,6 +276,9 @@ def test_cut_history_is_proved_from_its_first_checkpoint_on(node: Path) -> None:
     assert 0 < found.proved < found.checkpoints
     assert any("is where the replay begins" in note for note in found.notes)
     assert found.state_hash
+    whole = check(node, whole=True)
+    assert "are not here" in whole.problems[0].sentence
+    assert whole.problems[0].offset == 0
 
 
 def run(*arguments: object) -> Result:
