@@ -18,8 +18,10 @@ operations and effects; it needs no search, and covers what concerns many keys a
 """
 
 import sys
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from tests.checkers.history import (
@@ -29,6 +31,7 @@ from tests.checkers.history import (
     LIST,
     OK,
     REFUSED,
+    STALE,
     UNKNOWN_TOPIC,
     WRITES,
     Effect,
@@ -58,6 +61,33 @@ def judged(operations: Sequence[Operation], log: Log) -> Counter[str]:
         for operation in operations
         if operation.outcome == OK and (operation.offset or 0) >= log.begin
     )
+
+
+def understated(operations: Sequence[Operation]) -> list[str]:
+    """Return the stale reads that are older than they say.
+
+    A node that says `age_ms` says that it was current that long ago, so what had been told to
+    anybody by then must be in its answer. No message can excuse it: it is the node's own clock.
+    """
+    found: list[str] = []
+    told = [
+        (each.back_us, each.offset)
+        for each in operations
+        if each.back_us is not None and each.offset is not None and each.outcome == OK
+    ]
+    told.sort()
+    times = [time for time, _ in told]
+    highest = list(accumulate((offset for _, offset in told), max))
+    for read in operations:
+        if read.kind == STALE and read.offset is not None:
+            then = read.call_us - 1_000 * (read.age_ms + 1)
+            place = bisect_left(times, then)
+            if place and highest[place - 1] > read.offset:
+                found.append(
+                    f"{_told(read)} and an age of {read.age_ms} ms; {highest[place - 1]} had been "
+                    "told by then"
+                )
+    return found
 
 
 def _effects_of_writes(operations: Sequence[Operation], log: Log) -> list[str]:

@@ -20,7 +20,7 @@ from tests.checkers.history import (
     from_lines,
     to_lines,
 )
-from tests.checkers.revisions import judged, violations
+from tests.checkers.revisions import judged, understated, violations
 
 A, B = ["0a" * 16, 1, 1, 0, 0], ["0b" * 16, 2, 1, 0, 0]
 
@@ -189,6 +189,16 @@ def test_what_is_planted_is_found(plant):
     plant(operations, log)
     found = violations(operations, log)
     assert any(PLANTED[plant] in each for each in found), found
+
+
+def test_an_age_that_is_too_small_is_found():
+    """It was called more than a millisecond after 8 was told, and answers 3."""
+    operations, _ = good()
+    assert understated(operations) == []
+    operations[7].call_us = 1_102
+    assert "an age of 0 ms; 8 had been told" in understated(operations)[0]
+    operations[7].age_ms = 1
+    assert understated(operations) == []
 
 
 def test_what_lies_before_the_log_is_not_judged():

@@ -9,20 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controller.describe import summarize_topics
 from ledger.batch import BatchHeader, Provenance, seal
 from ledger.chain import LogMark
 from ledger.segments import SegmentHeader
 from metadata.codec import encode_record, encode_records
 from metadata.image import EMPTY, MetadataDelta, ReplayError, image_to_records
 from metadata.records import RECORD_CLASSES, SNAPSHOT_ONLY
+from metadata.uuids import parse_uuid
 from tests.golden import ledger_write
 from tests.histories import History, HistoryBatch
 from tests.reference import folder as reference_folder
 from tests.reference.folding import fold_records, folded
-from tests.reference.ledger import RefusedError, read_log
+from tests.reference.ledger import Batch, RefusedError, read_log
 from tests.reference.schema import SCHEMA, decode_records
 from tests.reference.schema import encode_records as listed_records
 from tests.reference.state import State
+from tests.reference.trace import changes
 from tests.strategies import records
 
 HERE = Path(__file__).parent
@@ -211,3 +214,35 @@ def test_the_reference_imports_nothing_of_the_product(name):
     assert {each for each in imported if each.partition(".")[0] not in sys.stdlib_module_names} <= (
         own | DECODERS
     )
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds)
+def test_changes_add_up_to_what_a_list_of_topics_says(seed):
+    """What the trace says of each batch, added up, is what the product answers at its end."""
+    image, state, told = EMPTY, State(), {}
+    for made in History(seed).batches(30):
+        image = product_of(image, made)
+        records = encode_records(made.records)
+        batch = Batch(
+            made.base_offset,
+            len(made.records),
+            made.epoch,
+            made.timestamp_ms,
+            [""] * 9,
+            records,
+            b"",
+        )
+        ((_, topics),) = changes(state, [batch])
+        told = {name: row for name, row in {**told, **topics}.items() if row is not None}
+        summaries, _ = summarize_topics(image, "", 1_000)
+        assert told == {
+            each.name: [
+                parse_uuid(each.topic_id).hex(),
+                each.partition_count,
+                each.replication_factor,
+                each.leaderless,
+                each.under_replicated,
+            ]
+            for each in summaries
+        }

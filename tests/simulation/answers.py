@@ -166,6 +166,7 @@ class Judgement:
         if found:
             self.cluster.world.fail("I7: " + "\n    ".join(found[:5]), None)
         self.facts += revisions.judged(operations, log)
+        self.facts["stale reads older than they say"] += len(revisions.understated(operations))
         lists = [each for each in operations if each.kind == LIST and each.topics is not None]
         asked = Counter(each.topic for each in operations if each.kind in WRITES)
         for topic, _ in asked.most_common(KEYS_SEARCHED):
