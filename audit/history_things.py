@@ -40,6 +40,7 @@ from metadata.records import (
     UnregisterControllerRecord,
     UserScramCredentialRecord,
     VotersRecord,
+    ZkMigrationStateRecord,
 )
 from metadata.uuids import UuidError, parse_uuid
 
@@ -237,12 +238,19 @@ def _token(token_id: str) -> dict[type[Record], Test]:
 
 
 def _quota(text: str) -> dict[type[Record], Test]:
-    return {ClientQuotaRecord: lambda record: ABOUT * (quota_word(record) == f"quota:{text}")}
+    wanted = sorted(text.split(","))
+
+    def mine(record: ClientQuotaRecord) -> int:
+        return ABOUT * (sorted(quota_word(record).removeprefix("quota:").split(",")) == wanted)
+
+    return {ClientQuotaRecord: mine}
 
 
 def _feature(name: str) -> dict[type[Record], Test]:
     if name == "kraft.version":
         return {KRaftVersionRecord: lambda _record: ABOUT}
+    if name == "zookeeper-migration":
+        return {ZkMigrationStateRecord: lambda _record: ABOUT}
     return {FeatureLevelRecord: lambda record: ABOUT * (record.name == name)}
 
 

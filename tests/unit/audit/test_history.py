@@ -30,6 +30,7 @@ from metadata.records import (
     EndTransactionRecord,
     EntityData,
     FeatureLevelRecord,
+    KRaftVersionRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
@@ -37,6 +38,7 @@ from metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
     UserScramCredentialRecord,
+    ZkMigrationStateRecord,
 )
 from quorate.commands.audit import history as history_command
 from tests.unit.audit.memory_log import history as legal_history
@@ -208,6 +210,25 @@ def test_a_broker_s_fencing_and_shutdown_and_a_feature_s_levels() -> None:
     }
     (event,) = told("feature:f", [FeatureLevelRecord("f", 3), FeatureLevelRecord("g", 1)])
     assert event.differences == [("feature:f", "created", {"featureLevel": (None, 3)})]
+
+
+@pytest.mark.parametrize("word", ["quota:user=eve,client-id=app", "quota:client-id=app,user=eve"])
+def test_a_quota_s_parts_may_come_in_any_order(word) -> None:
+    app, eve = EntityData("client-id", "app"), EntityData("user", "eve")
+    events = told(
+        word,
+        [ClientQuotaRecord((eve, app), "rate", 2.0, False)],
+        [ClientQuotaRecord((eve,), "rate", 3.0, False)],
+    )
+    assert [event.differences[0].fields for event in events] == [{"rate": (None, 2.0)}]
+
+
+def test_versions_and_migrations_are_features_too() -> None:
+    records = [KRaftVersionRecord(1), ZkMigrationStateRecord(1), FeatureLevelRecord("f", 1)]
+    (version,) = told("feature:kraft.version", records)
+    (migration,) = told("feature:zookeeper-migration", records)
+    assert version.records[0].offset == 0
+    assert migration.differences[0].fields == {"zkMigrationState": (None, "MIGRATION")}
 
 
 @pytest.mark.parametrize(
