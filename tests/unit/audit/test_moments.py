@@ -9,6 +9,7 @@ from audit.dump import utc
 from audit.moments import MomentError, offset_of, time_ms
 from audit.places import one_replica
 from ledger.reader import LedgerReader
+from metadata.records import NoOpRecord
 from tests.histories import History, HistoryBatch
 from tests.unit.audit.nodes import write_node
 
@@ -69,11 +70,31 @@ def test_relative_times_count_from_the_log_s_last(
     assert offset_of(reader, text) == end_at(BATCHES[-1].timestamp_ms - seconds * 1_000)
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "-2", "2h", "12.5", "-5y", "²", "0x10", "-1"])
+def test_relative_times_are_exact(tmp_path: Path) -> None:
+    times = (0, 3_420, 3_480, 3_540, 3_600)
+    batches = [
+        HistoryBatch(n, 1, 1_700_000_000_000 + time * 1_000, (NoOpRecord(),))
+        for n, time in enumerate(times)
+    ]
+    write_node(tmp_path, written=batches)
+    reader = one_replica(str(tmp_path)).reader()
+    for text, end in (
+        ("-0s", 5),
+        ("-59s", 4),
+        ("-60s", 4),
+        ("-1m", 4),
+        ("-61s", 3),
+        ("-3m", 2),
+        ("-1h", 1),
+    ):
+        assert offset_of(reader, text) == end
+    assert offset_of(reader, "-3601s") == 0
+
+
+@pytest.mark.parametrize("text", ["yesterday", "-2", "2h", "12.5", "-5y", "²", "0x10", "-1"])
 def test_what_is_no_moment_is_refused_with_what_is(reader: LedgerReader, text: str) -> None:
-    if text:
-        with pytest.raises(MomentError, match="is no moment: an offset"):
-            offset_of(reader, text)
+    with pytest.raises(MomentError, match="is no moment: an offset"):
+        offset_of(reader, text)
 
 
 def test_an_offset_behind_the_end_is_refused(reader: LedgerReader) -> None:

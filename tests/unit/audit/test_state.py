@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -110,6 +111,18 @@ def test_a_checkpoint_that_was_replaced_is_said(node: Path, tmp_path: Path) -> N
         assert found.checkpoint == before.name
         assert part in found.notes[0]
         assert found.image.same_state(image)
+
+
+def test_a_checkpoint_in_the_midst_of_a_batch_is_said(node: Path, tmp_path: Path) -> None:
+    copy = copied(node, tmp_path)
+    replica = one_replica(str(copy))
+    batch = next(batch for batch in reversed(BATCHES) if len(batch.records) > 1)
+    state = state_at(replica, batch.end_offset)
+    image = msgspec.structs.replace(state.image, offset=batch.base_offset + 1, transaction=None)
+    path = write_checkpoint(copy, image, state.head)
+    found = state_at(replica, batch.end_offset)
+    assert found.checkpoint != path.name
+    assert any("no batch of the log ends at" in note for note in found.notes)
 
 
 def test_an_open_transaction_is_said_and_doesn_t_count(node: Path) -> None:

@@ -113,6 +113,17 @@ def test_a_gap_is_named_and_what_is_behind_it_still_read(node: Path) -> None:
     assert found.report.records == BATCHES[-1].end_offset - (end - start)
 
 
+def test_a_gap_behind_a_bad_place_is_a_second_finding(node: Path) -> None:
+    path, gone = segments(node)[1:3]
+    header, _ = frames(path)
+    data = bytearray(path.read_bytes())
+    data[len(header) + 90] ^= 1
+    path.write_bytes(data)
+    gone.unlink()
+    found = check(node, keep_going=True)
+    assert [p.offset for p in found.problems if p.kind == LOG] == [int(path.stem), int(gone.stem)]
+
+
 def test_a_foreign_segment_is_not_read_on(node: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     write_node(other, written=BATCHES, segment_bytes=8_192, cluster="another")
