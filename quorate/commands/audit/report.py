@@ -15,7 +15,6 @@ from quorate.commands.audit.asking import failing, tell_notes, where_argument
 from quorate.failure import Failure
 from quorate.finding import output_option
 from quorate.output import console, facts, print_json
-from runtime.collection import loading
 
 FILE = "audit-report.html"
 _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
@@ -67,7 +66,6 @@ def command(
         gathered = gather(open_replicas(where), wanted, on_progress)
         return gathered, page(gathered)
 
-    loading()
     path = out / FILE
     try:
         with failing():
