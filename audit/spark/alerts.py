@@ -6,11 +6,10 @@ that is run again gives the same lines. What a rule must remember is in `pipelin
 
 - `privileged`: a row of audit.tables.PRIVILEGED.
 - `flapping_broker`: a broker was fenced `fencings` times within `fencing_window_ms`; then not again
-  before there were fewer.
+  before there were fewer within such a window.
 - `leaderless_partition`: a partition lost its leader and had none `leaderless_ms` later.
 """
 
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import msgspec
@@ -18,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from audit.spark.pipeline_store import Carried, Lost
+from metadata.records import NO_LEADER
 
 PRIVILEGED: Final = "privileged"
 FLAPPING: Final = "flapping_broker"
@@ -46,7 +46,7 @@ class Alert(msgspec.Struct, frozen=True):
 
 
 class Happened(NamedTuple):
-    """A micro-batch's settled events."""
+    """A micro-batch's settled events, as tables."""
 
     partitions: DataFrame
     """Of audit.tables.PARTITION_EVENTS."""
@@ -56,74 +56,28 @@ class Happened(NamedTuple):
     """Of audit.tables.PRIVILEGED."""
 
 
-def watch(carried: Carried, happened: Happened, rules: AlertRules) -> tuple[Carried, list[Alert]]:
-    """Return what is to be told now, and what must be remembered for it.
+class Change(NamedTuple):
+    """A privileged change."""
 
-    `carried.horizon_ms` is that of the micro-batch's end.
-    """
-    alerts = list(_privileged(happened.privileged))
-    fencings, flapping = _flapping(carried.fencings, happened.brokers, rules)
-    lost, leaderless = _leaderless(carried, happened.partitions, rules)
-    alerts += [*flapping, *leaderless]
-    alerts.sort(key=lambda alert: (alert.time_ms, alert.offset, alert.kind, alert.subject))
-    return msgspec.structs.replace(carried, fencings=fencings, lost=lost), alerts
+    offset: int
+    timestamp_ms: int
+    kind: str
+    subject: str
+    principal: str
+    operation: str
 
 
-def _privileged(events: DataFrame) -> Iterator[Alert]:
-    columns = ("offset", "timestamp_ms", "kind", "subject", "principal", "operation")
-    for offset, time_ms, kind, subject, principal, operation in events.select(*columns).collect():
-        by = principal or "somebody"
-        sentence = (
-            f"{by} changed {subject} ({kind}) by {operation or 'an operation without a name'}"
-        )
-        yield Alert(PRIVILEGED, subject, offset, time_ms, sentence)
+class Fencing(NamedTuple):
+    """A registered broker was fenced."""
+
+    offset: int
+    broker_id: int
+    settled_ms: int
 
 
-def _flapping(
-    before: dict[str, tuple[int, ...]], events: DataFrame, rules: AlertRules
-) -> tuple[dict[str, tuple[int, ...]], list[Alert]]:
-    fenced = events.where((F.col("kind") == "changed") & F.col("fenced"))
-    rows = sorted(fenced.select("offset", "broker_id", "settled_ms").collect())
-    times = {broker: list(seen) for broker, seen in before.items()}
-    alerts = []
-    for offset, broker_id, time_ms in rows:
-        seen = times.setdefault(str(broker_id), [])
-        were = len(_within(seen, time_ms, rules))
-        seen[:] = [*_within(seen, time_ms, rules), time_ms]
-        if len(seen) >= rules.fencings > were:
-            minutes = rules.fencing_window_ms / 60_000
-            sentence = f"broker {broker_id} was fenced {len(seen)} times within {minutes:g} minutes"
-            alerts.append(Alert(FLAPPING, f"broker:{broker_id}", offset, time_ms, sentence))
-    return {broker: tuple(seen) for broker, seen in times.items()}, alerts
+class LeaderChange(NamedTuple):
+    """A partition lost its leader, got one, or was removed."""
 
-
-def _within(times: list[int], now_ms: int, rules: AlertRules) -> list[int]:
-    return [time for time in times if time > now_ms - rules.fencing_window_ms]
-
-
-def _leaderless(
-    carried: Carried, events: DataFrame, rules: AlertRules
-) -> tuple[tuple[Lost, ...], list[Alert]]:
-    lost = {(one.topic_id, one.partition): one for one in carried.lost}
-    alerts = []
-    for row in _leader_rows(events, lost):
-        key = (row.topic_id, row.partition)
-        if row.kind != "removed" and row.leader == -1:
-            lost.setdefault(
-                key, Lost(*key, row.topic_name or row.topic_id, row.offset, row.settled_ms)
-            )
-        elif key in lost:
-            one = lost.pop(key)
-            if not one.told and row.settled_ms - one.since_ms >= rules.leaderless_ms:
-                alerts.append(_told(one, rules))
-    for key, one in lost.items():
-        if not one.told and carried.horizon_ms - one.since_ms >= rules.leaderless_ms:
-            alerts.append(_told(one, rules))
-            lost[key] = msgspec.structs.replace(one, told=True)
-    return tuple(lost.values()), alerts
-
-
-class _LeaderRow(NamedTuple):
     offset: int
     topic_id: str
     partition: int
@@ -133,23 +87,105 @@ class _LeaderRow(NamedTuple):
     leader: int | None
 
 
-def _leader_rows(events: DataFrame, lost: dict[tuple[str, int], Lost]) -> list[_LeaderRow]:
-    """Return, in order, losses, and whatever may end a loss; the rest stays where it is."""
-    rows = events.select(*_LeaderRow._fields)
-    losses = rows.where((F.col("leader") == -1) & (F.col("kind") != "removed"))
-    found = [_LeaderRow(*row) for row in losses.collect()]
-    keys = sorted({*lost, *((row.topic_id, row.partition) for row in found)})
-    if not keys:
-        return []
-    known = events.sparkSession.createDataFrame(keys, "topic_id string, partition bigint")
-    gains = rows.where((F.col("leader") >= 0) | (F.col("kind") == "removed"))
-    found += [
-        _LeaderRow(*row)
-        for row in gains.join(F.broadcast(known), ["topic_id", "partition"])
-        .select(*_LeaderRow._fields)
-        .collect()
-    ]
+class Concerning(NamedTuple):
+    """What of a micro-batch concerns a rule, in the log's order: little, so it is collected."""
+
+    changes: list[Change]
+    fencings: list[Fencing]
+    leaders: list[LeaderChange]
+
+
+def watch(carried: Carried, happened: Happened, rules: AlertRules) -> tuple[Carried, list[Alert]]:
+    """Return what is to be told now, and what must be remembered for it.
+
+    `carried.horizon_ms` is that of the micro-batch's end.
+    """
+    return judge(carried, gather(happened, carried), rules)
+
+
+def gather(happened: Happened, carried: Carried) -> Concerning:
+    """Collect what concerns a rule."""
+    changes = happened.privileged.select(*Change._fields).collect()
+    fenced = happened.brokers.where((F.col("kind") == "changed") & F.col("fenced"))
+    return Concerning(
+        sorted(Change(*row) for row in changes),
+        sorted(Fencing(*row) for row in fenced.select(*Fencing._fields).collect()),
+        _leader_changes(happened.partitions, carried),
+    )
+
+
+def _leader_changes(events: DataFrame, carried: Carried) -> list[LeaderChange]:
+    """Collect losses, and of the rest only what may end one."""
+    rows = events.select(*LeaderChange._fields)
+    losses = rows.where((F.col("leader") == NO_LEADER) & (F.col("kind") != "removed"))
+    found = [LeaderChange(*row) for row in losses.collect()]
+    known = {(one.topic_id, one.partition) for one in carried.lost}
+    known |= {(one.topic_id, one.partition) for one in found}
+    if known:
+        keys = events.sparkSession.createDataFrame(
+            sorted(known), "topic_id string, partition bigint"
+        )
+        ends = rows.where((F.col("leader") >= 0) | (F.col("kind") == "removed"))
+        ended = ends.join(F.broadcast(keys), ["topic_id", "partition"], "leftsemi")
+        found += [LeaderChange(*row) for row in ended.select(*LeaderChange._fields).collect()]
     return sorted(found, key=lambda row: row.offset)
+
+
+def judge(
+    carried: Carried, concerning: Concerning, rules: AlertRules
+) -> tuple[Carried, list[Alert]]:
+    """Decide what is to be told; plain Python over the rows that concern a rule."""
+    alerts = list(map(_of_change, concerning.changes))
+    fencings, flapping = _flapping(carried.fencings, concerning.fencings, rules)
+    lost, leaderless = _leaderless(carried, concerning.leaders, rules)
+    alerts += [*flapping, *leaderless]
+    alerts.sort(key=lambda alert: (alert.time_ms, alert.offset, alert.kind, alert.subject))
+    return msgspec.structs.replace(carried, fencings=fencings, lost=lost), alerts
+
+
+def _of_change(row: Change) -> Alert:
+    by, operation = row.principal or "somebody", row.operation or "an unnamed operation"
+    sentence = f"{by} changed {row.subject} ({row.kind}) by {operation}"
+    return Alert(PRIVILEGED, row.subject, row.offset, row.timestamp_ms, sentence)
+
+
+def _flapping(
+    before: dict[str, tuple[int, ...]], fencings: list[Fencing], rules: AlertRules
+) -> tuple[dict[str, tuple[int, ...]], list[Alert]]:
+    times = {broker: list(seen) for broker, seen in before.items()}
+    alerts = []
+    for offset, broker_id, time_ms in fencings:
+        seen = times.setdefault(str(broker_id), [])
+        seen[:] = [time for time in seen if time > time_ms - rules.fencing_window_ms]
+        seen.append(time_ms)
+        if len(seen) == rules.fencings:
+            minutes = rules.fencing_window_ms / 60_000
+            sentence = f"broker {broker_id} was fenced {len(seen)} times within {minutes:g} minutes"
+            alerts.append(Alert(FLAPPING, f"broker:{broker_id}", offset, time_ms, sentence))
+    return {broker: tuple(seen) for broker, seen in times.items()}, alerts
+
+
+def _leaderless(
+    carried: Carried, rows: list[LeaderChange], rules: AlertRules
+) -> tuple[tuple[Lost, ...], list[Alert]]:
+    lost = {(one.topic_id, one.partition): one for one in carried.lost}
+    alerts = []
+    for row in rows:
+        key = (row.topic_id, row.partition)
+        if row.kind != "removed" and row.leader is None:
+            continue
+        if row.kind != "removed" and row.leader == NO_LEADER:
+            name = row.topic_name or row.topic_id
+            lost.setdefault(key, Lost(*key, name, row.offset, row.settled_ms))
+        elif key in lost:
+            one = lost.pop(key)
+            if not one.told and row.settled_ms - one.since_ms >= rules.leaderless_ms:
+                alerts.append(_told(one, rules))
+    for key, one in lost.items():
+        if not one.told and carried.horizon_ms - one.since_ms >= rules.leaderless_ms:
+            alerts.append(_told(one, rules))
+            lost[key] = msgspec.structs.replace(one, told=True)
+    return tuple(lost.values()), alerts
 
 
 def _told(lost: Lost, rules: AlertRules) -> Alert:

@@ -14,13 +14,17 @@ from pyspark.sql import functions as F  # noqa: N812
 from audit.spark.silver import BROKER_RESOURCE, CONFIG, REMOVE_TOPIC, TOPIC_RESOURCE
 from audit.spark.tables import conformed
 from audit.tables import BROKER_INTERVALS, PARTITION_INTERVALS
+from metadata.records import NO_LEADER
 
 MIN_ISR: Final = "min.insync.replicas"
 _DEFAULT: Final = 1
 _UNSET: Final = -1
 _NEVER: Final = (1 << 63) - 1
 _KEY: Final = ("topic_id", "partition")
-_FACTS: Final = ("leader", "isr", "replicas", "topic_min", "default_min")
+_SAID: Final = ("leader", "isr", "replicas")
+_FACTS: Final = (*_SAID, "topic_name", "topic_min", "default_min")
+_HOLDS: Final = "base < dies AND until > born"
+"""A setting holds for some of a life."""
 
 
 def partition_intervals(events: DataFrame, facts: DataFrame, names: DataFrame) -> DataFrame:
@@ -30,24 +34,26 @@ def partition_intervals(events: DataFrame, facts: DataFrame, names: DataFrame) -
     settled ConfigRecords and RemoveTopicRecords; `names` as `silver.topic_names` gives them. All
     three are read several times.
     """
-    moments = _moments(events)
+    moments = _moments(events.repartition(*_KEY))
     lives = moments.groupBy(*_KEY).agg(
+        F.max("topic_name").alias("topic_name"),
         F.min("base").alias("born"),
         F.min("ms").alias("born_ms"),
         F.coalesce(F.min(F.when(F.col("removed"), F.col("base"))), F.lit(_NEVER)).alias("dies"),
     )
     settings = _settings(facts, names)
-    default = settings.where("topic_name = ''")
+    of_all = F.broadcast(settings.where("topic_name = ''").drop("topic_name"))
+    of_topics = settings.where("topic_name <> ''")
     points = (
-        moments.unionByName(_config_points(lives, default, "default_min"), allowMissingColumns=True)
-        .unionByName(
-            _config_points(
-                lives.join(names.withColumnRenamed("name", "topic_name"), "topic_id"),
-                settings.where("topic_name <> ''"),
-                "topic_min",
-            ),
+        moments.unionByName(
+            _config_points(lives.join(of_all, F.expr(_HOLDS)), "default_min"),
             allowMissingColumns=True,
         )
+        .unionByName(
+            _config_points(lives.join(of_topics, "topic_name").where(_HOLDS), "topic_min"),
+            allowMissingColumns=True,
+        )
+        .repartition(*_KEY)
         .groupBy(*_KEY, "base")
         .agg(
             F.max("ms").alias("ms"),
@@ -65,11 +71,10 @@ def partition_intervals(events: DataFrame, facts: DataFrame, names: DataFrame) -
     )
     told = F.struct("leader", "isr", "replicas", "min_isr", "removed")
     kept = _lasting(shown, list(_KEY), told).where(~F.col("removed"))
-    named = kept.join(names.withColumnRenamed("name", "topic_name"), "topic_id", "left")
     return conformed(
-        named.withColumns(
+        kept.withColumns(
             {
-                "offline": F.col("leader") == -1,
+                "offline": F.col("leader") == NO_LEADER,
                 "under_min_isr": F.size("isr") < F.col("min_isr"),
             }
         ),
@@ -124,11 +129,10 @@ def broker_states(events: DataFrame) -> DataFrame:
 
 def _moments(events: DataFrame) -> DataFrame:
     """Return the last word on each fact in each moment of each partition."""
-    facts = (
-        F.max_by(c, F.when(F.col(c).isNotNull(), F.col("offset"))).alias(c) for c in _FACTS[:3]
-    )
+    facts = (F.max_by(c, F.when(F.col(c).isNotNull(), F.col("offset"))).alias(c) for c in _SAID)
     return events.groupBy(*_KEY, F.col("settled_base").alias("base")).agg(
         F.max("settled_ms").alias("ms"),
+        F.max("topic_name").alias("topic_name"),
         F.max(F.col("kind") == "removed").alias("removed"),
         *facts,
     )
@@ -170,15 +174,10 @@ def _settings(facts: DataFrame, names: DataFrame) -> DataFrame:
     )
 
 
-def _config_points(lives: DataFrame, settings: DataFrame, fact: str) -> DataFrame:
+def _config_points(meetings: DataFrame, fact: str) -> DataFrame:
     """Return the moments in each life at which a setting begins to hold, or held at its birth."""
-    meets = (F.col("base") < F.col("dies")) & (F.col("until") > F.col("born"))
-    if "topic_name" in lives.columns:
-        joined = lives.join(settings, "topic_name").where(meets)
-    else:
-        joined = lives.join(F.broadcast(settings.drop("topic_name")), meets)
     later = F.col("base") > F.col("born")
-    return joined.select(
+    return meetings.select(
         *_KEY,
         F.greatest("base", "born").alias("base"),
         F.when(later, F.col("ms")).otherwise(F.col("born_ms")).alias("ms"),

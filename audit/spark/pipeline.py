@@ -34,6 +34,7 @@ from audit.spark.pipeline_store import (
     TOPICS,
     Carried,
     PipelineStore,
+    kept,
 )
 from audit.spark.settle import Spans, counted, markers, spans
 from audit.spark.tables import DAY_MS, day_of
@@ -110,14 +111,14 @@ class _Taking:
         """Take in a micro-batch, for the first time or again."""
         store, before = self.store, self.store.before(batch)
         with ExitStack() as stack:
-            rows = _kept(stack, fresh)
+            rows = kept(stack, fresh)
             store.append(rows, BRONZE, batch)
             known = spans(markers(rows), before.open_from)
-            settled = _kept(stack, counted(self._candidates(rows, batch, before, known), known))
+            settled = kept(stack, counted(self._candidates(rows, batch, before, known), known))
             store.append(self._since_beginning(rows, silver.TOPIC, batch), TOPICS, batch)
             created = self._since_beginning(settled, silver.PARTITION, batch)
             store.append(created.dropDuplicates(["topic_id", "partition"]), PARTITIONS, batch)
-            names = _kept(stack, silver.topic_names(store.read(TOPICS)))
+            names = kept(stack, silver.topic_names(store.read(TOPICS)))
             happened = self._write_silver(stack, settled, names, batch)
             self._write_changes(settled, batch)
             carried = _moved_on(before, batch, rows, known)
@@ -158,9 +159,9 @@ class _Taking:
         if not settled.where(F.col("type") == silver.REMOVE_TOPIC).isEmpty():
             exist = store.read(PARTITIONS)
         created = exist.select("topic_id", "partition").distinct()
-        events = _kept(stack, silver.partition_events(settled, names, created))
-        brokers = _kept(stack, silver.broker_events(settled).withColumn("day", day))
-        privileged = _kept(stack, silver.privileged(settled, names))
+        events = kept(stack, silver.partition_events(settled, names, created))
+        brokers = kept(stack, silver.broker_events(settled).withColumn("day", day))
+        privileged = kept(stack, silver.privileged(settled, names))
         configs = settled.where(F.col("type").isin(silver.CONFIG, silver.REMOVE_TOPIC))
         store.append(events, SILVER_PARTITIONS, batch)
         store.append(brokers, SILVER_BROKERS, batch)
@@ -201,9 +202,3 @@ def _moved_on(before: Carried, batch: int, rows: DataFrame, known: Spans) -> Car
         open_from=known.open_from,
         open_since=None if known.open_from is None else open_since,
     )
-
-
-def _kept(stack: ExitStack, frame: DataFrame) -> DataFrame:
-    """Let Spark keep what is read more than once, as long as the micro-batch lasts."""
-    stack.callback(frame.persist().unpersist)
-    return frame

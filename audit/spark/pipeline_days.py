@@ -5,6 +5,7 @@ partitions, brokers and min ISR stood at a day's beginning is kept as rows of th
 happens, so the functions of a whole log answer for a day; nothing before that day is read again.
 """
 
+from contextlib import ExitStack
 from typing import NamedTuple
 
 import msgspec
@@ -23,6 +24,7 @@ from audit.spark.pipeline_store import (
     SILVER_PARTITIONS,
     Carried,
     PipelineStore,
+    kept,
 )
 from audit.spark.tables import DAY_MS, day_of
 
@@ -42,15 +44,15 @@ def write_availability(store: PipelineStore, names: DataFrame, carried: Carried)
     """
     opened = carried.opening_day
     assert opened is not None
-    standing = _standing(store, opened)
-    intervals = partition_intervals(standing.partitions, standing.configs, names)
-    days = gold.availability(intervals, broker_intervals(standing.brokers), carried.horizon_ms)
-    store.write_days(days, GOLD_AVAILABILITY)
-    newest = carried.horizon_ms // DAY_MS
-    if newest > opened:
-        open_day(store, _before(standing, newest * DAY_MS), names, newest)
-        opened = newest
-    return msgspec.structs.replace(carried, opening_day=opened)
+    with ExitStack() as stack:
+        standing = Standing(*(kept(stack, frame) for frame in _standing(store, opened)))
+        intervals = partition_intervals(standing.partitions, standing.configs, names)
+        days = gold.availability(intervals, broker_intervals(standing.brokers), carried.horizon_ms)
+        store.write_days(days, GOLD_AVAILABILITY)
+        newest = carried.horizon_ms // DAY_MS
+        if newest > opened:
+            open_day(store, _before(standing, newest * DAY_MS), names, newest)
+    return msgspec.structs.replace(carried, opening_day=max(newest, opened))
 
 
 def open_day(store: PipelineStore, standing: Standing, names: DataFrame, day: int) -> None:

@@ -15,6 +15,7 @@ is a small file of the one before, written last of all.
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -190,7 +191,8 @@ class PipelineStore:
     def _write(self, frame: DataFrame, table: str) -> None:
         by = [name for name in ("day", "batch") if name in frame.columns]
         (
-            frame.write.mode("overwrite")
+            frame.coalesce(self._spark.sparkContext.defaultParallelism)
+            .write.mode("overwrite")
             .option("partitionOverwriteMode", "dynamic")
             .partitionBy(*by)
             .parquet(str(self.folder / table))
@@ -203,3 +205,9 @@ class PipelineStore:
 
 def _carried_name(batch: int) -> str:
     return f"{_CARRIED}/{batch:010d}.json"
+
+
+def kept(stack: ExitStack, frame: DataFrame) -> DataFrame:
+    """Let Spark keep what is read more than once, until the stack is left."""
+    stack.callback(frame.persist().unpersist)
+    return frame

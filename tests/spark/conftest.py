@@ -7,11 +7,14 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from audit.spark.session import audit_session
+from tests.spark.small_session import JAVA, SMALL
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = audit_session(driver_memory="1g", app_name="quorate tests")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", JAVA)
+        session = audit_session(driver_memory="1g", app_name="quorate tests", settings=SMALL)
     gateway = SparkContext._gateway
     yield session
     session.stop()
