@@ -1,6 +1,9 @@
 """The revision check finds what is planted in a history, and nothing in one that is in order."""
 
+import ast
 import copy
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -205,3 +208,13 @@ def test_what_lies_before_the_log_is_not_judged():
     operations, log = good()
     later = Log(8, {"a": A, "b": B}, log.effects[3:])
     assert violations(operations, later) == []
+
+
+@pytest.mark.parametrize("name", ["history", "revisions", "registers"])
+def test_a_checker_imports_neither_product_nor_simulation(name):
+    tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
+    nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    foreign = {each for each in modules if each.partition(".")[0] not in sys.stdlib_module_names}
+    assert foreign <= {"tests.checkers.history"}
