@@ -28,7 +28,7 @@ Row = tuple[Any, ...]
 
 
 @click.command("run")
-@click.argument("job", type=click.Choice([*BY_NAME, PIPELINE]))
+@click.argument("job", metavar="JOB", type=click.Choice([*BY_NAME, PIPELINE]))
 @click.argument("where", nargs=-1, required=True)
 @click.option(
     "--engine",
@@ -58,10 +58,12 @@ def command(
     memory: str,
     output: str,
 ) -> None:
-    """Answer one of the audit's tables, or keep all of them in Parquet (`pipeline`).
+    """Answer one of the audit's tables, or keep them in Parquet as the log grows.
 
-    Both engines give the same rows. WHERE may be several places where replicas are compared.
-    The pipeline takes in what is new since it ran last; it needs Spark and a folder, --out.
+    JOB is log, partition_events, partition_intervals, broker_intervals, availability, changes,
+    privileged, batches, integrity, divergence or state; both engines give the same rows. Several
+    WHEREs are compared by batches, integrity and divergence. Or JOB is pipeline, which takes in
+    what is new since it ran last; it needs Spark and a folder, --out.
     """
     if job == PIPELINE:
         if out is None or len(where) != 1 or up_to is not None:
