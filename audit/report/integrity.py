@@ -6,13 +6,14 @@ can.
 
 from typing import Final, NamedTuple
 
-from audit.report.facts import Facts, Rows, Verified
+from audit.report.facts import Facts, Rows, Verified, VerifiedReplica
 from audit.report.tabular import Cell, Table, count, missing, table, text
 from audit.report.words import counted, listed, number
 
 _ROWS: Final = 100
 _PROBLEMS: Final = 20
-"""Of each replica."""
+_NOTES: Final = 20
+"""Of each replica, as many as are shown."""
 VERIFIED: Final = (
     "every frame's length and CRC-32C checksum",
     "the chain: each batch names the SHA-256 of the one before it, from the first that is here",
@@ -47,6 +48,8 @@ class Integrity(NamedTuple):
     sentence: str
     head: str
     """`OFFSET:HASH` to write down; empty where there is none that all agree on."""
+    holders: str
+    """Whose head that is, where it isn't all replicas'."""
     heads: tuple[str, ...]
     """Those that were given; they hold where the certificate is sound."""
     replicas: Table
@@ -69,12 +72,13 @@ def integrity(facts: Facts) -> Integrity:
         _verdict(verified, bool(divergence.rows), bool(findings.rows)),
         _sentence(verified),
         f"{head[0]}:{head[1]}" if head else "",
+        _holders(verified),
         verified.heads,
         _replicas(verified),
         findings,
         divergence,
         _not_proved(verified),
-        tuple(f"{each.name}: {note}" for each in verified.replicas for note in each.notes),
+        tuple(f"{each.name}: {note}" for each in verified.replicas for note in each.notes[:_NOTES]),
     )
 
 
@@ -94,7 +98,7 @@ def _verdict(verified: Verified, differ: bool, found: bool) -> str:
 def _sentence(verified: Verified) -> str:
     bad = next((r for r in verified.replicas if not r.ok), None)
     if bad is not None:
-        return f"{bad.location}: {bad.problems[0]}"
+        return f"{bad.location}: {bad.problems[0]}."
     if verified.problem:
         return verified.problem
     first = verified.replicas[0]
@@ -106,6 +110,11 @@ def _sentence(verified: Verified) -> str:
         else f"{counted(first.records, 'record')} in {held} from offset "
         f"{number(first.history_from)} were read and checked."
     )
+
+
+def _holders(verified: Verified) -> str:
+    sound = [replica.name for replica in verified.replicas if replica.log_is_sound]
+    return "" if len(sound) == len(verified.replicas) else listed(sound)
 
 
 def _not_proved(verified: Verified) -> tuple[str, ...]:
@@ -140,7 +149,7 @@ def _replicas(verified: Verified) -> Table:
                     replica.log_end,
                     "num",
                 ),
-                Cell(replica.head or "\N{EN DASH}", None, "hash", state),
+                _head_of(replica, state),
             )
         )
     return table(
@@ -158,6 +167,13 @@ def _replicas(verified: Verified) -> Table:
         rows,
         filtered=False,
     )
+
+
+def _head_of(replica: VerifiedReplica, state: str) -> Cell:
+    """Return its head; of a damaged log there is none that can be believed."""
+    if replica.log_is_sound:
+        return Cell(replica.head, None, "hash", state)
+    return Cell("none: the log is damaged", None, "", state)
 
 
 def _findings(verified: Verified, rows: Rows) -> Table:

@@ -209,7 +209,7 @@ def test_words_can_be_read_in_light_and_dark(opened: Opened, scheme: str) -> Non
 def test_on_paper_it_is_light_and_without_controls(opened: Opened) -> None:
     opened.emulate("print", prefers_color_scheme="dark")
     assert sum(_rgb(opened.style(opened.one("body"), "backgroundColor"))) > 600
-    for selector in ("nav", ".filter", ".choose", "details"):
+    for selector in ("nav", ".filter", ".choose", ".timeline details"):
         assert not any(each.is_displayed() for each in opened.all(selector)), selector
     assert {opened.style(each, "maxHeight") for each in opened.all(".table")} == {"none"}
 

@@ -189,6 +189,8 @@ def test_the_head_is_one_that_all_sound_replicas_hold() -> None:
     assert not found.ok
     assert found.verdict == "Damaged: controller-3"
     assert "the checksum is wrong" in found.sentence
+    assert found.holders == "controller-1 and controller-2"
+    assert found.replicas.rows[2][7].text == "none: the log is damaged"
 
 
 @pytest.mark.parametrize(
