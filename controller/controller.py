@@ -271,7 +271,6 @@ class Controller:
     # -- what the quorum says -----------------------------------------------------------------
 
     def on_committed(self, index: int, epoch: int, payloads: Sequence[bytes]) -> None:
-        self._condition.last_heard = self._clock.monotonic()
         self._applier.on_committed(index, epoch, payloads)
 
     def on_leadership(self, epoch: int) -> None:
@@ -298,8 +297,11 @@ class Controller:
         self._storage.installed(mark)
 
     def on_digest(self, node_id: int, digest: bytes) -> None:
-        self._condition.last_heard = self._clock.monotonic()
         self._digests.on_digest(node_id, digest)
+        if node_id == self.quorum.leader_and_epoch().leader:
+            newest = self._digests.newest_told(node_id)
+            now = self._clock.monotonic()
+            self._condition.freshness.told(newest, self._applier.image, now)
         self._judge()
 
     def on_stopped(self, reason: str) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from controller.applier import Applier
 from controller.config import ControllerConfig
+from controller.freshness import Freshness
 from controller.heartbeats import AwakeTime, Heartbeats
 from controller.leading import Leading
 from controller.metrics import ControllerMetrics
@@ -32,8 +33,7 @@ class Condition:
 
     def __init__(self, now: float) -> None:
         self.started_at = now
-        self.last_heard = now
-        """Monotonic seconds at the last sign of the quorum: how old a stale read may be."""
+        self.freshness = Freshness()
         self.stopped = ""
         """Why it can't go on; empty: it goes on."""
         self.diverged = ""
@@ -118,8 +118,11 @@ class NodeView:
     def read(self) -> View:
         """What a read is answered from."""
         leads = self._proposer.pending is not None
-        age_s = 0.0 if leads else self._clock.monotonic() - self._condition.last_heard
-        return View(self._applier.image, self.heard, int(age_s * 1000))
+        image = self._applier.image
+        age_ms = self._condition.freshness.age_ms(
+            image, self._clock.monotonic(), self._clock.wall_ms()
+        )
+        return View(image, self.heard, 0 if leads else age_ms)
 
     def wall_ms(self) -> int:
         return self._clock.wall_ms()

@@ -144,7 +144,8 @@ class ListTopicsReply(ReplyMessage, frozen=True):
     epoch: int
     topics: tuple[TopicSummary, ...]
     age_ms: int = 0
-    """Of a stale read: how long ago this node last knew that it was current; 0: it is."""
+    """Of a stale read: how long ago this was surely current, but for a message's way; 0 from a node
+    that leads, as far as it knows."""
     next_after: str | None = None
     """There are more: ask for those after this name."""
 
