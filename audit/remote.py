@@ -6,9 +6,10 @@ fsspec. Neither is imported before a URL is opened, and what is asked for never 
 with its secrets.
 """
 
+import re
 from collections import OrderedDict
 from typing import Any, Final, Protocol
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from audit.folder import NoLogError
 
@@ -17,7 +18,8 @@ _CONNECT_S: Final = 5.0
 _REQUEST_S: Final = 60.0
 _ATTEMPTS: Final = 3
 _RETRY_S: Final = 20
-_SECRET_OPTIONS: Final = ("access_key", "secret_key", "session_token", "token", "sig")
+_USER: Final = re.compile(r"://[^/@\s]+@")
+_OPTIONS: Final = re.compile(r"""(://[^\s?'"]*)\?(?:(?!::)[^\s'"])*""")
 
 
 class Tree(Protocol):
@@ -46,14 +48,9 @@ def is_url(where: str) -> bool:
 
 
 def without_secrets(url: str) -> str:
-    """Return a URL as it may be shown: no user, no keys."""
-    parts = urlsplit(url)
-    query = "&".join(
-        f"{name}={'***' if name in _SECRET_OPTIONS else value}"
-        for name, value in parse_qsl(parts.query, keep_blank_values=True)
-    )
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, query, parts.fragment))
+    """Return a URL as it may be shown: no user, no keys, no options at all."""
+    shown = _OPTIONS.sub(r"\1", _USER.sub("://", url))
+    return shown.rstrip("/") if shown.count("/") > 2 else shown
 
 
 def open_tree(url: str) -> Tree:
@@ -244,5 +241,6 @@ def _failed(location: str, path: str, error: Exception) -> OSError:
 
 
 def _in_short(error: Exception) -> str:
-    """One line of what a library says."""
-    return " ".join(str(error).split())[:400] or type(error).__name__
+    """One line of what a library says, its URLs without secrets."""
+    said = " ".join(str(error).split())[:400] or type(error).__name__
+    return _OPTIONS.sub(r"\1", _USER.sub("://", said))

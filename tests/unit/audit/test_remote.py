@@ -50,15 +50,16 @@ def s3(cluster: Path) -> Iterator[str]:
         for path in paths:
             with store.open_output_stream(f"history/prod/{path.relative_to(cluster)}") as out:
                 out.write(path.read_bytes())
-        packed = shutil.make_archive(str(cluster.parent / "packed"), "tar", cluster)
-        with store.open_output_stream("history/packed.tar") as out:
-            out.write(Path(packed).read_bytes())
+        for kind in ("tar", "gztar", "zip"):
+            packed = Path(shutil.make_archive(str(cluster.parent / "packed"), kind, cluster))
+            with store.open_output_stream(f"history/{packed.name}", compression=None) as out:
+                out.write(packed.read_bytes())
         yield f"?endpoint_override={host}:{port}&scheme=http&access_key=any&secret_key=any"
     finally:
         server.stop()
 
 
-@pytest.mark.parametrize("path", ["prod", "packed.tar"])
+@pytest.mark.parametrize("path", ["prod", "prod/", "packed.tar", "packed.tar.gz", "packed.zip"])
 def test_a_bucket_holds_the_same_log(s3: str, path: str, contents: list[bytes]) -> None:
     replicas = open_replicas(f"s3://history/{path}{s3}")
     assert [replica.name for replica in replicas] == ["controller-1", "controller-2"]
@@ -122,9 +123,27 @@ def test_without_the_libraries_it_says_what_to_install(monkeypatch: pytest.Monke
             open_replicas(url)
 
 
-def test_no_secret_of_a_url_is_shown() -> None:
-    shown = without_secrets("s3://me:secret@bucket/a/b?access_key=AK&secret_key=SK&region=x")
-    assert shown == "s3://bucket/a/b?access_key=***&secret_key=***&region=x"
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("s3://me:secret@bucket/a/b?access_key=AK&secret_key=SK&region=x", "s3://bucket/a/b"),
+        ("s3://bucket/a/b/", "s3://bucket/a/b"),
+        ("zip://a.zip::s3://me:secret@bucket/b?token=1", "zip://a.zip::s3://bucket/b"),
+        ("http://me:secret@host:80/x?sig=1", "http://host:80/x"),
+    ],
+)
+def test_no_secret_of_a_url_is_shown(url: str, shown: str) -> None:
+    assert without_secrets(url) == shown
+
+
+def test_no_secret_is_in_what_a_library_says() -> None:
+    pytest.importorskip("aiohttp")
+    pytest.importorskip("fsspec")
+    with pytest.raises(NoLogError) as raised:
+        open_replicas("http://me:secret@127.0.0.1:1/prod?sig=hidden")
+    assert "127.0.0.1" in str(raised.value)
+    assert "secret" not in str(raised.value)
+    assert "hidden" not in str(raised.value)
 
 
 class CountingTree:
