@@ -97,7 +97,6 @@ def _privileged(log: AuditedLog) -> DataFrame:
         "day",
         "leader_recovery_state",
         "record",
-        "fields",
     )
     return silver.privileged(log.settled(columns, types), log.names)
 

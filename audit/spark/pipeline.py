@@ -18,12 +18,12 @@ from pyspark.sql.streaming import StreamingQuery
 
 from audit.spark import gold, silver, source
 from audit.spark.alerts import Alert, AlertRules, Happened, watch
-from audit.spark.bronze import ALL_COLUMNS
 from audit.spark.engine_log import AuditedLog
 from audit.spark.pipeline_days import Standing, open_day, write_availability
 from audit.spark.pipeline_store import (
     BRONZE,
     CHECKPOINT,
+    COLUMNS,
     GOLD_CHANGES,
     PARTITIONS,
     RECORDS,
@@ -85,7 +85,7 @@ def _start(
         spark,
         location,
         start=taking.log.counted_from,
-        columns=tuple(ALL_COLUMNS),
+        columns=COLUMNS,
         records_per_trigger=records_per_trigger,
     )
     writer = stream.writeStream.foreachBatch(taking.take).option(

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, StructType
 
-from audit.spark.bronze import ALL_COLUMNS, ddl
+from audit.spark.bronze import BRONZE_COLUMNS, ddl
 from audit.spark.tables import schema_of
 from audit.tables import AVAILABILITY, CHANGES, PARTITION_EVENTS, PRIVILEGED
 from runtime.real_disk import RealDisk
@@ -47,6 +47,9 @@ ALERTS: Final = "alerts"
 _CARRIED: Final = "carried"
 _KEPT: Final = 3
 
+COLUMNS: Final = (*BRONZE_COLUMNS, "record")
+"""Of bronze. What `record` can tell (`fields`) is not stored beside it."""
+
 _WHO: Final = (
     "principal string, on_behalf_of string, request_id string, operation string, reason string"
 )
@@ -59,7 +62,7 @@ _CONFIGS: Final = (
     f"resource_type int, name string, config_key string, config_value string, {_WHO}, day string"
 )
 _SCHEMAS: Final[dict[str, str | StructType]] = {
-    BRONZE: ddl(tuple(ALL_COLUMNS)),
+    BRONZE: ddl(COLUMNS),
     TOPICS: "offset bigint, type string, topic_id string, topic_name string, day string",
     PARTITIONS: "topic_id string, partition int, day string",
     RECORDS: (

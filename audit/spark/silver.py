@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from audit.spark.silver_words import incarnation, resource
+from audit.spark.silver_words import fields, incarnation, resource
 from audit.spark.tables import conformed, day_of
 from audit.tables import LOG, PARTITION_EVENTS, PRIVILEGED
 from metadata.records import ConfigResourceType, LeaderRecoveryState
@@ -87,7 +87,7 @@ def log_table(log: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def privileged(settled: DataFrame, names: DataFrame) -> DataFrame:
-    """Return audit.tables.PRIVILEGED from settled records with `record` and `fields`."""
+    """Return audit.tables.PRIVILEGED from settled records with `record`."""
     kinds = [F.lit(word) for pair in PRIVILEGED_TYPES.items() for word in pair]
     unclean_leader = (
         F.col("type").isin(PARTITION, PARTITION_CHANGE)
@@ -103,7 +103,8 @@ def privileged(settled: DataFrame, names: DataFrame) -> DataFrame:
         F.try_element_at(F.create_map(*kinds), F.col("type"))
     )
     rows = settled.withColumn("kind", kind).where(F.col("kind").isNotNull())
-    return conformed(_with_name_of_id(rows, names).withColumn("subject", _word()), PRIVILEGED)
+    told = {"subject": _word(), "fields": fields(F.col("record"))}
+    return conformed(_with_name_of_id(rows, names).withColumns(told), PRIVILEGED)
 
 
 def created_partitions(settled: DataFrame) -> DataFrame:

@@ -1,7 +1,7 @@
-"""What only a record's own bytes tell: its subject, and a broker's incarnation.
+"""What only a record's own bytes tell: its subject, its fields, and a broker's incarnation.
 
 Rule: words about records are made in `audit.subjects` and nowhere else; here it is called on
-executors. Both functions skip null, so a caller hands in the bytes of the few records that need it.
+executors. They skip null, so a caller hands in the bytes of the few records that need it.
 """
 
 from pyspark.sql import functions as F  # noqa: N812
@@ -19,6 +19,10 @@ def _resource(record: bytes | None) -> str | None:
     return None if record is None else subjects.resource(decode_record(record), _NO_NAMES)
 
 
+def _fields(record: bytes | None) -> str | None:
+    return None if record is None else subjects.fields_text(decode_record(record))
+
+
 def _incarnation(record: bytes | None) -> str | None:
     if record is None:
         return None
@@ -29,5 +33,7 @@ def _incarnation(record: bytes | None) -> str | None:
 
 resource = F.udf(_resource, StringType(), useArrow=True)
 """The first word of a record that is not about a topic's id."""
+fields = F.udf(_fields, StringType(), useArrow=True)
+"""A record's data as JSON, secrets starred."""
 incarnation = F.udf(_incarnation, StringType(), useArrow=True)
 """The incarnation id of a RegisterBrokerRecord, in hexadecimal."""

@@ -11,17 +11,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from audit.spark.bronze import ALL_COLUMNS, bronze_rows
+from audit.spark.bronze import BRONZE_COLUMNS, bronze_rows
 from ledger.batch import Batch, BatchHeader, Provenance
 from metadata.codec import decode_records
 from snapshots.checkpoint import CheckpointHeader
 from snapshots.store import LoadedCheckpoint
 
-COLUMNS: Final = tuple(ALL_COLUMNS)
+COLUMNS: Final = (*BRONZE_COLUMNS, "record")
 
 
 def checkpoint_rows(spark: SparkSession, loaded: LoadedCheckpoint) -> DataFrame:
-    """Return a checkpoint's records as settled rows of bronze, all columns, and their `place`."""
+    """Return a checkpoint's records as settled rows of bronze, with `record`, and their `place`."""
     header = loaded.header
     parts = list(bronze_rows(_as_batches(header, loaded.blocks), COLUMNS))
     table = pa.Table.from_batches(parts)

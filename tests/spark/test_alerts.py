@@ -88,6 +88,9 @@ def test_a_leader_that_is_lost_and_not_replaced():
     late = leader(6, 1_000 + MINUTE, 2)
     assert told(([lost, late], [], [], 2 * MINUTE)) == wanted
     assert told(([lost], [], [], 1_000), ([late], [], [], 2 * MINUTE)) == wanted
+    assert told(([lost], [], [], 2 * MINUTE), ([leader(6, 3 * MINUTE, 2)], [], [], 9 * MINUTE)) == (
+        wanted
+    )
 
 
 def test_a_leader_that_is_replaced_in_time_or_removed_is_not_told():

@@ -55,9 +55,9 @@ def test_a_job_up_to_an_offset(name, logs, spark):
 
 @pytest.mark.parametrize("name", OF_FILES)
 def test_jobs_of_replicas_that_were_tampered_with(name, tmp_path, spark):
-    """One replica has a batch that was written anew, one a flipped byte, one is shorter."""
+    """One has a batch that was written anew, one a flipped byte, one lacks segments."""
     first = LogWriter(tmp_path / "one", seed=23, segment_bytes=8_192).append(80)
-    for copy in ("two", "three", "four"):
+    for copy in ("two", "three", "four", "five"):
         shutil.copytree(first.folder, tmp_path / copy)
     victim = first.batches[33]
     edit(tmp_path / "two", victim.encoded, flipped(victim.encoded))
@@ -67,7 +67,7 @@ def test_jobs_of_replicas_that_were_tampered_with(name, tmp_path, spark):
     shutil.rmtree(tmp_path / "forged")
     (tmp_path / "four" / "log" / first.segments[-1].name).unlink()
     (tmp_path / "four" / "log" / first.segments[2].name).unlink()
-    places = [str(tmp_path / name) for name in ("one", "two", "three", "four")]
+    places = [str(tmp_path / name) for name in ("one", "two", "three", "four", "five")]
     rows = compare(name, places, spark)
     if name == INTEGRITY.name:
         assert {row[3] for row in rows} == {"crc", "chain", "gap"}
