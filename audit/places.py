@@ -80,8 +80,9 @@ def open_replicas(where: str) -> list[Replica]:
 
 
 def open_all(places: Iterable[str]) -> list[Replica]:
-    """Return the replicas of several places, their names made unique. Raises as above."""
-    replicas = [replica for where in places for replica in open_replicas(where)]
+    """Return the replicas of several places, each once, names made unique. Raises as above."""
+    opened = (replica for where in places for replica in open_replicas(where))
+    replicas = list({replica.location: replica for replica in opened}.values())
     names = [replica.name for replica in replicas]
     if len(set(names)) == len(names):
         return replicas

@@ -120,7 +120,10 @@ class LedgerReader:
         return self._catalogue.head_at(self.log_end - 1)[1].timestamp_ms
 
     def offset_at_time(self, timestamp_ms: int) -> int:
-        """Return the end offset of the log as it was at a time (inclusive)."""
+        """Return the end offset of the log as it was at a time (inclusive).
+
+        Raises DamagedLedgerError.
+        """
         segments = self._catalogue.run
         later = [s for s in segments if s.header.previous.timestamp_ms > timestamp_ms]
         candidates = segments[: len(segments) - len(later)]
@@ -129,10 +132,17 @@ class LedgerReader:
         segment = candidates[-1]
         end = segment.base_offset
         until = self._catalogue.end_of(segment)
-        for head in walk_heads(self._disk, segment.path, segment.header_length):
-            if head.timestamp_ms > timestamp_ms or end >= until:
-                break
-            end = head.end_offset
+        heads = walk_heads(self._disk, segment.path, segment.header_length)
+        try:
+            while end < until:  # what follows may be unfinished
+                head = next(heads, None)
+                if head is None or head.timestamp_ms > timestamp_ms:
+                    break
+                end = head.end_offset
+        except DamagedBatchError as error:
+            raise DamagedLedgerError(
+                segment.path, error.position, end, error.reason, base_offset=segment.base_offset
+            ) from None
         return end
 
     def _find(self) -> Catalogue:

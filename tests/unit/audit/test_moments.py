@@ -8,6 +8,7 @@ import pytest
 from audit.dump import utc
 from audit.moments import MomentError, offset_of, time_ms
 from audit.places import one_replica
+from ledger.errors import DamagedLedgerError
 from ledger.reader import LedgerReader
 from metadata.records import NoOpRecord
 from tests.histories import History, HistoryBatch
@@ -111,3 +112,26 @@ def test_what_is_before_the_history_that_is_here_is_refused(folder: Path, tmp_pa
         with pytest.raises(MomentError, match="where the history that is here begins"):
             offset_of(reader, text)
     assert offset_of(reader, str(reader.log_start)) == reader.log_start
+
+
+def test_an_unfinished_tail_is_behind_every_moment(folder: Path, tmp_path: Path) -> None:
+    node = tmp_path / "node"
+    shutil.copytree(folder, node)
+    last = max((node / "log").glob("*.log"))
+    last.write_bytes(last.read_bytes()[:-5])
+    reader = one_replica(str(node)).reader()
+    assert reader.log_end == BATCHES[-1].base_offset
+    for text in (utc(BATCHES[-1].timestamp_ms + 1), "end", "-0s", str(reader.log_end)):
+        assert offset_of(reader, text) == reader.log_end
+
+
+def test_damage_on_the_way_to_a_moment_is_named(folder: Path, tmp_path: Path) -> None:
+    node = tmp_path / "node"
+    shutil.copytree(folder, node)
+    first = min((node / "log").glob("*.log"))
+    data = bytearray(first.read_bytes())
+    position = int.from_bytes(data[8:12], "big")
+    data[position : position + 4] = b"XXXX"
+    first.write_bytes(data)
+    with pytest.raises(DamagedLedgerError, match=f"{first.name}, byte {position}, offset 0"):
+        offset_of(one_replica(str(node)).reader(), utc(BATCHES[0].timestamp_ms))

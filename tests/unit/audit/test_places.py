@@ -186,6 +186,7 @@ def test_names_are_unique_when_places_are_opened_together(cluster: Path, tmp_pat
     shutil.copytree(cluster / "controller-1", tmp_path / "controller-1")
     opened = open_all([str(cluster), str(tmp_path)])
     assert len({replica.name for replica in opened}) == len(opened) == 4
+    assert len(open_all([str(cluster), str(cluster / "controller-1")])) == 3
 
 
 def test_a_node_may_be_writing_where_it_has_a_journal_or_the_lock(tmp_path: Path) -> None:

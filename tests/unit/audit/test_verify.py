@@ -100,6 +100,18 @@ def test_keep_going_reports_each_place_and_reads_all_that_is_whole(node: Path) -
     assert any("can't be held against the log" in note for note in found.notes)
 
 
+def test_rubbish_of_any_length_is_skipped(node: Path) -> None:
+    """Windows of 4 MiB are searched: a batch may lie over the end of one."""
+    path = segments(node)[1]
+    header, batches = frames(path)
+    for length in (1, 4 * 2**20 - 40, 9 * 2**20):
+        path.write_bytes(header + batches[0] + bytes(length) + b"".join(batches[1:]))
+        found = check(node, keep_going=True, with_replay=False)
+        assert [p.position for p in found.problems] == [len(header) + len(batches[0])]
+        assert found.report is not None
+        assert found.report.records == BATCHES[-1].end_offset
+
+
 def test_a_gap_is_named_and_what_is_behind_it_still_read(node: Path) -> None:
     gone = segments(node)[2]
     _, batches = frames(gone)
