@@ -15,8 +15,9 @@ import msgspec
 
 from audit.folder import LocalTree, NoLogError, may_be_written
 from audit.remote import Tree, is_url, open_tree
-from audit.remote_archives import CachedTree, is_archive, open_archive, with_packed_segments
+from audit.remote_archives import is_archive, open_archive, with_packed_segments
 from audit.remote_disk import TreeDisk
+from audit.remote_streams import CachedTree
 from ledger.chain import LogMark
 from ledger.errors import LedgerError
 from ledger.reader import LedgerReader

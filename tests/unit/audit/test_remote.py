@@ -9,7 +9,7 @@ import pytest
 
 from audit.places import NoLogError, one_replica, open_replicas
 from audit.remote import without_secrets
-from audit.remote_archives import BLOCK_BYTES, CachedTree, RangeStream
+from audit.remote_streams import BLOCK_BYTES, CachedTree, RangeStream
 from audit.state import state_at
 from tests.unit.audit.nodes import write_node
 
