@@ -13,6 +13,7 @@ import msgspec
 from ledger.catalogue import find_segments
 from ledger.chain import LogMark
 from ledger.checker import PIECE_BYTES, BadSegmentError, SegmentChecker
+from ledger.copies import first_difference, second_copy
 from ledger.errors import LedgerError, UnknownFormatError
 from ledger.gaps import Gap, list_gaps
 from ledger.reader import cluster_id_of
@@ -161,6 +162,9 @@ class _Verification:
             self._count(checker)
             if self._findings and not self._keep_going:
                 break
+            yield from self._hold_against_copy(base, path, total)
+            if self._findings and not self._keep_going:
+                break
         if not self._lost:
             self._check_known()
         return self._report()
@@ -199,6 +203,23 @@ class _Verification:
             position, batch = found
             checker.resume(position, batch)
             resumed_at = position
+
+    def _hold_against_copy(
+        self, base: int, path: str, total: int
+    ) -> Generator[Progress, None, None]:
+        copy = second_copy(self._disk, path)
+        if copy is None:
+            return
+        comparing = first_difference(self._disk, path, copy)
+        while True:
+            try:
+                next(comparing)
+            except StopIteration as stop:
+                if stop.value is not None:
+                    sentence = f"it is a copy of {path} and differs from it"
+                    self._add(Finding(copy, stop.value, base, sentence))
+                return
+            yield self._bytes, total
 
     def _feed(
         self, checker: SegmentChecker, path: str, position: int, total: int

@@ -277,3 +277,23 @@ def test_the_beginning_must_be_the_hash_of_the_cluster_id():
     bad = verify_ledger(node.disk).first_bad
     assert bad is not None
     assert "SHA-256 of the cluster id" in bad.sentence
+
+
+@pytest.mark.parametrize("position", [0, 100, -1])
+def test_a_copy_in_the_archive_that_differs_is_found_at_its_byte(position):
+    name = min(FILES)
+    twin = name.replace("log/", "archive/")
+    assert verify_ledger(node_with({**FILES, twin: FILES[name]}).disk).ok
+    changed = bytearray(FILES[name])
+    changed[position] ^= 1
+    bad = verify_ledger(node_with({**FILES, twin: bytes(changed)}).disk).first_bad
+    assert bad is not None
+    assert (bad.file, bad.position) == (twin, position % len(changed))
+
+
+def test_a_copy_in_the_archive_that_is_short_is_found_at_its_end():
+    name = min(FILES)
+    twin = name.replace("log/", "archive/")
+    bad = verify_ledger(node_with({**FILES, twin: FILES[name][:-1]}).disk).first_bad
+    assert bad is not None
+    assert (bad.file, bad.position) == (twin, len(FILES[name]) - 1)

@@ -1,0 +1,36 @@
+"""A segment that lies in both `log/` and `archive/`: the two must be the same bytes.
+
+Rule: readers take the one in `log/`, so the other is never looked at, and whoever tampers with it
+waits until the first is gone. A copy that differs is a finding, not a spare.
+"""
+
+from collections.abc import Generator
+
+from ledger.checker import PIECE_BYTES
+from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER
+from runtime.disk import Disk
+
+
+def second_copy(disk: Disk, path: str) -> str | None:
+    """Return the path of the copy that readers pass over, if there is one."""
+    folder, _, name = path.partition("/")
+    other = f"{ARCHIVE_FOLDER}/{name}"
+    return other if folder == LOG_FOLDER and disk.exists(other) else None
+
+
+def first_difference(disk: Disk, one: str, other: str) -> Generator[None, None, int | None]:
+    """Return the first byte at which two files differ; None if they don't. Yields each piece."""
+    position = 0
+    while True:
+        left = disk.read(one, position, PIECE_BYTES)
+        right = disk.read(other, position, PIECE_BYTES)
+        if left != right:
+            same = next(
+                (n for n, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1]),
+                min(len(left), len(right)),
+            )
+            return position + same
+        if not left:
+            return None
+        position += len(left)
+        yield
