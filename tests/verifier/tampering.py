@@ -339,7 +339,7 @@ def segment_of_another_cluster(world: Small, dice: random.Random) -> Tampered:
     return Tampered(files, name, 0)
 
 
-@_kind(NOTHING, product=False)
+@_kind(NOTHING)
 def segment_there_twice_not_alike(world: Small, dice: random.Random) -> Tampered:
     """In the archive as well; one of the two is right, and hides nothing of the other."""
     files, name = world.copy(), dice.choice(world.segments)
