@@ -2,8 +2,9 @@
 
 Rule: one stream, micro-batch by micro-batch: bronze as it comes, silver as soon as a record is
 settled, gold for the days that were touched. Records of an open transaction wait in bronze and are
-read again when it ends, so a micro-batch costs what is new and what it settles. A micro-batch that
-is run again writes the same rows to the same paths (`pipeline_store`).
+read again when it ends, so a micro-batch costs what is new and what it settles. The log itself is
+read once; what follows reads the columns that it needs of bronze. A micro-batch that is run again
+writes the same rows to the same paths (`pipeline_store`).
 """
 
 from collections.abc import Callable
@@ -111,10 +112,10 @@ class _Taking:
         """Take in a micro-batch, for the first time or again."""
         store, before = self.store, self.store.before(batch)
         with ExitStack() as stack:
-            rows = kept(stack, fresh)
-            store.append(rows, BRONZE, batch)
+            store.append(fresh, BRONZE, batch)
+            rows = store.read_batch(BRONZE, batch)
             known = spans(markers(rows), before.open_from)
-            settled = kept(stack, counted(self._candidates(rows, batch, before, known), known))
+            settled = counted(self._candidates(rows, batch, before, known), known)
             store.append(self._since_beginning(rows, silver.TOPIC, batch), TOPICS, batch)
             created = self._since_beginning(settled, silver.PARTITION, batch)
             store.append(created.dropDuplicates(["topic_id", "partition"]), PARTITIONS, batch)

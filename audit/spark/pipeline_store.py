@@ -183,6 +183,16 @@ class PipelineStore:
             return self._spark.createDataFrame([], columns)
         return self._spark.read.schema(columns).parquet(str(path))
 
+    def read_batch(self, table: str, batch: int) -> DataFrame:
+        """Return what a micro-batch has written of a table; others' files are not looked at."""
+        columns = StructType([*self._schema(table).fields]).add("batch", IntegerType())
+        folder = self.folder / table
+        paths = sorted(str(path) for path in folder.glob(f"day=*/batch={batch}"))
+        if not paths:
+            return self._spark.createDataFrame([], columns).drop("batch")
+        reader = self._spark.read.schema(columns).option("basePath", str(folder))
+        return reader.parquet(*paths).drop("batch")
+
     def _schema(self, table: str) -> StructType:
         schema = _SCHEMAS[table]
         return StructType.fromDDL(schema) if isinstance(schema, str) else schema
