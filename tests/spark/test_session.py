@@ -20,8 +20,15 @@ def test_the_session_is_small_local_and_in_utc(spark: SparkSession) -> None:
     assert settings.get("spark.ui.enabled") == "false"
     assert spark.sparkContext.uiWebUrl is None
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
-    assert spark.conf.get("spark.sql.shuffle.partitions") == "4"
     assert spark.range(1).mapInArrow(lambda batches: batches, "id bigint").count() == 1
+
+
+def test_what_is_local_only_is_left_to_a_clusters_own_settings() -> None:
+    local = sessions._by_ourselves("local[2]", "2g")
+    assert local["spark.sql.shuffle.partitions"] == "4"
+    assert local["spark.driver.memory"] == "2g"
+    cluster = sessions._by_ourselves("spark://host:7077", "2g")
+    assert set(local) - set(cluster) == set(sessions._LOCAL)
 
 
 def test_a_session_that_runs_is_taken(spark: SparkSession) -> None:
