@@ -27,11 +27,17 @@ class _Handlers(dict[type[Record], Handler]):
 
     def __init__(self, own: dict[type[Record], Handler], branch: "Branch") -> None:
         super().__init__(own)
-        self._branch = branch
+        self._branch: Branch | None = branch
+
+    def release(self) -> None:
+        """Let go of whom they are bound to, when nothing is replayed any more: no cycle stays."""
+        self.clear()
+        self._branch = None
 
     def __missing__(self, kind: type[Record]) -> Handler:
         if kind not in REPLAY:
             return _refuse
+        assert self._branch is not None, "a delta that was applied replays nothing"
         family, method = REPLAY[kind]
         handler: Handler = getattr(self._branch.family(family), method)
         self[kind] = handler

@@ -142,6 +142,8 @@ class MetadataDelta:
                 branch = yield from self._current.build(*position, None)
                 transaction = OpenTransaction(name, offset, branch)
             self._applied = yield from self._visible.build(*position, transaction)
+            self._visible.handlers.release()
+            self._current.handlers.release()
         return self._applied
 
     @property
@@ -177,6 +179,7 @@ class MetadataDelta:
     def _end_transaction(self, record: EndTransactionRecord, offset: int) -> None:
         if self._transaction is None:
             raise ReplayError(offset, "no transaction is open that could end")
+        self._visible.handlers.release()
         self._visible = self._current
         self._transaction = None
 
@@ -186,6 +189,8 @@ class MetadataDelta:
         self._drop_transaction()
 
     def _drop_transaction(self) -> None:
+        if self._current is not self._visible:
+            self._current.handlers.release()
         self._current = self._visible
         self._transaction = None
         self._handlers = self._current.handlers
