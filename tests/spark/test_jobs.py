@@ -81,8 +81,14 @@ def test_without_the_extra_or_java_it_says_what_to_do(log, monkeypatch):
 
     monkeypatch.setattr("audit.spark.session.audit_session", no_java)
     assert "Java 17" in run("changes", log.folder, "--engine", "spark", code=1)
-    monkeypatch.setitem(sys.modules, "pyspark.errors", None)
+    monkeypatch.setitem(sys.modules, "audit.spark.engine", None)
     assert "quorate[audit]" in run("changes", log.folder, "--engine", "spark", code=1)
+
+
+def test_a_pipelines_folder_that_lost_its_checkpoint_is_refused(log, tmp_path, spark):
+    (tmp_path / "carried").mkdir()
+    (tmp_path / "carried" / f"{0:010d}.json").write_text("{}")
+    assert "empty folder" in run("pipeline", log.folder, "--out", tmp_path, code=1)
 
 
 def test_the_pipeline_needs_a_folder(log):

@@ -18,6 +18,7 @@ from quorate.commands.audit.asking import failing, progress, tell_notes
 from quorate.failure import Failure
 from quorate.finding import output_option
 from quorate.output import console, print_json, table
+from runtime.disk import FolderInUseError
 
 PIPELINE: Final = "pipeline"
 _SPARK: Final = "spark"
@@ -121,11 +122,15 @@ def _pipeline(where: str, out: Path, follow: bool, master: str, memory: str, out
     with failing(), _spark(master, memory) as spark:
         from audit.spark.alerts import Alert  # noqa: PLC0415 - needs the extra
         from audit.spark.pipeline import run_pipeline  # noqa: PLC0415
+        from audit.spark.pipeline_store import PipelineFolderError  # noqa: PLC0415
 
         def tell(alert: Alert) -> None:
             click.echo(f"alert: {alert.time_ms} {alert.sentence}", err=True)
 
-        done = run_pipeline(spark, where, out, follow=follow, on_alert=tell)
+        try:
+            done = run_pipeline(spark, where, out, follow=follow, on_alert=tell)
+        except (PipelineFolderError, FolderInUseError) as error:
+            raise Failure(str(error)) from None
     if output == "json":
         print_json(done)
     else:
@@ -136,8 +141,7 @@ def _pipeline(where: str, out: Path, follow: bool, master: str, memory: str, out
 def _spark(master: str, memory: str) -> Iterator[Any]:
     """Give a session; what Spark says of a failed task becomes the task's own sentence."""
     try:
-        from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra
-
+        from audit.spark.engine import SPARK_ERRORS  # noqa: PLC0415 - needs the extra
         from audit.spark.session import (  # noqa: PLC0415 - needs the extra
             SparkUnavailableError,
             audit_session,
@@ -150,7 +154,7 @@ def _spark(master: str, memory: str) -> Iterator[Any]:
         yield audit_session(master=master, driver_memory=memory)
     except SparkUnavailableError as error:
         raise Failure(str(error)) from None
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise Failure(_sentence(str(error))) from None
 
 
