@@ -7,6 +7,8 @@ reference counts, since there are no cycles in it.
 """
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def loading() -> None:
@@ -24,3 +26,15 @@ def settled() -> None:
         gc.collect(1)
     gc.freeze()
     gc.enable()
+
+
+@contextmanager
+def resting() -> Iterator[None]:
+    """Build up a state and be done with it: nothing is collected inside, all is as before after."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -21,7 +21,7 @@ from quorate.commands.audit.asking import OnProgress, failing, progress, tell_no
 from quorate.commands.audit.telling import short, styled
 from quorate.finding import output_option
 from quorate.output import console, print_json
-from runtime.collection import loading
+from runtime.collection import resting
 
 _USAGE = "WHERE A B, WHERE1 WHERE2, or --snapshots FILE1 FILE2 is meant"
 
@@ -48,8 +48,7 @@ def command(
 
     A and B are offsets or times, as in `quorate audit state --at`.
     """
-    loading()
-    with failing(), progress("replaying") as on_progress:
+    with resting(), failing(), progress("replaying") as on_progress:
         found = _find(what, at, on_progress, snapshots=snapshots)
     changes = [
         change

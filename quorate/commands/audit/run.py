@@ -24,6 +24,8 @@ PIPELINE: Final = "pipeline"
 _SPARK: Final = "spark"
 _ERROR: Final = re.compile(r"^(?:[a-z_]+\.)*(\w+Error): (.+)$", re.MULTILINE)
 _EXTRA: Final = "install quorate[audit]"
+_ROWS_SHOWN: Final = 1_000
+"""In a table for people, who would wait for more to be laid out and not read it."""
 
 Row = tuple[Any, ...]
 
@@ -172,7 +174,14 @@ def _show(shown: AuditTable, rows: list[Row], out: Path | None, output: str) -> 
     elif output == "json":
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
-        console().print(table(names, ([_cell(value) for value in row] for row in rows)))
+        shown_rows = rows[:_ROWS_SHOWN]
+        console().print(table(names, ([_cell(value) for value in row] for row in shown_rows)))
+        if len(rows) > _ROWS_SHOWN:
+            click.echo(
+                f"the first {_ROWS_SHOWN:,} of {len(rows):,} rows; --out FILE or --output json "
+                "have them all",
+                err=True,
+            )
 
 
 def _cell(value: Any) -> Any:

@@ -14,7 +14,7 @@ from quorate.commands.audit.asking import failing, progress, tell_notes, where_a
 from quorate.commands.audit.telling import short
 from quorate.finding import output_option
 from quorate.output import console, facts, print_json, table
-from runtime.collection import loading
+from runtime.collection import resting
 
 
 @click.command("state")
@@ -41,8 +41,7 @@ def command(
     It begins from the nearest checkpoint at or below the moment, or from offset 0. An offset inside
     a batch stands for the batch's end. What belongs to an open transaction doesn't count.
     """
-    loading()
-    with failing(), progress("replaying") as on_progress:
+    with resting(), failing(), progress("replaying") as on_progress:
         replica = one_replica(where)
         reader = replica.reader()
         state = state_at(

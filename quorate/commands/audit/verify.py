@@ -13,7 +13,7 @@ from quorate.commands.audit.comparing import comparison_json, first_difference, 
 from quorate.failure import Failure
 from quorate.finding import output_option
 from quorate.output import console, print_json, table
-from runtime.collection import loading
+from runtime.collection import resting
 
 _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
 
@@ -45,8 +45,7 @@ def command(
     unfinished tail is a note.
     """
     known = dict(map(_head, heads))
-    loading()
-    with failing():
+    with resting(), failing():
         replicas = open_all(where)
         found = []
         for replica in replicas:

@@ -44,3 +44,16 @@ def test_nothing_is_collected_while_loading_and_later_again() -> None:
     gone = weakref.ref(Knot())
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_resting_leaves_the_collector_as_it_was(enabled):
+    was = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(KeyError), collection.resting():
+            assert not gc.isenabled()
+            raise KeyError
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if was else gc.disable)()
