@@ -111,16 +111,14 @@ def _changes(log: AuditedLog) -> DataFrame:
 
 def _partition_events(log: AuditedLog) -> DataFrame:
     settled = log.settled(_OF_TOPICS, silver.TOPIC_TYPES)
-    known = log.with_facts(settled, (silver.PARTITION,))
-    return silver.partition_events(settled, log.names, silver.created_partitions(known))
+    return silver.partition_events(settled, log.names, log.created)
 
 
 def _partition_intervals(log: AuditedLog) -> DataFrame:
     types = (silver.PARTITION, silver.PARTITION_CHANGE, silver.REMOVE_TOPIC, silver.CONFIG)
     settled = log.settled((*_OF_TOPICS, *_OF_CONFIGS), types)
     settled = log.kept(log.with_facts(settled, types))
-    created = silver.created_partitions(settled)
-    events = log.kept(silver.partition_events(settled, log.names, created))
+    events = log.kept(silver.partition_events(settled, log.names, log.created))
     return intervals.partition_intervals(events, settled, log.names)
 
 

@@ -2,8 +2,9 @@
 
 Rule: the end is fixed before the first query, so that all queries of a job see one log, and a query
 reads only the types of records and the columns that it needs, by options of the source. What a job
-needs more than once is kept by Spark, in memory or on disk, until the log is closed. A log that was
-cut is counted from its first checkpoint; no transaction reaches across one.
+needs more than once is kept by Spark, in memory or on disk, until the log is closed; the few
+records that tell where transactions, topics and partitions begin are read once for all of them. A
+log that was cut is counted from its first checkpoint; no transaction reaches across one.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from audit.places import NoLogError
 from audit.spark import silver, source
@@ -21,6 +23,7 @@ from audit.spark.state_checkpoint import checkpoint_rows
 from snapshots.store import LoadedCheckpoint, finish_steps, list_checkpoints, load_steps
 
 _SETTLING: Final = ("offset", "base_offset", "timestamp_ms", "type")
+_LANDMARKS: Final = (*MARKERS, silver.TOPIC, silver.PARTITION)
 
 
 class AuditedLog:
@@ -67,9 +70,22 @@ class AuditedLog:
         )
 
     @cached_property
+    def _landmarks(self) -> DataFrame:
+        """Markers, and what creates topics and partitions: few rows, one pass over the log."""
+        columns = (*Marker._fields, "topic_id", "topic_name", "partition")
+        return self.kept(self.raw(columns, _LANDMARKS))
+
+    @cached_property
     def spans(self) -> Spans:
         """The log's transactions."""
-        return spans(markers(self.raw(Marker._fields, MARKERS)))
+        return spans(markers(self._landmarks))
+
+    @cached_property
+    def created(self) -> DataFrame:
+        """The partitions that were ever created: `topic_id`, `partition`."""
+        counting = self._landmarks.where(F.col("base_offset") >= self.counted_from)
+        known = self.with_facts(counted(counting, self.spans), (silver.PARTITION,))
+        return self.kept(silver.created_partitions(known))
 
     def settled(self, columns: Sequence[str], types: Sequence[str] | None = None) -> DataFrame:
         """Return the records that count, from the beginning on, with where they settle."""
@@ -114,7 +130,7 @@ class AuditedLog:
     def names(self) -> DataFrame:
         """Return the names of topics, also of those that a checkpoint knows."""
         columns = ("offset", "type", "topic_id", "topic_name")
-        raw = self.raw(columns, (silver.TOPIC,))
+        raw = self._landmarks.select(*columns)
         try:
             facts = self.facts
         except NoLogError:

@@ -132,7 +132,7 @@ def partition_events(settled: DataFrame, names: DataFrame, created: DataFrame) -
         .select(*_EVENT_COLUMNS)
     )
     named = events.unionByName(removed).join(
-        names.withColumnRenamed("name", "topic_name"), "topic_id", "left"
+        F.broadcast(names.withColumnRenamed("name", "topic_name")), "topic_id", "left"
     )
     return conformed(named.withColumn("day", day_of(F.col("settled_ms"))), PARTITION_EVENTS)
 
@@ -164,7 +164,8 @@ def broker_events(settled: DataFrame) -> DataFrame:
 
 
 def _with_name_of_id(log: DataFrame, names: DataFrame) -> DataFrame:
-    return log.join(names.withColumnRenamed("name", "name_of_id"), "topic_id", "left")
+    """Join the names of topics; few beside the records, so each task gets them whole."""
+    return log.join(F.broadcast(names.withColumnRenamed("name", "name_of_id")), "topic_id", "left")
 
 
 def _word() -> Column:
