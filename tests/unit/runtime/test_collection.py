@@ -47,13 +47,19 @@ def test_nothing_is_collected_while_loading_and_later_again() -> None:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_resting_leaves_the_collector_as_it_was(enabled):
-    was = gc.isenabled()
+def test_resting_leaves_the_collector_as_it_was(enabled: bool) -> None:
     (gc.enable if enabled else gc.disable)()
-    try:
-        with pytest.raises(KeyError), collection.resting():
-            assert not gc.isenabled()
-            raise KeyError
-        assert gc.isenabled() is enabled
-    finally:
-        (gc.enable if was else gc.disable)()
+    with collection.resting():
+        assert not gc.isenabled()
+    assert gc.isenabled() is enabled
+
+
+def _fail_at_rest() -> None:
+    with collection.resting():
+        raise KeyError
+
+
+def test_resting_ends_with_an_error_too() -> None:
+    with pytest.raises(KeyError):
+        _fail_at_rest()
+    assert gc.isenabled()
