@@ -3,8 +3,8 @@
 Prints records a second by the clock on the wall: plain decoding in one process, which is the floor;
 building bronze's columns in one process; then Spark with two cores: a count, bronze into nothing,
 bronze as Parquet by day, silver as Parquet by day (what happened to partitions, which is nearly the
-whole log), and the whole pipeline (bronze, silver and gold as Parquet), all at once and in two runs
-of which the second finds only what is new. `busy` is processor time of Java and
+whole log), and the whole pipeline (bronze, silver and gold as Parquet), all at once and segment by
+segment, so that each run finds only what is new. `busy` is processor time of Java and
 Python together. The log is a generated history, made once and kept in the folder.
 
 --records N      how long the log is (5,000,000)
@@ -30,11 +30,13 @@ from audit.spark.reading import Piece, open_longest, plan, read_piece
 from audit.spark.session import audit_session
 from audit.spark.source import read_log
 from audit.spark.submit import submit
+from ledger.segments import SEGMENT_BYTES
 from metadata.codec import decode_records
 
 RECORDS = 5_000_000
 SEED = 1
 TARGET_S = 60.0
+_BYTES_A_RECORD = 46
 PARTS = ("floor", "scan", "bronze", "silver", "pipeline", "increment")
 
 
@@ -82,7 +84,9 @@ def history(folder: Path, records: int) -> Path:
     if not target.exists():
         unfinished = folder / "unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
-        write_history(unfinished, records=records, seed=SEED)
+        # Eight segments or so, however long: some are to come later (`increment`).
+        segment_bytes = min(max(records * _BYTES_A_RECORD // 8, 1 << 20), SEGMENT_BYTES)
+        write_history(unfinished, records=records, seed=SEED, segment_bytes=segment_bytes)
         unfinished.rename(target)
     return target / "controller-1"
 
@@ -150,17 +154,21 @@ def pipeline(table: Table, spark: SparkSession, log: Path, out: Path) -> None:
 
 
 def increment(table: Table, spark: SparkSession, log: Path, out: Path) -> None:
-    """What a second run costs that finds a last segment more, and a third that finds nothing."""
+    """What each run costs that finds one segment more, and one that finds nothing.
+
+    If cost grows with what is new, and not with what is there, the last segments cost what the
+    first ones did.
+    """
     growing = out / "growing"
     (growing / "log").mkdir(parents=True)
-    *most, last = sorted((log / "log").iterdir())
-    for segment in most:
-        os.link(segment, growing / "log" / segment.name)
-    old, end = int(last.stem), pieces(log)[0]
+    segments = sorted((log / "log").iterdir())
+    ends = [int(segment.stem) for segment in segments[1:]] + [pieces(log)[0]]
     run = lambda: run_pipeline(spark, str(growing), out / "grown")  # noqa: E731
-    table.time(f"Spark: pipeline, the first {old:,}", run, old)
-    os.link(last, growing / "log" / last.name)
-    table.time(f"Spark: pipeline, the last {end - old:,}", run, end - old)
+    taken = 0
+    for segment, end in zip(segments, ends, strict=True):
+        os.link(segment, growing / "log" / segment.name)
+        table.time(f"Spark: pipeline, {end - taken:,} behind {taken:,}", run, end - taken)
+        taken = end
     table.time("Spark: pipeline, nothing new", run, 0)
 
 
