@@ -16,12 +16,13 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from audit.spark.bronze_fields import FIELDS
 from audit.subjects import fields_text
-from ledger.batch import Batch, BatchHeader
+from ledger.batch import Batch, BatchHeader, array_head
 from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError, decode_records, encode_record
 from metadata.messages.records_json import record_type_name
@@ -125,14 +126,18 @@ def bronze_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of batches as Arrow batches of these columns.
 
-    `classes`: only records of these. The garbage collector rests meanwhile: a chunk's records are
-    many objects without a cycle. Raises LedgerError, and what `batches` raises.
+    `classes`: only records of these; a batch that can't hold one of them is not decoded. The
+    garbage collector rests meanwhile: a chunk's records are many objects without a cycle. Raises
+    LedgerError, and what `batches` raises.
     """
     schema = arrow_schema(columns)
+    heads = None if classes is None else tuple(map(_head, classes))
     with _collector_at_rest():
         chunk: list[Batch] = []
         count = 0
         for batch in batches:
+            if heads is not None and not any(head in batch.records for head in heads):
+                continue
             chunk.append(batch)
             count += batch.header.count
             if count >= chunk_records:
@@ -180,6 +185,16 @@ def _chunk_rows(
             for field in schema
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _head(record_class: type[Record]) -> bytes:
+    """Return the bytes that every record of a class begins with: how many fields, and which kind.
+
+    They may also stand elsewhere in a batch's records, so a batch that has them must be decoded;
+    one that has not need not.
+    """
+    kind = msgspec.msgpack.encode(record_class.__struct_config__.tag)
+    return array_head(1 + len(record_class.__struct_fields__)) + kind
 
 
 def _records_of(batch: Batch) -> list[Record]:

@@ -110,8 +110,8 @@ def _changes(log: AuditedLog) -> DataFrame:
 
 
 def _partition_events(log: AuditedLog) -> DataFrame:
-    settled = log.settled(_OF_TOPICS, silver.TOPIC_TYPES)
-    return silver.partition_events(settled, log.names, log.created)
+    settled = log.settled(_OF_TOPICS, (silver.PARTITION, silver.PARTITION_CHANGE))
+    return silver.partition_events(settled, log.names, log.created, log.turns)
 
 
 def _partition_intervals(log: AuditedLog) -> DataFrame:

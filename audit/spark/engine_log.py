@@ -23,7 +23,17 @@ from audit.spark.state_checkpoint import checkpoint_rows
 from snapshots.store import LoadedCheckpoint, finish_steps, list_checkpoints, load_steps
 
 _SETTLING: Final = ("offset", "base_offset", "timestamp_ms", "type")
-_LANDMARKS: Final = (*MARKERS, silver.TOPIC, silver.PARTITION)
+_LANDMARKS: Final = (*MARKERS, silver.TOPIC, silver.PARTITION, silver.REMOVE_TOPIC)
+_OF_LANDMARKS: Final = (
+    *Marker._fields,
+    *silver.WHO,
+    "topic_id",
+    "topic_name",
+    "partition",
+    "leader",
+    "isr",
+    "replicas",
+)
 
 
 class AuditedLog:
@@ -71,9 +81,8 @@ class AuditedLog:
 
     @cached_property
     def _landmarks(self) -> DataFrame:
-        """Markers, and what creates topics and partitions: few rows, one pass over the log."""
-        columns = (*Marker._fields, "topic_id", "topic_name", "partition")
-        return self.kept(self.raw(columns, _LANDMARKS))
+        """Markers, and where topics and partitions begin and end: few rows, one pass."""
+        return self.kept(self.raw(_OF_LANDMARKS, _LANDMARKS))
 
     @cached_property
     def spans(self) -> Spans:
@@ -83,9 +92,14 @@ class AuditedLog:
     @cached_property
     def created(self) -> DataFrame:
         """The partitions that were ever created: `topic_id`, `partition`."""
-        counting = self._landmarks.where(F.col("base_offset") >= self.counted_from)
-        known = self.with_facts(counted(counting, self.spans), (silver.PARTITION,))
+        known = self.with_facts(self.turns, (silver.PARTITION,))
         return self.kept(silver.created_partitions(known))
+
+    @property
+    def turns(self) -> DataFrame:
+        """The settled records that create and remove topics and partitions."""
+        counting = self._landmarks.where(F.col("base_offset") >= self.counted_from)
+        return counted(counting, self.spans)
 
     def settled(self, columns: Sequence[str], types: Sequence[str] | None = None) -> DataFrame:
         """Return the records that count, from the beginning on, with where they settle."""

@@ -113,11 +113,14 @@ def created_partitions(settled: DataFrame) -> DataFrame:
     return created.select("topic_id", "partition").distinct()
 
 
-def partition_events(settled: DataFrame, names: DataFrame, created: DataFrame) -> DataFrame:
+def partition_events(
+    settled: DataFrame, names: DataFrame, created: DataFrame, removals: DataFrame | None = None
+) -> DataFrame:
     """Return audit.tables.PARTITION_EVENTS.
 
     `names` and `created` (of `topic_names` and `created_partitions`) are of the whole log up to
-    here; ids of topics are never used again, so what is in them stays true.
+    here; ids of topics are never used again, so what is in them stays true. `removals`: where
+    removed topics are to be found, if not in `settled`, which is then read once and not twice.
     """
     events = (
         settled.where(F.col("type").isin(PARTITION, PARTITION_CHANGE))
@@ -125,7 +128,8 @@ def partition_events(settled: DataFrame, names: DataFrame, created: DataFrame) -
         .select(*_EVENT_COLUMNS)
     )
     removed = (
-        settled.where(F.col("type") == REMOVE_TOPIC)
+        (settled if removals is None else removals)
+        .where(F.col("type") == REMOVE_TOPIC)
         .drop("partition")
         .join(created, "topic_id")
         .withColumn("kind", F.lit("removed"))

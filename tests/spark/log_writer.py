@@ -24,6 +24,9 @@ class LogWriter:
         self._history = History(seed)
         self._segment_bytes = segment_bytes
         self._header_length = self._size = 0
+        self.withheld = 0
+        """Bytes that the next batch lacks at its end, until `finish`."""
+        self._withheld = b""
 
     @property
     def end(self) -> int:
@@ -64,6 +67,12 @@ class LogWriter:
         self.batches.append(batch)
         self.mark = mark.after(batch)
 
+    def finish(self) -> None:
+        """Append what was withheld of the last batch: a node never takes back what it wrote."""
+        with self._path.open("ab") as file:
+            file.write(self._withheld)
+        self.withheld = 0
+
     def _write(self, batch: Batch) -> None:
         rolls = not self._size or must_roll(
             self._size, self._header_length, len(batch.encoded), self._segment_bytes
@@ -74,5 +83,6 @@ class LogWriter:
             self._path.write_bytes(header)
             self._header_length = self._size = len(header)
         with self._path.open("ab") as file:
-            file.write(batch.encoded)
+            file.write(batch.encoded[: len(batch.encoded) - self.withheld])
+        self._withheld = batch.encoded[len(batch.encoded) - self.withheld :]
         self._size += len(batch.encoded)

@@ -192,6 +192,20 @@ def test_columns_and_types_are_as_asked_for(batches) -> None:
     assert {row["type"] for batch in found for row in batch.to_pylist()} == {"TOPIC_RECORD"}
 
 
+def test_each_type_is_found_alone_as_among_all_others(batches) -> None:
+    """Batches that can't hold what is asked for are passed over, and no other is."""
+    every = rows(batches, ("offset", "type"))
+    for name in sorted({row["type"] for row in every}):
+        of_it = [row for row in every if row["type"] == name]
+        assert rows(batches, ("offset", "type"), classes=classes_of([name])) == of_it
+
+
+def test_a_batch_that_cannot_hold_what_is_asked_for_is_not_decoded() -> None:
+    batch = sealed([TopicRecord("t", bytes(16))])
+    broken = seal(batch.header, b"\x91\x92\xcd\x27\x0f\x01")
+    assert list(bronze_rows([broken], ["offset"], classes_of(["TOPIC_RECORD"]))) == []
+
+
 def test_what_bronze_does_not_have_is_refused() -> None:
     with pytest.raises(UnknownColumnError, match="no column 'nope'"):
         ddl(["offset", "nope"])
