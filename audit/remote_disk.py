@@ -7,61 +7,18 @@ but segments is shown as a node's with these in `log/`. A segment that a running
 
 import errno
 from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from audit.remote import Tree
 from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER, segment_base
-from runtime.disk import AppendFile, Disk
+from runtime.disk import Disk
 from runtime.paths import checked, checked_folder
+from runtime.read_only_disk import OnlyRead
 
 T = TypeVar("T")
 
 
-class _OnlyRead:
-    """The half of `runtime.disk.Disk` that is refused."""
-
-    location: str
-
-    def lock(self) -> None:
-        """Nothing to take: readers don't exclude anybody."""
-
-    def close(self) -> None:
-        """Nothing is open that must be closed."""
-
-    def make_folder(self, folder: str) -> None:
-        self._refuse(folder)
-
-    def open(self, name: str) -> AppendFile:
-        self._refuse(name)
-
-    def rename(self, source: str, target: str) -> None:
-        self._refuse(source)
-
-    def unlink(self, name: str) -> None:
-        self._refuse(name)
-
-    def sync_folder(self, folder: str) -> None:
-        self._refuse(folder)
-
-    def replace(self, name: str, data: bytes) -> None:
-        self._refuse(name)
-
-    def sync(self, file: AppendFile, on_done: Callable[[OSError | None], None]) -> None:
-        self._refuse(file.name)
-
-    def in_background(
-        self, work: Callable[[], T], on_done: Callable[[T | None, OSError | None], None]
-    ) -> None:
-        self._refuse("background work")
-
-    def free_bytes(self) -> int:
-        return 0
-
-    def _refuse(self, name: str) -> NoReturn:
-        raise OSError(errno.EROFS, "this place is only read", f"{self.location}: {name}")
-
-
-class TreeDisk(_OnlyRead):
+class TreeDisk(OnlyRead):
     """The node's folder at `root` in a tree; `bare`: `root` is only that folder of it."""
 
     def __init__(self, tree: Tree, root: str = "", *, bare: str = "") -> None:
@@ -106,7 +63,7 @@ class TreeDisk(_OnlyRead):
         return "/".join(part for part in (self._root, folder) if part)
 
 
-class CutDisk(_OnlyRead):
+class CutDisk(OnlyRead):
     """A node's folder whose ledger ends at a byte of a segment; what is behind isn't there."""
 
     def __init__(self, disk: Disk, file: str, position: int) -> None:
