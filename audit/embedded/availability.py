@@ -35,16 +35,10 @@ def availability(question: Question) -> list[Row]:
 
 def availability_since(feed: Feed, since_ms: int) -> list[Row]:
     """Return the same rows of what was from a time on. Raises NoLogError, LedgerError."""
-    beginning = feed.beginning()
     partitions, brokers, sums = PartitionTracker(), BrokerTracker(), DailySums(since_ms)
-    if beginning.records:
-        when = (beginning.fact_offset, beginning.time_ms)
-        sums.add_partitions(partitions.step(*when, beginning.records))
-        sums.add_brokers(brokers.step(*when, beginning.records))
-    for moment in feed.moments(beginning):
-        records = [one.record for one in moment.records]
-        sums.add_partitions(partitions.step(moment.base, moment.time_ms, records))
-        sums.add_brokers(brokers.step(moment.base, moment.time_ms, records))
+    for turn in feed.turns():
+        sums.add_partitions(partitions.step(*turn))
+        sums.add_brokers(brokers.step(*turn))
     sums.horizon_ms = feed.horizon_ms
     sums.add_partitions(partitions.still_open())
     sums.add_brokers(brokers.still_open())

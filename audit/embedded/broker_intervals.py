@@ -39,14 +39,10 @@ class BrokerInterval(NamedTuple):
 
 def broker_intervals(question: Question) -> list[Row]:
     """Return the rows of `audit.tables.BROKER_INTERVALS`."""
-    feed = Feed(question)
-    beginning = feed.beginning()
     brokers = BrokerTracker()
     rows: list[Row] = []
-    if beginning.records:
-        rows += brokers.step(beginning.fact_offset, beginning.time_ms, beginning.records)
-    for moment in feed.moments(beginning):
-        rows += brokers.step(moment.base, moment.time_ms, (one.record for one in moment.records))
+    for turn in Feed(question).turns():
+        rows += brokers.step(*turn)
     rows += brokers.still_open()
     rows.sort(key=lambda row: row[:2])
     return rows

@@ -11,6 +11,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
 
+from audit.first_checkpoint import first_checkpoint
 from audit.places import NoLogError, Replica
 from audit.settling import Logged, Moment, moments, settled
 from ledger.batch import Batch
@@ -18,7 +19,6 @@ from ledger.errors import LedgerError
 from metadata.codec import decode_records
 from metadata.records import Record
 from snapshots.checkpoint import CheckpointHeader
-from snapshots.store import finish_steps, list_checkpoints, load_steps
 
 OnProgress = Callable[[int, int], None]
 _BATCHES_PER_REPORT = 1_024
@@ -54,6 +54,14 @@ class Beginning(NamedTuple):
     def fact_offset(self) -> int:
         """Where the checkpoint's records stand in intervals."""
         return self.offset - 1
+
+
+class Turn(NamedTuple):
+    """What becomes true at one moment; the checkpoint's facts are the first turn of a cut log."""
+
+    base: int
+    time_ms: int
+    records: Sequence[Record]
 
 
 class Feed:
@@ -92,7 +100,7 @@ class Feed:
         start = self.reader.log_start
         if start == 0:
             return Beginning(0, 0, 0, ())
-        header, records = self._first_checkpoint(start)
+        header, records = self._first_checkpoint()
         if self._notes is not None:
             self._notes.append(
                 f"{self.replica.location}: history begins at offset {start}; this begins from the "
@@ -105,19 +113,11 @@ class Feed:
         """Return what a checkpoint tells of names where the log was cut; nothing without one."""
         start = self.reader.log_start
         with suppress(NoLogError):
-            return self._first_checkpoint(start)[1] if start else ()
+            return self._first_checkpoint()[1] if start else ()
         return ()
 
-    def _first_checkpoint(self, start: int) -> tuple[CheckpointHeader, tuple[Record, ...]]:
-        disk = self.replica.disk
-        usable = [each for each in list_checkpoints(disk) if start <= each.offset <= self.end]
-        if not usable:
-            raise NoLogError(
-                f"{self.replica.location}: history begins at offset {start}, and no checkpoint "
-                f"between there and {self.end} is here to begin from; ask a controller that has "
-                "the history."
-            )
-        loaded = finish_steps(load_steps(disk, self.reader.cluster_id, usable[0]))
+    def _first_checkpoint(self) -> tuple[CheckpointHeader, tuple[Record, ...]]:
+        loaded = first_checkpoint(self.replica, self.reader, self.end)
         return loaded.header, tuple(chain.from_iterable(map(decode_records, loaded.blocks)))
 
     def logged(self, beginning: Beginning) -> Iterator[Logged]:
@@ -127,6 +127,14 @@ class Feed:
     def moments(self, beginning: Beginning) -> Iterator[Moment]:
         """Yield what counts, batch by batch, from the beginning on."""
         return moments(self.logged(beginning))
+
+    def turns(self) -> Iterator[Turn]:
+        """Yield all that counts, what was there at the beginning first. Raises as `beginning`."""
+        beginning = self.beginning()
+        if beginning.records:
+            yield Turn(beginning.fact_offset, beginning.time_ms, beginning.records)
+        for moment in self.moments(beginning):
+            yield Turn(moment.base, moment.time_ms, [one.record for one in moment.records])
 
 
 def until_damage(batches: Iterable[Batch], damage: list[str] | None) -> Iterator[Batch]:

@@ -48,17 +48,15 @@ class PartitionInterval(NamedTuple):
 
 def partition_intervals(question: Question) -> list[Row]:
     """Return the rows of `audit.tables.PARTITION_INTERVALS`."""
-    feed = Feed(question)
-    beginning = feed.beginning()
+    return sorted(interval_rows(Feed(question)), key=itemgetter(0, 1, 2))
+
+
+def interval_rows(feed: Feed) -> Iterator[PartitionInterval]:
+    """Yield the same rows as they end, not in their order; they may be too many to be held."""
     partitions = PartitionTracker()
-    rows: list[Row] = []
-    if beginning.records:
-        rows += partitions.step(beginning.fact_offset, beginning.time_ms, beginning.records)
-    for moment in feed.moments(beginning):
-        rows += partitions.step(moment.base, moment.time_ms, (one.record for one in moment.records))
-    rows += partitions.still_open()
-    rows.sort(key=itemgetter(0, 1, 2))
-    return rows
+    for turn in feed.turns():
+        yield from partitions.step(*turn)
+    yield from partitions.still_open()
 
 
 class _Topic(NamedTuple):

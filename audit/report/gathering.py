@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from audit.embedded import run_job
 from audit.embedded.feed import Feed, Question, longest
 from audit.embedded.log import log_rows
-from audit.embedded.partition_intervals import PartitionTracker
+from audit.embedded.partition_intervals import interval_rows
 from audit.moments import offset_of
 from audit.places import NoLogError, Replica
 from audit.report.facts import Facts, Verified, VerifiedReplica
@@ -110,15 +110,7 @@ def _intervals(replicas: Sequence[Replica], end: int, on_progress: OnProgress) -
 
     def work() -> Iterator[tuple[Any, ...]]:
         tell = _telling(on_progress, "leaders and replicas")
-        feed = Feed(Question(replicas, end, tell))
-        beginning = feed.beginning()
-        partitions = PartitionTracker()
-        if beginning.records:
-            yield from partitions.step(beginning.fact_offset, beginning.time_ms, beginning.records)
-        for moment in feed.moments(beginning):
-            records = (one.record for one in moment.records)
-            yield from partitions.step(moment.base, moment.time_ms, records)
-        yield from partitions.still_open()
+        return interval_rows(Feed(Question(replicas, end, tell)))
 
     return _Rows(work)
 

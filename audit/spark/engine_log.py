@@ -15,12 +15,13 @@ from typing import Final, Self
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from audit.first_checkpoint import first_checkpoint
 from audit.places import NoLogError
 from audit.spark import silver, source
 from audit.spark.reading import open_longest, sound_end
 from audit.spark.settle import MARKERS, Marker, Spans, counted, markers, spans
 from audit.spark.state_checkpoint import checkpoint_rows
-from snapshots.store import LoadedCheckpoint, finish_steps, list_checkpoints, load_steps
+from snapshots.store import LoadedCheckpoint
 
 _SETTLING: Final = ("offset", "base_offset", "timestamp_ms", "type")
 _LANDMARKS: Final = (*MARKERS, silver.TOPIC, silver.PARTITION, silver.REMOVE_TOPIC)
@@ -111,15 +112,7 @@ class AuditedLog:
         """The checkpoint that a cut log is counted from; None for a log from offset 0."""
         if self.start == 0:
             return None
-        disk = self._replica.disk
-        usable = [each for each in list_checkpoints(disk) if self.start <= each.offset <= self.end]
-        if not usable:
-            raise NoLogError(
-                f"{self._replica.location}: history begins at offset {self.start}, and no "
-                f"checkpoint between there and {self.end} is here to begin from; ask a controller "
-                "that has the history."
-            )
-        return finish_steps(load_steps(disk, self._reader.cluster_id, usable[0]))
+        return first_checkpoint(self._replica, self._reader, self.end)
 
     @property
     def counted_from(self) -> int:
