@@ -10,9 +10,7 @@ therefore not in the order of their offsets.
 """
 
 import datetime as dt
-import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import Final
 
@@ -28,6 +26,7 @@ from metadata.codec import RecordDecodeError, decode_records, encode_record
 from metadata.messages.records_json import record_type_name
 from metadata.records import RECORD_CLASSES, Record
 from metadata.uuids import uuid_text
+from runtime.collection import resting
 
 CHUNK_RECORDS: Final = 65_536
 """Records that are decoded before they are handed on; what limits memory."""
@@ -132,7 +131,7 @@ def bronze_rows(
     """
     schema = arrow_schema(columns)
     heads = None if classes is None else tuple(map(_head, classes))
-    with _collector_at_rest():
+    with resting():
         chunk: list[Batch] = []
         count = 0
         for batch in batches:
@@ -239,15 +238,3 @@ _LAST_DAY: Final = (dt.date.max - dt.date(1970, 1, 1)).days
 
 def _request_id(request_id: bytes) -> str:
     return uuid_text(request_id) if request_id else ""
-
-
-@contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """Stop the garbage collector while the context lasts."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

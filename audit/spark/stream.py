@@ -97,12 +97,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"offset": offset, "head": self._head(offset).hex()}
 
     def _head(self, end_offset: int) -> bytes:
-        """Return the chain hash at the end of a batch, or at the log's start."""
-        reader = self._log()[1]
-        if end_offset == reader.log_start:
-            return reader.catalogue.segment_at(end_offset).header.previous.head
-        *_, last = reader.batches(end_offset - 1, end_offset)
-        return last.hash if last.header.end_offset == end_offset else b""
+        """Return the chain hash at the end of a batch or the log's start; nothing elsewhere."""
+        return self._log()[1].hash_at(end_offset) or b""
 
     def _check_continues(self, place: Place, end: int) -> None:
         """Refuse to go on with a log that isn't the one that was read. Raises NoLogError."""

@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from audit.agreement import Agreement, agree
 from audit.dump import dump, utc
@@ -15,6 +13,7 @@ from audit.replay import Replayed, replay
 from ledger.chain import LogMark
 from ledger.errors import LedgerError
 from metadata.image import MetadataImage, ReplayError
+from quorate.commands.audit.asking import progress
 from quorate.failure import Failure
 from quorate.finding import output_option
 from quorate.output import console, facts, print_json, print_line, table
@@ -269,16 +268,5 @@ def _expecting(work: Callable[[], Any]) -> Any:
 
 
 def _with_progress(what: str, work: Callable[[Callable[[int, int], None]], Any]) -> Any:
-    """Show a bar on stderr while the work takes long; nothing when it is not a terminal."""
-    bar = Progress(
-        TextColumn(what),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not Console(stderr=True).is_terminal,
-    )
-    with bar:
-        task = bar.add_task(what, total=None)
-        return work(lambda done, total: bar.update(task, completed=done, total=total))
+    with progress(what) as on_progress:
+        return work(on_progress)
