@@ -8,8 +8,8 @@ deaf meanwhile: so a judge that sees nothing can't hide behind them.
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,9 +24,8 @@ from metadata.image.outcomes import OutcomesDelta
 from metadata.image.quorum import QuorumDelta
 from runtime.simulated.world import World
 from tests.simulation.answers import Judgement
+from tests.simulation.patches import Patch, patched
 from tests.simulation.seeds import run_seed
-
-Patch = tuple[object, str, Callable[..., Any]]
 
 
 class Mutant(NamedTuple):
@@ -87,18 +86,9 @@ MUTANTS: dict[str, Mutant] = {
 }
 
 
-@contextmanager
-def broken(name: str) -> Iterator[None]:
+def broken(name: str) -> AbstractContextManager[None]:
     """Switch a protection off."""
-    patches = MUTANTS[name].patches
-    before = [getattr(where, attribute) for where, attribute, _ in patches]
-    for where, attribute, instead in patches:
-        setattr(where, attribute, instead)
-    try:
-        yield
-    finally:
-        for (where, attribute, _), method in zip(patches, before, strict=True):
-            setattr(where, attribute, method)
+    return patched(MUTANTS[name].patches)
 
 
 @contextmanager

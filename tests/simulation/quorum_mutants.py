@@ -8,8 +8,8 @@ If the seeds don't fail for one of these, they prove nothing about it.
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from quorum.dispatch import Dispatch
@@ -23,9 +23,8 @@ from quorum.guard.replication import Replication
 from quorum.handing_up import HandingUp
 from quorum.jump import Jump
 from quorum.reads import Reads
+from tests.simulation.patches import Patch, patched
 from tests.simulation.quorum_seeds import run_many, say
-
-Patch = tuple[object, str, Callable[..., Any]]
 
 
 def _always(value: object) -> Callable[..., Any]:
@@ -71,18 +70,9 @@ MUTANTS: dict[str, Mutant] = {
 }
 
 
-@contextmanager
-def broken(name: str) -> Iterator[None]:
+def broken(name: str) -> AbstractContextManager[None]:
     """Switch a protection off."""
-    patches = MUTANTS[name].patches
-    before = [getattr(where, attribute) for where, attribute, _ in patches]
-    for where, attribute, instead in patches:
-        setattr(where, attribute, instead)
-    try:
-        yield
-    finally:
-        for (where, attribute, _), method in zip(patches, before, strict=True):
-            setattr(where, attribute, method)
+    return patched(MUTANTS[name].patches)
 
 
 def failures(name: str, first: int, count: int) -> list[str]:
