@@ -1,0 +1,143 @@
+"""Pieces are written, read and added up, and nothing is counted twice or of a dirty tree unseen."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.evidence import pieces
+from tests.evidence.pieces import PieceError, read_pieces, summed, write_piece
+
+
+def seeds(first: int, count: int = 10, **more: object) -> dict[str, object]:
+    return {
+        "simulator": "cluster",
+        "kind": "full",
+        "first": first,
+        "count": count,
+        "violations": 0,
+        **more,
+    }
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    path = write_piece(tmp_path, "seeds", seeds(1, failed=["make seed SEED=3"]), 12.34)
+    (piece,) = read_pieces(tmp_path)
+    assert piece.figures == seeds(1, failed=["make seed SEED=3"])
+    assert piece.took_s == 12.3
+    assert len(piece.commit.removesuffix("+dirty")) == 40
+    assert path.name == f"seeds-cluster-full-{piece.commit[:7]}-1.json"
+    assert piece.python == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_several_stand_beside_each_other(tmp_path: Path) -> None:
+    for _ in range(3):
+        write_piece(tmp_path, "power cuts", {"cuts": 2, "acknowledged": 7, "violations": 0}, 1.0)
+    assert summed(read_pieces(tmp_path), "power cuts") == {
+        "pieces": 3,
+        "took_s": 3.0,
+        "cuts": 6,
+        "acknowledged": 21,
+        "violations": 0,
+    }
+    assert summed(read_pieces(tmp_path), "model") == {}
+
+
+def test_tables_add_up_and_lists_and_words_are_collected(tmp_path: Path) -> None:
+    for first, fault in ((1, {"kill": {"create": 1}}), (11, {"kill": {"create": 2, "read": 1}})):
+        write_piece(tmp_path, "seeds", seeds(first, coverage=fault, failed=[f"seed {first}"]), 1.0)
+    total = summed(read_pieces(tmp_path), "seeds")
+    assert total["coverage"] == {"kill": {"create": 3, "read": 1}}
+    assert sorted(total["failed"]) == ["seed 1", "seed 11"]
+    assert total["simulator"] == ["cluster"]
+    assert total["count"] == 20
+    assert "first" not in total
+    assert sorted((one.first, one.end) for one in total["ranges"]) == [(1, 11), (11, 21)]
+
+
+def test_percentiles_are_made_anew_of_all_samples(tmp_path: Path) -> None:
+    for samples in ([1.0] * 98, [5.0, 900.0]):
+        write_piece(
+            tmp_path,
+            "kills",
+            {
+                "kills": len(samples),
+                "acknowledged": 1,
+                "missing": 0,
+                "samples_ms": samples,
+                "next_commit_ms": {"p50": 1.0, "p99": 1.0, "max": 1.0},
+            },
+            1.0,
+        )
+    total = summed(read_pieces(tmp_path), "kills")
+    assert total["next_commit_ms"] == {"p50": 1.0, "p99": 5.0, "max": 900.0}
+
+
+def test_a_seed_counts_once(tmp_path: Path) -> None:
+    write_piece(tmp_path, "seeds", seeds(1), 1.0)
+    write_piece(tmp_path, "seeds", seeds(11), 1.0)
+    write_piece(tmp_path, "seeds", {**seeds(5), "kind": "lag"}, 1.0)
+    assert len(read_pieces(tmp_path)) == 3
+    write_piece(tmp_path, "seeds", seeds(20), 1.0)
+    with pytest.raises(PieceError, match="seeds 20 to 20 of cluster full would count twice"):
+        read_pieces(tmp_path)
+
+
+def test_what_is_no_piece_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PieceError, match="evidence of 'luck'"):
+        write_piece(tmp_path, "luck", {}, 1.0)
+    path = write_piece(tmp_path, "flips", {"file": "journal", "bytes": 1, "flips": 8}, 1.0)
+    with pytest.raises(PieceError, match="no figure of silent"):
+        read_pieces(tmp_path)
+    path.write_text("{")
+    with pytest.raises(PieceError, match="no piece"):
+        read_pieces(tmp_path)
+
+
+def test_a_command_names_no_place_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["x", "--count", "3", "--record", str(tmp_path), "--folder=/tmp/f", "--kind", "full"],
+    )
+    write_piece(tmp_path, "power cuts", {"cuts": 2, "acknowledged": 7, "violations": 0}, 1.0)
+    (piece,) = read_pieces(tmp_path)
+    assert piece.command.endswith(" --count 3 --kind full")
+    assert "/" not in piece.command
+
+
+def test_a_changed_tree_is_dirty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "ROOT", tmp_path)
+
+    def git(*arguments: str) -> None:
+        assert pieces._git(*arguments) or arguments[0] in ("init", "add", "commit", "config")
+
+    git("init", "--quiet")
+    git("config", "user.name", "A Test")
+    git("config", "user.email", "test@example.org")
+    git("commit", "--quiet", "--allow-empty", "-m", "first")
+    assert not pieces._commit().endswith("+dirty")
+    runs = tmp_path / "tests" / "evidence" / "runs"
+    write_piece(runs, "power cuts", {"cuts": 2, "acknowledged": 7, "violations": 0}, 1.0)
+    assert not read_pieces(runs)[0].dirty
+    (tmp_path / "new.py").write_text("")
+    assert pieces._commit().endswith("+dirty")
+    write_piece(runs, "power cuts", {"cuts": 2, "acknowledged": 7, "violations": 0}, 1.0)
+    assert [piece.dirty for piece in read_pieces(runs)] == [True, False]
+
+
+def test_a_file_reads_well(tmp_path: Path) -> None:
+    figures = {
+        "kills": 2,
+        "acknowledged": 1,
+        "missing": 0,
+        "samples_ms": [1.23456, 2.0],
+        "by": {"kill": 2},
+    }
+    text = write_piece(tmp_path, "kills", figures, 1.0).read_text()
+    assert '\n  "samples_ms": [1.23456, 2.0],\n' in text
+    assert '\n  "by": {\n   "kill": 2\n  }\n' in text
+    assert json.loads(text)["figures"]["by"] == {"kill": 2}
