@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 SILENCE_US = 5_000_000
 """How long nothing comes through before the system gives a connection up: as `tcp_links` sets."""
+OLD_WITHIN_US = 200_000
 _MEMORY = 64
+_HISTORY = 128
 
 
 class PathProfile(NamedTuple):
@@ -65,6 +67,33 @@ class Stream:
         self.last_due_us = 0
 
 
+class History:
+    """Frames of a whole run, evenly spread over it, and the connection that stands now."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+        self.process: SimulatedProcess | None = None
+        self.again: Callable[[bytes], Callable[[], None]] = lambda _frame: lambda: None
+        self._every = 3
+        self._seen = 0
+
+    def note(
+        self,
+        frame: bytes,
+        again: Callable[[bytes], Callable[[], None]],
+        process: "SimulatedProcess",
+    ) -> None:
+        """Note that a frame is sent; whenever there are too many, every other one is forgotten."""
+        self.again, self.process = again, process
+        self._seen += 1
+        if self._seen % self._every:
+            return
+        self.frames.append(frame)
+        if len(self.frames) > _HISTORY:
+            del self.frames[::2]
+            self._every *= 2
+
+
 class Path:
     """One direction between two nodes."""
 
@@ -75,6 +104,8 @@ class Path:
         self.cuts = 0
         """How often it was cut: tells one cut from the next."""
         self.old_frames: deque[bytes] = deque(maxlen=_MEMORY)
+        self.history: History | None = None
+        """What went over it in the whole run, where somebody wants to know."""
         self._world = world
         self._random = world.random(f"path/{source}/{target}")
         self._blocks = 0
@@ -142,6 +173,8 @@ class Path:
         Returns False when it is lost.
         """
         profile = self.profile
+        if self.history is not None:
+            self.history.note(frame, again, process)
         if self._blocks:
             if self._holds:
                 self._held.append(partial(self.carry_frame, frame, deliver, again, process, stream))
@@ -160,6 +193,17 @@ class Path:
         if profile.replay:
             self._replay(frame, again, process)
         return True
+
+    def send_old(self, dice: Random) -> int:
+        """Deliver some frames of any earlier time on the connection of today; tell how many."""
+        if self.history is None or self.history.process is None:
+            return 0
+        frames = dice.sample(self.history.frames, min(len(self.history.frames), 8))
+        for frame in frames:
+            delay_us = dice.randrange(OLD_WITHIN_US)
+            arrive = self.history.again(frame)
+            self._world.schedule(delay_us, arrive, self.history.process, "frame-old")
+        return len(frames)
 
     def _replay(
         self,
@@ -203,6 +247,7 @@ class SimulatedNetwork:
         """Who served last under a URL, dead or alive."""
         self._paths: dict[tuple[int, int], Path] = {}
         self._profile = PLAIN
+        self._remembers = False
         self._on_cut: list[Callable[[Path], None]] = []
 
     def peer(self, node_id: int) -> Peer:
@@ -215,7 +260,14 @@ class SimulatedNetwork:
         if path is None:
             path = self._paths[source, target] = Path(self.world, source, target)
             path.profile = self._profile
+            path.history = History() if self._remembers else None
         return path
+
+    def remember(self) -> None:
+        """Keep frames of the whole run from now on, for `Path.send_old`."""
+        self._remembers = True
+        for path in self._paths.values():
+            path.history = path.history or History()
 
     def paths(self) -> list[Path]:
         """Return all paths that were ever used or asked for, in the order of first use."""

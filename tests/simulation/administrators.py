@@ -54,6 +54,8 @@ class Administrators:
     highest_seen: int = 0
     """The highest offset that any client was told: later linearizable reads must not be below."""
     exists: dict[str, bool] = field(default_factory=dict)
+    under_way: dict[str, Change] = field(default_factory=dict)
+    """Sent, and neither answered nor given up."""
 
     def start(self) -> None:
         cluster = self.cluster
@@ -97,6 +99,7 @@ class Administrators:
 
     def _send(self, change: Change) -> None:
         change.tries += 1
+        self.under_way[change.request_id] = change
         if change.operation is None:
             change.operation = self.cluster.answers.asked(
                 DELETE if change.delete else CREATE,
@@ -124,6 +127,7 @@ class Administrators:
         )
 
     def _answered(self, change: Change, answer: Reply | Unreachable) -> None:
+        self.under_way.pop(change.request_id, None)
         if isinstance(answer, Reply) and answer.status == 200:
             self._done(change, json.loads(answer.body))
             return

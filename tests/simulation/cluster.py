@@ -7,6 +7,7 @@ What must hold is judged by `invariants`, which outlives every process.
 import errno
 import os
 import random as random_module
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +21,7 @@ from controller.controller import Controller
 from quorum.api import Quorum, QuorumListener
 from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
+from runtime.simulated.disk_faults import FAST, DiskProfile
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.process import SimulatedProcess
@@ -28,6 +30,7 @@ from runtime.simulated.world import World
 from tests.simulation.administrators import Administrators
 from tests.simulation.answers import Answers, Judgement
 from tests.simulation.answers_rivals import Rivals
+from tests.simulation.coverage import of_cluster
 from tests.simulation.invariants import Invariants
 from tests.simulation.quorum_cluster import quiet_log
 
@@ -36,6 +39,7 @@ FIRST_BROKER_HOST = 101
 ADMIN_HOST = 900
 FULL = "the disk is full"
 FAILED = os.strerror(errno.EIO)
+READ_ONLY = "read-only"
 """A node says so when its disk made it end; no other kind of end is in order."""
 
 
@@ -58,6 +62,8 @@ class Shape:
     segment_bytes: int = 16_000
     broker_torment: float = 0.4
     """How often, in each second, something happens to some broker."""
+    disks: tuple[DiskProfile, ...] = (FAST,)
+    """Each controller draws one of these; it is fast once the faults have ended."""
 
 
 def url_of(node_id: int) -> str:
@@ -99,6 +105,9 @@ class Cluster:
             b: SimulatedHost(self.world, self.network, FIRST_BROKER_HOST + b)
             for b in range(1, shape.brokers + 1)
         }
+        profiles = self.world.random("disks")
+        for host in self.hosts.values():
+            host.faults.set_profile(profiles.choice(shape.disks))
         self.peers = tuple(self.network.peer(n) for n in self.hosts)
         self.controllers: dict[int, Controller] = {}
         self.links: dict[int, Any] = {}
@@ -106,6 +115,8 @@ class Cluster:
         self.wanted: dict[int, bool] = dict.fromkeys(self.broker_hosts, True)
         self.stopped: list[tuple[int, str]] = []
         self.busy = True
+        self.broker_faults: Counter[str] = Counter()
+        self.broker_faults_met: dict[str, Counter[str]] = {}
         self.invariants = Invariants(self)
         self.answers, self.judgement = Answers(self.world), Judgement(self)
         self.admins = Administrators(self, ADMIN_HOST)
@@ -165,7 +176,7 @@ class Cluster:
         try:
             controller.start()
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EIO):
+            if error.errno not in (errno.ENOSPC, errno.EIO, errno.EROFS):
                 raise
             process.schedule(0, process.kill, "disk")
             return
@@ -176,7 +187,7 @@ class Cluster:
 
         What was not synced when a disk failed may be lost with it: the page cache forgets.
         """
-        if FULL in reason:
+        if FULL in reason or READ_ONLY in reason.lower():
             process.schedule(0, process.kill, "no-room")
         elif FAILED in reason:
             self._later(0, self.hosts[node_id].lose_power)
@@ -249,6 +260,9 @@ class Cluster:
         self._later(self.dice.expovariate(self.shape.broker_torment), self.torment_brokers)
 
     def _strike(self, host: SimulatedHost, broker_id: int, act: str) -> None:
+        self.broker_faults[f"broker {act}"] += 1
+        met = self.broker_faults_met.setdefault(f"broker {act}", Counter())
+        met.update(of_cluster(self, list(self.hosts)))
         if act == "kill":
             host.kill()
         elif act == "power":

@@ -118,7 +118,9 @@ class Owner:
         self.compacting = True
 
         def synced(error: OSError | None) -> None:
-            assert error is None
+            if error is not None:
+                self.on_stopped(f"the store can't be synced: {error.strerror}")
+                return
             self.quorum.compact(mark, done)
 
         def done(_: bool) -> None:

@@ -11,20 +11,22 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from runtime.simulated.disk_faults import DiskProfile
-from runtime.simulated.faults import (
+from runtime.simulated.faults import Nemesis
+from runtime.simulated.torments import (
+    ALL_BUT_DAMAGE,
     CLOCKS,
-    CRASHES,
     CUTS,
-    DISKS,
     EVERYTHING,
     NOISE,
     PAUSES,
-    Nemesis,
     Torment,
 )
 from runtime.simulated.world import SimulationFailedError
+from tests.simulation import drawn
+from tests.simulation.coverage import of_quorum
 from tests.simulation.quorum_cluster import QuorumCluster, Shape
 
 ELECTION_S = 0.5
@@ -71,7 +73,12 @@ KINDS: dict[str, Torment] = {
     "stale": STALE,
     "full": FULL,
 }
-ALL_FAULTS = {**CRASHES, **PAUSES, **CUTS, **DISKS, **CLOCKS, **NOISE}
+MORE_KINDS: dict[str, dict[str, float]] = {"drawn": ALL_BUT_DAMAGE}
+"""Asked for by name: the seed draws shape and faults, out of these.
+
+A seed's kind by its number never changes, so that a seed that found something stays one.
+"""
+NODES = {"drawn": (1, 3, 3, 3, 3, 5)}
 
 
 @dataclass
@@ -84,6 +91,11 @@ class Outcome:
     failure: str = ""
     history: list[str] = field(default_factory=list)
     facts: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    """How often each kind has struck."""
+    coverage: dict[str, Counter[str]] = field(default_factory=dict)
+    """By kind, what was under way where it struck."""
+    simulated_s: float = 0.0
     digest: str = ""
 
     @property
@@ -94,34 +106,40 @@ class Outcome:
         )
 
 
-def shape_of(seed: int, nodes: int | None, kind: str | None) -> tuple[Shape, str]:
+def shape_of(seed: int, nodes: int | None, kind: str | None) -> tuple[Shape, str, Torment]:
     """Draw what a seed is about; what is given is not drawn."""
     names = list(KINDS)
-    drawn = kind or names[seed % len(names)]
+    chosen = kind or names[seed % len(names)]
     count = nodes or (5 if seed // len(names) % 4 == 3 else 3)
     shape = Shape(nodes=count, torment_s=12.0)
-    if drawn == "power":
+    if chosen in MORE_KINDS:
+        dice = drawn.dice_of(seed, chosen)
+        drawn.draw_quorum(dice, shape, (nodes,) if nodes else NODES[chosen])
+        return shape, chosen, drawn.draw_faults(dice, MORE_KINDS[chosen])
+    if chosen == "power":
         shape.disks = UNEVEN
-    if drawn == "stale":
+    if chosen == "stale":
         shape.reads_per_s = 200.0
-    if drawn == "lag":
+    if chosen == "lag":
         shape.tail_bytes = 4_000
         shape.compact_every = 20
         shape.window_bytes = 6_000
-    return shape, drawn
+    return shape, chosen, KINDS[chosen]
 
 
 def run_seed(seed: int, nodes: int | None = None, kind: str | None = None) -> Outcome:
     """Run one seed: torment, heal, and see that the cluster recovers."""
-    shape, drawn = shape_of(seed, nodes, kind)
+    shape, chosen, torment = shape_of(seed, nodes, kind)
     cluster = QuorumCluster(seed, shape)
-    nemesis = Nemesis(cluster, KINDS[drawn])
-    outcome = Outcome(seed, shape.nodes, drawn)
+    nemesis = Nemesis(cluster, torment, partial(of_quorum, cluster))
+    outcome = Outcome(seed, shape.nodes, chosen)
     try:
         _run(cluster, nemesis, shape)
     except SimulationFailedError as error:
         outcome.failure = str(error)
     outcome.history = nemesis.history
+    outcome.faults, outcome.coverage = nemesis.counts, nemesis.met
+    outcome.simulated_s = cluster.world.now
     counts = cluster.proposers.counts
     outcome.facts = Counter(
         acknowledged=counts.acknowledged,
@@ -187,7 +205,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--nodes", type=int, choices=(1, 3, 5), default=None)
-    parser.add_argument("--kind", choices=sorted(KINDS), default=None)
+    parser.add_argument("--kind", choices=[*KINDS, *MORE_KINDS], default=None)
     parser.add_argument("--brief", action="store_true", help="one line a failure")
     given = parser.parse_args()
     began = time.monotonic()

@@ -11,19 +11,23 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from runtime.simulated.faults import (
+from runtime.simulated.faults import Nemesis
+from runtime.simulated.torments import (
+    ALL_BUT_DAMAGE,
     CRASHES,
     CUTS,
     DISKS,
     NOISE,
     PAUSES,
-    Nemesis,
     Torment,
 )
 from runtime.simulated.world import SimulationFailedError
+from tests.simulation import drawn
 from tests.simulation.cluster import Cluster, Shape
+from tests.simulation.coverage import of_cluster
 from tests.simulation.history_export import export
 
 REST_S = 60.0
@@ -43,7 +47,7 @@ KINDS: dict[str, Torment] = {
 }
 
 
-MORE_KINDS: dict[str, Torment] = {
+MORE_KINDS: dict[str, Torment | None] = {
     "full": Torment(
         {"full_disk": 3.0, "full_disks": 3.0, "kill": 2.0, "power": 1.0, "isolate_leader": 1.0},
         gap_s=(0.2, 1.5),
@@ -64,8 +68,15 @@ MORE_KINDS: dict[str, Torment] = {
         gap_s=(0.2, 2.0),
         length_s=(0.1, 4.0),
     ),
+    "drawn": None,
 }
-"""Asked for by name: a seed's kind never changes, so that a seed that found something stays one."""
+"""Asked for by name: a seed's kind never changes, so that a seed that found something stays one.
+None: the seed draws shape and faults."""
+
+
+FAULTS: dict[str, dict[str, float]] = {"drawn": ALL_BUT_DAMAGE}
+"""What the kinds that are drawn draw from."""
+CONTROLLERS = {"drawn": (1, 3, 3, 3, 3, 5)}
 
 
 @dataclass
@@ -77,12 +88,32 @@ class Outcome:
     failure: str = ""
     history: list[str] = field(default_factory=list)
     facts: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    """How often each kind has struck."""
+    coverage: dict[str, Counter[str]] = field(default_factory=dict)
+    """By kind, what was under way where it struck."""
+    simulated_s: float = 0.0
     digest: str = ""
 
     @property
     def rerun(self) -> str:
         more = f" KIND={self.kind}" if self.kind in MORE_KINDS else ""
         return f"make seed SEED={self.seed}{more}"
+
+
+def shape_of(seed: int, kind: str, torment_s: float) -> tuple[Shape, Torment]:
+    """Return what a seed of a kind is about."""
+    shape = Shape(controllers=5 if seed % 7 == 6 else 3, torment_s=torment_s)
+    torment = {**KINDS, **MORE_KINDS}[kind]
+    if kind == "lag":
+        shape.tail_bytes, shape.checkpoint_bytes, shape.segment_bytes = 1_000, 6_000, 4_000
+    if kind == "rivals":
+        shape.rivals = 4
+    if torment is None:
+        dice = drawn.dice_of(seed, kind)
+        drawn.draw_cluster(dice, shape, CONTROLLERS[kind])
+        torment = drawn.draw_faults(dice, FAULTS[kind])
+    return shape, torment
 
 
 def run_seed(
@@ -93,19 +124,18 @@ def run_seed(
     With `history` what clients were told is exported there.
     """
     kind = kind or list(KINDS)[seed % len(KINDS)]
-    shape = Shape(controllers=5 if seed % 7 == 6 else 3, torment_s=torment_s)
-    if kind == "lag":
-        shape.tail_bytes, shape.checkpoint_bytes, shape.segment_bytes = 1_000, 6_000, 4_000
-    if kind == "rivals":
-        shape.rivals = 4
+    shape, torment = shape_of(seed, kind, torment_s)
     cluster = Cluster(seed, shape)
-    nemesis = Nemesis(cluster, {**KINDS, **MORE_KINDS}[kind])
+    nemesis = Nemesis(cluster, torment, partial(of_cluster, cluster))
     outcome = Outcome(seed, kind)
     try:
         _run(cluster, nemesis, outcome)
     except SimulationFailedError as error:
         outcome.failure = str(error)
     outcome.history = nemesis.history
+    outcome.faults = nemesis.counts + cluster.broker_faults
+    outcome.coverage = {**nemesis.met, **cluster.broker_faults_met}
+    outcome.simulated_s = cluster.world.now
     counts = cluster.admins.counts
     outcome.facts += Counter(
         acknowledged=counts.acknowledged,

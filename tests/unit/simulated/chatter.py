@@ -7,11 +7,12 @@ one of them over a request. There is one promise to check: what was told survive
 from runtime.disk import AppendFile
 from runtime.links import LinkEnd
 from runtime.requests import Reply, Request, Unreachable
-from runtime.simulated.faults import WITH_FULL_DISKS, Nemesis, Torment
+from runtime.simulated.faults import Nemesis
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.requests import SimulatedServer
+from runtime.simulated.torments import WITH_FULL_DISKS, Torment
 from runtime.simulated.world import World
 
 LINE = 40

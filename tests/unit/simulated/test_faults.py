@@ -3,7 +3,8 @@
 import pytest
 
 from runtime.simulated.disk_faults import FAST
-from runtime.simulated.faults import EVERYTHING, WITH_FULL_DISKS, WITHIN_PROMISE, Nemesis, Torment
+from runtime.simulated.faults import Nemesis
+from runtime.simulated.torments import EVERYTHING, WITH_FULL_DISKS, WITHIN_PROMISE, Torment
 from tests.unit.simulated.chatter import Chatter, torment
 
 KINDS = list(WITH_FULL_DISKS.weights)
@@ -58,7 +59,7 @@ def test_faults_end_without_the_final_heal() -> None:
     kinds = {k: 1.0 for k in KINDS if k != "wall_jump"}
     nemesis = Nemesis(cluster, Torment(kinds, gap_s=(0.3, 0.3), length_s=(0.1, 0.1)))
     for kind in kinds:
-        nemesis._going = True
+        nemesis._strikes.going = True
         nemesis.strike(kind)
         cluster.world.run_for(2)
         assert disturbances(cluster) == [], kind

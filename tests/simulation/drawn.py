@@ -1,0 +1,66 @@
+"""What a seed draws when its kind is `drawn` or `damage`: the shape, the faults, and how hard.
+
+Rule: everything hangs on the seed and the kind's name alone. Short runs are many: the time of
+torment is drawn log-uniformly, so that most seeds are cheap and some go on for long.
+"""
+
+import random as random_module
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from runtime.simulated.disk_faults import FAST, DiskProfile
+from runtime.simulated.torments import Torment, draw_torment, log_uniform
+
+TORMENT_S = (2.0, 20.0)
+DISK_PROFILES = (
+    FAST,
+    DiskProfile(50, 200),
+    DiskProfile(2_000, 20_000),
+    DiskProfile(10_000, 120_000),
+)
+
+
+def dice_of(seed: int, kind: str) -> Random:
+    """Return the dice that a run is drawn with before its world exists."""
+    return random_module.Random(f"{kind}/{seed}")
+
+
+def draw_disks(dice: Random) -> tuple[DiskProfile, ...]:
+    """Draw what disks there are; each node draws one of them."""
+    return tuple(dice.sample(DISK_PROFILES, dice.choice((1, 1, 2, 4))))
+
+
+def draw_faults(dice: Random, kinds: Mapping[str, float]) -> Torment:
+    """Draw the torment; at least one of the kinds is in it."""
+    return draw_torment(dice, kinds)
+
+
+def draw_cluster(dice: Random, shape: Any, controllers: tuple[int, ...]) -> None:
+    """Draw a cluster of controllers and brokers."""
+    shape.controllers = dice.choice(controllers)
+    shape.brokers = dice.choice((1, 2, 3, 3, 4))
+    shape.torment_s = log_uniform(dice, *TORMENT_S)
+    shape.session_s = dice.choice((1.5, 3.0, 3.0, 5.0))
+    shape.changes_per_s = log_uniform(dice, 2.0, 15.0)
+    shape.reads_per_s = log_uniform(dice, 1.0, 12.0)
+    shape.rivals = dice.choice((0, 0, 0, 2))
+    shape.checkpoint_bytes = int(log_uniform(dice, 4_000, 40_000))
+    shape.tail_bytes = int(log_uniform(dice, 800, 16_000))
+    shape.segment_bytes = int(log_uniform(dice, 3_000, 32_000))
+    shape.broker_torment = log_uniform(dice, 0.05, 1.0)
+    shape.disks = draw_disks(dice)
+
+
+def draw_quorum(dice: Random, shape: Any, nodes: tuple[int, ...]) -> None:
+    """Draw a quorum and its load."""
+    shape.nodes = dice.choice(nodes)
+    shape.torment_s = log_uniform(dice, *TORMENT_S)
+    shape.proposals_per_s = log_uniform(dice, 5.0, 80.0)
+    shape.reads_per_s = log_uniform(dice, 2.0, 60.0)
+    shape.tail_bytes = int(log_uniform(dice, 1_000, 40_000))
+    shape.compact_every = int(log_uniform(dice, 8, 120))
+    shape.segment_bytes = int(log_uniform(dice, 4_000, 64_000))
+    shape.window_bytes = int(log_uniform(dice, 4_000, 64_000))
+    shape.payload_bytes = (8, int(log_uniform(dice, 20, 1_500)))
+    shape.disks = draw_disks(dice)
