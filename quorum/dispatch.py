@@ -12,13 +12,21 @@ from quorum.frames import Frame, Kind, decode
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
 from quorum.guard.repair import Repair
+from quorum.guard.memory import Memory
 from quorum.guard.replicas import Replica
 from quorum.guard.replication import Replication
 from quorum.inside import Inside
 from quorum.reads import Reads
 
 _JUDGED_BY_RULES = {Kind.APPEND, Kind.SNAPSHOT, Kind.VOTE_REQUEST, Kind.PREVOTE_REQUEST}
-_WITHOUT_A_CORE = {Kind.DIGEST, Kind.LIST, Kind.LISTED, Kind.READ, Kind.PIECE}
+_WITHOUT_A_CORE = {
+    Kind.DIGEST,
+    Kind.LIST,
+    Kind.LISTED,
+    Kind.READ,
+    Kind.PIECE,
+    Kind.REMEMBER,
+}
 
 
 class Dispatch:
@@ -33,6 +41,7 @@ class Dispatch:
         replication: Replication,
         repair: Repair,
         reads: Reads,
+        memory: Memory,
         files: PeerFiles,
     ) -> None:
         self._inside = inside
@@ -42,6 +51,7 @@ class Dispatch:
         self._repair = repair
         self._reads = reads
         self._files = files
+        self._memory = memory
 
     def read(self, node_id: int, data: bytes) -> tuple[Replica, Frame] | None:
         """Decode a frame of a linked replica; None when it is refused."""
@@ -126,5 +136,7 @@ class Dispatch:
             self._files.on_list(replica, frame[3], frame[4])
         elif kind == Kind.READ:
             self._files.on_read(replica, frame)
+        elif kind == Kind.REMEMBER:
+            self._memory.on_remember(replica, frame[3:])
         else:
             self._files.on_answer(replica, frame)

@@ -21,6 +21,7 @@ frame that isn't exactly of its shape is refused before anything looks at it.
 | LIST, READ | request id, folder; request id, name, position, length |
 | LISTED | request id, found, ((name, size), …) |
 | PIECE | request id, total size (-1: no such file), data |
+| REMEMBER | our life, its durable position; yours, as we remember it (empty: nothing) |
 """
 
 from enum import IntEnum
@@ -28,6 +29,7 @@ from typing import Any
 
 from quorum.codec import BadBytesError, dumps, loads
 from quorum.config import DIGEST_BYTES_MAX
+from quorum.journal.lineage import LIFE_BYTES
 
 Entry = tuple[bytes, int, int]
 """Command, index, term: the core's own shape."""
@@ -53,6 +55,7 @@ class Kind(IntEnum):
     LISTED = 14
     READ = 15
     PIECE = 16
+    REMEMBER = 17
 
 
 _FIELDS: dict[int, tuple[type, ...]] = {
@@ -72,6 +75,7 @@ _FIELDS: dict[int, tuple[type, ...]] = {
     Kind.LISTED: (int, bool, tuple),
     Kind.READ: (int, str, int, int),
     Kind.PIECE: (int, int, bytes),
+    Kind.REMEMBER: (bytes, int, bytes, int),
 }
 _SHAPES = {int(kind): (int, int, bytes, *fields) for kind, fields in _FIELDS.items()}
 _INDEX_MAX = 2**62
@@ -101,7 +105,15 @@ def decode(data: bytes) -> Frame:
         _check_listing(frame[5])
     elif kind == Kind.DIGEST and len(frame[3]) > DIGEST_BYTES_MAX:
         raise BadBytesError("a digest that is too long")
+    elif kind == Kind.REMEMBER:
+        _check_memory(frame)
     return frame
+
+
+def _check_memory(frame: Frame) -> None:
+    for life, position in (frame[3:5], frame[5:7]):
+        if len(life) not in (0, LIFE_BYTES) or not 0 <= position < _INDEX_MAX:
+            raise BadBytesError("a memory of an impossible life")
 
 
 def _check_append(frame: Frame) -> None:

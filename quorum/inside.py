@@ -52,6 +52,10 @@ class Inside:
     stopped: bool = False
     no_vote_up_to: int = -1
     """Terms in which a vote may have been forgotten (see `quorum.guard.repair`)."""
+    silent_until: float = 0.0
+    """Until then a peer that remembers more of us than we do may still turn up."""
+    compared: set[int] = field(default_factory=set)
+    """Voters that told us, in this life, what they remember of us (`quorum.guard.memory`)."""
     disk_is_stuck: bool = False
     counters: dict[str, int] = field(default_factory=dict)
     """What was refused, by reason."""
@@ -69,7 +73,18 @@ class Inside:
     @property
     def may_vote(self) -> bool:
         """Whether this node's voice counts: a pinned voter with a sound journal."""
-        return self.formation.we_vote and not self.journal.damage
+        return self.formation.we_vote and self.is_counted
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether what we acknowledge counts: our journal is sound as far as anyone can tell."""
+        return not self.journal.damage and self._is_compared()
+
+    def _is_compared(self) -> bool:
+        if self.now >= self.silent_until:
+            return True
+        others = self.formation.pinned.keys() - {self.config.node_id}
+        return others <= self.compared
 
     @property
     def may_lead(self) -> bool:

@@ -12,6 +12,7 @@ from quorum.core import Role
 from quorum.frames import Kind
 from quorum.greeting import Greeting, judge_greeting
 from quorum.guard.elections import Elections
+from quorum.guard.memory import Memory
 from quorum.guard.replicas import Replica
 from quorum.guard.replication import Replication
 from quorum.inside import Inside
@@ -26,11 +27,13 @@ class Membership:
         inside: Inside,
         elections: Elections,
         replication: Replication,
+        memory: Memory,
         on_voters_known: Callable[[], None],
     ) -> None:
         self._inside = inside
         self._elections = elections
         self._replication = replication
+        self._memory = memory
         self._on_voters_known = on_voters_known
         self._greetings: dict[int, Greeting] = {}
 
@@ -57,6 +60,7 @@ class Membership:
             inside.replicas.put(replica)
         replica.linked = True
         inside.log.info("peer_linked", node=node_id, voter=replica.is_voter)
+        self._memory.on_link_up(replica)
         if greeting.empty:
             inside.formation.peer_is_empty(node_id, greeting.directory_id)
         if self._learn(greeting.formation) or inside.formation.form():

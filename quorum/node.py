@@ -36,6 +36,7 @@ from quorum.guard.elections import Elections
 from quorum.guard.following import Following
 from quorum.guard.log_view import LogView
 from quorum.guard.outbox import Outbox
+from quorum.guard.memory import Memory
 from quorum.guard.repair import Repair
 from quorum.guard.replication import Replication
 from quorum.guard.transfer import Transfer
@@ -43,6 +44,7 @@ from quorum.handing_up import HandingUp
 from quorum.inside import BrokenPromiseError, Inside
 from quorum.journal import RaftJournal
 from quorum.jump import Jump
+from quorum.journal.lineage import LIFE_BYTES
 from quorum.manifest import ManifestStore
 from quorum.membership import Membership
 from quorum.proposals import Proposals
@@ -107,6 +109,7 @@ class QuorumNode:
             reserve_bytes=config.reserve_bytes,
         )
         self._build(journal, manifests, manifest.mark.index if manifest is not None else 1)
+        journal.begin_life(self._random.randbytes(LIFE_BYTES))
         self._links.set_peers(config.peers)
         self._links.start(self)
         if len(config.peers) == 1:
@@ -137,6 +140,7 @@ class QuorumNode:
         self._elections = Elections(inside)
         self._repair = Repair(inside)
         self._following = Following(inside, self._elections, self._jump, self._repair)
+        self._memory = Memory(inside)
         self._replication = Replication(inside)
         self._transfer = Transfer(inside, self._elections)
         self._reads = Reads(inside)
@@ -153,7 +157,7 @@ class QuorumNode:
             proposals=self._proposals,
         )
         self._membership = Membership(
-            inside, self._elections, self._replication, self._core_side.begin
+            inside, self._elections, self._replication, self._memory, self._core_side.begin
         )
         self._compaction = Compaction(inside, manifests, self._membership.voters)
         self._dispatch = Dispatch(
@@ -164,6 +168,7 @@ class QuorumNode:
             repair=self._repair,
             reads=self._reads,
             files=self._files,
+            memory=self._memory,
         )
 
     def stop(self) -> None:
@@ -278,6 +283,7 @@ class QuorumNode:
             if inside.core.role is Role.LEADER:
                 self._replication.on_tick()
                 if (
+        self._memory.on_tick()
                     not inside.may_lead
                     and not self._elections.last_resort
                     and self._transfer.successor() is not None

@@ -133,7 +133,7 @@ class Following:
             inside.term,
             match,
             next_index,
-            not inside.journal.damage,
+            inside.is_counted,
         )
 
     def _show_life(self, node_id: int, match: int) -> None:
@@ -145,9 +145,7 @@ class Following:
         if inside.outbox.is_durable(self.position_promised(match)):
             return
         if inside.outbox.is_durable(inside.journal.position_of_vote):
-            inside.outbox.send(
-                node_id, Kind.ACK, inside.term, NO_MATCH, 0, not inside.journal.damage
-            )
+            inside.outbox.send(node_id, Kind.ACK, inside.term, NO_MATCH, 0, inside.is_counted)
 
     def position_promised(self, match: int) -> int:
         """Return up to where the journal must be durable for an answer to leave."""

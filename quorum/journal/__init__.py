@@ -7,12 +7,13 @@ writes it, `journal` is the face towards PySyncObj and the guard.
 
 from quorum.journal.damage import Damage, DamagedError, TornTail, WrongFolderError
 from quorum.journal.journal import RaftJournal
-from quorum.journal.state import Entry, VotedFor
+from quorum.journal.state import Entry, Known, VotedFor
 
 __all__ = [
     "Damage",
     "DamagedError",
     "Entry",
+    "Known",
     "RaftJournal",
     "TornTail",
     "VotedFor",

@@ -52,6 +52,10 @@ class Kind(IntEnum):
     """Nothing but its header's synced position."""
     REPAIRED = 10
     """The node has caught up after damage: it may vote again."""
+    LIFE = 11
+    """A process begins: its id (see `lineage`)."""
+    KNOWN = 12
+    """How far the peers said that they are durable; nobody waits for it."""
 
 
 class Frame(NamedTuple):

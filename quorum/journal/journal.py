@@ -17,9 +17,18 @@ from structlog.typing import FilteringBoundLogger
 from quorum.journal.damage import Damage, TornTail, explain
 from quorum.journal.frames import Kind
 from quorum.journal.identity import FOLDER
+from quorum.journal.lineage import Lineage
 from quorum.journal.opening import Opened, open_journal
 from quorum.journal.segments import SegmentWriter
-from quorum.journal.state import ENTRY_HEAD, Entry, Vote, VotedFor, index_body
+from quorum.journal.state import (
+    ENTRY_HEAD,
+    Entry,
+    Known,
+    Vote,
+    VotedFor,
+    index_body,
+    known_items,
+)
 from runtime.disk import Disk
 
 if TYPE_CHECKING:
@@ -55,6 +64,7 @@ class RaftJournal(Journal):  # type: ignore[misc]
         self._torn, self._found, self._reset = opened.torn, opened.damage, opened.reset
         self._reserve_bytes = reserve_bytes
         self._commit_written = opened.state.commit_index
+        self._known_written = dict(opened.state.known)
         self._position_needing_sync = opened.position
         self._position_of_vote = opened.position
         self._has_room = disk.free_bytes() >= reserve_bytes
@@ -185,8 +195,50 @@ class RaftJournal(Journal):  # type: ignore[misc]
         """
         if self._state.damage:
             self._state.damage = ""
-            self._position_needing_sync = self._writer.append(Kind.REPAIRED, b"")
-            self._position_of_vote = self._position_needing_sync
+            self._promise(Kind.REPAIRED, b"")
+
+    # -- lives -------------------------------------------------------------------------------
+
+    @property
+    def lineage(self) -> Lineage:
+        """The lives of this folder."""
+        return self._state.lineage
+
+    def begin_life(self, life: bytes) -> None:
+        """A process begins; what it promises is held until that is durable."""
+        position = self._writer.written_position
+        self._promise(Kind.LIFE, life)
+        self._state.lineage.begin(life, position)
+
+    def lost(self, life: bytes, position: int, what: str) -> None:
+        """What a life of ours made durable is not here: see `damage`, which says `what`."""
+        self._state.lineage.note_lost(life, position)
+        self._state.damage = self._state.damage or what
+        self._promise(Kind.STATE, self._state.encode(self._state.last_index))
+        self._log.error("journal_damaged", what=what)
+
+    @property
+    def known(self) -> dict[bytes, Known]:
+        """How far each voter said that it is durable, by its directory id."""
+        return self._state.known
+
+    def remember(self, directory_id: bytes, known: Known) -> None:
+        """A voter says how far it is durable; a new life of it is written down at once."""
+        before = self._state.known.get(directory_id)
+        self._state.known[directory_id] = known
+        if before is None or before.life != known.life:
+            self._position_needing_sync = self._write_known()
+
+    def _write_known(self) -> int:
+        self._known_written = dict(self._state.known)
+        return self._writer.append(
+            Kind.KNOWN, msgspec.msgpack.encode(known_items(self._known_written))
+        )
+
+    def _promise(self, kind: Kind, body: bytes) -> None:
+        """Write what a voice rests on."""
+        self._position_needing_sync = self._writer.append(kind, body)
+        self._position_of_vote = self._position_needing_sync
 
     @property
     def formation(self) -> bytes | None:
@@ -196,8 +248,7 @@ class RaftJournal(Journal):  # type: ignore[misc]
     def set_formation(self, formation: bytes) -> None:
         """Note the formation; durable with the next sync, and before any vote is."""
         self._state.formation = formation
-        self._position_needing_sync = self._writer.append(Kind.FORMATION, formation)
-        self._position_of_vote = self._position_needing_sync
+        self._promise(Kind.FORMATION, formation)
 
     # -- entries: what the core calls --------------------------------------------------------
 
@@ -266,9 +317,7 @@ class RaftJournal(Journal):  # type: ignore[misc]
     def setCurrentTerm(self, term: int, votedForNodeId: VotedFor) -> None:  # noqa: N802, N803
         """Note term and vote; hold what promises them until `position_of_vote` is durable."""
         self._state.vote = Vote(term, votedForNodeId)
-        body = msgspec.msgpack.encode([term, votedForNodeId])
-        self._position_needing_sync = self._writer.append(Kind.VOTE, body)
-        self._position_of_vote = self._position_needing_sync
+        self._promise(Kind.VOTE, msgspec.msgpack.encode([term, votedForNodeId]))
 
     def getCurrentTerm(self) -> int:  # noqa: N802
         """Return the current term."""
@@ -353,6 +402,8 @@ class RaftJournal(Journal):  # type: ignore[misc]
         if commit_index != self._commit_written:
             self._commit_written = commit_index
             self._writer.append(Kind.COMMIT, index_body(commit_index))
+        if self._state.known != self._known_written:
+            self._write_known()
         self.note_synced()
         self._has_room = self._disk.free_bytes() >= self._reserve_bytes
 
@@ -362,6 +413,8 @@ class RaftJournal(Journal):  # type: ignore[misc]
             commit_index = self.getRaftCommitIndex()
             if commit_index != self._commit_written:
                 self._writer.append(Kind.COMMIT, index_body(commit_index))
+            if self._state.known != self._known_written:
+                self._write_known()
         self._writer.close()
 
     def _destroy(self) -> None:

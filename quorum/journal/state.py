@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from quorum.journal.frames import Frame, Kind
+from quorum.journal.lineage import Lineage
 
 Entry = tuple[bytes, int, int]
 """Command, index, term: the core's own shape."""
@@ -32,6 +33,13 @@ class Vote(NamedTuple):
     voted_for: VotedFor
 
 
+class Known(NamedTuple):
+    """What a peer said of itself last: one of its lives, and up to where that was durable."""
+
+    life: bytes
+    position: int
+
+
 class JournalState:
     """The sum of the frames up to a position."""
 
@@ -46,6 +54,9 @@ class JournalState:
         """What was damaged, until the node has caught up; empty when nothing was."""
         self.absent_to = 0
         """Entries up to this index stood in segments that are gone; 0 none."""
+        self.lineage = Lineage()
+        self.known: dict[bytes, Known] = {}
+        """By directory id, of each voter that ever told."""
 
     @property
     def first_index(self) -> int:
@@ -81,6 +92,10 @@ class JournalState:
             self._resume(body)
         elif kind == Kind.REPAIRED:
             self.damage = ""
+        elif kind == Kind.LIFE:
+            self.lineage.begin(body, frame.position)
+        elif kind == Kind.KNOWN:
+            self.known = _known(msgspec.msgpack.decode(body))
         elif kind != Kind.NOTE:
             raise IllegalFrameError(f"a frame of unknown kind {kind}")
 
@@ -109,19 +124,30 @@ class JournalState:
             del self.ends[:gone]
 
     def _resume(self, body: bytes) -> None:
-        term, voted_for, commit_index, formation, last_index, damage = msgspec.msgpack.decode(body)
+        # Journals of 0.1 end behind `damage`.
+        fields = [*msgspec.msgpack.decode(body), [], []][:8]
+        term, voted_for, commit_index, formation, last_index, damage, lives, known = fields
         if not self.entries:
             self.absent_to = last_index
         elif self.last_index != last_index:
             raise IllegalFrameError(f"entries end at {self.last_index}, not at {last_index}")
         self.vote = Vote(term, voted_for)
         self.commit_index, self.formation, self.damage = commit_index, formation, damage
+        self.lineage, self.known = Lineage(map(tuple, lives)), _known(known)
 
     def encode(self, last_index: int) -> bytes:
         """Return the body of a state frame that stands behind entry `last_index` (0 none)."""
-        return msgspec.msgpack.encode(
-            [*self.vote, self.commit_index, self.formation, last_index, self.damage]
-        )
+        own = [*self.vote, self.commit_index, self.formation, last_index, self.damage]
+        return msgspec.msgpack.encode([*own, self.lineage.lives, known_items(self.known)])
+
+
+def known_items(known: dict[bytes, Known]) -> list[tuple[bytes, bytes, int]]:
+    """Return what is known of the peers, as it is written."""
+    return [(directory_id, *item) for directory_id, item in sorted(known.items())]
+
+
+def _known(items: list[tuple[bytes, bytes, int]]) -> dict[bytes, Known]:
+    return {directory_id: Known(life, position) for directory_id, life, position in items}
 
 
 def entry_body(entry: Entry) -> bytes:

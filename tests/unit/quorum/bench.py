@@ -166,6 +166,10 @@ class Bench:
         verdict = self.call(self.node.judge, None, self.greeting_of(number, **other), None)
         if verdict == number:
             self.call(self.node.on_link_up, number)
+            # As every node does first: it remembers nothing of us.
+            directory = other.get("directory_id", DIRECTORIES[number])
+            frame = encode(Kind.REMEMBER, 0, directory, b"", 0, b"", 0)
+            self.call(self.node.on_frame, number, frame)
         return verdict  # type: ignore[no-any-return]
 
     def unlink(self, number: int, *ends: LinkEnd) -> None:

@@ -1,0 +1,99 @@
+"""What each voter remembers of the others, so that none can forget unnoticed.
+
+Rule: a folder that was put back is sound in itself, and yet it has forgotten what it
+acknowledged and whom it voted for. Only others can tell. So every voter tells each peer which
+life it is in and how far its journal is durable, whenever that has moved and at most once a
+heartbeat; a peer writes that down, and says it back when a link opens. Who hears of a life, or of
+a part of one, that its own lineage doesn't hold takes its journal for damaged: it neither votes
+nor leads nor counts until it has caught up with a leader elected without it (`repair`).
+
+A node's voice is held back at a start until every other voter has spoken, or for E: the peer
+that remembers must not lose a race against one that doesn't. And a node says nothing of itself
+to a peer that has not spoken: what is remembered of it must not be written over unheard. Nor
+while it is damaged: it promises nothing then, so the folder of before the damage may be put back.
+
+What this can't see: the last heartbeat's time before the copy was made, and a folder that is put
+back while nobody who remembers later times can be reached within E. A majority that is put back
+at once has lost what it lost.
+"""
+
+from quorum.core import Role
+from quorum.frames import Kind
+from quorum.guard.replicas import Replica
+from quorum.inside import Inside
+from quorum.journal import Known
+
+Told = tuple[bytes, int, bytes, int]
+_NOTHING = Known(b"", 0)
+_AGAIN_AFTER = 8
+"""Heartbeats after which what has not moved is told again."""
+
+
+class Memory:
+    """Ours of the others, and theirs of us."""
+
+    def __init__(self, inside: Inside) -> None:
+        self._inside = inside
+        self._told: dict[int, Told] = {}
+        self._told_at = -1e9
+        self._beats = 0
+        inside.silent_until = inside.now + inside.config.election_timeout_s
+
+    def on_link_up(self, replica: Replica) -> None:
+        """Say at once what we remember of it, before anything else."""
+        self._told.pop(replica.node_id, None)
+        self._tell(replica)
+
+    def on_tick(self) -> None:
+        """Tell what has moved; now and then all of it, for who didn't know us as a voter."""
+        inside = self._inside
+        if inside.now - self._told_at < inside.config.heartbeat_s:
+            return
+        self._told_at = inside.now
+        self._beats += 1
+        if self._beats % _AGAIN_AFTER == 0:
+            self._told.clear()
+        for replica in inside.replicas.linked():
+            self._tell(replica)
+
+    def _tell(self, replica: Replica) -> None:
+        inside = self._inside
+        known = inside.journal.known.get(replica.node.directory_id, _NOTHING)
+        told = (*self._ourselves(replica), *known)
+        if self._told.get(replica.node_id) != told and inside.outbox.send(
+            replica.node_id, Kind.REMEMBER, inside.term, *told
+        ):
+            self._told[replica.node_id] = told
+
+    def _ourselves(self, replica: Replica) -> Known:
+        journal = self._inside.journal
+        may_tell = (
+            self._inside.may_vote
+            and replica.node_id in self._inside.compared
+            and self._inside.outbox.is_durable(journal.position_of_vote)
+        )
+        return Known(journal.lineage.life, journal.durable_position) if may_tell else _NOTHING
+
+    def on_remember(self, replica: Replica, told: Told) -> None:
+        """A peer says how far it is, and what it remembers of us."""
+        inside = self._inside
+        inside.compared.add(replica.node_id)
+        if not replica.is_voter:
+            return
+        theirs, ours = Known(*told[:2]), Known(*told[2:])
+        if theirs.life:
+            inside.journal.remember(replica.node.directory_id, theirs)
+        if ours.life and not inside.journal.lineage.holds(*ours):
+            self._forgotten(replica, ours)
+
+    def _forgotten(self, replica: Replica, ours: Known) -> None:
+        inside = self._inside
+        what = (
+            f"node {replica.node_id} remembers this folder at position {ours.position} of a life "
+            f"that is not in it: an older copy of the folder was put back, or synced bytes are lost"
+        )
+        inside.journal.lost(*ours, what)
+        core = inside.core
+        if core is not None and core.role is not Role.FOLLOWER:
+            # Whoever voted for us, we may have voted in that term ourselves.
+            core.raise_term(inside.term + 1, core.self_node)

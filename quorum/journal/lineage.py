@@ -1,0 +1,59 @@
+"""The lives of one folder: what tells a folder that was put back from one that only slept.
+
+Rule: every life (one process, from its start on) draws an id and writes it down before its voice
+counts. The *lineage* says of each life up to which position the journal holds what that life made
+durable. Who was told by a life Y that it is durable up to P asks a later life: does your lineage
+hold Y up to P? A restored folder can't: either Y began after the copy was made, and is unknown
+to it, or Y was cut off where the copy was made, and the next life begins below P.
+
+Ids are drawn, so a folder that was put back and then written to for long is told from the one that
+it was: positions meet again, lives don't.
+
+What was found to be lost is written into the lineage too. So each loss is taken account of once,
+and not again after the repair, whoever still remembers it.
+"""
+
+from collections.abc import Iterable
+
+LIFE_BYTES = 8
+KEPT = 64
+"""Lives that are remembered by name."""
+OPEN = 2**62
+"""The end of the life that runs."""
+
+
+class Lineage:
+    """Lives in their order, each with the position up to which it is held here."""
+
+    def __init__(self, lives: Iterable[tuple[bytes, int]] = ()) -> None:
+        self._lives = [(life, until) for life, until in lives]
+
+    @property
+    def lives(self) -> list[tuple[bytes, int]]:
+        """For a state frame."""
+        return self._lives
+
+    @property
+    def life(self) -> bytes:
+        """The newest life's id; empty before the first."""
+        return self._lives[-1][0] if self._lives else b""
+
+    def begin(self, life: bytes, position: int) -> None:
+        """A life begins at a position, where the one before it ended."""
+        if self._lives and self._lives[-1][1] == OPEN:
+            self._lives[-1] = (self._lives[-1][0], position)
+        self._lives.append((life, OPEN))
+        del self._lives[:-KEPT]
+
+    def holds(self, life: bytes, position: int) -> bool:
+        """Tell whether what a life made durable up to a position is here, or known to be lost."""
+        for known, until in self._lives:
+            if known == life:
+                return position <= until
+        # Of lives that are forgotten by name, only the position can tell.
+        return len(self._lives) >= KEPT and position <= self._lives[0][1]
+
+    def note_lost(self, life: bytes, position: int) -> None:
+        """What a life made durable up to a position is not here, and that is known now."""
+        others = [item for item in self._lives if item[0] != life]
+        self._lives = [(life, position), *others][-KEPT:]

@@ -1,0 +1,101 @@
+"""The lives of a folder: an older copy of it can't say that it holds what was written later."""
+
+from quorum.journal import Known
+from quorum.journal.lineage import KEPT, OPEN, Lineage
+from tests.unit.quorum.journal.rig import Rig, fill
+
+A, B, C = (bytes([letter]) * 8 for letter in b"abc")
+
+
+def test_a_life_is_held_up_to_where_the_next_began() -> None:
+    lineage = Lineage()
+    lineage.begin(A, 0)
+    assert lineage.holds(A, 10**12)
+    lineage.begin(B, 100)
+    assert lineage.holds(A, 100)
+    assert not lineage.holds(A, 101)
+    assert lineage.holds(B, 5000)
+    assert not lineage.holds(C, 0)
+
+
+def test_what_is_known_to_be_lost_is_taken_account_of_once() -> None:
+    lineage = Lineage([(A, 100), (B, OPEN)])
+    lineage.note_lost(C, 300)
+    assert lineage.holds(C, 300)
+    assert not lineage.holds(C, 301)
+    lineage.note_lost(A, 150)
+    assert lineage.holds(A, 150)
+    assert lineage.life == B
+
+
+def test_of_lives_forgotten_by_name_the_position_tells() -> None:
+    lineage = Lineage()
+    for number in range(KEPT + 2):
+        lineage.begin(number.to_bytes(8, "big"), number * 10)
+    assert len(lineage.lives) == KEPT
+    first, until = lineage.lives[0]
+    assert first == (2).to_bytes(8, "big")
+    assert lineage.holds(A, until)
+    assert not lineage.holds(A, until + 1)
+
+
+def test_lives_and_what_is_known_of_peers_outlive_kills_segments_and_compaction() -> None:
+    rig = Rig(segment_bytes=400)
+    journal = rig.open()
+    journal.begin_life(A)
+    journal.remember(b"d" * 16, Known(B, 7))
+    fill(journal, 1, 60)
+    journal.sync()
+    rig.settle()
+    told = journal.durable_position
+    rig.kill()
+    journal = rig.open()
+    assert len(journal.segment_names) > 1
+    assert journal.lineage.life == A
+    assert journal.known == {b"d" * 16: Known(B, 7)}
+    journal.begin_life(C)
+    assert journal.lineage.holds(A, told)
+    rig.stop(journal)
+    assert rig.open().lineage.life == C
+
+
+def test_a_copy_of_earlier_is_told_from_the_folder_that_it_was() -> None:
+    rig = Rig()
+    journal = rig.open()
+    journal.begin_life(A)
+    fill(journal, 1, 5)
+    journal.sync()
+    rig.settle()
+    copy = rig.files()
+    fill(journal, 6, 9)
+    journal.sync()
+    rig.settle()
+    told = journal.durable_position
+    for files, held in ((rig.files(), True), (copy, False)):
+        other = rig.with_files(files).open()
+        other.begin_life(B)
+        assert other.damage == ""
+        assert other.lineage.holds(A, told) is held
+        # However much it writes from now on.
+        fill(other, other.last_index + 1, other.last_index + 50)
+        assert other.lineage.holds(A, told) is held
+
+
+def test_a_loss_is_damage_until_it_is_repaired_and_stays_accounted_for() -> None:
+    rig = Rig()
+    journal = rig.open()
+    journal.begin_life(A)
+    fill(journal, 1, 5)
+    journal.lost(B, 900, "a peer remembers more")
+    assert journal.position_of_vote == journal.written_position
+    journal.sync()
+    rig.settle()
+    rig.lose_power()
+    journal = rig.open()
+    assert journal.damage == "a peer remembers more"
+    assert len(journal) == 5
+    journal.repaired()
+    rig.stop(journal)
+    journal = rig.open()
+    assert journal.damage == ""
+    assert journal.lineage.holds(B, 900)

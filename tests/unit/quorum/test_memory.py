@@ -1,0 +1,144 @@
+"""What peers remember of a node, and what it does when they remember more than it does."""
+
+import pytest
+
+from quorum.frames import Kind
+from quorum.journal import Known
+from tests.unit.quorum.bench import DIRECTORIES, Bench
+
+LIFE = b"a life.."
+
+
+@pytest.fixture
+def bench() -> Bench:
+    bench = Bench()
+    bench.settle(0.2)
+    bench.taken()
+    return bench
+
+
+def told(bench: Bench, number: int) -> tuple[object, ...]:
+    """The newest that the node told a peer."""
+    return [fields for n, fields in bench.taken(Kind.REMEMBER) if n == number][-1]
+
+
+def remembers(bench: Bench, number: int, life: bytes, position: int) -> None:
+    bench.say(number, Kind.REMEMBER, 0, b"", 0, life, position)
+
+
+def test_it_tells_every_peer_its_life_and_how_far_it_is_durable(bench: Bench) -> None:
+    journal = bench.node.inside.journal
+    for number in bench.others:
+        last = bench.node.inside.view.last
+        bench.append(2, 1, 1, last, int(last > 1), 1, 1)
+        bench.settle(0.3)
+        assert bench.node.inside.view.last == last + 2
+        assert told(bench, number)[:2] == (journal.lineage.life, journal.durable_position)
+
+
+def test_it_says_back_what_a_peer_said_of_itself_when_the_link_opens_again(bench: Bench) -> None:
+    bench.say(2, Kind.REMEMBER, 0, LIFE, 512, b"", 0)
+    bench.unlink(2)
+    bench.taken()
+    bench.link(2)
+    assert told(bench, 2)[2:] == (LIFE, 512)
+    bench.settle(1.2)
+    bench.host.kill()
+    bench.boot()
+    bench.link(2)
+    assert bench.taken()[0] == (2, (b"", 0, LIFE, 512))
+    assert bench.node.inside.journal.known == {DIRECTORIES[2]: Known(LIFE, 512)}
+
+
+def test_it_says_nothing_of_itself_to_a_peer_that_has_not_spoken(bench: Bench) -> None:
+    bench.host.kill()
+    bench.boot()
+    bench.call(bench.node.judge, None, bench.greeting_of(2), None)
+    bench.call(bench.node.on_link_up, 2)
+    bench.settle(1.0)
+    assert {fields[:2] for _, fields in bench.taken(Kind.REMEMBER)} == {(b"", 0)}
+    remembers(bench, 2, b"", 0)
+    bench.settle(0.2)
+    assert told(bench, 2)[0] == bench.node.inside.journal.lineage.life
+
+
+def test_who_is_remembered_with_more_than_it_holds_is_damaged(bench: Bench) -> None:
+    remembers(bench, 3, bench.node.inside.journal.lineage.life, 1)
+    assert bench.role == "follower"
+    remembers(bench, 3, LIFE, 4096)
+    assert bench.role == "damaged"
+    assert "node 3 remembers" in bench.node.status().note
+    assert not bench.node.inside.may_vote
+    bench.synced()
+    bench.host.lose_power()
+    bench.boot()
+    assert bench.role == "damaged"
+
+
+def test_a_leader_that_hears_it_leads_no_more(bench: Bench) -> None:
+    term = bench.lead()
+    remembers(bench, 3, LIFE, 4096)
+    assert bench.role == "damaged"
+    assert bench.term == term + 1
+    bench.synced()
+    assert ("lost", term) in bench.heard.events
+    bench.settle(5)
+    assert bench.taken(Kind.PREVOTE_REQUEST) == []
+
+
+def test_who_is_damaged_promises_nothing_and_asks_nobody_to_remember_it(bench: Bench) -> None:
+    """So the folder as it was before the damage may be put back."""
+    remembers(bench, 3, LIFE, 4096)
+    bench.synced()
+    bench.taken()
+    bench.settle(2.0)
+    assert {fields[:2] for _, fields in bench.taken(Kind.REMEMBER)} <= {(b"", 0)}
+
+
+def test_a_loss_counts_once_whoever_remembers_it(bench: Bench) -> None:
+    remembers(bench, 3, LIFE, 4096)
+    bench.node.inside.journal.repaired()
+    remembers(bench, 2, LIFE, 4000)
+    assert bench.role == "follower"
+    remembers(bench, 2, LIFE, 5000)
+    assert bench.role == "damaged"
+
+
+def test_its_voice_waits_until_all_have_spoken_but_not_for_ever(bench: Bench) -> None:
+    bench.host.kill()
+    bench.boot()
+    bench.link(2)
+    bench.taken()
+    bench.say(2, Kind.PREVOTE_REQUEST, bench.term + 1, 1, 9, 9)
+    bench.append(2, 9, 1, 1, 0, 9)
+    assert bench.taken(Kind.PREVOTE) == []
+    bench.synced()
+    assert bench.taken(Kind.ACK)[-1] == (2, (2, 0, False))
+    bench.settle(0.6)
+    bench.append(2, 9, 1, 2, 9)
+    bench.synced()
+    assert bench.taken(Kind.ACK)[-1] == (2, (2, 0, True))
+
+
+def test_its_voice_counts_at_once_when_all_have_spoken(bench: Bench) -> None:
+    bench.host.kill()
+    bench.boot()
+    bench.link(2)
+    bench.link(3)
+    bench.taken()
+    bench.say(2, Kind.PREVOTE_REQUEST, bench.term + 1, 1, 9, 9)
+    assert bench.taken(Kind.PREVOTE) == [(2, (1, True))]
+
+
+def test_a_strangers_memory_says_nothing(bench: Bench) -> None:
+    """A wiped disk under a voter's id is no voter: nothing is taken from it."""
+    bench.unlink(3)
+    bench.link(3, directory_id=b"w" * 16, empty=False)
+    frame_life = bench.node.inside.journal.known
+    bench.call(
+        bench.node._memory.on_remember,
+        bench.node.inside.replicas.get(3),
+        (LIFE, 10, LIFE, 4096),
+    )
+    assert bench.role == "follower"
+    assert bench.node.inside.journal.known == frame_life
