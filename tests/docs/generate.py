@@ -1,10 +1,11 @@
 """Write the parts of the docs that are made from the source.
 
-    python -m tests.docs.generate          writes docs/reference.md and docs/log-events.md
+    python -m tests.docs.generate          writes reference.md, log-events.md, safety.md in docs/
     python -m tests.docs.generate --check  exits 1 when they are not current
 
 Rule: between `<!-- made: NAME -->` and `<!-- end -->` stands what is made; the rest is written by
 hand. A log event's sentence is written by hand too, in its row of docs/log-events.md, and kept.
+docs/safety.md is made whole, of what runs left in tests/evidence/runs.
 """
 
 import re
@@ -16,9 +17,12 @@ from controller.routes import ROUTES, Route
 from metadata.errors import error_table
 from quorate.settings import BrokerSettings, ControllerSettings
 from tests.docs import source
+from tests.evidence.page import page
+from tests.evidence.pieces import read_pieces
 
 REFERENCE = source.ROOT / "docs" / "reference.md"
 EVENTS = source.ROOT / "docs" / "log-events.md"
+SAFETY = source.ROOT / "docs" / "safety.md"
 _MADE = re.compile(r"<!-- made: ([a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
 _ROW = re.compile(r"^\| `([a-z_]+)` \|.*\| (.*) \|$", re.MULTILINE)
 
@@ -108,11 +112,16 @@ def log_events(text: str) -> str:
     return _MADE.sub(lambda _: f"<!-- made: events -->\n{made}<!-- end -->", text)
 
 
+def safety(_text: str = "") -> str:
+    """The safety page as it should be."""
+    return page(read_pieces())
+
+
 def main() -> int:
     """Write, or check."""
     stale = []
-    for path, make in ((REFERENCE, reference), (EVENTS, log_events)):
-        before = path.read_text()
+    for path, make in ((REFERENCE, reference), (EVENTS, log_events), (SAFETY, safety)):
+        before = path.read_text() if path.exists() else ""
         after = make(before)
         if after != before:
             stale.append(path.name)

@@ -16,7 +16,15 @@ from quorate.settings import BrokerSettings, ControllerSettings
 from quorate.version import VERSION
 from runtime.defects import EXIT_DEFECT
 from tests.docs import source
-from tests.docs.generate import EVENTS, REFERENCE, log_events, reference, sentences
+from tests.docs.generate import (
+    EVENTS,
+    REFERENCE,
+    SAFETY,
+    log_events,
+    reference,
+    safety,
+    sentences,
+)
 from tests.docs.pages import anchors, links, pages
 
 DOCS = source.ROOT / "docs"
@@ -57,6 +65,10 @@ def test_every_setting_says_what_it_means(kind: type) -> None:
 def test_the_catalogue_of_events_is_current() -> None:
     text = EVENTS.read_text()
     assert log_events(text) == text, REMEDY
+
+
+def test_the_safety_page_is_made_of_what_was_run() -> None:
+    assert safety() == SAFETY.read_text(), REMEDY
 
 
 def test_every_event_has_its_sentence() -> None:

@@ -63,7 +63,7 @@ class Piece(NamedTuple):
     @property
     def kind(self) -> str:
         """Which of its like it is, as its file's name says."""
-        words = (str(self.figures.get(key) or "drawn") for key in _KIND.get(self.what, ()))
+        words = (str(self.figures.get(key) or "by number") for key in _KIND.get(self.what, ()))
         return "-".join("".join(c if c.isalnum() else "-" for c in word) for word in words)
 
 
