@@ -298,10 +298,7 @@ class Controller:
 
     def on_digest(self, node_id: int, digest: bytes) -> None:
         self._digests.on_digest(node_id, digest)
-        if node_id == self.quorum.leader_and_epoch().leader:
-            newest = self._digests.newest_told(node_id)
-            now = self._clock.monotonic()
-            self._condition.freshness.told(newest, self._applier.image, now)
+        self._view.note_current()
         self._judge()
 
     def on_stopped(self, reason: str) -> None:

@@ -123,11 +123,6 @@ class DigestComparison:
             if mark is not None:
                 self._compare(peer, mark)
 
-    def newest_told(self, node_id: int) -> int:
-        """Return the highest offset in a peer's last digest; 0 if it had none."""
-        peer = self._peers.get(node_id)
-        return 0 if peer is None else max(peer.told, default=0)
-
     def on_mark(self, mark: StateMark) -> None:
         """We reached an offset ourselves; peers may have told of it before."""
         for peer in self._peers.values():

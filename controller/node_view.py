@@ -117,12 +117,18 @@ class NodeView:
 
     def read(self) -> View:
         """What a read is answered from."""
-        leads = self._proposer.pending is not None
+        self.note_current()
         image = self._applier.image
-        age_ms = self._condition.freshness.age_ms(
-            image, self._clock.monotonic(), self._clock.wall_ms()
-        )
-        return View(image, self.heard, 0 if leads else age_ms)
+        age_ms = self._condition.freshness.age_ms(image, self._clock.monotonic())
+        return View(image, self.heard, age_ms)
+
+    def note_current(self) -> None:
+        """Remember from when what was handed up by now is current."""
+        moment = self._quorum.current_at()
+        if moment is not None and self._storage.ready:
+            # While the log is loaded, the applier doesn't know yet how much was handed up.
+            image, handed_up = self._applier.image, self._applier.handed_up
+            self._condition.freshness.told(handed_up, image, moment)
 
     def wall_ms(self) -> int:
         return self._clock.wall_ms()

@@ -37,8 +37,8 @@ class View(NamedTuple):
     image: MetadataImage
     heard: Heartbeats | None
     """Who was heard from; only the active controller knows."""
-    age_ms: int
-    """0: it is current."""
+    age_ms: int | None
+    """0: it is current; None: not known."""
 
 
 class Queries:

@@ -166,6 +166,12 @@ class Quorum(Protocol):
         at the call has been handed up.
         """
 
+    def current_at(self) -> float | None:
+        """The latest moment (monotonic seconds) whose every acknowledgement is handed up here.
+
+        On a leader from when a majority last confirmed it. None: not known since the start.
+        """
+
     def resign(self, reason: str) -> None:
         """Stop leading; to the most caught-up voter where one is there."""
 

@@ -7,12 +7,13 @@ decide first, so that nobody is disturbed while a leader is heard.
 
 from quorum.codec import BadBytesError
 from quorum.core import Core, Role
+from quorum.currency import Currency
 from quorum.files import PeerFiles
 from quorum.frames import Frame, Kind, decode
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
-from quorum.guard.repair import Repair
 from quorum.guard.memory import Memory
+from quorum.guard.repair import Repair
 from quorum.guard.replicas import Replica
 from quorum.guard.replication import Replication
 from quorum.inside import Inside
@@ -40,18 +41,20 @@ class Dispatch:
         following: Following,
         replication: Replication,
         repair: Repair,
-        reads: Reads,
         memory: Memory,
+        reads: Reads,
         files: PeerFiles,
+        currency: Currency,
     ) -> None:
         self._inside = inside
         self._elections = elections
         self._following = following
         self._replication = replication
         self._repair = repair
+        self._memory = memory
         self._reads = reads
         self._files = files
-        self._memory = memory
+        self._currency = currency
 
     def read(self, node_id: int, data: bytes) -> tuple[Replica, Frame] | None:
         """Decode a frame of a linked replica; None when it is refused."""
@@ -131,12 +134,13 @@ class Dispatch:
 
     def _take_beside(self, replica: Replica, frame: Frame, kind: int) -> None:
         if kind == Kind.DIGEST:
+            self._currency.heard(replica, frame)
             self._inside.listener.on_digest(replica.node_id, frame[3])
+        elif kind == Kind.REMEMBER:
+            self._memory.on_remember(replica, frame[3:])
         elif kind == Kind.LIST:
             self._files.on_list(replica, frame[3], frame[4])
         elif kind == Kind.READ:
             self._files.on_read(replica, frame)
-        elif kind == Kind.REMEMBER:
-            self._memory.on_remember(replica, frame[3:])
         else:
             self._files.on_answer(replica, frame)

@@ -17,7 +17,7 @@ frame that isn't exactly of its shape is refused before anything looks at it.
 | PROBE | round |
 | PROBE_ANSWER | round, last index, counted |
 | FORMATION | formation |
-| DIGEST | digest |
+| DIGEST | digest, our clock, your newest (-1: none), handed up, age (-1: no leader), counted |
 | LIST, READ | request id, folder; request id, name, position, length |
 | LISTED | request id, found, ((name, size), …) |
 | PIECE | request id, total size (-1: no such file), data |
@@ -70,7 +70,7 @@ _FIELDS: dict[int, tuple[type, ...]] = {
     Kind.PROBE: (int,),
     Kind.PROBE_ANSWER: (int, int, bool),
     Kind.FORMATION: (bytes,),
-    Kind.DIGEST: (bytes,),
+    Kind.DIGEST: (bytes, int, int, int, int, bool),
     Kind.LIST: (int, str),
     Kind.LISTED: (int, bool, tuple),
     Kind.READ: (int, str, int, int),

@@ -26,6 +26,7 @@ from quorum.compaction import Compaction
 from quorum.config import QuorumConfig
 from quorum.core import CoreNode, Role
 from quorum.core_side import CoreSide
+from quorum.currency import Currency
 from quorum.digests import Digests
 from quorum.dispatch import Dispatch
 from quorum.files import PeerFiles
@@ -35,16 +36,16 @@ from quorum.greeting import encode_greeting
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
 from quorum.guard.log_view import LogView
-from quorum.guard.outbox import Outbox
 from quorum.guard.memory import Memory
+from quorum.guard.outbox import Outbox
 from quorum.guard.repair import Repair
 from quorum.guard.replication import Replication
 from quorum.guard.transfer import Transfer
 from quorum.handing_up import HandingUp
 from quorum.inside import BrokenPromiseError, Inside
 from quorum.journal import RaftJournal
-from quorum.jump import Jump
 from quorum.journal.lineage import LIFE_BYTES
+from quorum.jump import Jump
 from quorum.manifest import ManifestStore
 from quorum.membership import Membership
 from quorum.proposals import Proposals
@@ -108,8 +109,8 @@ class QuorumNode:
             segment_bytes=config.segment_bytes,
             reserve_bytes=config.reserve_bytes,
         )
-        self._build(journal, manifests, manifest.mark.index if manifest is not None else 1)
         journal.begin_life(self._random.randbytes(LIFE_BYTES))
+        self._build(journal, manifests, manifest.mark.index if manifest is not None else 1)
         self._links.set_peers(config.peers)
         self._links.start(self)
         if len(config.peers) == 1:
@@ -139,13 +140,14 @@ class QuorumNode:
         self._jump = Jump(inside, manifests, self.handing_up.jumped)
         self._elections = Elections(inside)
         self._repair = Repair(inside)
-        self._following = Following(inside, self._elections, self._jump, self._repair)
         self._memory = Memory(inside)
+        self._following = Following(inside, self._elections, self._jump, self._repair)
         self._replication = Replication(inside)
         self._transfer = Transfer(inside, self._elections)
         self._reads = Reads(inside)
         self._files = PeerFiles(inside)
-        self._digests = Digests(inside)
+        self._currency = Currency(inside, self.handing_up)
+        self._digests = Digests(inside, self._currency)
         self._proposals = Proposals()
         self._core_side = CoreSide(
             inside,
@@ -166,9 +168,10 @@ class QuorumNode:
             following=self._following,
             replication=self._replication,
             repair=self._repair,
+            memory=self._memory,
             reads=self._reads,
             files=self._files,
-            memory=self._memory,
+            currency=self._currency,
         )
 
     def stop(self) -> None:
@@ -192,8 +195,9 @@ class QuorumNode:
         if not self.inside.stopped:
             self._end()
             self._log.critical("quorum_stopped", why=reason)
-            self._reads.fail_all()
+            # First: who reads is told why.
             self._listener.on_stopped(reason)
+            self._reads.fail_all()
 
     def _disk_failed(self, error: OSError) -> None:
         # Perhaps inside the core: the journal makes nothing durable from here on anyway.
@@ -279,11 +283,11 @@ class QuorumNode:
     def _tick(self) -> None:
         inside = self.inside
         self._look_at_disk()
+        self._memory.on_tick()
         if inside.core is not None:
             if inside.core.role is Role.LEADER:
                 self._replication.on_tick()
                 if (
-        self._memory.on_tick()
                     not inside.may_lead
                     and not self._elections.last_resort
                     and self._transfer.successor() is not None
@@ -312,6 +316,7 @@ class QuorumNode:
         self._wake()
 
     def on_link_down(self, node_id: int, end: LinkEnd) -> None:
+        self._currency.link_down(node_id)
         self._guarded(lambda: self._membership.on_link_down(node_id, end))
         self._wake()
 
@@ -352,6 +357,9 @@ class QuorumNode:
             self._clock.call_soon(lambda: on_ready(False))
         else:
             self._reads.add(core.commit_index, on_ready)
+
+    def current_at(self) -> float | None:
+        return self._currency.current_at
 
     def resign(self, reason: str) -> None:
         if self.inside.core is not None and not self.inside.stopped:

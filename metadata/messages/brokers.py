@@ -62,7 +62,7 @@ class ListBrokersReply(ReplyMessage, frozen=True):
     offset: int
     epoch: int
     brokers: tuple[BrokerDescription, ...]
-    age_ms: int = 0
+    age_ms: int | None = 0
 
 
 class DescribeBrokerReply(ReplyMessage, frozen=True):
@@ -71,7 +71,7 @@ class DescribeBrokerReply(ReplyMessage, frozen=True):
     offset: int
     epoch: int
     broker: BrokerDescription
-    age_ms: int = 0
+    age_ms: int | None = 0
 
 
 class UnregisterBrokerReply(ReplyMessage, frozen=True):

@@ -143,9 +143,9 @@ class ListTopicsReply(ReplyMessage, frozen=True):
     """The image's offset: all records before it count."""
     epoch: int
     topics: tuple[TopicSummary, ...]
-    age_ms: int = 0
-    """Of a stale read: how long ago this was surely current, but for a message's way; 0 from a node
-    that leads, as far as it knows."""
+    age_ms: int | None = 0
+    """Of a stale read: how long ago this was surely current, on a leader from when a majority last
+    confirmed it; null: not known, since no leader was heard from since this controller started."""
     next_after: str | None = None
     """There are more: ask for those after this name."""
 
@@ -156,4 +156,4 @@ class DescribeTopicsReply(ReplyMessage, frozen=True):
     offset: int
     epoch: int
     topics: tuple[TopicDescription, ...]
-    age_ms: int = 0
+    age_ms: int | None = 0

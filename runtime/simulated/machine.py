@@ -21,6 +21,8 @@ class Machine:
         self.node_id = node_id
         self.rate = 1.0
         """Seconds that pass here while a true second passes."""
+        self.slowest = 1.0
+        """The lowest rate that there ever was."""
         self.wall_offset_us = 0
         self.powered = False
         """Whether its system runs, and so answers for processes that don't."""
@@ -56,6 +58,7 @@ class Machine:
         self._local_us = self.local_us()
         self._true_us = self._world.now_us
         self.rate = rate
+        self.slowest = min(self.slowest, rate)
         self._world.move_timers(self)
 
     def jump_wall(self, seconds: float) -> None:

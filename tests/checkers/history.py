@@ -46,8 +46,8 @@ class Operation:
     """The log's end that the answer speaks of."""
     code: str = ""
     """Why it was refused."""
-    age_ms: int = 0
-    """Of a stale read: how old the node said that it is."""
+    age_ms: int | None = 0
+    """Of a read that may be old: how old the node said that it is; None: it didn't know."""
     topics: dict[str, Summary] | None = None
     """What a read was told."""
 

@@ -9,7 +9,8 @@ R1  an acknowledged write is in the log once, as one batch that ends at the offs
     nothing, and nothing is there that nobody asked for;
 R2  what an operation was told lies at or past all that was told before it began, and a write's
     effect lies past it: offsets never contradict real time;
-R3  what a read was told is the state at its offset, and the log reaches so far.
+R3  what a read was told is the state at its offset, and the log reaches so far;
+R4  a read that says how old it is lacks nothing that had been told to anybody that long ago.
 
 A stale read may be behind (it is free of R2 as far as what came before it goes) but it must be
 some prefix of the log, and what begins after it must be past it; a read with `minOffset` may be
@@ -25,6 +26,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from tests.checkers.history import (
+    AT_LEAST,
     CREATE,
     DELETE,
     EXISTS,
@@ -45,12 +47,13 @@ OF_CLIENTS = ("CreateTopics", "DeleteTopics")
 """Operations of batches that only clients ask for."""
 
 
-def violations(operations: Sequence[Operation], log: Log) -> list[str]:
+def violations(operations: Sequence[Operation], log: Log, slowest_clock: float = 1.0) -> list[str]:
     """Return what contradicts the rules, one sentence each; nothing, if all is well."""
     return [
         *_effects_of_writes(operations, log),
         *_against_real_time(operations, log),
         *_contents(operations, log),
+        *understated(operations, slowest_clock),
     ]
 
 
@@ -63,11 +66,11 @@ def judged(operations: Sequence[Operation], log: Log) -> Counter[str]:
     )
 
 
-def understated(operations: Sequence[Operation]) -> list[str]:
-    """Return the stale reads that are older than they say.
+def understated(operations: Sequence[Operation], slowest_clock: float = 1.0) -> list[str]:
+    """Return the reads that are older than they say (R4).
 
-    A node that says `age_ms` says that it was current that long ago, so what had been told to
-    anybody by then must be in its answer. No message can excuse it: it is the node's own clock.
+    No message can excuse it: it is the node's own clock, which counts `slowest_clock` seconds in
+    a second at least.
     """
     found: list[str] = []
     told = [
@@ -79,8 +82,8 @@ def understated(operations: Sequence[Operation]) -> list[str]:
     times = [time for time, _ in told]
     highest = list(accumulate((offset for _, offset in told), max))
     for read in operations:
-        if read.kind == STALE and read.offset is not None:
-            then = read.call_us - 1_000 * (read.age_ms + 1)
+        if read.kind in (STALE, AT_LEAST) and read.offset is not None and read.age_ms is not None:
+            then = read.call_us - 1_000 * (read.age_ms + 1) / slowest_clock
             place = bisect_left(times, then)
             if place and highest[place - 1] > read.offset:
                 found.append(

@@ -10,9 +10,11 @@ from typing import Any
 from metadata.uuids import parse_uuid
 from tests.checkers import registers, revisions
 from tests.checkers.history import (
+    AT_LEAST,
     LIST,
     OK,
     REFUSED,
+    STALE,
     WRITES,
     Effect,
     Log,
@@ -162,11 +164,16 @@ class Judgement:
 
     def _judge_answers(self, log: Log) -> None:
         operations = self.cluster.answers.operations
-        found = revisions.violations(operations, log)
+        hosts = self.cluster.hosts.values()
+        slowest = min((host.machine.slowest for host in hosts), default=1.0)
+        found = revisions.violations(operations, log, slowest)
         if found:
             self.cluster.world.fail("I7: " + "\n    ".join(found[:5]), None)
         self.facts += revisions.judged(operations, log)
-        self.facts["stale reads older than they say"] += len(revisions.understated(operations))
+        self.facts["ages judged"] += sum(
+            each.kind in (STALE, AT_LEAST) and each.offset is not None and each.age_ms is not None
+            for each in operations
+        )
         lists = [each for each in operations if each.kind == LIST and each.topics is not None]
         asked = Counter(each.topic for each in operations if each.kind in WRITES)
         for topic, _ in asked.most_common(KEYS_SEARCHED):

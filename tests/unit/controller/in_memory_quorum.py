@@ -87,6 +87,7 @@ class InMemoryQuorum:
         self.room = None
         """How many proposals its journal has room for; None: no end."""
         self.refused = 0
+        self.current = None
         cluster.nodes[node_id] = self
 
     # -- the test's side ------------------------------------------------------------------
@@ -186,6 +187,15 @@ class InMemoryQuorum:
             on_ready(confirmed)
 
         self.clock.call_later(COMMIT_S, answer)
+
+    def current_at(self) -> float | None:
+        cluster = self.cluster
+        whole = self.node_id not in cluster.cut_off and cluster.has_majority()
+        leader = cluster.nodes.get(cluster.leader)
+        led = leader is not None and leader.started and leader.node_id not in cluster.cut_off
+        if whole and led and self.delivered == len(cluster.log):
+            self.current = self.clock.monotonic()
+        return self.current
 
     def resign(self, reason: str) -> None:
         self.resigned.append(reason)
