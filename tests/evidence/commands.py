@@ -17,6 +17,10 @@ class Command(NamedTuple):
     arguments: tuple[str, ...]
     """Of a full run; `{jobs}` stands for how many processes."""
 
+    def filled(self, jobs: int) -> list[str]:
+        """The arguments, for so many processes."""
+        return [part.format(jobs=jobs) for part in self.arguments]
+
 
 COMMANDS: dict[str, Command] = {
     "seeds": Command(

@@ -19,7 +19,7 @@ from tests.evidence.markdown import NOT_RUN, duration, none_or_loud, number, tab
 from tests.evidence.not_promised import NOT_PROMISED
 from tests.evidence.pieces import RUNS, Piece, PieceError, read_pieces, summed
 from tests.evidence.promises import NOT_MADE, PROMISES, Promise
-from tests.evidence.what_was_run import what_was_run
+from tests.evidence.what_was_run import mutants_of, what_was_run
 
 _HEAD = """\
 # Safety
@@ -72,7 +72,7 @@ def summary(pieces: Sequence[Piece]) -> str:
 def asked(pieces: Sequence[Piece]) -> list[Asked]:
     """The figures of the summary."""
     found = {what: summed(pieces, what) for what in {piece.what for piece in pieces}}
-    return [*_simulated(found.get("seeds", {}), pieces), *_on_machines(found)]
+    return [*_simulated(found.get("seeds", {}), pieces), *_on_machines(found, pieces)]
 
 
 def _simulated(seeds: dict[str, Any], pieces: Sequence[Piece]) -> list[Asked]:
@@ -90,19 +90,17 @@ def _simulated(seeds: dict[str, Any], pieces: Sequence[Piece]) -> list[Asked]:
     ]
 
 
-def _on_machines(found: dict[str, dict[str, Any]]) -> list[Asked]:
+def _on_machines(found: dict[str, dict[str, Any]], pieces: Sequence[Piece]) -> list[Asked]:
     def of(what: str, key: str) -> str:
         return number(found[what][key]) if what in found else NOT_RUN
 
     def wrong(what: str, *keys: str) -> str:
         return none_or_loud(sum(found[what].get(k, 0) for k in keys)) if what in found else NOT_RUN
 
-    kills, mutants = found.get("kills", {}), found.get("mutants", {})
+    kills = found.get("kills", {})
     p99 = f"{number(round(kills['next_commit_ms']['p99']))} ms" if kills else NOT_RUN
-    survivors = len(mutants.get("survivors", []))
-    killed = (
-        f"{len(mutants['mutants'])} of {len(mutants['mutants']) + survivors}" if mutants else ""
-    )
+    killed, survivors = mutants_of(pieces)
+    of_all = f"{len(killed)} of {len(killed) + len(survivors)}"
     return [
         Asked("crash points on real files", of("crash points", "points"), "600 or more"),
         Asked("violations at them", wrong("crash points", "violations"), "0"),
@@ -117,7 +115,7 @@ def _on_machines(found: dict[str, dict[str, Any]]) -> list[Asked]:
             "0",
         ),
         Asked("kill to the next commit, p99", p99, "below 1,000 ms"),
-        Asked("mutants killed", killed or NOT_RUN, "all of 20 or more"),
+        Asked("mutants killed", of_all if "mutants" in found else NOT_RUN, "all of 20 or more"),
         Asked("states of the model", of("model", "states"), ""),
         Asked("runs that differ elsewhere", wrong("replays", "different"), "0"),
     ]
@@ -167,21 +165,19 @@ def _promise(promise: Promise, pieces: Sequence[Piece]) -> str:
             f"Its rule:\n\n{places(promise.rule)}\n",
             f"Its proof:\n\n{places(promise.proof)}\n",
             f"Meanwhile: {promise.faults}.\n",
-            f"Mutants that break it: {_mutants_of(promise, pieces)}.\n",
+            f"Mutants that break it: {_breaking(promise, pieces)}.\n",
         )
     )
 
 
-def _mutants_of(promise: Promise, pieces: Sequence[Piece]) -> str:
-    total = summed(pieces, "mutants")
-    if not total:
+def _breaking(promise: Promise, pieces: Sequence[Piece]) -> str:
+    """How many mutants name a promise's number; I13 and F-11 are no promises' numbers."""
+    killed, survivors = mutants_of(pieces)
+    if not killed and not survivors:
         return NOT_RUN
-    breaking = {
-        one["name"]
-        for one in total["mutants"]
-        if str(promise.number) in re.findall(r"(?<![\w-])\d+", str(one["promise"]))
-    }
-    return f"{len(breaking)}, all killed" if breaking else "none"
+    numbers = [re.findall(r"(?<![\w-])\d+", str(one["promise"])) for one in killed.values()]
+    count = sum(str(promise.number) in found for found in numbers)
+    return f"{count} killed" if count else "none"
 
 
 def _anchor(title: str) -> str:

@@ -1,8 +1,9 @@
 """A piece of evidence: one file that says which command ran, on which commit, and what it found.
 
 Rule: figures are written by the run that measured them and only added up afterwards. Nobody types
-one. A piece of a tree with changes that no commit holds says so (`+dirty`): it can't be repeated,
-so the page of evidence refuses it. A seed counts once: ranges that overlap are refused as well.
+one. A piece of a tree with changes that no commit holds says so (`+dirty`), and so does one whose
+tree changed while it ran: it can't be repeated, so the page refuses it. Nothing counts twice: seeds
+whose ranges overlap are refused, and so is a second run over the same points, flips or model.
 """
 
 import itertools
@@ -12,7 +13,7 @@ import platform
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -188,10 +189,19 @@ def seed_range(piece: Piece) -> SeedRange:
 
 def _refuse_twice(pieces: Iterable[Piece]) -> None:
     by_kind: defaultdict[tuple[str, str], list[SeedRange]] = defaultdict(list)
+    seen: dict[tuple[str, ...], Piece] = {}
     for piece in pieces:
         if piece.what == "seeds":
             found = seed_range(piece)
             by_kind[found.simulator, found.kind].append(found)
+        elif piece.what in _SAME:
+            key = (piece.what, *(str(getter(piece)) for getter in _SAME[piece.what]))
+            if key in seen:
+                raise PieceError(
+                    f"{' '.join(key)} would count twice, of {seen[key].commit[:12]} and of "
+                    f"{piece.commit[:12]}; remove one piece"
+                )
+            seen[key] = piece
     for ranges in by_kind.values():
         ranges.sort(key=lambda one: one.first)
         for before, after in itertools.pairwise(ranges):
@@ -202,10 +212,19 @@ def _refuse_twice(pieces: Iterable[Piece]) -> None:
                 )
 
 
+_SAME: dict[str, tuple[Callable[[Piece], Any], ...]] = {
+    "crash points": (lambda piece: piece.figures["role"],),
+    "flips": (lambda piece: piece.figures["file"], lambda piece: piece.command),
+    "model": (lambda piece: piece.figures["spec"], lambda piece: piece.figures.get("bounds")),
+}
+"""By what a run is known that would only be the same again. Kills and power cuts never are."""
+
+
 # -- where a piece comes from ----------------------------------------------------------------------
 
 
-def _commit() -> str:
+def own_commit() -> str:
+    """Which commit this tree is, and whether it is more than that."""
     head = _git("rev-parse", "HEAD")
     if not head:
         return f"unknown{DIRTY}"
@@ -218,6 +237,14 @@ def _git(*arguments: str) -> str:
         ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
     )
     return done.stdout.strip() if done.returncode == 0 else ""
+
+
+_BEGAN = own_commit()
+
+
+def _commit() -> str:
+    """The commit that was there when this process began, if it is still the one that is there."""
+    return _BEGAN if own_commit() == _BEGAN else _BEGAN.removesuffix(DIRTY) + DIRTY
 
 
 def _own_command() -> str:

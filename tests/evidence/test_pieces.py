@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.evidence import pieces
-from tests.evidence.pieces import PieceError, read_pieces, summed, write_piece
+from tests.evidence.pieces import PieceError, read_piece, read_pieces, summed, write_piece
 
 
 def seeds(first: int, count: int = 10, **more: object) -> dict[str, object]:
@@ -84,6 +84,23 @@ def test_a_seed_counts_once(tmp_path: Path) -> None:
         read_pieces(tmp_path)
 
 
+def test_the_same_points_flips_and_models_count_once(tmp_path: Path) -> None:
+    points = {"role": "leader", "points": 7, "violations": 0}
+    write_piece(tmp_path / "a", "crash points", points, 1.0)
+    write_piece(tmp_path / "a", "crash points", {**points, "role": "follower"}, 1.0)
+    assert summed(read_pieces(tmp_path / "a"), "crash points")["points"] == 14
+    write_piece(tmp_path / "a", "crash points", points, 1.0)
+    flips = {"file": "journal", "bytes": 1, "flips": 8, "silent": 0}
+    for folder in ("b", "b"):
+        write_piece(tmp_path / folder, "flips", flips, 1.0, "python -m x")
+    write_piece(tmp_path / "c", "flips", flips, 1.0, "python -m x --seed 1")
+    write_piece(tmp_path / "c", "flips", flips, 1.0, "python -m x --seed 2")
+    assert len(read_pieces(tmp_path / "c")) == 2
+    for folder in ("a", "b"):
+        with pytest.raises(PieceError, match="would count twice"):
+            read_pieces(tmp_path / folder)
+
+
 def test_what_is_no_piece_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PieceError, match="evidence of 'luck'"):
         write_piece(tmp_path, "luck", {}, 1.0)
@@ -111,22 +128,33 @@ def test_a_command_names_no_place_of_this_machine(
 
 def test_a_changed_tree_is_dirty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "ROOT", tmp_path)
-
-    def git(*arguments: str) -> None:
-        assert pieces._git(*arguments) or arguments[0] in ("init", "add", "commit", "config")
-
-    git("init", "--quiet")
-    git("config", "user.name", "A Test")
-    git("config", "user.email", "test@example.org")
-    git("commit", "--quiet", "--allow-empty", "-m", "first")
-    assert not pieces._commit().endswith("+dirty")
+    for arguments in (
+        ("init", "--quiet"),
+        ("config", "user.name", "A Test"),
+        ("config", "user.email", "test@example.org"),
+        ("commit", "--quiet", "--allow-empty", "-m", "first"),
+    ):
+        pieces._git(*arguments)
+    began = pieces.own_commit()
+    assert len(began) == 40
+    monkeypatch.setattr(pieces, "_BEGAN", began)
     runs = tmp_path / "tests" / "evidence" / "runs"
-    write_piece(runs, "power cuts", {"cuts": 2, "acknowledged": 7, "violations": 0}, 1.0)
-    assert not read_pieces(runs)[0].dirty
+    cuts = {"cuts": 2, "acknowledged": 7, "violations": 0}
+    write_piece(runs, "power cuts", cuts, 1.0)
+    write_piece(runs, "power cuts", cuts, 1.0)
+    assert [piece.commit for piece in read_pieces(runs)] == [began, began]
     (tmp_path / "new.py").write_text("")
-    assert pieces._commit().endswith("+dirty")
-    write_piece(runs, "power cuts", {"cuts": 2, "acknowledged": 7, "violations": 0}, 1.0)
-    assert [piece.dirty for piece in read_pieces(runs)] == [True, False]
+    assert pieces.own_commit() == f"{began}+dirty"
+    assert read_piece(write_piece(runs, "power cuts", cuts, 1.0)).commit == f"{began}+dirty"
+
+
+def test_a_tree_that_moved_meanwhile_is_dirty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "own_commit", lambda: "b" * 40)
+    monkeypatch.setattr(pieces, "_BEGAN", "a" * 40)
+    cuts = {"cuts": 2, "acknowledged": 7, "violations": 0}
+    assert read_piece(write_piece(tmp_path, "power cuts", cuts, 1.0)).commit == "a" * 40 + "+dirty"
 
 
 def test_a_file_reads_well(tmp_path: Path) -> None:

@@ -201,20 +201,24 @@ def _kills(pieces: Sequence[Piece]) -> str:
     return "\n".join(lines)
 
 
-def _mutants(pieces: Sequence[Piece]) -> str:
+def mutants_of(pieces: Sequence[Piece]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return the mutants that were killed, by name, and those that ever survived."""
     total = summed(pieces, "mutants")
-    killed = {mutant["name"]: mutant for mutant in total["mutants"]}
-    survivors = [name for name in total["survivors"] if name not in killed]
+    survivors = list(dict.fromkeys(total.get("survivors", [])))
+    killed = {one["name"]: one for one in total.get("mutants", []) if one["name"] not in survivors}
+    return killed, survivors
+
+
+def _mutants(pieces: Sequence[Piece]) -> str:
+    killed, survivors = mutants_of(pieces)
     rows = [
         (one["name"], str(one["promise"]), str(one["killed_by"]), _sentence(str(one["says"])))
         for one in killed.values()
     ]
-    lives = (
-        f"**{len(survivors)} survived: {', '.join(survivors)}**" if survivors else "none survived"
-    )
+    alive = f"**{len(survivors)} survived: {', '.join(survivors)}**"
     return (
         f"{len(killed) + len(survivors)} builds in each of which one protection is switched off; "
-        f"{len(killed)} were killed, {lives}.\n\n"
+        f"{len(killed)} were killed, {alive if survivors else 'none survived'}.\n\n"
         + folded(
             "Each mutant and what kills it",
             table(("without it", "breaks", "killed by", "what was said"), rows),
