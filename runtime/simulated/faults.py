@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from runtime.simulated.ambush import Ambush
 from runtime.simulated.crash_faults import CrashFaults
+from runtime.simulated.damage import Damage, Ward
 from runtime.simulated.device_faults import DeviceFaults
 from runtime.simulated.network_faults import NetworkFaults
 from runtime.simulated.strikes import Cluster, Strikes, UnderWay, nothing_to_tell
@@ -25,7 +26,9 @@ class Nemesis:
         cluster: Cluster,
         torment: Torment = EVERYTHING,
         under_way: UnderWay = nothing_to_tell,
+        ward: Ward | None = None,
     ) -> None:
+        """`under_way` tells what a strike meets; without a ward nothing is damaged."""
         self._cluster = cluster
         self._world = cluster.world
         self._kinds = list(torment.weights)
@@ -37,6 +40,9 @@ class Nemesis:
             **DeviceFaults(strikes).acts,
             **Ambush(strikes, self.strike).acts,
         }
+        self._damage = Damage(strikes, ward) if ward is not None else None
+        if self._damage is not None:
+            self._acts |= self._damage.acts
 
     @property
     def history(self) -> list[str]:
@@ -53,6 +59,11 @@ class Nemesis:
         """By kind, which operations were under way where it struck."""
         return self._strikes.met
 
+    @property
+    def victims(self) -> list[int]:
+        """Who may be damaged."""
+        return [] if self._damage is None else self._damage.victims
+
     def start(self) -> None:
         """Begin."""
         self._strikes.going = True
@@ -67,6 +78,8 @@ class Nemesis:
         """End every fault, start every node that is down, and begin no more."""
         self._strikes.going = False
         self._cluster.network.heal()
+        if self._damage is not None:
+            self._damage.heal()
         for node_id, host in self._cluster.hosts.items():
             host.faults.heal()
             if host.machine.rate != 1.0:

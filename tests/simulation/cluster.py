@@ -33,6 +33,7 @@ from tests.simulation.answers_rivals import Rivals
 from tests.simulation.coverage import of_cluster
 from tests.simulation.invariants import Invariants
 from tests.simulation.quorum_cluster import quiet_log
+from tests.simulation.wards import REFUSALS, Ward
 
 CLUSTER_ID = "simulated-cluster-0002"
 FIRST_BROKER_HOST = 101
@@ -115,6 +116,8 @@ class Cluster:
         self.wanted: dict[int, bool] = dict.fromkeys(self.broker_hosts, True)
         self.stopped: list[tuple[int, str]] = []
         self.busy = True
+        self.ward: Ward | None = None
+        """Where folders are damaged; see `guard`."""
         self.broker_faults: Counter[str] = Counter()
         self.broker_faults_met: dict[str, Counter[str]] = {}
         self.invariants = Invariants(self)
@@ -123,6 +126,17 @@ class Cluster:
         self.rivals = Rivals(self, shape.rivals)
         self.dice = self.world.random("brokers' fate")
         self.world.after_event(self.invariants.after_event)
+
+    def expect_damage(self) -> Ward:
+        """From now on folders may be damaged; return who watches over that."""
+
+        def quorum_of(node_id: int) -> Any:
+            controller = self.controllers.get(node_id)
+            return None if controller is None else controller.quorum
+
+        self.ward = Ward(self, CLUSTER_ID, quorum_of, ("log", "checkpoints"))
+        self.world.after_event(self.ward.after_event)
+        return self.ward
 
     # -- controllers --------------------------------------------------------------------------
 
@@ -175,11 +189,19 @@ class Cluster:
         self.invariants.controller_started(node_id)
         try:
             controller.start()
+        except REFUSALS as error:
+            if self.ward is None:
+                raise
+            process.kill()
+            self.ward.refused(node_id, error)
+            return
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EIO, errno.EROFS):
                 raise
             process.schedule(0, process.kill, "disk")
             return
+        if self.ward is not None:
+            self.ward.started(node_id)
         SimulatedServer(self.network, process, url_of(node_id), controller.handle)
 
     def _on_stopped(self, node_id: int, process: SimulatedProcess, reason: str) -> None:
@@ -189,6 +211,9 @@ class Cluster:
         """
         if FULL in reason or READ_ONLY in reason.lower():
             process.schedule(0, process.kill, "no-room")
+        elif self.ward is not None and self.ward.may_stop(node_id, reason):
+            process.schedule(0, process.kill, "damaged")
+            self.ward.stopped(node_id, reason)
         elif FAILED in reason:
             self._later(0, self.hosts[node_id].lose_power)
         else:

@@ -50,6 +50,9 @@ class Invariants:
     def publisher(self, life: Any) -> _Follower:
         return _Follower(self, life)
 
+    def forgot(self, node_id: int) -> None:
+        """Its folder was damaged: nothing that is kept here hangs on what a folder holds."""
+
     def controller_started(self, node_id: int) -> None:
         self._seen[node_id] = 0
 

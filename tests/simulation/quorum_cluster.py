@@ -30,6 +30,7 @@ from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.world import US, World
 from tests.simulation.quorum_invariants import Invariants
+from tests.simulation.wards import REFUSALS, Ward
 
 CLUSTER_ID = "simulated-cluster-0001"
 STORE = "log/owner"
@@ -304,9 +305,22 @@ class QuorumCluster:
         self.invariants = Invariants(self)
         self.proposers = Proposers(self)
         self.busy = True
+        self.ward: Ward | None = None
         self.leaderships = self.installs = self.jumps = self.digests = 0
         self.stopped: list[tuple[int, str]] = []
         self.world.after_event(self.invariants.after_event)
+
+    def expect_damage(self) -> Ward:
+        """From now on folders may be damaged; return who watches over that."""
+
+        def quorum_of(node_id: int) -> QuorumNode | None:
+            owner = self.owners.get(node_id)
+            return None if owner is None else owner.quorum
+
+        # The owner's own file has no checksums: what rots there is not the quorum's business.
+        self.ward = Ward(self, CLUSTER_ID, quorum_of, ())
+        self.world.after_event(self.ward.after_event)
+        return self.ward
 
     def config(self, node_id: int) -> QuorumConfig:
         return QuorumConfig(
@@ -340,9 +354,17 @@ class QuorumCluster:
             self.invariants.restarted(node_id)
             try:
                 owner.open(owner.quorum.start())
+            except REFUSALS as error:
+                if self.ward is None:
+                    raise
+                process.kill()
+                self.ward.refused(node_id, error)
             except OSError:
                 self.start_later(node_id)
                 process.kill()
+            else:
+                if self.ward is not None:
+                    self.ward.started(node_id)
 
         process.run(begin, "start")
 

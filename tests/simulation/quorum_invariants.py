@@ -45,6 +45,10 @@ class Invariants:
         self.violations += 1
         self.cluster.world.fail(what, node_id)
 
+    def forgot(self, node_id: int) -> None:
+        """Its folder was damaged: it may know of fewer epochs than it did."""
+        self.term_floor.pop(node_id, None)
+
     # What the owners report.
 
     def restarted(self, node_id: int) -> None:

@@ -19,6 +19,7 @@ from runtime.simulated.torments import (
     ALL_BUT_DAMAGE,
     CLOCKS,
     CUTS,
+    DAMAGE,
     EVERYTHING,
     NOISE,
     PAUSES,
@@ -26,6 +27,7 @@ from runtime.simulated.torments import (
 )
 from runtime.simulated.world import SimulationFailedError
 from tests.simulation import drawn
+from tests.simulation.aftermath import restart_victims
 from tests.simulation.coverage import of_quorum
 from tests.simulation.quorum_cluster import QuorumCluster, Shape
 
@@ -73,12 +75,15 @@ KINDS: dict[str, Torment] = {
     "stale": STALE,
     "full": FULL,
 }
-MORE_KINDS: dict[str, dict[str, float]] = {"drawn": ALL_BUT_DAMAGE}
+MORE_KINDS: dict[str, dict[str, float]] = {
+    "drawn": ALL_BUT_DAMAGE,
+    "damage": {**DAMAGE, **ALL_BUT_DAMAGE},
+}
 """Asked for by name: the seed draws shape and faults, out of these.
 
 A seed's kind by its number never changes, so that a seed that found something stays one.
 """
-NODES = {"drawn": (1, 3, 3, 3, 3, 5)}
+NODES = {"drawn": (1, 3, 3, 3, 3, 5), "damage": (3, 3, 3, 5)}
 
 
 @dataclass
@@ -131,7 +136,10 @@ def run_seed(seed: int, nodes: int | None = None, kind: str | None = None) -> Ou
     """Run one seed: torment, heal, and see that the cluster recovers."""
     shape, chosen, torment = shape_of(seed, nodes, kind)
     cluster = QuorumCluster(seed, shape)
-    nemesis = Nemesis(cluster, torment, partial(of_quorum, cluster))
+    ward = cluster.expect_damage() if chosen == "damage" else None
+    nemesis = Nemesis(cluster, torment, partial(of_quorum, cluster), ward)
+    if ward is not None:
+        ward.victims = nemesis.victims
     outcome = Outcome(seed, shape.nodes, chosen)
     try:
         _run(cluster, nemesis, shape)
@@ -151,6 +159,8 @@ def run_seed(seed: int, nodes: int | None = None, kind: str | None = None) -> Ou
         events=cluster.world.executed,
         lives=sum(host.lives for host in cluster.hosts.values()),
     )
+    if ward is not None:
+        outcome.facts += ward.facts
     outcome.digest = cluster.world.digest()
     return outcome
 
@@ -184,6 +194,11 @@ def _recovers(cluster: QuorumCluster) -> None:
     if not world.run_for(CALM_S, cluster.caught_up):
         ends = {node_id: owner.last_delivered for node_id, owner in cluster.running()}
         world.fail(f"I12: not everybody caught up: {ends}", None)
+    if cluster.ward is not None:
+        restart_victims(cluster)
+        if not world.run_for(CALM_S, cluster.caught_up):
+            world.fail("I12: not everybody caught up after a last start", None)
+        cluster.ward.judge_standing()
 
 
 def run_many(

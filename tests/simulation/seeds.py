@@ -19,6 +19,7 @@ from runtime.simulated.torments import (
     ALL_BUT_DAMAGE,
     CRASHES,
     CUTS,
+    DAMAGE,
     DISKS,
     NOISE,
     PAUSES,
@@ -26,6 +27,7 @@ from runtime.simulated.torments import (
 )
 from runtime.simulated.world import SimulationFailedError
 from tests.simulation import drawn
+from tests.simulation.aftermath import have_ledgers_mended, restart_victims
 from tests.simulation.cluster import Cluster, Shape
 from tests.simulation.coverage import of_cluster
 from tests.simulation.history_export import export
@@ -69,14 +71,18 @@ MORE_KINDS: dict[str, Torment | None] = {
         length_s=(0.1, 4.0),
     ),
     "drawn": None,
+    "damage": None,
 }
 """Asked for by name: a seed's kind never changes, so that a seed that found something stays one.
 None: the seed draws shape and faults."""
 
 
-FAULTS: dict[str, dict[str, float]] = {"drawn": ALL_BUT_DAMAGE}
+FAULTS: dict[str, dict[str, float]] = {
+    "drawn": ALL_BUT_DAMAGE,
+    "damage": {**DAMAGE, **ALL_BUT_DAMAGE},
+}
 """What the kinds that are drawn draw from."""
-CONTROLLERS = {"drawn": (1, 3, 3, 3, 3, 5)}
+CONTROLLERS = {"drawn": (1, 3, 3, 3, 3, 5), "damage": (3, 3, 3, 5)}
 
 
 @dataclass
@@ -126,7 +132,10 @@ def run_seed(
     kind = kind or list(KINDS)[seed % len(KINDS)]
     shape, torment = shape_of(seed, kind, torment_s)
     cluster = Cluster(seed, shape)
-    nemesis = Nemesis(cluster, torment, partial(of_cluster, cluster))
+    ward = cluster.expect_damage() if kind == "damage" else None
+    nemesis = Nemesis(cluster, torment, partial(of_cluster, cluster), ward)
+    if ward is not None:
+        ward.victims = nemesis.victims
     outcome = Outcome(seed, kind)
     try:
         _run(cluster, nemesis, outcome)
@@ -169,6 +178,12 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
     cluster.busy = False
     if not world.run_for(REST_S, cluster.at_rest):
         world.fail(f"I12: no rest after the faults ended: {cluster.unrest()}", None)
+    if cluster.ward is not None:
+        restart_victims(cluster)
+        have_ledgers_mended(cluster)
+        if not world.run_for(REST_S, cluster.at_rest):
+            world.fail(f"I12: no rest after damage was mended: {cluster.unrest()}", None)
+        outcome.facts += cluster.ward.judge_standing()
     outcome.facts += cluster.invariants.at_the_end()
 
 

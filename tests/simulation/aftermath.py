@@ -1,0 +1,66 @@
+"""After the damage: what rots unseen is looked at, and each node must come to a clear end.
+
+Rule: damage that nobody reads is found by a start, by `quorate log verify`, or by whoever asks for
+what is damaged; so each is done here, as the runbook says. Then every node is a sound voter with
+everything, or an observer or a damaged voter that says so; nobody's history has changed.
+"""
+
+import json
+from typing import Any
+
+from ledger.verify import verify_ledger
+from runtime.requests import Reply, Request
+
+ROUNDS = 12
+ROUND_S = 1.5
+START_S = 0.3
+
+
+def restart_victims(cluster: Any) -> None:
+    """Let who was damaged read its folder once more, one node after another."""
+    ward = cluster.ward
+    for node_id in ward.victims:
+        cluster.hosts[node_id].kill()
+        cluster.world.run_for(START_S)
+        if not cluster.hosts[node_id].running:
+            cluster.start(node_id)
+        cluster.world.run_for(START_S)
+
+
+def have_ledgers_mended(cluster: Any) -> None:
+    """Ask each controller for what its own ledger misses, until every ledger verifies."""
+    world, ward = cluster.world, cluster.ward
+    for _ in range(ROUNDS):
+        bad = _first_bad_offsets(cluster)
+        if not bad:
+            return
+        for node_id, offset in bad.items():
+            ward.facts["asked for a damaged segment"] += 1
+            _ask(cluster, node_id, offset)
+        world.run_for(ROUND_S)
+    world.fail(f"I10: damage that was read is not mended: {bad}", None)
+
+
+def _first_bad_offsets(cluster: Any) -> dict[int, int]:
+    bad = {}
+    for node_id, controller in cluster.running().items():
+        ledger = controller.ledger
+        report = verify_ledger(cluster.hosts[node_id].disk(), live=True)
+        if not report.ok or ledger is None:
+            finding = report.first_bad
+            if finding is not None and node_id not in cluster.ward.victims:
+                cluster.world.fail(f"I10: a sound node's ledger is damaged: {finding}", node_id)
+            bad[node_id] = 0 if finding is None else finding.offset
+    return bad
+
+
+def _ask(cluster: Any, node_id: int, offset: int) -> None:
+    controller = cluster.controllers[node_id]
+    process = cluster.hosts[node_id].process
+
+    def answered(answer: Reply) -> None:
+        """Only the reading counts; an answer must be one that a client can read."""
+        json.loads(answer.body or b"{}")
+
+    request = Request("GET", "/v1/log", query={"offset": str(offset)})
+    process.schedule(0, lambda: controller.handle(request, answered), "operator asks")

@@ -1,0 +1,228 @@
+"""What a simulated cluster says of its folders to whoever damages them, and its operator.
+
+Rule: the bounds are those of the promise. A byte of the journal is damaged only where something
+that is surely durable says that it was durable (`quorum.journal.opening` tells what can't be
+told), unless a majority of the other voters holds all that this node may have promised, and all
+of them know of its terms. The operator does what the runbook says, and no more: starts again what
+ended, and moves a folder away that a node refuses.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ledger.errors import LedgerError
+from quorum.journal import DamagedError, WrongFolderError
+from quorum.journal.chain import read_chain, read_files
+from quorum.journal.identity import FOLDER, SUFFIX
+from quorum.manifest import FILE as MANIFEST
+from runtime.simulated.platter import folder_of
+from runtime.simulated.world import US
+
+REFUSALS = (DamagedError, WrongFolderError, LedgerError)
+"""With these a start may be refused; the message says why."""
+WORDS_OF_DAMAGE = ("damaged", "missing")
+SUPERVISOR_S = 0.5
+STOPS_MAX = 8
+"""A node that ends so often with its folder is given an empty one."""
+
+
+class _Files(NamedTuple):
+    """As much of a disk as reading a journal takes."""
+
+    files: dict[str, bytes]
+
+    def list(self, folder: str) -> list[str]:
+        start = len(folder) + 1
+        return [name[start:] for name in self.files if folder_of(name) == folder]
+
+    def read(self, name: str) -> bytes:
+        return self.files[name]
+
+
+class Ward:
+    """One for a run; `quorum_of` returns a node's newest quorum node, alive or dead."""
+
+    def __init__(
+        self,
+        cluster: Any,
+        cluster_id: str,
+        quorum_of: Callable[[int], Any],
+        checksummed: Sequence[str],
+    ) -> None:
+        self.cluster = cluster
+        self.cluster_id = cluster_id
+        self.quorum_of = quorum_of
+        self.folders = (FOLDER, "", *checksummed)
+        self.facts: Counter[str] = Counter()
+        self.victims: list[int] = []
+        self.refusals: dict[int, str] = {}
+        self.emptied: dict[int, str] = {}
+        """Whose folder was moved away, and what it had said."""
+        self._votes: dict[int, tuple[Any, Any]] = {}
+        """Of nodes that may not vote: their journal, and the vote when that was seen first."""
+        self._elsewhere: Sequence[int] = ()
+        self._stops: Counter[int] = Counter()
+        self._formed = False
+
+    # -- runtime.simulated.damage.Ward --------------------------------------------------------
+
+    def open_to_damage(self) -> bool:
+        if not self._formed:
+            insides = [self._inside(n) for n in self.cluster.hosts]
+            self._formed = all(i is not None and i.formation.announced for i in insides)
+        return self._formed
+
+    def files(self, node_id: int) -> list[str]:
+        names = self.cluster.hosts[node_id].platter.names
+        return [n for n in sorted(names) if folder_of(n) in self.folders and _is_ours(n)]
+
+    def is_deep(self, name: str) -> bool:
+        return name == MANIFEST or name.endswith(SUFFIX)
+
+    def seen_below(self, node_id: int, name: str) -> int:
+        platter = self.cluster.hosts[node_id].platter
+        size = len(platter.names[name].content)
+        if name == MANIFEST or not name.endswith(SUFFIX):
+            return size
+        durable = platter.durable_files()
+        if name not in durable:
+            return 0
+        try:
+            chain = read_chain(read_files(_Files(durable), self.cluster_id, node_id))
+        except (DamagedError, WrongFolderError):
+            return 0
+        for file in chain.files:
+            if file.name == name and file.opening is not None:
+                return max(0, min(chain.synced - file.shift, len(file.data), size))
+        return 0
+
+    def is_covered(self, node_id: int) -> bool:
+        mine = self._inside(node_id)
+        if mine is None or not self.open_to_damage():
+            return False
+        if not mine.formation.we_vote:
+            return True
+        holders = 0
+        for other in self.cluster.hosts:
+            if other == node_id:
+                continue
+            theirs = self._inside(other) if self.cluster.hosts[other].running else None
+            if theirs is None or theirs.core is None or theirs.stopped:
+                return False
+            if not theirs.formation.we_vote:
+                continue
+            if theirs.journal.durable_position < theirs.journal.position_needing_sync:
+                return False
+            if theirs.term < mine.term:
+                return False
+            holders += _holds(theirs, mine)
+        return holders > len(self.cluster.hosts) // 2
+
+    def forgot(self, node_id: int) -> None:
+        self.cluster.invariants.forgot(node_id)
+
+    def changed_hands(self, nodes: Sequence[int]) -> None:
+        self._elsewhere = nodes
+
+    # -- the operator --------------------------------------------------------------------------
+
+    def started(self, node_id: int) -> None:
+        """Forget an earlier refusal."""
+        self.refusals.pop(node_id, None)
+
+    def refused(self, node_id: int, error: Exception) -> None:
+        """Note why a start was refused; a folder that is damaged is moved away."""
+        self.refusals[node_id] = str(error)
+        self.facts[f"refused: {type(error).__name__}"] += 1
+        if node_id in self._elsewhere:
+            return
+        if node_id not in self.victims:
+            self.cluster.world.fail(f"refused its sound folder: {error}", node_id)
+        self._after(SUPERVISOR_S, lambda: self.empty(node_id, str(error)))
+
+    def may_stop(self, node_id: int, reason: str) -> bool:
+        """Tell whether a node stops because of damage, and says so."""
+        return node_id in self.victims and any(word in reason for word in WORDS_OF_DAMAGE)
+
+    def stopped(self, node_id: int, reason: str) -> None:
+        """A victim stopped itself and said why: it is started again, as by a supervisor."""
+        self.facts["stopped itself"] += 1
+        self._stops[node_id] += 1
+        if self._stops[node_id] >= STOPS_MAX:
+            self._stops[node_id] = 0
+            self._after(SUPERVISOR_S, lambda: self.empty(node_id, reason))
+        else:
+            self._after(SUPERVISOR_S, lambda: self._start(node_id))
+
+    def empty(self, node_id: int, why: str) -> None:
+        """Move a node's folder away and start it with an empty one, as the runbook says."""
+        host = self.cluster.hosts[node_id]
+        if host.running or node_id in self._elsewhere or self.refusals.get(node_id, why) != why:
+            return
+        host.platter.wipe()
+        self.forgot(node_id)
+        self.emptied[node_id] = why
+        self.facts["folders moved away"] += 1
+        self._start(node_id)
+
+    def _start(self, node_id: int) -> None:
+        if not self.cluster.hosts[node_id].running:
+            self.cluster.start(node_id)
+
+    def _after(self, seconds: float, act: Callable[[], None]) -> None:
+        self.cluster.world.schedule(int(seconds * US), act, None, "operator")
+
+    def _inside(self, node_id: int) -> Any:
+        quorum = self.quorum_of(node_id)
+        return getattr(quorum, "inside", None)
+
+    # -- what must hold ------------------------------------------------------------------------
+
+    def after_event(self, process: Any) -> None:
+        """Nobody leads or votes whose journal is damaged, or whose folder isn't pinned."""
+        if process is None or process.node_id not in self.cluster.hosts:
+            return
+        node_id = process.node_id
+        inside = self._inside(node_id)
+        if inside is None or inside.core is None:
+            return
+        journal, formation = inside.journal, inside.formation
+        sound = formation.we_vote and not journal.damage
+        if sound:
+            self._votes.pop(node_id, None)
+            return
+        if inside.core.role.name == "LEADER":
+            self.cluster.world.fail("I10: it leads, and is damaged or an observer", node_id)
+        vote = journal._state.vote
+        before, first = self._votes.get(node_id, (None, vote))
+        if before is not journal:
+            # What it promised before it was known to be damaged stands.
+            self._votes[node_id] = (journal, vote)
+        elif vote != first and vote.voted_for not in (None, "unknown"):
+            self.cluster.world.fail(f"I10: damaged or unpinned, it gave its {vote}", node_id)
+
+    def judge_standing(self) -> Counter[str]:
+        """At the end: who is not a sound voter was damaged, and says so."""
+        for node_id in self.cluster.hosts:
+            status = self.quorum_of(node_id).status()
+            if status.role in ("observer", "damaged"):
+                if node_id not in self.victims or not status.note:
+                    self.cluster.world.fail(
+                        f"I10: it is {status.role} without cause or word: {status.note!r}", node_id
+                    )
+                self.facts[f"in the end {status.role}"] += 1
+            elif node_id in self.victims:
+                self.facts["in the end a sound voter"] += 1
+        return self.facts
+
+
+def _is_ours(name: str) -> bool:
+    """Only what a node would read again: not evidence, not what is half fetched."""
+    return name == MANIFEST or (folder_of(name) != "" and not name.endswith((".damaged", ".part")))
+
+
+def _holds(theirs: Any, mine: Any) -> bool:
+    last = mine.view.last
+    same = theirs.core.commit_index >= last or theirs.view.term_at(last) == mine.view.term_at(last)
+    return bool(not theirs.journal.damage and theirs.view.durable >= last and same)
