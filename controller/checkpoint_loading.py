@@ -4,20 +4,21 @@ Rule: believed only when file, records and state hash all agree. A damaged one i
 reported, and the one before it is taken.
 """
 
-from collections.abc import Generator
-
-from structlog.typing import FilteringBoundLogger
+from collections.abc import Callable, Generator
 
 from metadata.codec import decode_records
 from metadata.image import MetadataImage, load_image
 from runtime.disk import Disk
 from snapshots.checkpoint import FOLDER
 from snapshots.errors import DamagedCheckpointError
-from snapshots.store import DAMAGED, CheckpointStore, LoadedCheckpoint, load_steps
+from snapshots.store import CheckpointStore, LoadedCheckpoint, load_steps
 
 
 def load_checkpoint(
-    disk: Disk, store: CheckpointStore, cluster_id: str, log: FilteringBoundLogger
+    disk: Disk,
+    store: CheckpointStore,
+    cluster_id: str,
+    on_damaged: Callable[[DamagedCheckpointError], None],
 ) -> Generator[None, None, MetadataImage | None]:
     """Load the newest; None when there is none that can be read. Yields often."""
     for checkpoint in reversed(store.list()):
@@ -25,10 +26,8 @@ def load_checkpoint(
             loaded = yield from _verified(load_steps(disk, cluster_id, checkpoint))
             return (yield from _image(loaded))
         except DamagedCheckpointError as error:
-            name = f"{FOLDER}/{checkpoint.name}"
-            log.error("checkpoint_damaged", file=name, position=error.position, reason=error.reason)
-            disk.rename(name, name + DAMAGED)
-            disk.sync_folder(FOLDER)
+            on_damaged(error)
+            store.put_aside(checkpoint)
     return None
 
 

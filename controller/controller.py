@@ -14,6 +14,7 @@ from controller.api import Api
 from controller.applier import Applier
 from controller.changes import Changes
 from controller.config import ControllerConfig
+from controller.damage import STATE, DamageRecord
 from controller.digests import DigestComparison, StateMark, StateMarks
 from controller.doubt import Doubt
 from controller.fencing import Fencing
@@ -85,6 +86,7 @@ class Controller:
         self._heartbeats = Heartbeats(self._awake, config.session_s, 2 * config.heartbeat_s)
         self._marks = StateMarks()
         self._digests = DigestComparison(config.node_id, self._marks)
+        self._damage = DamageRecord(clock)
         self._waiters = OffsetWaiters(clock)
         self._parked = Parked(clock, config.parked_requests_max)
         self._watching = Parked(clock, config.parked_requests_max)
@@ -107,7 +109,15 @@ class Controller:
             self._log,
         )
         self._storage = Storage(
-            config, clock, disk, self.quorum, self._applier, self._loaded, self._fail, self._log
+            config,
+            clock,
+            disk,
+            self.quorum,
+            self._applier,
+            self._loaded,
+            self._fail,
+            self._damage,
+            self._log,
         )
         self._wire(random, version, registry or Registry())
 
@@ -155,6 +165,7 @@ class Controller:
             awake=self._awake,
             storage=self._storage,
             snapshotting=self._snapshotting,
+            damage=self._damage,
             held=(self._parked, self._watching),
             registry=registry,
         )
@@ -346,9 +357,13 @@ class Controller:
         verdict = self._digests.verdict(tuple(v.node_id for v in self.quorum.voters()))
         if verdict == self._condition.diverged:
             return
+        if verdict and not self._condition.diverged:
+            self._damage.found(STATE, verdict)
         self._condition.diverged = verdict
         if verdict:
             self._log.critical("state_diverged", reason=verdict)
+            if self._digests.wrong:
+                self._snapshotting.distrust(self._digests.agreed_at)
             if self._proposer.pending is not None:
                 self.quorum.resign(verdict)
         else:

@@ -5,8 +5,10 @@ at or past each multiple of 1,024 offsets, which is the same batch on every node
 find an offset that both know, however far one lags. Inside an open transaction there is no
 state hash, as its branch isn't published.
 
-Who differs from a majority stops serving and says so; of two that differ with no third to judge,
-both do. etcd's check is opt-in, and that cost it silent divergence.
+Who differs from a majority stops serving and says so, until it is started again: its sums may meet
+the others' later, where what was wrong has been written over, and the cause is still there. Of
+two that differ with no third to judge, both stop, and the one that the third agrees with goes on.
+etcd's check is opt-in, and that cost it silent divergence.
 """
 
 import struct
@@ -111,6 +113,19 @@ class DigestComparison:
         self._node_id = node_id
         self._marks = marks
         self._peers: dict[int, _Peer] = {}
+        self._wrong = ""
+
+    @property
+    def wrong(self) -> bool:
+        """A majority held another state than we: for good, in this life."""
+        return bool(self._wrong)
+
+    @property
+    def agreed_at(self) -> int:
+        """The newest offset where a peer agreed with us before any differed; -1 none."""
+        first = min((p.differs_at for p in self._peers.values() if p.differs_at >= 0), default=-1)
+        agreed = [p.same_at for p in self._peers.values() if first < 0 or p.same_at < first]
+        return max(agreed, default=-1)
 
     def on_digest(self, node_id: int, digest: bytes) -> None:
         """A peer's digest arrived. One of another format says nothing."""
@@ -131,6 +146,8 @@ class DigestComparison:
 
     def verdict(self, voters: tuple[int, ...]) -> str:
         """A sentence when this node must not serve, else empty."""
+        if self._wrong:
+            return self._wrong
         differing = [p for p in voters if self._differs(p)]
         if not differing:
             return ""
@@ -144,10 +161,12 @@ class DigestComparison:
             return ""
         names = ", ".join(str(p) for p in differing)
         if len(differing) > len(voters) // 2:
-            return (
+            self._wrong = (
                 f"at offset {first} the state of this controller ({self._node_id}) differs from "
-                f"that of controllers {names}, the majority: this one is wrong"
+                f"that of controllers {names}, the majority: this one is wrong, until it is "
+                f"started again and has built its state from the log"
             )
+            return self._wrong
         return (
             f"at offset {first} the states of this controller ({self._node_id}) and of controller "
             f"{names} differ, and there is no third one to tell which is wrong"

@@ -6,6 +6,9 @@ peer's, proved by the chain hash that it must end in. Until then nothing that ne
 How many are gone is not known. Where a peer's copy of the one that was named ends rightly, and
 yet before the next one that is here, we move on to the one that must follow it, and so on; the
 last one is proved by what is here, and then we come back for the one before it.
+
+Where our own disk refuses what was fetched, it is thrown away and fetched again after a pause that
+grows: what a failed sync leaves behind is never synced again, and a full disk may have room later.
 """
 
 from collections.abc import Callable
@@ -13,6 +16,7 @@ from collections.abc import Callable
 from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
+from controller.damage import LEDGER, DamageRecord
 from controller.peer_files import PeerFiles
 from ledger.backfill import mend
 from ledger.chain import LogMark
@@ -24,6 +28,9 @@ from quorum.api import PeerFile, Quorum
 from runtime.clock import Clock
 from runtime.disk import Disk
 from runtime.slices import run_in_slices
+
+_PAUSE_FIRST_S = 1.0
+_PAUSE_MOST_S = 60.0
 
 
 def _nothing(_pull: SegmentPull) -> None:
@@ -39,8 +46,10 @@ class Mending:
         clock: Clock,
         disk: Disk,
         quorum: Quorum,
+        damage: DamageRecord,
         log: FilteringBoundLogger,
     ) -> None:
+        self._damage = damage
         self._config = config
         self._clock = clock
         self._disk = disk
@@ -59,6 +68,7 @@ class Mending:
         self._asked = 0
         """Peers that were asked for the segment that is being tried now."""
         self._source = -1
+        self._pause_s = _PAUSE_FIRST_S
         self.note = ""
         """What is being mended; empty: nothing."""
 
@@ -81,9 +91,11 @@ class Mending:
         self._log.error(
             "ledger_damaged", file=error.file, position=error.position, why=error.reason
         )
+        self._damage.found(LEDGER, str(error))
         self._mark, self._base_offset = mark, error.base_offset
         self._on_mended, self._on_placed = on_mended, on_placed
         self.note = f"a damaged segment is being fetched again: {error}"
+        self._pause_s = _PAUSE_FIRST_S
         self._begin_at(error.base_offset)
 
     def _begin_at(self, base_offset: int) -> None:
@@ -159,12 +171,12 @@ class Mending:
         if self._pull is None:
             return
         if error is not None:
-            self._log.warning("mending_refused", source=self._source, reason=str(error))
-            pull, self._pull = self._pull, None
-            self.note = f"{pull.name} can't be mended: {error}"
+            self._not_placed(self._pull, error)
             return
         pull, self._pull = self._pull, None
+        self._pause_s = _PAUSE_FIRST_S
         self._log.warning("ledger_mended", file=pull.name, source=self._source)
+        self._damage.mended(LEDGER, f"{pull.name} fetched from controller {self._source}")
         self._on_placed(pull)
         if self._at > self._base_offset:
             self._begin_at(self._base_offset)
@@ -173,3 +185,19 @@ class Mending:
         on_mended, self._on_mended = self._on_mended, None
         if on_mended is not None:
             on_mended()
+
+    def _not_placed(self, pull: SegmentPull, error: OSError) -> None:
+        """Our own disk refused: begin the segment anew after a while."""
+        self._log.warning("mending_refused", source=self._source, reason=str(error))
+        self.note = f"{pull.name} can't be put in place yet, it is tried again: {error}"
+        pause_s, self._pause_s = self._pause_s, min(2 * self._pause_s, _PAUSE_MOST_S)
+        self._files.later(self._anew, pause_s)
+
+    def _anew(self) -> None:
+        assert self._pull is not None
+        try:
+            self._pull.discard()
+        except OSError as error:
+            self._not_placed(self._pull, error)
+        else:
+            self._begin_at(self._at)

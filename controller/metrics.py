@@ -7,6 +7,7 @@ here. Names begin with `quorate_`; units stand last.
 from collections.abc import Mapping
 from typing import Protocol
 
+from controller.damage import DamageRecord
 from controller.describe import count_states
 from controller.heartbeats import Heartbeats
 from ledger.ledger import Ledger
@@ -52,6 +53,14 @@ class Figures(Protocol):
     @property
     def stalled_s(self) -> float:
         """Seconds for which the loop stood still."""
+
+    @property
+    def damage(self) -> DamageRecord:
+        """What was found damaged, and repaired."""
+
+    @property
+    def diverged(self) -> bool:
+        """Its state is not the others'."""
 
     @property
     def snapshot_offset(self) -> int:
@@ -106,6 +115,20 @@ class ControllerMetrics:
             lambda: figures.stalled_s,
         )
 
+        gauge("quorate_state_diverged", "1 while its state differs", lambda: figures.diverged)
+        counter(
+            "quorate_damage_found_total",
+            "Damage found on this node since its start, by part",
+            lambda: _by_part(figures.damage.found_by_part),
+            ("part",),
+        )
+        counter(
+            "quorate_damage_repaired_total",
+            "What of it was put right by itself, by part",
+            lambda: _by_part(figures.damage.mended_by_part),
+            ("part",),
+        )
+
     def answered(self, operation: str, status: int, seconds: float | None) -> None:
         """A request was answered; `seconds` is None for one that may have been held."""
         self._requests.add(1, operation, str(status))
@@ -119,6 +142,10 @@ class ControllerMetrics:
 
 def _ledger(figures: Figures, name: str) -> float:
     return 0 if figures.ledger is None else float(getattr(figures.ledger, name))
+
+
+def _by_part(counts: Mapping[str, int]) -> Mapping[tuple[str, ...], float]:
+    return {(part,): float(count) for part, count in counts.items()}
 
 
 def _brokers(figures: Figures) -> Mapping[tuple[str, ...], float]:

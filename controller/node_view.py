@@ -9,6 +9,7 @@ import msgspec
 
 from controller.applier import Applier
 from controller.config import ControllerConfig
+from controller.damage import DamageRecord
 from controller.freshness import Freshness
 from controller.heartbeats import AwakeTime, Heartbeats
 from controller.leading import Leading
@@ -58,6 +59,7 @@ class NodeView:
         awake: AwakeTime,
         storage: Storage,
         snapshotting: Snapshotting,
+        damage: DamageRecord,
         held: Sequence[Parked],
         registry: Registry,
     ) -> None:
@@ -74,6 +76,7 @@ class NodeView:
         self._storage = storage
         self._snapshotting = snapshotting
         self._held = held
+        self.damage = damage
         self._metrics = ControllerMetrics(registry, self)
 
     # -- who answers ----------------------------------------------------------------------
@@ -159,6 +162,7 @@ class NodeView:
             ledger=self.ledger,
             heard=self.heard,
             newest_snapshot=None if offer is None else offer.id,
+            repairs=self.damage.sentences,
             uptime_s=self._clock.monotonic() - condition.started_at,
             note=condition.stopped
             or condition.diverged
@@ -221,6 +225,10 @@ class NodeView:
     @property
     def stalled_s(self) -> float:
         return self._awake.stalled_s()
+
+    @property
+    def diverged(self) -> bool:
+        return bool(self._condition.diverged)
 
     @property
     def snapshot_offset(self) -> int:

@@ -70,7 +70,7 @@ class PeerFiles:
 
         self._quorum.read_file(source, name, position, self._config.catch_up_chunk_bytes, reply)
 
-    def later(self, again: Callable[[], None]) -> None:
+    def later(self, again: Callable[[], None], pause_s: float | None = None) -> None:
         """Call back after a pause, if the job still goes on."""
         job = self._job
 
@@ -78,7 +78,8 @@ class PeerFiles:
             if job == self._job:
                 again()
 
-        self._clock.call_later(self._config.catch_up_retry_s, call)
+        pause_s = self._config.catch_up_retry_s if pause_s is None else pause_s
+        self._clock.call_later(pause_s, call)
 
     def guarded(self, callback: Callable[[], None]) -> Callable[[], None]:
         """The callback, called only if the job still goes on."""

@@ -62,10 +62,13 @@ class Snapshotting:
         self._timer: Timer | None = None
         self._offer: Offer | None = None
         self._busy = False
+        self._distrusted = False
         self._unsettled_bytes = 0
 
     def begin(self, ledger: Ledger, store: CheckpointStore) -> None:
         """Start, or start anew after the ledger was replaced."""
+        if self._distrusted:
+            return
         self._ledger, self._store = ledger, store
         self._busy = False
         self.look_for_newest()
@@ -126,6 +129,16 @@ class Snapshotting:
             lambda written, error: self._written(written, error, place, ledger, store),
         )
         return True
+
+    def distrust(self, agreed_at: int) -> None:
+        """Our image is wrong from an offset on: write none of it, and load none of it again."""
+        self._distrusted = True
+        self.stop()
+        if self._store is not None:
+            try:
+                self._store.distrust_from(agreed_at)
+            except OSError as error:
+                self._on_failed(f"checkpoints of a wrong state can't be put aside: {error}")
 
     def look_for_newest(self) -> None:
         """A checkpoint was added or removed."""

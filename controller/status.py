@@ -80,6 +80,7 @@ def status_reply(
     ledger: Ledger | None,
     heard: Heartbeats | None,
     newest_snapshot: str | None,
+    repairs: tuple[str, ...],
     uptime_s: float,
     note: str,
 ) -> StatusReply:
@@ -111,6 +112,7 @@ def status_reply(
         history_from=log_start,
         uptime_ms=int(uptime_s * 1000),
         note=note or status.note,
+        repairs=(*status.repairs, *repairs),
     )
 
 

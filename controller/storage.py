@@ -13,6 +13,7 @@ from controller.backfill import HistoryBackfill
 from controller.catch_up import CatchUp
 from controller.checkpoint_loading import load_checkpoint
 from controller.config import ControllerConfig
+from controller.damage import CHECKPOINT, DamageRecord
 from controller.loading import CannotLoadError, load
 from controller.mending import Mending
 from ledger.backfill import Backfill
@@ -25,6 +26,7 @@ from quorum.api import Mark, Quorum
 from runtime.clock import Clock
 from runtime.disk import Disk
 from runtime.slices import run_in_slices
+from snapshots.errors import DamagedCheckpointError
 from snapshots.store import CheckpointStore
 
 OnLoaded = Callable[[Ledger, MetadataImage, Mark], None]
@@ -43,8 +45,10 @@ class Storage:
         applier: Applier,
         on_loaded: OnLoaded,
         on_failed: Callable[[str], None],
+        damage: DamageRecord,
         log: FilteringBoundLogger,
     ) -> None:
+        self._damage = damage
         self._config = config
         self._clock = clock
         self._disk = disk
@@ -56,7 +60,7 @@ class Storage:
         self._cancel_load: Callable[[], None] | None = None
         self._catch_up = CatchUp(config, clock, disk, quorum, self._on_catch_up_failed, log)
         self._wanted: tuple[Mark, int] | None = None
-        self._mending = Mending(config, clock, disk, quorum, log)
+        self._mending = Mending(config, clock, disk, quorum, damage, log)
         self._backfill: HistoryBackfill | None = None
         self.ledger: Ledger | None = None
         self.store: CheckpointStore | None = None
@@ -191,7 +195,9 @@ class Storage:
             steps = load(
                 self._applier.image,
                 ledger,
-                lambda: load_checkpoint(self._disk, store, self._config.cluster_id, self._log),
+                lambda: load_checkpoint(
+                    self._disk, store, self._config.cluster_id, self._checkpoint_damaged
+                ),
                 self._log,
             )
             try:
@@ -215,6 +221,12 @@ class Storage:
             self._backfill.start()
 
         self._cancel_load = run_in_slices(self._clock, work(), done)
+
+    def _checkpoint_damaged(self, error: DamagedCheckpointError) -> None:
+        self._log.error(
+            "checkpoint_damaged", file=error.name, position=error.position, reason=error.reason
+        )
+        self._damage.found(CHECKPOINT, str(error))
 
     def _fetch_history_and_load(
         self, error: CannotLoadError, ledger: Ledger, store: CheckpointStore, place: Mark

@@ -45,6 +45,16 @@ def _declare_quorum(registry: Registry, status: Callable[[], QuorumStatus]) -> N
     gauge("quorate_quorum_durable_index", "Entries synced here", lambda: status().durable_index)
     gauge("quorate_quorum_journal_bytes", "Size of the journal", lambda: status().journal_bytes)
     gauge(
+        "quorate_quorum_journal_damaged",
+        "1 while the journal is damaged: the node doesn't vote",
+        lambda: status().role == "damaged",
+    )
+    registry.read_counter(
+        "quorate_quorum_journal_repaired_total",
+        "Times that the journal was repaired since the start",
+        lambda: len(status().repairs),
+    )
+    gauge(
         "quorate_quorum_replica_lag_entries",
         "Entries that a replica is not known to have synced; the leader's knowledge",
         lambda: _lags(status()),

@@ -86,6 +86,10 @@ class QuorumStatus(msgspec.Struct, frozen=True):
     replicas: tuple[ReplicaState, ...]
     note: str
     """A sentence when the node is held back (forming, damaged, catching up), else empty."""
+    damages: int = 0
+    """How often the journal was found damaged in this life."""
+    repairs: tuple[str, ...] = ()
+    """A sentence for each time that it was repaired."""
 
 
 class PeerFile(NamedTuple):

@@ -56,6 +56,8 @@ class Inside:
     """Until then a peer that remembers more of us than we do may still turn up."""
     compared: set[int] = field(default_factory=set)
     """Voters that told us, in this life, what they remember of us (`quorum.guard.memory`)."""
+    repairs: list[str] = field(default_factory=list)
+    """Of the journal in this life, a sentence each."""
     disk_is_stuck: bool = False
     counters: dict[str, int] = field(default_factory=dict)
     """What was refused, by reason."""

@@ -28,6 +28,8 @@ def standing(
         journal_bytes=inside.journal.size_bytes,
         replicas=tuple(_replica(inside, replica) for replica in inside.replicas) if leads else (),
         note=_note(inside, jump),
+        damages=len(inside.repairs) + bool(inside.journal.damage),
+        repairs=tuple(inside.repairs),
     )
 
 

@@ -36,6 +36,7 @@ CHECKPOINT_WRITTEN = "checkpoint_written"
 CHECKPOINT_FAILED = "checkpoint_failed"
 CHECKPOINT_DAMAGED = "checkpoint_damaged"
 CHECKPOINT_REMOVED = "checkpoint_removed"
+CHECKPOINT_DISTRUSTED = "checkpoint_distrusted"
 
 KEEP_NEWEST = 3
 KEEP_EVERY = 250_000
@@ -156,9 +157,21 @@ class CheckpointStore:
                     position=error.position,
                     reason=error.reason,
                 )
-                self._disk.rename(error.name, error.name + DAMAGED)
-                self._disk.sync_folder(FOLDER)
+                self.put_aside(checkpoint)
         return None
+
+    def put_aside(self, checkpoint: CheckpointId) -> None:
+        """Keep one that must not be loaded, as evidence. Blocks for a sync. Raises OSError."""
+        name = f"{FOLDER}/{checkpoint.name}"
+        self._disk.rename(name, name + DAMAGED)
+        self._disk.sync_folder(FOLDER)
+
+    def distrust_from(self, offset: int) -> None:
+        """Put aside those from an offset on: whole in themselves, and made of a wrong image."""
+        for checkpoint in self.list():
+            if checkpoint.offset >= offset:
+                self._log.error(CHECKPOINT_DISTRUSTED, checkpoint=str(checkpoint))
+                self.put_aside(checkpoint)
 
     def read_range(self, checkpoint: CheckpointId, position: int, length: int) -> tuple[int, bytes]:
         """Return the file's size and up to `length` bytes from `position`.

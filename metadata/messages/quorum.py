@@ -77,6 +77,8 @@ class StatusReply(ReplyMessage, frozen=True):
     uptime_ms: int = 0
     note: str = ""
     """A sentence when something is wrong, else empty."""
+    repairs: tuple[str, ...] = ()
+    """What was found damaged since its start, and what was repaired; the newest of it."""
 
 
 class HealthReply(ReplyMessage, frozen=True):

@@ -100,7 +100,13 @@ def tables(found: dict[str, Any]) -> list[Any]:
             for broker in found["brokers"]
         ],
     )
-    return [controllers, "", brokers] if found["brokers"] else [controllers]
+    repairs = [
+        f"controller {answer['nodeId']}: {sentence}"
+        for answer in found["controllers"]
+        for sentence in answer.get("repairs", ())
+    ]
+    parts = [controllers, "", *repairs] if repairs else [controllers]
+    return [*parts, "", brokers] if found["brokers"] else parts
 
 
 def _ago(milliseconds: int | None) -> str:

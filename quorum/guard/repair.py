@@ -79,5 +79,6 @@ class Repair:
         # The forgotten vote may have been cast in this very term.
         inside.no_vote_up_to = term
         inside.journal.setCurrentTerm(term, _UNKNOWN)
+        inside.repairs.append(f"journal repaired in epoch {term}: {inside.journal.damage}")
         inside.journal.repaired()
         inside.log.info("journal_repaired", epoch=term, index=index)

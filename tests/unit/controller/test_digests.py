@@ -51,6 +51,24 @@ def test_two_that_differ_with_no_third_to_judge_both_say_so_until_it_comes():
     assert "majority" in nodes[2][1].verdict(VOTERS)
 
 
+def test_who_was_wrong_once_is_wrong_for_good_and_knows_since_when():
+    ends = range(5, 3000, 5)
+    nodes = {1: node(1, ends), 2: node(2, ends, wrong_from=2990), 3: node(3, ends)}
+    exchange(nodes)
+    wrong = nodes[2][1].verdict(VOTERS)
+    assert nodes[2][1].wrong
+    assert nodes[2][1].agreed_at == 2985
+    for marks, comparison in nodes.values():
+        later = mark(3000)
+        marks.note(later)
+        comparison.on_mark(later)
+    exchange(nodes)
+    assert nodes[2][1].verdict(VOTERS) == wrong
+    # Of the others nobody holds it against it: it may be another life.
+    assert nodes[1][1].differing() == ()
+    assert not nodes[1][1].wrong
+
+
 def test_a_few_that_agree_are_no_majority():
     ends = range(5, 300, 5)
     nodes = {1: node(1, ends), 2: node(2, ends), 3: node(3, ends, wrong_from=100)}

@@ -1,0 +1,202 @@
+"""A node that holds something wrong: it says so, mends itself when it can, and is not believed."""
+
+import errno
+
+import pytest
+
+from metadata.image import MetadataDelta
+from metadata.records import TopicRecord
+from snapshots.store import list_checkpoints
+from tests.unit.controller.cluster import Cluster
+from tests.unit.controller.test_storage import SMALL, checkpoint, corrupt, damage, fill
+
+
+@pytest.fixture
+def cluster():
+    cluster = Cluster(**SMALL)
+    cluster.online(1)
+    return cluster
+
+
+def status(cluster, node_id):
+    return cluster.ask("GET", "/v1/status", node=node_id)[1]
+
+
+def metrics(cluster, node_id):
+    replies = cluster.send("GET", "/metrics", node=node_id)
+    cluster.run(0.01)
+    lines = replies[0].body.decode().splitlines()
+    return {k: float(v) for k, v in (line.rsplit(" ", 1) for line in lines if line[:1] != "#")}
+
+
+def read_old(cluster, node_id):
+    """Read what lies in the damaged segment."""
+    query = {"offset": "50", "maxBytes": "100000"}
+    return cluster.ask("GET", "/v1/log", node=node_id, query=query)[0]
+
+
+def damaged_while_running(cluster, node_id):
+    fill(cluster, 40)
+    checkpoint(cluster, node_id)
+    cluster.kill(node_id)
+    cluster.start(node_id)  # so that nothing old is in memory
+    cluster.run(0.5)
+    name = damage(cluster, node_id, 1)
+    assert read_old(cluster, node_id) == 503
+    return name
+
+
+# -- what is said -------------------------------------------------------------------------------
+
+
+def test_a_mended_segment_stands_in_status_and_metrics(cluster):
+    assert status(cluster, 3)["repairs"] == []
+    name = damaged_while_running(cluster, 3)
+    cluster.run(1.0)
+    found, mended = status(cluster, 3)["repairs"]
+    assert "ledger damaged" in found
+    assert name in found
+    assert "ledger repaired" in mended
+    figures = metrics(cluster, 3)
+    assert figures['quorate_damage_found_total{part="ledger"}'] == 1
+    assert figures['quorate_damage_repaired_total{part="ledger"}'] == 1
+    assert figures['quorate_damage_found_total{part="checkpoint"}'] == 0
+    assert figures["quorate_state_diverged"] == 0
+
+
+def test_a_damaged_checkpoint_stands_there_too(cluster):
+    fill(cluster)
+    written = checkpoint(cluster, 2)
+    cluster.kill(2)
+    inode = cluster.platters[2].names[f"checkpoints/{written.name}"]
+    inode.content[len(inode.content) // 2] ^= 1
+    cluster.start(2)
+    cluster.run(1.0)
+    assert metrics(cluster, 2)['quorate_damage_found_total{part="checkpoint"}'] == 1
+    assert "checkpoint damaged" in status(cluster, 2)["repairs"][0]
+
+
+# -- a disk that refuses what mends it ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("operation", "error"),
+    [("rename", errno.EIO), ("sync", errno.EIO), ("sync_folder", errno.EIO)],
+)
+def test_mending_tries_again_when_the_disk_refuses_once(cluster, operation, error):
+    fill(cluster, 40)
+    checkpoint(cluster, 3)
+    cluster.kill(3)
+    cluster.start(3)
+    cluster.run(0.5)
+    name = damage(cluster, 3, 1)
+    whole = cluster.ledger_files(2)
+    cluster.faults[3].fail(operation, error=error)
+    assert read_old(cluster, 3) == 503
+    cluster.run(0.5)
+    assert cluster.events("mending_refused")
+    assert "tried again" in status(cluster, 3)["note"]
+    cluster.run(3.0)
+    assert cluster.events("ledger_mended")
+    assert cluster.ledger_files(3) == whole
+    assert name in whole
+    assert status(cluster, 3)["note"] == ""
+    assert read_old(cluster, 3) == 200
+
+
+def test_mending_goes_on_trying_ever_more_slowly(cluster):
+    fill(cluster, 40)
+    checkpoint(cluster, 3)
+    cluster.kill(3)
+    cluster.start(3)
+    cluster.run(0.5)
+    damage(cluster, 3, 1)
+    cluster.faults[3].fail("rename", error=errno.EROFS, lasting=True)
+    assert read_old(cluster, 3) == 503
+    cluster.run(600.0)
+    assert 10 <= len(cluster.events("mending_refused")) <= 20
+    cluster.faults[3].succeed()
+    cluster.run(61.0)
+    assert cluster.events("ledger_mended")
+    assert read_old(cluster, 3) == 200
+
+
+def test_a_segment_that_is_mended_at_the_start_is_tried_again_too(cluster):
+    fill(cluster, 40)
+    written = checkpoint(cluster, 3)
+    cluster.shared.disks[3].unlink(f"checkpoints/{written.name}")
+    cluster.kill(3)
+    damage(cluster, 3, -2)
+    cluster.faults[3].fail("rename")
+    cluster.start(3)
+    cluster.run(5.0)
+    assert cluster.events("mending_refused")
+    cluster.create_topic("after", factor=1)
+    cluster.assert_equal()
+
+
+# -- a state that is not the others' ---------------------------------------------------------------
+
+
+def forget_the_difference(cluster, node_id):
+    """What was wrong is written over: from now on the sums are equal again."""
+    applier = cluster.controllers[node_id]._applier
+    applier.image = cluster.image
+
+
+def test_a_state_that_was_wrong_once_is_not_served_again_in_this_life(cluster):
+    corrupt(cluster, 3)
+    fill(cluster, 3)
+    cluster.run(0.5)
+    assert "majority" in status(cluster, 3)["note"]
+    forget_the_difference(cluster, 3)
+    fill(cluster, 5, start=50)
+    cluster.run(1.0)
+    assert cluster.controllers[3].image.state_hash == cluster.image.state_hash
+    assert cluster.ask("GET", "/v1/topics", node=3, query={"consistency": "stale"})[0] == 503
+    assert metrics(cluster, 3)["quorate_state_diverged"] == 1
+    assert metrics(cluster, 3)['quorate_damage_found_total{part="state"}'] == 1
+    cluster.kill(3)
+    cluster.start(3)
+    cluster.run(1.0)
+    fill(cluster, 3, start=80)
+    cluster.run(0.5)
+    assert cluster.ask("GET", "/v1/topics", node=3, query={"consistency": "stale"})[0] == 200
+    cluster.assert_equal()
+
+
+def test_a_checkpoint_of_a_wrong_state_is_not_loaded_again(cluster):
+    """It is whole, and agrees with itself: only the others can tell."""
+    fill(cluster, 5)
+    sound = checkpoint(cluster, 3)
+    fill(cluster, 5, start=20)
+    cluster.run(0.5)
+    applier = cluster.controllers[3]._applier
+    image = applier.image
+    delta = MetadataDelta(image)
+    delta.replay(TopicRecord("never-created", b"n" * 16), image.offset)
+    delta.finish_batch(image.offset, image.epoch, image.timestamp_ms)
+    applier.image = delta.apply()
+    wrong = checkpoint(cluster, 3)
+    fill(cluster, 3, start=40)
+    cluster.run(0.5)
+    assert "majority" in status(cluster, 3)["note"]
+    assert list_checkpoints(cluster.shared.disks[3]) == [sound]
+    assert cluster.events("checkpoint_distrusted")[-1]["checkpoint"] == str(wrong)
+    cluster.kill(3)
+    cluster.start(3)
+    cluster.run(1.0)
+    fill(cluster, 3, start=60)
+    cluster.run(0.5)
+    assert cluster.ask("GET", "/v1/topics", node=3, query={"consistency": "stale"})[0] == 200
+    cluster.assert_equal()
+
+
+def test_a_wrong_node_writes_no_checkpoint():
+    cluster = Cluster(checkpoint_bytes=4_000, **SMALL)
+    cluster.online(1)
+    corrupt(cluster, 3)
+    fill(cluster, 60)
+    cluster.run(2.0)
+    assert list_checkpoints(cluster.shared.disks[2])
+    assert list_checkpoints(cluster.shared.disks[3]) == []
