@@ -33,12 +33,18 @@ OUTSIDE = Limits(
             "A majority of folders lost, stolen or put back at once.",
             "What is acknowledged lies on a majority of the voters' disks. If that majority is "
             "gone, so may be what it held. A single folder that was put back is found out by the "
-            "others.",
+            "others, unless the copy is less than a heartbeat old, or nobody who remembers can be "
+            "reached within an election timeout of its start.",
         ),
         Limit(
             "Disks that lie.",
             "A disk that says that data is durable while it is not is found out by damage later, "
             "or, if a majority of disks do it and lose power together, not at all.",
+        ),
+        Limit(
+            "The very end of a journal.",
+            "Bytes there that were durable and went bad look like what a crash leaves, if the "
+            "witness beside them is lost as well: nothing on the disk says that they were durable.",
         ),
         Limit(
             "Memory.",
@@ -72,7 +78,8 @@ NOT_YET = Limits(
         ),
         Limit(
             "Nothing is authorised.",
-            "Who is authenticated may administer. Access rules replay, and nobody asks them.",
+            "Who is let in may administer, and without `require_authentication` anybody is let in "
+            "who reaches the listener. Access rules replay, and nobody asks them.",
         ),
         Limit(
             "Heads are not signed.",
@@ -91,8 +98,8 @@ NOT_YET = Limits(
         ),
         Limit(
             "Size.",
-            "What was run is three and five controllers and a handful of brokers. Thousands of "
-            "brokers that come back at once are bounded by caps, and not measured here.",
+            "What was run is one, three and five controllers with a handful of brokers. Thousands "
+            "of brokers that come back at once are bounded by caps, and not measured here.",
         ),
     ),
 )
