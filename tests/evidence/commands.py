@@ -15,11 +15,11 @@ class Command(NamedTuple):
     note: str
     module: str
     arguments: tuple[str, ...]
-    """Of a full run; `{jobs}` stands for how many processes."""
+    """Of a full run; `{jobs}` stands for how many processes, `{at_most_two}` where two are most."""
 
     def filled(self, jobs: int) -> list[str]:
         """The arguments, for so many processes."""
-        return [part.format(jobs=jobs) for part in self.arguments]
+        return [part.format(jobs=jobs, at_most_two=min(jobs, 2)) for part in self.arguments]
 
 
 COMMANDS: dict[str, Command] = {
@@ -33,14 +33,16 @@ COMMANDS: dict[str, Command] = {
     "power cuts": Command(
         "python -m tests.powercuts", "needs FUSE", "tests.powercuts", ("--jobs", "{jobs}")
     ),
-    "flips": Command("python -m tests.flips", "", "tests.flips", ()),
+    "flips": Command(
+        "python -m tests.flips --count 1000000", "", "tests.flips", ("--count", "1050000")
+    ),
     "kills": Command(
         "python -m tests.kills --count 500",
         "ten minutes and more, on a machine with nothing else to do",
         "tests.kills",
         ("--count", "520"),
     ),
-    "mutants": Command("make mutants", "", "tests.mutants", ("--jobs", "{jobs}")),
+    "mutants": Command("make mutants", "", "tests.mutants", ("--jobs", "{at_most_two}")),
     "model": Command("python -m tests.model", "", "tests.model", ()),
     "replays": Command(
         "python -m tests.simulation.replays --seeds 20",

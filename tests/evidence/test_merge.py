@@ -3,9 +3,10 @@
 import itertools
 from pathlib import Path
 
+from tests.evidence.commands import COMMANDS
 from tests.evidence.full import Profile, next_chunk, profiles, there
 from tests.evidence.merge import merge
-from tests.evidence.pieces import Piece, read_pieces, save, seed_range, summed
+from tests.evidence.pieces import FIGURES, Piece, read_pieces, save, seed_range, summed
 from tests.evidence.samples import COMMIT, everything, piece, seeds
 
 
@@ -90,3 +91,10 @@ def test_a_module_that_is_not_there_is_known() -> None:
     assert there("tests.kills")
     assert not there("tests.no_such_thing")
     assert not there("no_such_package.thing")
+
+
+def test_a_command_of_the_full_run_is_told_how_many_processes() -> None:
+    assert COMMANDS["crash points"].filled(4) == ["--jobs", "4"]
+    assert COMMANDS["mutants"].filled(4) == ["--jobs", "2"]
+    assert COMMANDS["mutants"].filled(1) == ["--jobs", "1"]
+    assert set(COMMANDS) == set(FIGURES)
