@@ -6,6 +6,7 @@ calls of the clock, of the quorum and of `handle`.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from structlog.typing import FilteringBoundLogger
@@ -30,6 +31,7 @@ from controller.parked import Parked
 from controller.proposer import Proposer
 from controller.queries import Queries
 from controller.reads import Reads
+from controller.scrubbing import Scrubbing
 from controller.snapshot_ranges import SnapshotRanges
 from controller.snapshotting import Snapshotting
 from controller.storage import Storage
@@ -117,7 +119,11 @@ class Controller:
             self._loaded,
             self._fail,
             self._damage,
+            self._snapshotting.lost,
             self._log,
+        )
+        self._scrubbing = Scrubbing(
+            config, clock, disk, self.quorum.scrub, self._storage, self._log
         )
         self._wire(random, version, registry or Registry())
 
@@ -166,6 +172,7 @@ class Controller:
             storage=self._storage,
             snapshotting=self._snapshotting,
             damage=self._damage,
+            scrubbing=self._scrubbing,
             held=(self._parked, self._watching),
             registry=registry,
         )
@@ -254,6 +261,7 @@ class Controller:
         self._awake.stop()
         self._applier.stop()
         self._snapshotting.stop()
+        self._scrubbing.stop()
 
     def _fail(self, reason: str) -> None:
         """The node can't go on."""
@@ -262,8 +270,10 @@ class Controller:
         self._condition.stopped = reason
         self._log.critical("controller_stopped", reason=reason)
         self._end()
-        self.quorum.stop()
-        self._storage.close()
+        # The disk that made us stop may refuse the last sync too: the process ends all the same.
+        with suppress(OSError):
+            self.quorum.stop()
+            self._storage.close()
         if self._on_stopped is not None:
             self._on_stopped(reason)
 
@@ -277,6 +287,7 @@ class Controller:
         self._marks.restart(image.offset)
         assert self._storage.store is not None
         self._snapshotting.begin(ledger, self._storage.store)
+        self._scrubbing.begin(ledger, self._storage.store)
         self._applier.begin(ledger, image, place)
 
     # -- what the quorum says -----------------------------------------------------------------
@@ -305,6 +316,7 @@ class Controller:
         self._storage.drop_catch_up()
 
     def on_installed(self, mark: Mark) -> None:
+        self._scrubbing.stop()
         self._storage.installed(mark)
 
     def on_digest(self, node_id: int, digest: bytes) -> None:

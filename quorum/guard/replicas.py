@@ -23,6 +23,7 @@ class Replica:
         "floor",
         "held_back_at",
         "is_voter",
+        "lacks_since",
         "linked",
         "node",
         "node_id",
@@ -53,6 +54,8 @@ class Replica:
         self.answered_at = NEVER
         self.held_back_at = NEVER
         """Since when its window is full."""
+        self.lacks_since = NEVER
+        """Since when it has said, and nothing else, that it lacks what it acknowledged."""
 
 
 class Replicas:

@@ -146,16 +146,30 @@ class Replication:
             return
         replica.answered_at = self._inside.now
         if match >= 0:
+            replica.lacks_since = NEVER
             if counted:
                 replica.acked = max(replica.acked, match)
             replica.sent = max(replica.sent, match)
             replica.floor = max(replica.floor, match)
-        elif next_index > 0 and not (counted and next_index <= replica.acked):
+        elif next_index > 0 and self._goes_back(replica, next_index, counted=counted):
             replica.sent = replica.floor = next_index - 1
         self._resume(replica)
         if not self._feed(replica):
             self._tell(replica)
         self._aim(replica)
+
+    def _goes_back(self, replica: Replica, next_index: int, *, counted: bool) -> bool:
+        """Tell whether to send again from where a follower says that its log ends.
+
+        Not below what it acknowledged: an answer that is late or came twice says such. One that
+        says so for a whole election timeout has lost it. To send again promises nothing.
+        """
+        now = self._inside.now
+        if next_index > replica.acked or not counted:
+            return True
+        if replica.lacks_since == NEVER:
+            replica.lacks_since = now
+        return now - replica.lacks_since >= self._inside.config.election_timeout_s
 
     def on_durable(self) -> None:
         """Our own copy has become durable further."""

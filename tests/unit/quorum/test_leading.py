@@ -229,6 +229,32 @@ def test_a_stale_request_to_go_back_below_what_is_acknowledged_is_ignored() -> N
     assert [entries for n, entries in appended(bench) if n == 2] == []
 
 
+def test_a_follower_that_insists_on_lacking_what_it_acknowledged_is_sent_it_again() -> None:
+    """It was put back to an earlier time. One answer may be late, but not for so long."""
+    bench = leader()
+    bench.call(bench.node.propose, b"x")
+    bench.synced()
+    bench.ack(2)
+    bench.taken()
+    for _ in range(12):
+        bench.say(2, Kind.ACK, bench.term, -1, 2, True)
+        bench.settle(0.05)
+    assert (2, [2, 3]) in appended(bench)
+
+
+def test_who_lacked_once_and_matches_since_does_not_insist() -> None:
+    bench = leader()
+    bench.call(bench.node.propose, b"x")
+    bench.synced()
+    bench.ack(2)
+    bench.taken()
+    for _ in range(3):
+        bench.say(2, Kind.ACK, bench.term, -1, 2, True)
+        bench.settle(0.3)
+        bench.ack(2)
+    assert [entries for n, entries in appended(bench) if n == 2] == []
+
+
 def test_a_full_window_waits_for_answers_and_then_goes_on() -> None:
     bench = leader(window_bytes=10_000)
     for _ in range(6):
