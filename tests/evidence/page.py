@@ -19,7 +19,7 @@ from tests.evidence.markdown import NOT_RUN, duration, none_or_loud, number, tab
 from tests.evidence.not_promised import NOT_PROMISED
 from tests.evidence.pieces import RUNS, Piece, PieceError, read_pieces, summed
 from tests.evidence.promises import NOT_MADE, PROMISES, Promise
-from tests.evidence.what_was_run import mutants_of, what_was_run
+from tests.evidence.what_was_run import SECTIONS, mutants_of, what_was_run
 
 _HEAD = """\
 # Safety
@@ -165,9 +165,33 @@ def _promise(promise: Promise, pieces: Sequence[Piece]) -> str:
             f"Its rule:\n\n{places(promise.rule)}\n",
             f"Its proof:\n\n{places(promise.proof)}\n",
             f"Meanwhile: {promise.faults}.\n",
+            f"Tried: {_tried(promise, pieces)}.\n",
             f"Mutants that break it: {_breaking(promise, pieces)}.\n",
         )
     )
+
+
+_COUNTED = {
+    "seeds": ("count", "seeds of simulated clusters"),
+    "crash points": ("points", "crash points"),
+    "power cuts": ("cuts", "power cuts"),
+    "flips": ("flips", "flipped bits"),
+    "kills": ("kills", "leaders killed"),
+    "model": ("states", "states of the model"),
+    "replays": ("seeds", "runs repeated elsewhere"),
+}
+
+
+def _tried(promise: Promise, pieces: Sequence[Piece]) -> str:
+    """How much of what a promise rests on was run."""
+    said = []
+    for what in promise.runs:
+        title, _ = SECTIONS[what]
+        total = summed(pieces, what)
+        figure, words = _COUNTED[what]
+        amount = f"{number(total[figure])} {words}" if total else f"{words}: {NOT_RUN}"
+        said.append(f"[{amount}](#{_anchor(title)})")
+    return "; ".join(said) or "the tests above"
 
 
 def _breaking(promise: Promise, pieces: Sequence[Piece]) -> str:

@@ -27,6 +27,8 @@ class Promise(NamedTuple):
     """What would fail if it did not hold."""
     faults: str
     """What is done to it meanwhile."""
+    runs: tuple[str, ...] = ("seeds",)
+    """Which kinds of evidence are about it."""
 
 
 _QUORUM_INVARIANTS = "tests/simulation/quorum_invariants.py"
@@ -57,6 +59,7 @@ DURABLE = Promise(
     ),
     "kills at any disk step, loss of power of one, some or all with any subset of unsynced "
     "sectors kept, partitions, frames that are late, doubled or of old connections",
+    ("seeds", "crash points", "power cuts", "kills", "model"),
 )
 
 ONE_ORDER = Promise(
@@ -82,6 +85,7 @@ ONE_ORDER = Promise(
     ),
     "leaders that are paused and wake among their clients, one-way and bridge partitions, "
     "delays, clients that compete for the same names",
+    ("seeds", "model"),
 )
 
 FENCED = Promise(
@@ -143,6 +147,7 @@ ONCE = Promise(
     ),
     "answers that are lost, clients that retry at another controller, leaders that die between "
     "proposal and answer",
+    ("seeds", "kills"),
 )
 
 DAMAGE = Promise(
@@ -169,6 +174,7 @@ DAMAGE = Promise(
     ),
     "bits that rot at rest and while running, misdirected writes, lost, cut and swapped files, "
     "folders of another node and of yesterday",
+    ("seeds", "flips"),
 )
 
 EMPTY_DISK = Promise(
@@ -208,6 +214,7 @@ BOUNDED = Promise(
         Place("tests/unit/runtime/test_link_frames.py", "frames that claim too much"),
     ),
     "bodies and frames that are too large, too slow or that lie about their length",
+    (),
 )
 
 RECOVERS = Promise(
@@ -228,6 +235,7 @@ RECOVERS = Promise(
         Place("benchmarks/failover.py", "the figures of `make bench`"),
     ),
     "kills and pauses of leaders, two in a row, stuck disks, partitions of every shape",
+    ("kills", "seeds"),
 )
 
 DEGRADED = Promise(
@@ -249,6 +257,7 @@ DEGRADED = Promise(
         Place("tests/docs/test_current.py", "the runbook quotes what is really said"),
     ),
     "full and read-only disks, EIO of writes, syncs and renames, no majority",
+    ("seeds", "crash points"),
 )
 
 NOT_THEIR_FAULT = Promise(
@@ -268,6 +277,7 @@ NOT_THEIR_FAULT = Promise(
         Place("tests/process/test_failover.py", "brokers watched through kill and pause"),
     ),
     "controllers that are killed, paused and slow, under load",
+    ("kills", "seeds"),
 )
 
 REPLAYABLE = Promise(
@@ -290,6 +300,7 @@ REPLAYABLE = Promise(
         Place("tests/properties/test_images.py", "image → records → image, in any split"),
     ),
     "histories that are edited, cut, swapped and sealed anew; other Pythons, other hash seeds",
+    ("seeds", "flips", "replays"),
 )
 
 REPEATABLE = Promise(
@@ -307,6 +318,7 @@ REPEATABLE = Promise(
         Place("tests/mutants/table.py", "broken builds: each must be caught, or all this is vain"),
     ),
     "other hash seeds, other Pythons, other processes",
+    ("replays",),
 )
 
 PROMISES = (
