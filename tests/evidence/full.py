@@ -1,6 +1,6 @@
 """The full run: all that docs/safety.md tells of, recorded, going on where it was stopped.
 
-    python -m tests.evidence.full [--minutes M] [--jobs J] [--only seeds|rest] [--runs FOLDER]
+    python -m tests.evidence.full [--minutes M] [--jobs J] [--only seeds|rest] [--python PATH ...]
 
 Rule: seeds first, in chunks, each kind in turn, until the time is over; then everything else that
 is not recorded yet. Nothing is run twice: a kind of seeds goes on behind what is recorded of it.
@@ -64,9 +64,11 @@ def next_chunk(among: Sequence[Profile], pieces: Iterable[Piece]) -> tuple[Profi
 class Full:
     """The run, over a folder of pieces."""
 
-    def __init__(self, runs: Path, jobs: int) -> None:
+    def __init__(self, runs: Path, jobs: int, pythons: Sequence[str] = ()) -> None:
+        """`pythons`: others that have Quorate installed, for the replays."""
         self._runs = runs
         self._jobs = jobs
+        self._pythons = pythons
         self.failed: list[str] = []
 
     def seeds(self, minutes: float) -> None:
@@ -96,7 +98,8 @@ class Full:
             elif not there(command.module):
                 say(f"{what}: LEFT OUT, there is no {command.module}")
             else:
-                self._run(command.module, *command.filled(self._jobs))
+                more = [f"--python={python}" for python in self._pythons if what == "replays"]
+                self._run(command.module, *command.filled(self._jobs), *more)
 
     def _run(self, module: str, *arguments: str) -> None:
         words = [part for part in arguments if part]
@@ -145,13 +148,14 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--only", choices=("seeds", "rest"), help="one of the two halves")
     parser.add_argument("--runs", type=Path, default=RUNS, help="where pieces are kept")
+    parser.add_argument("--python", action="append", default=[], help="another one, for replays")
     parser.add_argument("--allow-dirty", action="store_true", help="pieces that don't count")
     given = parser.parse_args()
     if own_commit().endswith(DIRTY) and not given.allow_dirty:
         print("the tree has changes that no commit holds: commit them first", file=sys.stderr)
         return 1
     given.runs.mkdir(parents=True, exist_ok=True)
-    full = Full(given.runs.resolve(), given.jobs)
+    full = Full(given.runs.resolve(), given.jobs, given.python)
     if given.only != "rest":
         full.seeds(given.minutes)
     if given.only != "seeds":

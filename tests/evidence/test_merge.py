@@ -1,8 +1,12 @@
 """Folding pieces changes no sum, and a full run goes on behind what is recorded."""
 
 import itertools
+import subprocess
 from pathlib import Path
 
+import pytest
+
+from tests.evidence import full
 from tests.evidence.commands import COMMANDS
 from tests.evidence.full import Profile, next_chunk, profiles, there
 from tests.evidence.merge import merge
@@ -98,3 +102,61 @@ def test_a_command_of_the_full_run_is_told_how_many_processes() -> None:
     assert COMMANDS["mutants"].filled(4) == ["--jobs", "2"]
     assert COMMANDS["mutants"].filled(1) == ["--jobs", "1"]
     assert set(COMMANDS) == set(FIGURES)
+
+
+def test_what_is_recorded_is_not_run_again_and_what_is_not_there_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        ran.append(command[2:])
+        return subprocess.CompletedProcess(command, 1 if "tests.flips" in command else 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(full, "there", lambda module: module != "tests.powercuts")
+    saved(tmp_path, *(one for one in everything() if one.what in ("kills", "model")))
+    whole = full.Full(tmp_path, 3, ["/else/python"])
+    whole.rest()
+    modules = [command[0] for command in ran]
+    assert modules == [
+        *("tests.crashpoints", "tests.flips", "tests.mutants", "tests.simulation.replays"),
+    ]
+    assert "--python=/else/python" in ran[-1]
+    assert all(command[-2:] == ["--record", str(tmp_path)] for command in ran)
+    assert whole.failed == ["python -m tests.flips --count 1050000"]
+
+
+def test_seeds_stop_when_nothing_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 1)
+    )
+    with pytest.raises(SystemExit, match="nothing was recorded"):
+        full.Full(tmp_path, 1).seeds(1.0)
+
+
+def test_seeds_take_turns_until_the_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    ran = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        given = dict(itertools.pairwise(command))
+        figures = {**seeds(int(given["--first"]), int(given["--count"])).figures}
+        figures |= {"simulator": given["--simulator"], "kind": given.get("--kind", "by number")}
+        save(tmp_path, piece("seeds", figures))
+        ran.append((figures["simulator"], figures["kind"], figures["first"]))
+        now[0] += 30.0
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(full.time, "monotonic", lambda: now[0])
+    kinds = full.profiles()
+    full.Full(tmp_path, 1).seeds(minutes=len(kinds))
+    assert len(ran) == 2 * len(kinds)
+    assert len({(simulator, kind) for simulator, kind, _ in ran}) == len(kinds)
+    assert {first for *_, first in ran} == {1, 1 + full.CHUNK}
+    assert len(read_pieces(tmp_path)) == len(kinds)
