@@ -62,6 +62,13 @@ class FetchContent:
 
     def find(self, request: MetadataFetchRequest) -> Content:
         """The fetch part of the answer, as things stand. Raises QuorateError STORAGE_ERROR."""
+        try:
+            return self._find(request)
+        except DamagedLedgerError as error:
+            self._on_damaged(error)
+            raise QuorateError(ErrorCode.STORAGE_ERROR, str(error)) from None
+
+    def _find(self, request: MetadataFetchRequest) -> Content:
         ledger = self._ledger()
         high_watermark = ledger.log_end
         offset, epoch = request.fetched_offset, request.fetched_epoch
@@ -83,9 +90,6 @@ class FetchContent:
             batches = self._batches(ledger, offset, request.max_bytes, high_watermark)
         except HistoryMissingError:
             batches = ()
-        except DamagedLedgerError as error:
-            self._on_damaged(error)
-            raise QuorateError(ErrorCode.STORAGE_ERROR, str(error)) from None
         return Content(
             MetadataFetchReply(
                 high_watermark=high_watermark,
