@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from controller.changes import Changes
+from controller.degraded import RETRY_AFTER_S, Ask, ask_of, retry_after_ms
 from controller.managers.brokers import BrokerManager
 from controller.managers.topics import TopicManager
 from controller.metadata_fetch import MetadataFetch
@@ -56,8 +57,8 @@ class Node(Protocol):
 
     version: str
 
-    def refusal(self, *, changes: bool) -> QuorateError | None:
-        """Why this node serves no such request now (one that changes, or not); None: it does."""
+    def refusal(self, ask: Ask) -> QuorateError | None:
+        """Why this node serves no such request now; None: it does."""
 
     def not_here(self) -> QuorateError:
         """Whom to ask instead: NOT_CONTROLLER, or NO_QUORUM while nobody is known to lead."""
@@ -109,10 +110,14 @@ class _Call:
         else:
             self.reply(200, outcome, request_id)
 
-    def reply(self, status: int, message: msgspec.Struct, request_id: str | None = None) -> None:
-        headers = {"content-type": self.format}
-        if request_id is not None:
-            headers["x-quorate-request-id"] = request_id
+    def reply(
+        self,
+        status: int,
+        message: msgspec.Struct,
+        request_id: str | None = None,
+        code: ErrorCode | None = None,
+    ) -> None:
+        headers = self._headers(code, request_id)
         self.on_reply(Reply(status, encode(message, self.format), headers))
 
     def refuse(self, error: QuorateError, request_id: str | None = None) -> None:
@@ -125,14 +130,20 @@ class _Call:
             leader_url=url,
             request_id=request_id,
             server_time_ms=self.node.wall_ms() if from_future else None,
-            retry_after_ms=1000 if error.code is ErrorCode.THROTTLED else None,
+            retry_after_ms=retry_after_ms(error.code),
         )
-        headers = {"content-type": self.format}
-        if request_id is not None:
-            headers["x-quorate-request-id"] = request_id
+        headers = self._headers(error.code, request_id)
         if url is not None:
             headers["x-quorate-leader"] = url
         self.on_reply(Reply(error.code.status, encode(body, self.format), headers))
+
+    def _headers(self, code: ErrorCode | None, request_id: str | None) -> dict[str, str]:
+        headers = {"content-type": self.format}
+        if request_id is not None:
+            headers["x-quorate-request-id"] = request_id
+        if code is not None and code in RETRY_AFTER_S:
+            headers["retry-after"] = str(RETRY_AFTER_S[code])
+        return headers
 
 
 class Api:
@@ -175,7 +186,7 @@ class Api:
                 self._no_route(call, found)
                 return
             if not found.route.always:
-                refusal = self._node.refusal(changes=found.route.changes)
+                refusal = self._node.refusal(ask_of(found.route, request.query))
                 if refusal is not None:
                     raise refusal
             getattr(self, f"_{found.route.name}")(call)
@@ -201,8 +212,8 @@ class Api:
         message = call.body(MetadataFetchRequest)
 
         def done(reply: MetadataFetchReply) -> None:
-            status = 200 if reply.error is None else reply.error.known_code().status
-            call.reply(status, reply)
+            code = None if reply.error is None else reply.error.known_code()
+            call.reply(200 if code is None else code.status, reply, code=code)
 
         self._fetch.handle(message, call.request.caller, done)
 

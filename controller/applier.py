@@ -26,6 +26,7 @@ from ledger.ledger import Ledger, Skipped
 from metadata.codec import RecordDecodeError, decode_records
 from metadata.image import MetadataDelta, MetadataImage, ReplayError
 from quorum.api import Mark
+from quorum.journal.damage import NO_ROOM, sentence
 from runtime.clock import Clock
 from runtime.slices import SLICE_S
 
@@ -184,8 +185,8 @@ class Applier:
             try:
                 yield from self._apply_some(self._ledger)
             except OSError as error:
-                if self._ledger.failed is not None:
-                    self._fail(f"the ledger can't be written: {error}")
+                if self._ledger.failed is not None or error.errno not in NO_ROOM:
+                    self._fail(sentence(error, "writing the ledger"))
                     yield False
                     continue
                 self._note_full_disk(error)

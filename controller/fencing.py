@@ -1,7 +1,7 @@
 """Silent brokers are fenced, one at a time.
 
 Rule: at most one decision an event, and the next is scheduled at once while more are overdue, so
-that other requests come in between. Whether a broker is still silent is asked again when the
+that other decisions come in between. Whether a broker is still silent is asked again when the
 decision's turn comes.
 """
 
@@ -88,6 +88,7 @@ class Fencing:
                 lambda image: self._brokers.fence_silent(image, overdue),
                 self._provenance("FenceBroker"),
                 lambda outcome: self._report(overdue, outcome),
+                first=True,
             )
         )
         # Its outcome may take long; the next decision need not wait for it, but for its turn.

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from controller.config import ControllerConfig
+from controller.degraded import retry_after_ms
 from controller.doubt import Doubt
 from controller.fetch_content import Content, FetchContent
 from controller.heartbeats import Heartbeats
@@ -91,7 +92,7 @@ class MetadataFetch:
         """Answer, now or later, exactly once. Errors are in the reply."""
         pending = self._proposer.pending
         if pending is None:
-            on_reply(self._refusal(QuorateError(ErrorCode.NOT_CONTROLLER)))
+            on_reply(self._refusal(self._not_leading()))
             return
         try:
             check_speaks_for(caller, request.broker_id)
@@ -151,7 +152,7 @@ class MetadataFetch:
                 return
             broker = self._committed().cluster.brokers.get(request.broker_id)
             if isinstance(outcome, Lost) or broker is None:
-                on_reply(self._refusal(QuorateError(ErrorCode.NOT_CONTROLLER)))
+                on_reply(self._refusal(self._not_leading()))
                 return
             try:
                 _check_incarnation(broker, request)
@@ -167,6 +168,7 @@ class MetadataFetch:
                 lambda image: self._brokers.register(image, request),
                 self._provenance(request, caller, "RegisterBroker"),
                 done,
+                first=True,
             )
         )
 
@@ -188,6 +190,7 @@ class MetadataFetch:
                 lambda image: self._brokers.heartbeat(image, beat),
                 self._provenance(request, caller, _OPERATIONS[then]),
                 lambda _outcome: self._deciding.discard(request.broker_id),
+                first=True,
             )
         )
 
@@ -225,7 +228,7 @@ class MetadataFetch:
 
     def _answer(self, held: _Held) -> None:
         if self._proposer.pending is None:
-            held.on_reply(self._refusal(QuorateError(ErrorCode.NOT_CONTROLLER)))
+            held.on_reply(self._refusal(self._not_leading()))
             return
         try:
             content = self._content.find(held.request)
@@ -274,10 +277,18 @@ class MetadataFetch:
     def _refusal(self, error: QuorateError) -> MetadataFetchReply:
         return self._with_leader(MetadataFetchReply(error=self._explained(error)))
 
+    def _not_leading(self) -> QuorateError:
+        known = self._leadership().leader.leader is not None
+        return QuorateError(ErrorCode.NOT_CONTROLLER if known else ErrorCode.NO_QUORUM)
+
     def _explained(self, error: QuorateError) -> ErrorReply:
         leader, url = self._leadership()
         return error_reply(
-            error, leader_id=leader.leader, leader_epoch=leader.epoch, leader_url=url
+            error,
+            leader_id=leader.leader,
+            leader_epoch=leader.epoch,
+            leader_url=url,
+            retry_after_ms=retry_after_ms(error.code),
         )
 
     def _with_leader(self, reply: MetadataFetchReply) -> MetadataFetchReply:

@@ -3,13 +3,14 @@
 Rule: looks and answers; changes nothing but its own counters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from controller.applier import Applier
 from controller.config import ControllerConfig
 from controller.damage import DamageRecord
+from controller.degraded import Ask, Mode, refusal
 from controller.freshness import Freshness
 from controller.heartbeats import AwakeTime, Heartbeats
 from controller.leading import Leading
@@ -81,23 +82,30 @@ class NodeView:
 
     # -- who answers ----------------------------------------------------------------------
 
-    def refusal(self, *, changes: bool) -> QuorateError | None:
-        condition = self._condition
-        if condition.stopped:
-            return QuorateError(
-                ErrorCode.SHUTTING_DOWN, f"this controller stopped: {condition.stopped}"
-            )
-        if condition.diverged:
-            return QuorateError(ErrorCode.STATE_DIVERGED, condition.diverged)
-        if changes and self._applier.disk_full:
-            return QuorateError(ErrorCode.DISK_FULL, self._applier.disk_full)
-        if not self._storage.ready:
-            return QuorateError(
-                ErrorCode.OFFSET_NOT_AVAILABLE, "this controller is loading its log; ask another"
-            )
+    def refusal(self, ask: Ask) -> QuorateError | None:
+        for mode, why in self._modes():
+            refused = refusal(mode, ask, why)
+            if refused is not None:
+                return refused
         return None
 
+    def _modes(self) -> Iterator[tuple[Mode, str]]:
+        """The modes that we know to be in, the worst first, and why."""
+        condition = self._condition
+        if condition.stopped:
+            yield Mode.STOPPED, f"this controller stopped: {condition.stopped}"
+        if condition.diverged:
+            yield Mode.DIVERGED, condition.diverged
+        if self._applier.disk_full and self._leading.elected:
+            # A standby sends to the leader whoever needs one, and grows old meanwhile.
+            yield Mode.LEDGER_FULL, self._applier.disk_full
+        if not self._storage.ready:
+            yield Mode.LOADING, "this controller is loading its log; ask another"
+
     def not_here(self) -> QuorateError:
+        stopped = self._condition.stopped
+        if stopped:
+            return QuorateError(ErrorCode.SHUTTING_DOWN, f"this controller stopped: {stopped}")
         leader, url = self.leadership()
         if leader.leader is None:
             return QuorateError(ErrorCode.NO_QUORUM)
@@ -167,8 +175,13 @@ class NodeView:
             note=condition.stopped
             or condition.diverged
             or self._applier.disk_full
-            or self._storage.note,
+            or self._storage.note
+            or self._unready(),
         )
+
+    def _unready(self) -> str:
+        ready = self.ready()
+        return "" if ready.healthy else ready.reason
 
     def ready(self) -> HealthReply:
         return readiness(
@@ -208,7 +221,7 @@ class NodeView:
 
     @property
     def serving(self) -> bool:
-        return self.refusal(changes=True) is None
+        return next(self._modes(), None) is None
 
     @property
     def held_requests(self) -> int:

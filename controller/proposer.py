@@ -5,6 +5,10 @@ proposed: not while it yields, and not between the Begin and the End of a transa
 acknowledged never stands inside a transaction that a new epoch discards.
 
 What doesn't fit one batch is written as one logical transaction (KIP-868) over several.
+
+Decisions of our own and those that brokers need to stay in service come before what people ask
+for, and are bounded by the number of brokers. What people ask for is bounded twice: in number, and
+in time, for an answer that comes after its asker has given up is work that helps nobody.
 """
 
 from collections import deque
@@ -40,7 +44,8 @@ _ANSWER_BYTES_MAX = 512 * 1024
 _STEP = 256
 """Records between two yields."""
 _ROOM_RETRY_S = 1.0
-
+WAIT_MAX_S = 1.0
+"""While what waits longest has waited for so long, nobody else is let in."""
 
 _DEFECTS = (ReplayError, RecordDecodeError, LedgerError)
 
@@ -73,6 +78,8 @@ class Decision(NamedTuple):
     on_outcome: Callable[[Outcome], None]
     key: RequestKey | None = None
     """Remember the answer under this key."""
+    first: bool = False
+    """It is our own, or a broker's, and goes before what people ask for."""
     begins_epoch: bool = False
     """Nothing is decided before it: it is tried again until the journal has room for it."""
 
@@ -102,7 +109,9 @@ class Proposer:
         self._waiting_max = waiting_max
         self._lag_warn_ms = lag_warn_ms
         self._log = log
-        self._waiting: deque[Decision] = deque()
+        self._first: deque[Decision] = deque()
+        self._waiting: deque[tuple[float, Decision]] = deque()
+        """What people ask for, and since when."""
         self._deciding: Decision | None = None
         self._wrote_some = False
         self._frozen = False
@@ -129,13 +138,19 @@ class Proposer:
         if self._cancel is not None:
             self._cancel()
             self._cancel = None
-        waiting, self._waiting = self._waiting, deque()
+        waiting = self._take_waiting()
         deciding, self._deciding = self._deciding, None
         pending.drop()
         if deciding is not None:
             deciding.on_outcome(Lost(self._wrote_some))
         for decision in waiting:
             decision.on_outcome(Lost(maybe_executed=False))
+
+    def _take_waiting(self) -> list[Decision]:
+        waiting = [*self._first, *(decision for _, decision in self._waiting)]
+        self._first.clear()
+        self._waiting.clear()
+        return waiting
 
     def freeze(self, reason: str) -> None:
         """Decide nothing more in this epoch, and give it up."""
@@ -148,15 +163,25 @@ class Proposer:
             decision.on_outcome(Lost(maybe_executed=False))
         elif self._no_room_to_begin:
             decision.on_outcome(QuorateError(ErrorCode.DISK_FULL, self._no_room_to_begin))
-        elif len(self._waiting) >= self._waiting_max:
+        elif decision.first or decision.begins_epoch:
+            self._first.append(decision)
+            self._decide_next()
+        elif self._is_overloaded():
             decision.on_outcome(
                 QuorateError(
                     ErrorCode.THROTTLED, "too many requests wait for their turn; retry later"
                 )
             )
         else:
-            self._waiting.append(decision)
+            self._waiting.append((self._clock.monotonic(), decision))
             self._decide_next()
+
+    def _is_overloaded(self) -> bool:
+        waiting = self._waiting
+        if not waiting:
+            return False
+        waited_s = self._clock.monotonic() - waiting[0][0]
+        return len(waiting) >= self._waiting_max or waited_s > WAIT_MAX_S
 
     def committed(self, offset: int) -> None:
         """Everything below `offset` is committed and applied: answer, and go on deciding."""
@@ -167,7 +192,7 @@ class Proposer:
     @property
     def waiting(self) -> int:
         """Decisions that wait for their turn."""
-        return len(self._waiting)
+        return len(self._first) + len(self._waiting)
 
     @property
     def busy(self) -> bool:
@@ -178,12 +203,13 @@ class Proposer:
         while (
             self._deciding is None
             and not self._frozen
-            and self._waiting
+            and (self._first or self._waiting)
             and self.pending is not None
             and self.pending.bytes < IN_FLIGHT_BYTES_MAX
             and not self._share.spent()
         ):
-            decision = self._deciding = self._waiting.popleft()
+            decision = self._first.popleft() if self._first else self._waiting.popleft()[1]
+            self._deciding = decision
             self._wrote_some = False
             work = self._work(decision, self.pending)
             try:
@@ -260,8 +286,7 @@ class Proposer:
     def _begin_later(self, decision: Decision, why: str) -> None:
         """Lead without writing: who reads, and brokers that are in service, need a leader too."""
         epoch, self._no_room_to_begin = self.epoch, why
-        waiting, self._waiting = self._waiting, deque()
-        for other in waiting:
+        for other in self._take_waiting():
             other.on_outcome(QuorateError(ErrorCode.DISK_FULL, why))
 
         def again() -> None:

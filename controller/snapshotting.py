@@ -2,7 +2,8 @@
 
 Rule: from an immutable image, in slices, never while a transaction is open. First the checkpoint
 is durable, then the ledger is synced up to the place that goes with it, and only then is the
-quorum told that it may cut its journal there.
+quorum told that it may cut its journal there. A full disk postpones it; any other error of the
+disk stops the node.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from metadata.image import MetadataImage, image_to_records
 from metadata.records import VotersRecord
 from metadata.state_hash import StateHash
 from quorum.api import Mark
+from quorum.journal.damage import NO_ROOM, sentence
 from runtime.clock import Clock, Timer
 from snapshots.checkpoint import CheckpointHeader, CheckpointId
 from snapshots.store import CheckpointStore
@@ -162,6 +164,10 @@ class Snapshotting:
     ) -> None:
         if self._ledger is not ledger:
             return
+        if error is not None and error.errno not in NO_ROOM:
+            # What else was written lately may be lost with it, and nobody would be told.
+            self._on_failed(sentence(error, "writing a checkpoint"))
+            return
         if written is None:
             self._busy = False
             self._trigger.failed(1)
@@ -176,7 +182,7 @@ class Snapshotting:
         if self._ledger is not ledger:
             return
         if error is not None:
-            self._on_failed(f"the ledger can't be synced: {error}")
+            self._on_failed(sentence(error, "syncing the ledger"))
             return
         self._compact(place, self._compacted)
 

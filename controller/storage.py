@@ -23,6 +23,7 @@ from ledger.ledger import Ledger
 from metadata.codec import RecordDecodeError
 from metadata.image import MetadataImage, ReplayError
 from quorum.api import Mark, Quorum
+from quorum.journal.damage import sentence
 from runtime.clock import Clock
 from runtime.disk import Disk
 from runtime.slices import run_in_slices
@@ -151,7 +152,7 @@ class Storage:
             if self._wanted is not wanted:
                 return
             if error is not None:
-                self._on_failed(f"the ledger can't be synced: {error}")
+                self._on_failed(sentence(error, "syncing the ledger"))
             else:
                 self._catch_up.begin(mark, source, log_end, self._applier.image.offset)
 

@@ -29,7 +29,7 @@ class ErrorReply(ReplyMessage, frozen=True):
     server_time_ms: int | None = None
     """The leader's time, since 1970; with REQUEST_FROM_FUTURE."""
     retry_after_ms: int | None = None
-    """With THROTTLED and THROTTLING_QUOTA_EXCEEDED."""
+    """When to ask the same node again; null: at once, and another."""
     details: dict[str, str] = msgspec.field(default_factory=dict)
     """Particulars for programs, by camelCase name."""
 

@@ -7,6 +7,9 @@ no way to go on is an error that names the file and says what to do.
 import errno
 from typing import NamedTuple
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""Errors by which nothing is lost: a write was refused, whole, and may be tried again."""
+
 
 class DamagedError(Exception):
     """A file is damaged so that the node can't go on; the message says which, and what to do."""
@@ -45,7 +48,12 @@ class TornTail(NamedTuple):
 
 def explain(error: OSError, doing: str) -> OSError:
     """Return the same error with a sentence that says what failed and what to do."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    return OSError(error.errno, sentence(error, doing))
+
+
+def sentence(error: OSError, doing: str) -> str:
+    """Say what failed and what to do."""
+    if error.errno in NO_ROOM:
         advice = "the disk is full; free space and start the node again: nothing promised is lost"
     elif error.errno == errno.EROFS:
         advice = "the disk is read-only; make it writable and start the node again"
@@ -54,4 +62,4 @@ def explain(error: OSError, doing: str) -> OSError:
             f"{error.strerror or error}; the node stops, because what was written may be lost: "
             "check the disk and start it again"
         )
-    return OSError(error.errno, f"{doing}: {advice}")
+    return f"{doing}: {advice}"

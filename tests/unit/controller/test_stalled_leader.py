@@ -26,7 +26,7 @@ def test_a_leader_that_was_replaced_while_it_stood_still_answers_no_broker():
     assert replies == []
     cluster.run(2.0)
     assert cluster.broker(1).fenced
-    assert replies[0].error.code == ErrorCode.NOT_CONTROLLER.value
+    assert replies[0].error.code == ErrorCode.NO_QUORUM.value
 
 
 @pytest.mark.parametrize("dry_run", [False, True])

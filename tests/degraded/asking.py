@@ -1,0 +1,103 @@
+"""Everything that can be asked of a controller, asked at once, and what came of it and when.
+
+Rule: the list is made of the routes themselves, so that a new one is asked for as well; times are
+of the simulated world.
+"""
+
+import json
+from typing import Any, NamedTuple
+
+import msgspec
+
+from controller.degraded import Ask, asks_of
+from controller.routes import ROUTES, Route
+from metadata.messages.wire import MSGPACK, decode_fetch_reply
+from runtime.requests import Reply, Request
+
+PATIENCE_S = 40.0
+
+
+class Answer(NamedTuple):
+    """What a request came to."""
+
+    status: int
+    code: str
+    body: Any
+    headers: dict[str, str]
+    took_s: float
+
+
+class Asked:
+    """One request under way."""
+
+    def __init__(self, cluster: Any, route: Route, ask: Ask) -> None:
+        self.route, self.ask = route, ask
+        self.cluster = cluster
+        self.began = cluster.world.now
+        self.reply: Reply | None = None
+        self.took_s = 0.0
+
+    def __call__(self, reply: Reply) -> None:
+        assert self.reply is None, "answered twice"
+        self.reply, self.took_s = reply, self.cluster.world.now - self.began
+
+    @property
+    def answer(self) -> Answer:
+        assert self.reply is not None, f"{self.route.name} was never answered"
+        body: Any = self.reply.body
+        if self.ask is Ask.BROKER:
+            reply = decode_fetch_reply(self.reply.status, body, MSGPACK)
+            body = msgspec.to_builtins(reply.error) if reply.error is not None else {}
+        elif self.reply.headers["content-type"].startswith("application/json"):
+            body = json.loads(body)
+        code = str(body.get("code", "")) if isinstance(body, dict) else ""
+        return Answer(self.reply.status, code, body, dict(self.reply.headers), self.took_s)
+
+
+def ask_everything(
+    cluster: Any, node: int, broker: Any, *, but: tuple[Ask, ...] = ()
+) -> list[Asked]:
+    """Send one request of every kind to a node, and wait for all answers."""
+    wanted = [(route, ask) for route in ROUTES for ask in asks_of(route) if ask not in but]
+    # What only shows before what does.
+    wanted.sort(key=lambda each: each[1] is Ask.CHANGE)
+    sent = [send(cluster, node, route, ask, broker) for route, ask in wanted]
+    cluster.world.run_for(PATIENCE_S, lambda: all(each.reply is not None for each in sent))
+    return sent
+
+
+def send(cluster: Any, node: int, route: Route, ask: Ask, broker: Any) -> Asked:
+    """Send one."""
+    asked = Asked(cluster, route, ask)
+    request = _request(cluster, node, route, ask, broker)
+    cluster.processes[node].run(lambda: cluster.controllers[node].handle(request, asked))
+    return asked
+
+
+def _request(cluster: Any, node: int, route: Route, ask: Ask, broker: Any) -> Request:
+    path = route.path.replace("{name}", "t").replace("{id}", "1")
+    query: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    body = b""
+    if ask is Ask.BROKER:
+        body = msgspec.msgpack.encode(broker.request())
+        headers = {"content-type": MSGPACK}
+    elif ask is Ask.SNAPSHOT:
+        path = path.replace("/1", f"/{cluster.snapshot}")
+    elif ask is Ask.STALE:
+        query["consistency"] = "stale"
+    elif ask is Ask.AT_LEAST:
+        query["minOffset"] = str(min(cluster.controllers[node].image.offset, 1))
+    if route.request is not None and ask in (Ask.CHANGE, Ask.DRY_RUN):
+        body = json.dumps(_change(cluster, route.name) | {"dryRun": ask is Ask.DRY_RUN}).encode()
+    elif ask is Ask.DRY_RUN:
+        query["dryRun"] = "true"
+    return Request(route.method, path, body, query, headers)
+
+
+def _change(cluster: Any, name: str) -> dict[str, Any]:
+    if name == "create_topics":
+        cluster.named = getattr(cluster, "named", 0) + 1
+        new = {"name": f"new-{cluster.named}", "numPartitions": 1, "replicationFactor": 1}
+        return {"topics": [new]}
+    return {"names": ["u"]}

@@ -1,0 +1,127 @@
+"""Each mode, each endpoint: what a controller answers, how fast, and with which advice.
+
+Every cell of `controller.degraded.TABLE` is tried on real cores, over simulated disks and
+network, in a mode that was brought about as in life.
+"""
+
+import pytest
+
+from controller.degraded import (
+    AT_ONCE_S,
+    NO_QUORUM_S,
+    RETRY_AFTER_S,
+    TABLE,
+    Ask,
+    Mode,
+    asks_of,
+)
+from controller.routes import ROUTES, Route
+from metadata.errors import ErrorCode
+from tests.degraded.asking import Answer, Asked, ask_everything
+from tests.degraded.modes import ENTER, Standing, healthy
+from tests.docs.degraded import PAGE, page
+
+pytestmark = pytest.mark.simulation
+
+NOTHING_THERE = ("describe_topic", "describe_broker", "read_snapshot")
+"""Before the first start has ended there is nothing to describe."""
+
+
+def wrong(asked: Asked, mode: Mode) -> str:
+    """What is not as the table says; empty: all is."""
+    cell, answer = TABLE[mode].cells[asked.ask], asked.answer
+    said = f"{asked.route.name}, {asked.ask}: {answer.status} {answer.code} in {answer.took_s} s"
+    if answer.took_s > cell.within_s:
+        return f"{said}: too late"
+    if mode is Mode.FORMING and asked.route.name in NOTHING_THERE and cell.code is None:
+        return "" if answer.status == 404 else said
+    if cell.code is None:
+        expected = asked.route.status
+    elif asked.ask is Ask.READY:
+        expected = 503
+    else:
+        expected = cell.code.status
+    if answer.status != expected:
+        return f"{said}, not {expected}"
+    return wrong_words(asked, answer, cell.code)
+
+
+def wrong_words(asked: Asked, answer: Answer, code: ErrorCode | None) -> str:
+    """What is missing of code, sentence and advice."""
+    if asked.ask is Ask.READY:
+        return "" if answer.body["reason"] else "it is not ready and doesn't say why"
+    if code is None:
+        return "" if "retry-after" not in answer.headers else "done, and to be tried again"
+    seconds = RETRY_AFTER_S.get(code)
+    expected = {
+        "code": code.value,
+        "retriable": code.retriable,
+        "retryAfterMs": None if seconds is None else seconds * 1000,
+    }
+    # A broker's call was decoded: its fields are named as in Python.
+    found = {name: answer.body.get(name, answer.body.get(_snake(name))) for name in expected}
+    if found != expected:
+        return f"{asked.route.name}: {found}, not {expected}"
+    if answer.headers.get("retry-after") != (None if seconds is None else str(seconds)):
+        return f"{asked.route.name}: retry-after {answer.headers.get('retry-after')}"
+    return "" if len(answer.body["message"]) > 10 else f"{asked.route.name}: no sentence"
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+
+
+@pytest.mark.parametrize(("mode", "by"), ENTER, ids=str)
+def test_a_mode_answers_as_the_table_says(mode: Mode, by: str) -> None:
+    standing = ENTER[mode, by]()
+    found = [wrong(asked, mode) for asked in ask_everything(*standing)]
+    assert [each for each in found if each] == []
+
+
+def test_every_mode_is_brought_about() -> None:
+    assert {mode for mode, _ in ENTER} == set(Mode) == set(TABLE)
+    assert all(set(row.cells) == set(Ask) for row in TABLE.values())
+
+
+def test_every_route_has_its_place_and_a_new_one_must_be_given_one() -> None:
+    assert {ask for route in ROUTES for ask in asks_of(route)} == set(Ask)
+    with pytest.raises(KeyError):
+        asks_of(Route("POST", "/v1/new", "new", "Something else", None))
+
+
+def test_what_needs_a_majority_is_told_within_a_second_without_one() -> None:
+    leaderless = [row for mode, row in TABLE.items() if mode.startswith("no quorum")]
+    assert len(leaderless) == 3
+    assert max(cell.within_s for row in leaderless for cell in row.cells.values()) == NO_QUORUM_S
+
+
+def test_a_healthy_cluster_does_everything_at_once() -> None:
+    for asked in ask_everything(*healthy()):
+        assert asked.answer.status == asked.route.status, asked.route.name
+        assert asked.answer.took_s <= AT_ONCE_S
+
+
+def stops(standing: Standing) -> str:
+    return str(standing.cluster.stopped[standing.node])
+
+
+@pytest.mark.parametrize(
+    "by", [by for mode, by in ENTER if mode is Mode.STOPPED], ids=lambda by: by
+)
+def test_a_node_that_its_disk_stops_says_what_to_do_and_the_others_go_on(by: str) -> None:
+    standing = ENTER[Mode.STOPPED, by]()
+    cluster, node, _ = standing
+    remedy = "make it writable" if "read-only" in by else "free space"
+    assert (remedy if "EIO" not in by else "check the disk") in stops(standing)
+    assert "start" in stops(standing)
+    cluster.kill(node)
+    cluster.run_until(lambda: cluster.shared.leader not in (None, node))
+    cluster.create_topic("the-others-go-on", factor=1)
+    cluster.hosts[node].faults.heal()
+    cluster.start(node)
+    cluster.settle()
+    cluster.assert_equal()
+
+
+def test_the_page_is_current() -> None:
+    assert PAGE.read_text() == page(PAGE.read_text()), "run: python -m tests.docs.degraded"

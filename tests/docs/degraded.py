@@ -1,0 +1,63 @@
+"""Write the table of docs/degraded.md from `controller.degraded`.
+
+python -m tests.docs.degraded
+"""
+
+from collections.abc import Iterable
+
+from controller.degraded import RETRY_AFTER_S, TABLE, Ask, Cell, asks_of
+from controller.routes import ROUTES
+from tests.docs import source
+
+PAGE = source.ROOT / "docs" / "degraded.md"
+_BEGIN, _END = "<!-- made: {} -->\n", "<!-- end -->"
+
+
+def page(text: str) -> str:
+    """The page with its made parts as they should be."""
+    for name, made in (("modes", _modes()), ("asks", _asks()), ("retry", _retry())):
+        begin = _BEGIN.format(name)
+        before, _, rest = text.partition(begin)
+        text = before + begin + made + _END + rest.partition(_END)[2]
+    return text
+
+
+def _modes() -> str:
+    asks = [ask for ask in Ask if ask is not Ask.OWN]
+    rows = [
+        [mode.value, *(_cell(row.cells[ask], ask) for ask in asks), row.then]
+        for mode, row in TABLE.items()
+    ]
+    return _table(["mode", *(ask.value for ask in asks), "until"], rows)
+
+
+def _cell(cell: Cell, ask: Ask) -> str:
+    if cell.code is None:
+        return "done"
+    if ask is Ask.READY:
+        return "503, why"
+    late = f" ≤ {cell.within_s:g} s" if cell.within_s >= 1 else ""
+    return f"{cell.code.status} `{cell.code}`{late}"
+
+
+def _asks() -> str:
+    rows = [
+        [ask.value, ", ".join(f"`{r.method} {r.path}`" for r in ROUTES if ask in asks_of(r))]
+        for ask in Ask
+    ]
+    return _table(["asked for", "requests"], rows)
+
+
+def _retry() -> str:
+    return _table(
+        ["code", "`retry-after`, s"], [[f"`{code}`", str(s)] for code, s in RETRY_AFTER_S.items()]
+    )
+
+
+def _table(head: list[str], rows: Iterable[list[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows]) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text()))
