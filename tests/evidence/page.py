@@ -99,6 +99,7 @@ def _on_machines(found: dict[str, dict[str, Any]], pieces: Sequence[Piece]) -> l
 
     kills = found.get("kills", {})
     p99 = f"{number(round(kills['next_commit_ms']['p99']))} ms" if kills else NOT_RUN
+    unsound = len(kills.get("unsound", []))
     killed, survivors = mutants_of(pieces)
     of_all = f"{len(killed)} of {len(killed) + len(survivors)}"
     return [
@@ -114,11 +115,16 @@ def _on_machines(found: dict[str, dict[str, Any]], pieces: Sequence[Piece]) -> l
             wrong("kills", "missing", "doubled", "misplaced"),
             "0",
         ),
+        Asked("logs unsound, brokers fenced by it", _and(wrong("kills", "fenced"), unsound), "0"),
         Asked("kill to the next commit, p99", p99, "below 1,000 ms"),
         Asked("mutants killed", of_all if "mutants" in found else NOT_RUN, "all of 20 or more"),
         Asked("states of the model", of("model", "states"), ""),
         Asked("runs that differ elsewhere", wrong("replays", "different"), "0"),
     ]
+
+
+def _and(said: str, more: int) -> str:
+    return none_or_loud(more) if more else said
 
 
 # -- words -----------------------------------------------------------------------------------------

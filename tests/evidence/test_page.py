@@ -58,6 +58,8 @@ def test_what_is_not_promised_stands_before_any_promise() -> None:
         ("power cuts", "violations", "**3 !**"),
         ("flips", "silent", "**3 silent !**"),
         ("kills", "missing", "**3 !**"),
+        ("kills", "doubled", "**3 !**"),
+        ("kills", "fenced", "**3 !**"),
         ("replays", "different", "**3 !**"),
     ],
 )
@@ -70,6 +72,13 @@ def test_what_must_not_be_is_loud(what: str, figure: str, loud: str) -> None:
     top, _, below = made.partition("## What is not promised")
     assert "**3 !**" in top
     assert loud in below
+
+
+def test_logs_that_are_unsound_after_kills_are_loud() -> None:
+    kills = next(one for one in everything() if one.what == "kills")
+    made = page([kills._replace(figures={**kills.figures, "unsound": ["verify: they differ"]})])
+    assert "**verify: they differ !**" in made
+    assert "| logs unsound, brokers fenced by it | **1 !** | 0 |" in made
 
 
 def test_violations_and_survivors_are_loud_and_named() -> None:

@@ -188,6 +188,7 @@ def _kills(pieces: Sequence[Piece]) -> str:
         + ", ".join(f"{name} {none_or_loud(total[name])}" for name in wrong if name in total)
         + ".\n"
     ]
+    lines += [f"**{problem} !**\n" for problem in total.get("unsound", [])]
     for name, what in (
         ("samples_ms", "From SIGKILL to the next commit that a client was told of"),
         ("paused_ms", "From SIGSTOP, of which nothing but silence tells, to the next commit"),
