@@ -220,7 +220,7 @@ class ImageStore:
             return
         try:
             owner = msgspec.json.decode(self._disk.read(OWNER_FILE), type=_Owner)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise WrongFolderError(
                 f"{OWNER_FILE} in the agent's folder can't be read ({error}); empty the folder, "
                 "the image will be fetched anew"

@@ -173,8 +173,9 @@ class Catalogue:
 
     def fill_index(self, segment: Segment, index: SegmentIndex, until: int) -> Head | None:
         """Walk a segment's heads up to `until`; returns the last. Raises DamagedLedgerError."""
+        heads = walk_heads(self._disk, segment.path, index.end_position)
         try:
-            last = index.add_heads(walk_heads(self._disk, segment.path, index.end_position), until)
+            last = index.add_heads(self._sure_of_epochs(segment, heads, index.epoch), until)
         except DamagedBatchError as error:
             raise self._damage(segment, error.position, index.end_offset, error.reason) from None
         if index.end_offset != until:
@@ -182,14 +183,33 @@ class Catalogue:
             raise self._damage(segment, index.end_position, index.end_offset, reason)
         return last
 
+    def _sure_of_epochs(
+        self, segment: Segment, heads: Iterator[Head], epoch: int
+    ) -> Iterator[Head]:
+        """Where an epoch ends is answered from heads alone: so those two are proved."""
+        before = None
+        for head in heads:
+            if head.epoch != epoch:
+                for one in (head,) if before is None else (before, head):
+                    self._batch_at(segment, one)
+                epoch = head.epoch
+            before = head
+            yield head
+
     def head_at(self, offset: int) -> tuple[Segment, Head]:
-        """Return the head of the batch that holds an offset before `log_end`."""
+        """Return the head of the batch that holds an offset before `log_end`.
+
+        Heads carry no checksum of their own: only who goes on to read the batch can be sure of it.
+        """
         segment = self.segment_at(offset)
         position = self.index_of(segment).place_before(offset)
         try:
             for head in walk_heads(self._disk, segment.path, position, SEARCH_BYTES):
-                if head.end_offset > offset:
+                if head.end_offset > offset >= head.base_offset:
                     return segment, head
+                if head.base_offset > offset:
+                    reason = f"offset {offset} must come before, the batch begins behind it"
+                    raise self._damage(segment, head.position, offset, reason)
                 position = head.position + head.length
         except DamagedBatchError as error:
             raise self._damage(segment, error.position, offset, error.reason) from None
@@ -269,11 +289,11 @@ class Catalogue:
         if segment.base_offset == end_offset:
             return segment.header.previous.head
         segment, head = self.head_at(end_offset)
-        if head.base_offset != end_offset:
-            return None
-        return self._batch_at(segment, head).header.previous_hash
+        batch = self._batch_at(segment, head)
+        return batch.header.previous_hash if batch.header.base_offset == end_offset else None
 
     def _batch_at(self, segment: Segment, head: Head) -> Batch:
+        """Read the batch that a head tells of: then the head is proved. Raises as above."""
         try:
             return parse(self._disk.read(segment.path, head.position, head.length))
         except DamagedBatchError as error:
@@ -291,7 +311,13 @@ class Catalogue:
         for i, segment in enumerate(run):
             after = run[i + 1].header.previous.epoch if i + 1 < len(run) else None
             if after != segment.header.previous.epoch:
-                starts.extend(self.index_of(segment).epoch_starts)
+                index = self.index_of(segment)
+                if after not in (None, index.epoch):
+                    reason = (
+                        f"it ends in epoch {index.epoch}, the segment behind it begins in {after}"
+                    )
+                    raise self._damage(segment, 0, segment.base_offset, reason)
+                starts.extend(index.epoch_starts)
         return starts
 
     def _damage(

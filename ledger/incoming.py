@@ -55,7 +55,7 @@ class Install(NamedTuple):
             mark, bases, history_end = msgspec.msgpack.decode(
                 body, type=tuple[bytes, tuple[int, ...], int]
             )
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise LedgerError(f"{INSTALL_NAME} can't be read: {error}") from None
         if not bases:
             raise LedgerError(f"{INSTALL_NAME} names no segment")

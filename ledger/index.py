@@ -9,6 +9,7 @@ import struct
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 
@@ -23,6 +24,7 @@ EVERY_BYTES = 32 * 1024
 INDEX_BYTES_MAX = 64 * 1024 * 1024
 
 _HEAD = struct.Struct(">4sHHIqqq")
+_Int64 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class EpochStart(msgspec.Struct, frozen=True):
@@ -102,13 +104,13 @@ class SegmentIndex:
     def decode(cls, data: bytes) -> "SegmentIndex":
         """Read what `encode` wrote. Raises LedgerError."""
         frame = take_frame(data, 0, MAGIC, INDEX_BYTES_MAX)
-        base, end_offset, end_position = _HEAD.unpack_from(frame)[4:]
         try:
+            base, end_offset, end_position = _HEAD.unpack_from(frame)[4:]
             offsets, positions, starts, epoch = msgspec.msgpack.decode(
                 frame[_HEAD.size : -CRC_BYTES],
-                type=tuple[list[int], list[int], list[tuple[int, int]], int],
+                type=tuple[list[_Int64], list[_Int64], list[tuple[_Int64, _Int64]], _Int64],
             )
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, struct.error) as error:
             raise LedgerError(f"not an index: {error}") from None
         if not offsets or len(offsets) != len(positions):
             raise LedgerError("not an index: it is empty")

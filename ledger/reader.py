@@ -1,12 +1,13 @@
 """Reading a node's ledger from outside, while the node runs or long after.
 
 Rule: a reader needs nothing but the segment files and writes nothing. A running node's
-unfinished tail is a note, not damage; so is anything bad behind the mark that was synced.
+unfinished tail is a note, not damage; so is anything bad behind the mark that was synced, and a
+log that ends before that mark.
 """
 
 from collections.abc import Iterator
 
-from ledger.batch import Batch
+from ledger.batch import Batch, parse
 from ledger.catalogue import Catalogue, Segment, find_segments, read_header
 from ledger.chain import LogMark
 from ledger.errors import (
@@ -90,8 +91,7 @@ class LedgerReader:
         """
         if offset <= self.log_start or offset >= self.log_end:
             return offset
-        _, head = self._catalogue.head_at(offset - 1)
-        return head.end_offset
+        return self.batch_at(offset - 1).header.end_offset
 
     def hash_at(self, offset: int) -> bytes | None:
         """Return the chain hash of the records before `offset`; None: no batch ends there.
@@ -106,8 +106,13 @@ class LedgerReader:
         return batch.hash if batch.header.end_offset == offset else None
 
     def batch_at(self, offset: int) -> Batch:
-        """Return the batch that holds an offset before `log_end`. Raises as `batches`."""
-        return next(self.batches(offset, offset + 1))
+        """Return the batch that holds an offset before `log_end`.
+
+        Raises HistoryMissingError, DamagedLedgerError; also for the unfinished tail.
+        """
+        for batch in self.batches(offset, offset + 1):
+            return batch
+        raise LedgerError(f"the batch at offset {offset} is not whole: {'; '.join(self.notes)}")
 
     def segment_marks(self) -> list[LogMark]:
         """Return the marks that the segments' headers begin with, ascending; cheap."""
@@ -117,12 +122,22 @@ class LedgerReader:
         """Return the timestamp of the last batch; 0 in an empty log. Raises DamagedLedgerError."""
         if self.log_end == self.log_start:
             return self.start_timestamp_ms
-        return self._catalogue.head_at(self.log_end - 1)[1].timestamp_ms
+        try:
+            return self.batch_at(self.log_end - 1).header.timestamp_ms
+        except LedgerError:
+            if self._synced_end is None or self.log_end <= self._synced_end:
+                raise
+        # The tail is unfinished: it ends where it can be read.
+        timestamp_ms = self.start_timestamp_ms
+        for batch in self.batches(max(self._synced_end - 1, self.log_start)):
+            timestamp_ms = batch.header.timestamp_ms
+        return timestamp_ms
 
     def offset_at_time(self, timestamp_ms: int) -> int:
         """Return the end offset of the log as it was at a time (inclusive).
 
-        Raises DamagedLedgerError.
+        It is found by heads, and the batch that is too late is read to prove its time; those before
+        it are proved by who reads up to the offset. Raises DamagedLedgerError.
         """
         segments = self._catalogue.run
         later = [s for s in segments if s.header.previous.timestamp_ms > timestamp_ms]
@@ -137,6 +152,8 @@ class LedgerReader:
             while end < until:  # what follows may be unfinished
                 head = next(heads, None)
                 if head is None or head.timestamp_ms > timestamp_ms:
+                    if head is not None:
+                        parse(self._disk.read(segment.path, head.position, head.length))
                     break
                 end = head.end_offset
         except DamagedBatchError as error:
@@ -161,7 +178,13 @@ class LedgerReader:
             segments.append(Segment(path, header, length))
         if not segments:
             raise LedgerError("no ledger is here: no segment file in log/ or archive/")
-        return Catalogue(self._disk, self.cluster_id, segments, self._walk_last(segments[-1]))
+        end = self._walk_last(segments[-1])
+        if self._synced_end is not None and end < self._synced_end:
+            self._note(
+                f"the log ends at offset {end}, and it was synced up to {self._synced_end}: its "
+                "end is gone, or a node that was too far behind is fetching it"
+            )
+        return Catalogue(self._disk, self.cluster_id, segments, end)
 
     def _walk_last(self, segment: Segment) -> int:
         """Return the log's end: the last whole frame of the last segment."""
