@@ -4,8 +4,12 @@ Rule: ledger segments, chained up to the mark that the quorum vouches for; if a 
 that shorter, the checkpoint first and then only the segments behind it (what it skips is
 backfilled later). Everything lies in `incoming/`, verified and synced, before the quorum is told;
 what an earlier life fetched is taken up. Nothing of the present ledger is touched until then.
+
+A full disk ends no node for it: what was fetched is thrown away, which makes room for what the
+quorum must write, and fetched again after a pause that grows.
 """
 
+import errno
 from collections.abc import Callable, Generator, Sequence
 
 from structlog.typing import FilteringBoundLogger
@@ -24,6 +28,10 @@ from runtime.slices import run_in_slices
 from snapshots.checkpoint import FOLDER, CheckpointId
 from snapshots.errors import CheckpointError
 from snapshots.fetching import CheckpointFetch
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_PAUSE_FIRST_S = 1.0
+_PAUSE_MOST_S = 30.0
 
 
 class _Job:
@@ -64,6 +72,8 @@ class CatchUp:
         self._files = PeerFiles(config, clock, quorum)
         self._job: _Job | None = None
         self._cancel: Callable[[], None] | None = None
+        self._pause_s = _PAUSE_FIRST_S
+        self._no_room = False
 
     @property
     def note(self) -> str:
@@ -71,6 +81,8 @@ class CatchUp:
         job = self._job
         if job is None:
             return ""
+        if self._no_room:
+            return "too far behind, and no room for what must be fetched: the disk is full"
         at = job.history.fetched_to if job.history is not None else job.log_end
         return (
             f"too far behind: fetching the log from controller {job.source}, at offset {at} of "
@@ -80,6 +92,7 @@ class CatchUp:
     def begin(self, mark: Mark, source: int, log_end: int, image_offset: int) -> None:
         """Reach `mark` by the files of `source`; replaces what was under way."""
         self._close()
+        self._pause_s, self._no_room = _PAUSE_FIRST_S, False
         self._job = _Job(mark, source, log_end, image_offset)
         self._log.info(
             "catch_up_started", source=source, log_end=log_end, target=self._job.target.log_end
@@ -183,7 +196,7 @@ class CatchUp:
             self._files.later(self._start)
             return
         except OSError as error:
-            self._on_failed(error)
+            self._not_taken(error)
             return
         self._next_of_checkpoint()
 
@@ -192,7 +205,7 @@ class CatchUp:
             return
         self._job.fetch = None
         if error is not None:
-            self._on_failed(error)
+            self._not_taken(error)
             return
         self._pull_history()
 
@@ -247,7 +260,7 @@ class CatchUp:
             self._files.later(self._start)
             return
         except OSError as error:
-            self._on_failed(error)
+            self._not_taken(error)
             return
         if done:
             self._prepare()
@@ -259,10 +272,32 @@ class CatchUp:
         if job is None or job.history is None or not job.history.complete:
             return
         if error is not None:
-            self._on_failed(error)
+            self._not_taken(error)
             return
         self._log.info("catch_up_ready", target=job.target.log_end)
         self._quorum.installed(job.mark)
+
+    def _not_taken(self, error: OSError) -> None:
+        """Our own disk did not take what was fetched."""
+        job = self._job
+        if job is None or error.errno not in _NO_ROOM:
+            self._on_failed(error)
+            return
+        self._close()
+        try:
+            drop_incoming(self._disk)
+        except OSError as failed:
+            self._on_failed(failed)
+            return
+        self._log.warning("catch_up_without_room", target=job.target.log_end, reason=str(error))
+        self._no_room = True
+        self._job = _Job(job.mark, job.source, job.log_end, job.image_offset)
+        self._files.later(self._again, self._pause_s)
+        self._pause_s = min(2 * self._pause_s, _PAUSE_MOST_S)
+
+    def _again(self) -> None:
+        self._no_room = False
+        self._start()
 
     def _refuse(self, error: Exception) -> None:
         assert self._job is not None

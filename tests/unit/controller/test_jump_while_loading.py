@@ -58,3 +58,18 @@ def test_a_jump_that_begins_while_the_ledger_is_mended_takes_place(cluster):
     cluster.run(5.0)
     assert cluster.events("ledger_damaged")
     assert_follows(cluster, 3)
+
+
+def test_a_jump_without_room_waits_for_it_and_is_made(cluster):
+    """Seed 54 of the kind `drawn`: a full disk ended the node that could have waited."""
+    faults, platter = cluster.faults[3], cluster.platters[3]
+    faults.capacity_bytes = platter.used_bytes() + 600
+    cluster.start(3)
+    cluster.run(10.0)
+    assert len(cluster.events("catch_up_without_room")) > 1
+    assert not cluster.stopped
+    assert "the disk is full" in cluster.ask("GET", "/v1/status", node=3)[1]["note"]
+    assert not [n for n in platter.names if n.startswith("incoming/")]
+    faults.capacity_bytes = None
+    cluster.run(40.0)
+    assert_follows(cluster, 3)
