@@ -12,13 +12,14 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from tests.evidence.coverage_table import cells, coverage_section, holes
-from tests.evidence.markdown import NOT_RUN, duration, none_or_loud, number, table
+from tests.evidence.coverage_table import coverage_section
+from tests.evidence.markdown import NOT_RUN, number, table
 from tests.evidence.not_promised import NOT_PROMISED
 from tests.evidence.pieces import RUNS, Piece, PieceError, read_pieces, summed
 from tests.evidence.promises import NOT_MADE, PROMISES, Promise
+from tests.evidence.summary import summary
 from tests.evidence.what_was_run import SECTIONS, mutants_of, what_was_run
 
 _HEAD = """\
@@ -38,93 +39,21 @@ def page(pieces: Sequence[Piece], *, allow_dirty: bool = False) -> str:
             f"{len(dirty)} pieces are of a tree with changes that no commit holds, the first of "
             f"{dirty[0].what}, {dirty[0].date}: run them again on a commit, or remove them"
         )
-    parts = (_HEAD, summary(pieces), not_promised(), promises(pieces), what_was_run(pieces))
+    parts = (
+        _HEAD,
+        contents(),
+        summary(pieces),
+        not_promised(),
+        promises(pieces),
+        what_was_run(pieces),
+    )
     return "\n".join((*parts, coverage_section(pieces), repeat())).rstrip() + "\n"
 
 
-# -- one screen ------------------------------------------------------------------------------------
-
-
-ANSWERS = ("acknowledged", "refused", "reads")
-"""Of what the seeds count: what clients were told, each held against the log by judges."""
-
-
-class Asked(NamedTuple):
-    """A figure, and what a full run must reach."""
-
-    what: str
-    found: str
-    asked: str
-
-
-def summary(pieces: Sequence[Piece]) -> str:
-    """One screen: the last full run beside what it must reach."""
-    lines = [
-        "Not promised: "
-        + "; ".join(f"[{part.title.lower()}](#{_anchor(part.title)})" for part in NOT_PROMISED)
-        + ".\n",
-        "In the last full run:\n",
-        table(("", "figure", "must be"), asked(pieces), right=(1,)),
-    ]
-    return "\n".join(lines)
-
-
-def asked(pieces: Sequence[Piece]) -> list[Asked]:
-    """The figures of the summary."""
-    found = {what: summed(pieces, what) for what in {piece.what for piece in pieces}}
-    return [*_simulated(found.get("seeds", {}), pieces), *_on_machines(found, pieces)]
-
-
-def _simulated(seeds: dict[str, Any], pieces: Sequence[Piece]) -> list[Asked]:
-    if not seeds:
-        return [Asked("seeds of simulated clusters", NOT_RUN, "50,000 or more")]
-    empty = holes(cells(pieces)) if seeds.get("coverage") else []
-    checked = sum(seeds.get("checked", {}).get(kind, 0) for kind in ANSWERS)
-    return [
-        Asked("seeds of simulated clusters", number(seeds["count"]), "50,000 or more"),
-        Asked("violations in them", none_or_loud(seeds["violations"]), "0"),
-        Asked("simulated time", duration(seeds.get("simulated_s", 0)), ""),
-        Asked("faults that struck", number(sum(seeds.get("faults", {}).values())), ""),
-        Asked("answers checked", number(checked), ""),
-        Asked("empty cells of fault by operation", none_or_loud(len(empty)), "0"),
-    ]
-
-
-def _on_machines(found: dict[str, dict[str, Any]], pieces: Sequence[Piece]) -> list[Asked]:
-    def of(what: str, key: str) -> str:
-        return number(found[what][key]) if what in found else NOT_RUN
-
-    def wrong(what: str, *keys: str) -> str:
-        return none_or_loud(sum(found[what].get(k, 0) for k in keys)) if what in found else NOT_RUN
-
-    kills = found.get("kills", {})
-    p99 = f"{number(round(kills['next_commit_ms']['p99']))} ms" if kills else NOT_RUN
-    unsound = len(kills.get("unsound", []))
-    killed, survivors = mutants_of(pieces)
-    of_all = f"{len(killed)} of {len(killed) + len(survivors)}"
-    return [
-        Asked("crash points on real files", of("crash points", "points"), "600 or more"),
-        Asked("violations at them", wrong("crash points", "violations"), "0"),
-        Asked("power cuts on real processes", of("power cuts", "cuts"), ""),
-        Asked("violations after them", wrong("power cuts", "violations"), "0"),
-        Asked("flipped bits", of("flips", "flips"), "1,000,000 or more"),
-        Asked("flips that nobody noticed", wrong("flips", "silent"), "0"),
-        Asked("real leaders killed under load", of("kills", "kills"), "500 or more"),
-        Asked(
-            "acknowledged, and missing, doubled or misplaced",
-            wrong("kills", "missing", "doubled", "misplaced"),
-            "0",
-        ),
-        Asked("logs unsound, brokers fenced by it", _and(wrong("kills", "fenced"), unsound), "0"),
-        Asked("kill to the next commit, p99", p99, "below 1,000 ms"),
-        Asked("mutants killed", of_all if "mutants" in found else NOT_RUN, "all of 20 or more"),
-        Asked("states of the model", of("model", "states"), ""),
-        Asked("runs that differ elsewhere", wrong("replays", "different"), "0"),
-    ]
-
-
-def _and(said: str, more: int) -> str:
-    return none_or_loud(more) if more else said
+def contents() -> str:
+    """What is not promised, in a line, above the figures."""
+    parts = (f"[{part.title.lower()}](#{_anchor(part.title)})" for part in NOT_PROMISED)
+    return f"Not promised: {'; '.join(parts)}.\n"
 
 
 # -- words -----------------------------------------------------------------------------------------

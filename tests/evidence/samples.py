@@ -55,6 +55,7 @@ def everything() -> list[Piece]:
         "acknowledged": 900,
         "missing": 0,
         "doubled": 0,
+        "fenced": 0,
         "samples_ms": [40.0, 60.0, 220.0],
         "paused_ms": [800.0],
     }
