@@ -16,7 +16,7 @@ from ledger.errors import (
     LedgerError,
     UnknownFormatError,
 )
-from ledger.scan import walk_heads
+from ledger.scan import Head, walk_heads
 from ledger.segments import HEADER_BYTES_MAX, LOG_FOLDER, parse_segment_header
 from runtime.disk import Disk
 
@@ -145,21 +145,21 @@ class LedgerReader:
         if not candidates:
             return self.log_start
         segment = candidates[-1]
-        end = segment.base_offset
-        until = self._catalogue.end_of(segment)
+        end, until = segment.base_offset, self._catalogue.end_of(segment)
         heads = walk_heads(self._disk, segment.path, segment.header_length)
-        try:
-            while end < until:  # what follows may be unfinished
-                head = next(heads, None)
-                if head is None or head.timestamp_ms > timestamp_ms:
-                    if head is not None:
-                        parse(self._disk.read(segment.path, head.position, head.length))
+        while end < until:  # what follows may be unfinished
+            try:
+                head = _head_at(heads, end, until)
+                if head.timestamp_ms > timestamp_ms:
+                    parse(self._disk.read(segment.path, head.position, head.length))
                     break
-                end = head.end_offset
-        except DamagedBatchError as error:
-            raise DamagedLedgerError(
-                segment.path, error.position, end, error.reason, base_offset=segment.base_offset
-            ) from None
+            except DamagedBatchError as error:
+                if self._synced_end is not None and end >= self._synced_end:
+                    break  # an unfinished tail
+                raise DamagedLedgerError(
+                    segment.path, error.position, end, error.reason, base_offset=segment.base_offset
+                ) from None
+            end = head.end_offset
         return end
 
     def _find(self) -> Catalogue:
@@ -226,6 +226,17 @@ def cluster_id_of(disk: Disk) -> str:
         except UnknownFormatError as error:
             raise _placed(error, path) from None
     raise LedgerError(f"no ledger is here: no readable segment file in {LOG_FOLDER}/")
+
+
+def _head_at(heads: Iterator[Head], offset: int, until: int) -> Head:
+    """Return the next head, which must begin at an offset. Raises DamagedBatchError."""
+    head = next(heads, None)
+    if head is None:
+        raise DamagedBatchError(0, f"the segment ends at offset {offset}, it reached to {until}")
+    if head.base_offset != offset or head.end_offset > until:
+        said = f"{head.base_offset} to {head.end_offset}"
+        raise DamagedBatchError(head.position, f"offset {offset} must follow, not {said}")
+    return head
 
 
 def _placed(error: UnknownFormatError, place: str) -> UnknownFormatError:

@@ -109,6 +109,23 @@ def test_the_state_at_a_time_ends_at_no_batch_whose_time_is_harmed() -> None:
         harmed.reader().offset_at_time(asked)
 
 
+@pytest.mark.parametrize("at", [_COUNT_AT, _BASE_AT])
+@pytest.mark.parametrize("by", [-1, 1, 2, 64])
+@pytest.mark.parametrize("number", [0, 2])
+def test_the_state_at_a_time_ends_where_a_batch_does(number: int, at: int, by: int) -> None:
+    """Of the first batch of a segment, and of the last, nobody asked where it begins or ends."""
+    world = World(segment_bytes=1_200)
+    header = world.batches[number].header
+    value = (header.count if at == _COUNT_AT else header.base_offset) + by
+    if value >= (1 if at == _COUNT_AT else 0):
+        world.set(number, at, value)
+        try:
+            assert world.reader().offset_at_time(header.timestamp_ms) == header.end_offset
+        except DamagedLedgerError:
+            return
+        assert number == 2  # the last of its segment: the next one's header says it
+
+
 def test_the_last_time_is_that_of_a_batch_that_is_whole() -> None:
     world = World()
     world.set(7, _TIME_AT, 1 << 50)
