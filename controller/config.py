@@ -56,6 +56,11 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """And after so long, if the log has moved at all."""
     ledger_segment_bytes: int = 64 * MIB
 
+    scrub_bytes_per_s: int = MIB
+    """So fast closed files are read through to see that they are still sound; 0: never."""
+    scrub_interval_s: float = 86_400.0
+    """From the end of one reading to the beginning of the next."""
+
     catch_up_chunk_bytes: int = MIB
     """Pieces in which a peer's files are fetched; at most 1 MiB."""
     catch_up_retry_s: float = 0.5

@@ -10,6 +10,7 @@ from typing import Protocol
 from controller.damage import DamageRecord
 from controller.describe import count_states
 from controller.heartbeats import Heartbeats
+from controller.scrubbing import Scrubbing
 from ledger.ledger import Ledger
 from metadata.image import MetadataImage
 from runtime.metrics import Registry
@@ -57,6 +58,10 @@ class Figures(Protocol):
     @property
     def damage(self) -> DamageRecord:
         """What was found damaged, and repaired."""
+
+    @property
+    def scrubbing(self) -> Scrubbing:
+        """How far the files at rest were read through."""
 
     @property
     def diverged(self) -> bool:
@@ -116,6 +121,25 @@ class ControllerMetrics:
         )
 
         gauge("quorate_state_diverged", "1 while its state differs", lambda: figures.diverged)
+        self._declare_damage(figures)
+
+    def _declare_damage(self, figures: Figures) -> None:
+        gauge, counter = self._registry.read_gauge, self._registry.read_counter
+        counter(
+            "quorate_scrub_bytes_total",
+            "Read through at rest since the start",
+            lambda: figures.scrubbing.bytes,
+        )
+        counter(
+            "quorate_scrub_damage_total",
+            "Files at rest that were found damaged by it",
+            lambda: figures.scrubbing.damaged,
+        )
+        gauge(
+            "quorate_scrub_last_full_pass_seconds",
+            "When all of it was found sound last, since 1970; 0 not yet",
+            lambda: figures.scrubbing.finished_ms / 1000,
+        )
         counter(
             "quorate_damage_found_total",
             "Damage found on this node since its start, by part",

@@ -18,6 +18,7 @@ from controller.metrics import ControllerMetrics
 from controller.parked import Parked
 from controller.proposer import Proposer
 from controller.queries import View
+from controller.scrubbing import Scrubbing
 from controller.snapshotting import Snapshotting
 from controller.status import quorum_reply, readiness, status_reply
 from controller.storage import Storage
@@ -61,6 +62,7 @@ class NodeView:
         storage: Storage,
         snapshotting: Snapshotting,
         damage: DamageRecord,
+        scrubbing: Scrubbing,
         held: Sequence[Parked],
         registry: Registry,
     ) -> None:
@@ -78,6 +80,7 @@ class NodeView:
         self._snapshotting = snapshotting
         self._held = held
         self.damage = damage
+        self.scrubbing = scrubbing
         self._metrics = ControllerMetrics(registry, self)
 
     # -- who answers ----------------------------------------------------------------------
@@ -171,6 +174,7 @@ class NodeView:
             heard=self.heard,
             newest_snapshot=None if offer is None else offer.id,
             repairs=self.damage.sentences,
+            scrubbed_ms=self.scrubbing.finished_ms,
             uptime_s=self._clock.monotonic() - condition.started_at,
             note=condition.stopped
             or condition.diverged

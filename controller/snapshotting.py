@@ -142,6 +142,11 @@ class Snapshotting:
             except OSError as error:
                 self._on_failed(f"checkpoints of a wrong state can't be put aside: {error}")
 
+    def lost(self) -> None:
+        """One was damaged, or part of the journal: write another now, or when one is due."""
+        self.look_for_newest()
+        self.write()
+
     def look_for_newest(self) -> None:
         """A checkpoint was added or removed."""
         store = self._store

@@ -81,6 +81,7 @@ def status_reply(
     heard: Heartbeats | None,
     newest_snapshot: str | None,
     repairs: tuple[str, ...],
+    scrubbed_ms: int,
     uptime_s: float,
     note: str,
 ) -> StatusReply:
@@ -113,6 +114,7 @@ def status_reply(
         uptime_ms=int(uptime_s * 1000),
         note=note or status.note,
         repairs=(*status.repairs, *repairs),
+        scrubbed_ms=scrubbed_ms,
     )
 
 

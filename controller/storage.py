@@ -13,7 +13,7 @@ from controller.backfill import HistoryBackfill
 from controller.catch_up import CatchUp
 from controller.checkpoint_loading import load_checkpoint
 from controller.config import ControllerConfig
-from controller.damage import CHECKPOINT, DamageRecord
+from controller.damage import CHECKPOINT, JOURNAL, LEDGER, DamageRecord
 from controller.loading import CannotLoadError, load
 from controller.mending import Mending
 from ledger.backfill import Backfill
@@ -23,10 +23,12 @@ from ledger.ledger import Ledger
 from metadata.codec import RecordDecodeError
 from metadata.image import MetadataImage, ReplayError
 from quorum.api import Mark, Quorum
+from quorum.journal import DamagedError
 from quorum.journal.damage import sentence
 from runtime.clock import Clock
 from runtime.disk import Disk
 from runtime.slices import run_in_slices
+from snapshots.checkpoint import CheckpointId
 from snapshots.errors import DamagedCheckpointError
 from snapshots.store import CheckpointStore
 
@@ -47,9 +49,11 @@ class Storage:
         on_loaded: OnLoaded,
         on_failed: Callable[[str], None],
         damage: DamageRecord,
+        on_checkpoint_lost: Callable[[], None],
         log: FilteringBoundLogger,
     ) -> None:
         self._damage = damage
+        self._on_checkpoint_lost = on_checkpoint_lost
         self._config = config
         self._clock = clock
         self._disk = disk
@@ -107,6 +111,37 @@ class Storage:
             self.open(place)
         except (LedgerError, OSError) as error:
             self._on_failed(f"the ledger can't be opened: {error}")
+
+    def ledger_rotten(self, error: DamagedLedgerError) -> None:
+        """The scrub found wrong bytes: as `damaged`, but nobody needs them now."""
+        if len(self._quorum.voters()) > 1:
+            self.damaged(error)
+            return
+        self._log.error(
+            "ledger_damaged", file=error.file, position=error.position, why=error.reason
+        )
+        self._damage.found(LEDGER, f"{error}; there is no peer to fetch it from")
+
+    def checkpoint_rotten(self, checkpoint: CheckpointId, error: DamagedCheckpointError) -> None:
+        """The scrub found a bad checkpoint: it is put aside, and another is written."""
+        self._checkpoint_damaged(error)
+        if self.store is not None:
+            try:
+                self.store.put_aside(checkpoint)
+            except OSError as failure:
+                self._on_failed(f"a damaged checkpoint can't be put aside: {failure}")
+                return
+            self._on_checkpoint_lost()
+
+    def journal_rotten(self, error: DamagedError) -> None:
+        """The scrub found the journal bad on the disk; in memory it is whole.
+
+        A checkpoint lets the journal be cut. If its bad part stays, the next start is that of a
+        damaged node, which the others repair.
+        """
+        self._log.error("journal_rotten", what=str(error))
+        self._damage.found(JOURNAL, f"{error}; whole in memory, so the node goes on")
+        self._on_checkpoint_lost()
 
     def damaged(self, error: DamagedLedgerError) -> None:
         """A read found wrong bytes: fetch the segment again while everything else goes on."""

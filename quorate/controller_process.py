@@ -174,6 +174,7 @@ def controller_config(settings: ControllerSettings) -> ControllerConfig:
         checkpoint_bytes=settings.checkpoint_bytes,
         checkpoint_interval_s=settings.checkpoint_ms / 1000,
         ledger_segment_bytes=settings.segment_bytes,
+        scrub_bytes_per_s=settings.scrub_bytes_per_s,
     )
 
 

@@ -85,6 +85,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Size of a ledger segment; the same on all controllers of a cluster, for good."""
     journal_tail_bytes: int = 64 * 1024 * 1024
     """Kept in the journal behind a checkpoint, for followers that lag."""
+    scrub_bytes_per_s: int = 1024 * 1024
+    """So fast closed files are read through, once a day, to see that they are sound; 0: never."""
 
     def trusting_the_network(self) -> "ControllerSettings":
         """The same with `insecure_network`."""

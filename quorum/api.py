@@ -7,7 +7,7 @@ The words: an *epoch* is Raft's term, an *index* numbers Raft entries and is see
 beside committed payloads; offsets are the ledger's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -208,6 +208,12 @@ class Quorum(Protocol):
         on_reply: Callable[[PeerFile | None], None],
     ) -> None:
         """A piece of a file in a shared folder of a peer; at most 1 MiB; None: no answer."""
+
+    def scrub(self) -> Generator[int, None, None]:
+        """Read through what lies closed of the journal; yields the bytes of each step.
+
+        Raises DamagedError when it is not what was written.
+        """
 
     def voters(self) -> tuple[Voter, ...]:
         """The voters that this node knows of."""

@@ -6,7 +6,7 @@ what waits is proposed, and what was written is synced. A broken promise or a br
 the node; an exception that nobody planned for is a defect and is not caught.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
 from structlog.typing import FilteringBoundLogger
@@ -394,6 +394,9 @@ class QuorumNode:
         on_reply: Callable[[PeerFile | None], None],
     ) -> None:
         self._files.ask_piece(node_id, name, position, length, on_reply)
+
+    def scrub(self) -> Generator[int, None, None]:
+        return self.inside.journal.scrub()
 
     def voters(self) -> tuple[Voter, ...]:
         return self._membership.voters()

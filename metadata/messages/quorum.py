@@ -79,6 +79,8 @@ class StatusReply(ReplyMessage, frozen=True):
     """A sentence when something is wrong, else empty."""
     repairs: tuple[str, ...] = ()
     """What was found damaged since its start, and what was repaired; the newest of it."""
+    scrubbed_ms: int = 0
+    """When all closed files were last read through and found sound, since 1970; 0 not yet."""
 
 
 class HealthReply(ReplyMessage, frozen=True):

@@ -7,7 +7,7 @@ promises something until `durable_position` has reached the promise's position.
 Entries are the core's tuples (command, index, term), kept in memory as well as on the disk.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +19,7 @@ from quorum.journal.frames import Kind
 from quorum.journal.identity import FOLDER
 from quorum.journal.lineage import Lineage
 from quorum.journal.opening import Opened, open_journal
+from quorum.journal.scrub import scrub_segments
 from quorum.journal.segments import SegmentWriter
 from quorum.journal.state import (
     ENTRY_HEAD,
@@ -406,6 +407,10 @@ class RaftJournal(Journal):  # type: ignore[misc]
             self._write_known()
         self.note_synced()
         self._has_room = self._disk.free_bytes() >= self._reserve_bytes
+
+    def scrub(self) -> Generator[int, None, None]:
+        """Read through the closed segments; yields the bytes of each step. Raises DamagedError."""
+        return scrub_segments(self._disk, self._identity, self._writer.closed)
 
     def close(self) -> None:
         """Stop in order: all is durable, and said to be. Blocks. Raises OSError."""

@@ -86,6 +86,11 @@ class SegmentWriter:
         """The segments, oldest first."""
         return [segment.name for segment in (*self._closed_segments, self._active)]
 
+    def closed(self) -> list[tuple[Segment, int]]:
+        """Those that are not written to any more, each with the position where the next begins."""
+        bases = [segment.base for segment in (*self._closed_segments, self._active)]
+        return list(zip(self._closed_segments, bases[1:], strict=True))
+
     def append(self, kind: int, body: bytes) -> int:
         """Add a frame at the end; return the position behind it."""
         position = self.written_position

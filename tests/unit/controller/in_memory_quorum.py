@@ -143,6 +143,9 @@ class InMemoryQuorum:
         self.clock.call_soon(self.deliver)
         return mark
 
+    def scrub(self):
+        yield from ()
+
     def stop(self) -> None:
         self.started = False
         self.leading = 0

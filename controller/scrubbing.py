@@ -1,0 +1,216 @@
+"""The scrub: everything at rest is read through now and then, slowly, before somebody needs it.
+
+Rule: a byte that rots in history is found while the peers still hold it well, not on the day
+when it is asked for. Closed segments of the ledger, checkpoints and closed segments of the
+journal are read in small pieces, so many bytes a second and no more; between pieces everything
+else runs. What is found bad is read a second time, and then handed to whoever mends it.
+
+How far it came is written to the file `scrubbed` now and then, so that a node that is started every
+day comes to the end of its history all the same. Losing that file loses nothing.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from typing import Protocol
+
+import msgspec
+from structlog.typing import FilteringBoundLogger
+
+from controller.config import ControllerConfig
+from ledger.errors import DamagedLedgerError
+from ledger.ledger import Ledger
+from ledger.scrub import next_closed, scrub_segment
+from quorum.journal.damage import DamagedError
+from runtime.clock import Clock, Timer
+from runtime.disk import Disk
+from snapshots.checkpoint import FOLDER, CheckpointId
+from snapshots.errors import CheckpointNotFoundError, DamagedCheckpointError
+from snapshots.store import CheckpointStore, load_steps
+
+FILE = "scrubbed"
+_FIRST_AFTER_S = 60.0
+"""A start has better things to do."""
+_AGAIN_AFTER_DAMAGE_S = 600.0
+_WRITE_EVERY_S = 60.0
+
+
+class Progress(msgspec.Struct, array_like=True):
+    """What the file holds."""
+
+    finished_ms: int = 0
+    """When a whole pass ended last, since 1970; 0 never."""
+    next_offset: int = 0
+    """Segments of the ledger before this offset are done in the pass that runs; 0: none runs."""
+
+
+class Finds(Protocol):
+    """Who is told of damage."""
+
+    def ledger_rotten(self, error: DamagedLedgerError) -> None:
+        """A closed segment of the ledger."""
+
+    def checkpoint_rotten(self, checkpoint: CheckpointId, error: DamagedCheckpointError) -> None:
+        """A checkpoint."""
+
+    def journal_rotten(self, error: DamagedError) -> None:
+        """A closed segment of the journal."""
+
+
+class Scrubbing:
+    """One pass after another, over whatever is here when its turn comes."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        clock: Clock,
+        disk: Disk,
+        scrub_journal: Callable[[], Generator[int, None, None]],
+        finds: Finds,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._disk = disk
+        self._scrub_journal = scrub_journal
+        self._finds = finds
+        self._log = log
+        self._ledger: Ledger | None = None
+        self._store: CheckpointStore | None = None
+        self._work: Iterator[int] = iter(())
+        self._timer: Timer | None = None
+        self._progress = Progress()
+        self._written_at = clock.monotonic()
+        self._found = 0
+        self.bytes = 0
+        """Read since the start."""
+        self.damaged = 0
+        """Files that were found damaged since the start."""
+
+    @property
+    def finished_ms(self) -> int:
+        """When everything was read through last, by the wall clock; 0 never."""
+        return self._progress.finished_ms
+
+    def begin(self, ledger: Ledger, store: CheckpointStore) -> None:
+        """Ledger and checkpoints are here, at a start or after a jump."""
+        self.stop()
+        if not self._config.scrub_bytes_per_s:
+            return
+        self._ledger, self._store = ledger, store
+        self._progress = self._read_progress()
+        wait_s = _FIRST_AFTER_S
+        if self._progress.finished_ms and not self._progress.next_offset:
+            since_s = (self._clock.wall_ms() - self._progress.finished_ms) / 1000
+            wait_s = max(wait_s, self._config.scrub_interval_s - max(since_s, 0.0))
+        self._again(min(wait_s, self._config.scrub_interval_s))
+
+    def stop(self) -> None:
+        """Read nothing any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._ledger = self._store = None
+        self._work = iter(())
+
+    def _again(self, wait_s: float) -> None:
+        self._timer = self._clock.call_later(wait_s, self._begin_pass)
+
+    def _begin_pass(self) -> None:
+        self._found = 0
+        self._work = self._pass()
+        self._step()
+
+    def _step(self) -> None:
+        """Read one piece, then wait for as long as it may have taken."""
+        work = self._work
+        size = next(work, None)
+        if work is not self._work or self._ledger is None:
+            return  # stopped, or begun anew, by what was found
+        if size is None:
+            self._finished()
+            return
+        self.bytes += size
+        self._timer = self._clock.call_later(size / self._config.scrub_bytes_per_s, self._step)
+
+    def _finished(self) -> None:
+        finished_ms = self._progress.finished_ms if self._found else self._clock.wall_ms()
+        self._progress = Progress(finished_ms, 0)
+        self._write_progress()
+        self._log.info("scrub_finished", bytes=self.bytes, damaged=self._found)
+        interval_s = self._config.scrub_interval_s
+        self._again(min(interval_s, _AGAIN_AFTER_DAMAGE_S) if self._found else interval_s)
+
+    # -- a pass ---------------------------------------------------------------------------
+
+    def _pass(self) -> Iterator[int]:
+        yield from self._ledger_segments()
+        yield from self._checkpoints()
+        try:
+            yield from self._twice(self._scrub_journal)
+        except DamagedError as error:
+            self._count()
+            self._finds.journal_rotten(error)
+
+    def _ledger_segments(self) -> Iterator[int]:
+        offset = self._progress.next_offset
+        while self._ledger is not None:
+            found = next_closed(self._ledger.catalogue, offset)
+            if found is None:
+                return
+            segment, after = found
+            read = partial(scrub_segment, self._disk, self._config.cluster_id, segment, after)
+            try:
+                yield from self._twice(read)
+            except DamagedLedgerError as error:
+                self._count()
+                self._finds.ledger_rotten(error)
+            offset = after.base_offset
+            self._progress.next_offset = offset
+            if self._clock.monotonic() - self._written_at >= _WRITE_EVERY_S:
+                self._write_progress()
+
+    def _checkpoints(self) -> Iterator[int]:
+        for checkpoint in [] if self._store is None else self._store.list():
+            try:
+                yield from self._twice(partial(self._checkpoint, checkpoint))
+            except CheckpointNotFoundError:
+                continue  # thinned out meanwhile
+            except DamagedCheckpointError as error:
+                self._count()
+                self._finds.checkpoint_rotten(checkpoint, error)
+
+    def _checkpoint(self, checkpoint: CheckpointId) -> Generator[int, None, None]:
+        before = 0
+        steps = load_steps(self._disk, self._config.cluster_id, checkpoint, keep_blocks=False)
+        try:
+            for position, _ in steps:
+                yield position - before
+                before = position
+        except OSError as error:
+            name = f"{FOLDER}/{checkpoint.name}"
+            raise DamagedCheckpointError(name, before, str(error)) from None
+
+    def _twice(self, read: Callable[[], Generator[int, None, None]]) -> Iterator[int]:
+        """Read; what seems bad is read once more before it is believed."""
+        try:
+            yield from read()
+        except (DamagedLedgerError, DamagedCheckpointError, DamagedError):
+            yield from read()
+
+    def _count(self) -> None:
+        self._found += 1
+        self.damaged += 1
+
+    # -- how far ----------------------------------------------------------------------------
+
+    def _read_progress(self) -> Progress:
+        try:
+            return msgspec.msgpack.decode(self._disk.read(FILE), type=Progress)
+        except (OSError, msgspec.DecodeError):
+            return Progress()
+
+    def _write_progress(self) -> None:
+        self._written_at = self._clock.monotonic()
+        data = msgspec.msgpack.encode(self._progress)
+        # Whether it was written is not worth a word: it only saves reading again.
+        self._disk.in_background(lambda: self._disk.replace(FILE, data), lambda _done, _error: None)

@@ -1,0 +1,60 @@
+"""Reading a closed segment through, slowly, to see whether it is still what it was.
+
+Rule: it is judged as everything else is, by `SegmentChecker`, and it must end in the chain hash
+that the segment after it names. Nothing is changed here.
+"""
+
+from collections.abc import Generator
+from itertools import pairwise
+
+from ledger.catalogue import Catalogue, Segment
+from ledger.checker import PIECE_BYTES, BadSegmentError, SegmentChecker
+from ledger.errors import DamagedLedgerError, LedgerError
+from runtime.disk import Disk
+
+
+def next_closed(catalogue: Catalogue, from_offset: int) -> tuple[Segment, Segment] | None:
+    """Return the first closed segment that begins at or past an offset, and the one behind it."""
+    run = catalogue.run
+    for segment, after in pairwise(run):
+        if segment.base_offset >= from_offset:
+            return segment, after
+    return None
+
+
+def scrub_segment(
+    disk: Disk, cluster_id: str, segment: Segment, after: Segment
+) -> Generator[int, None, None]:
+    """Read a closed segment; yields the bytes of each step. Raises DamagedLedgerError."""
+    base, path = segment.base_offset, segment.path
+    checker = SegmentChecker(cluster_id, base, None, after.base_offset)
+    try:
+        yield from _read(disk, path, checker)
+        _must_end_in(checker, after)
+    except BadSegmentError as error:
+        raise DamagedLedgerError(
+            path, error.position, error.offset, error.reason, base_offset=base
+        ) from None
+    except (LedgerError, OSError) as error:
+        if segment.path == path:
+            raise DamagedLedgerError(
+                path, checker.position, checker.mark.log_end, str(error), base_offset=base
+            ) from None
+        # Moved to the archive meanwhile: the next pass finds it there.
+
+
+def _read(disk: Disk, path: str, checker: SegmentChecker) -> Generator[int, None, None]:
+    position = 0
+    while not checker.stopped:
+        piece = disk.read(path, position, PIECE_BYTES)
+        if not piece:
+            raise BadSegmentError(position, checker.mark.log_end, "the file ends too early")
+        checker.feed(piece)
+        position += len(piece)
+        yield len(piece)
+
+
+def _must_end_in(checker: SegmentChecker, after: Segment) -> None:
+    if checker.mark.head != after.header.previous.head:
+        reason = f"it does not end in the chain hash that {after.path} continues"
+        raise BadSegmentError(checker.position, checker.mark.log_end, reason)

@@ -1,0 +1,57 @@
+"""Reading the closed segments of a running journal, to see whether they are still what they were.
+
+Rule: nothing is changed here, and nothing that is in memory is doubted: what this finds is what the
+next start would find.
+"""
+
+from collections.abc import Callable, Generator
+
+from quorum.journal.damage import DamagedError
+from quorum.journal.frames import FrameReader
+from quorum.journal.identity import Identity, read_opening
+from quorum.journal.segments import Segment
+from runtime.disk import Disk
+
+_STEP_BYTES = 128 * 1024
+
+
+def scrub_segments(
+    disk: Disk, identity: Identity, closed: Callable[[], list[tuple[Segment, int]]]
+) -> Generator[int, None, None]:
+    """Read every closed segment; yields the bytes of each step. Raises DamagedError."""
+    sequence = -1
+    while True:
+        # Asked anew for each: a compaction may have retired some.
+        left = [item for item in closed() if item[0].sequence > sequence]
+        if not left:
+            return
+        segment, end = left[0]
+        sequence = segment.sequence
+        try:
+            yield from _scrub(disk, identity, segment, end)
+        except (DamagedError, OSError) as error:
+            if any(other.sequence == sequence for other, _ in closed()):
+                raise DamagedError(f"{segment.name} {error}") from None
+
+
+def _scrub(
+    disk: Disk, identity: Identity, segment: Segment, end: int
+) -> Generator[int, None, None]:
+    """Walk one segment up to the position where the next begins."""
+    data = disk.read(segment.name)
+    opening = read_opening(segment.name, data)
+    if opening is None or opening.identity != identity or opening.base != segment.base:
+        raise DamagedError("is damaged at byte 0: its first frame is bad")
+    shift = segment.base - opening.size
+    reader = FrameReader(data, opening.size, shift, identity.seed(segment.sequence))
+    stepped = 0
+    for frame in reader:
+        if frame.end >= end:
+            break
+        if reader.offset - stepped >= _STEP_BYTES:
+            yield reader.offset - stepped
+            stepped = reader.offset
+    if reader.offset + shift < end:
+        what = reader.problem or "the file is too short"
+        raise DamagedError(f"is damaged at byte {reader.offset}: {what}")
+    yield reader.offset - stepped
