@@ -10,6 +10,7 @@ import itertools
 import json
 import math
 import platform
+import shlex
 import subprocess
 import sys
 from collections import defaultdict
@@ -223,6 +224,17 @@ _SAME: dict[str, tuple[Callable[[Piece], Any], ...]] = {
 # -- where a piece comes from ----------------------------------------------------------------------
 
 
+def _git(*arguments: str) -> str:
+    """What git says; nothing where there is no git, or no repository."""
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
 def own_commit() -> str:
     """Which commit this tree is, and whether it is more than that."""
     head = _git("rev-parse", "HEAD")
@@ -230,13 +242,6 @@ def own_commit() -> str:
         return f"unknown{DIRTY}"
     changed = _git("status", "--porcelain", "--", ".", *_MADE_HERE)
     return head + (DIRTY if changed else "")
-
-
-def _git(*arguments: str) -> str:
-    done = subprocess.run(
-        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 _BEGAN = own_commit()
@@ -247,15 +252,19 @@ def _commit() -> str:
     return _BEGAN if own_commit() == _BEGAN else _BEGAN.removesuffix(DIRTY) + DIRTY
 
 
+_PLACES = ("/", "~", ".")
+
+
 def _own_command() -> str:
     """How this process was started, without places of this machine."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     name = spec.name.removesuffix(".__main__") if spec else Path(sys.argv[0]).name
     words: list[str] = []
     for word in sys.argv[1:]:
-        if "/" not in word:
-            words.append(word)
-        elif words and words[-1].startswith("--") and "=" not in word:
+        option, _, value = word.rpartition("=")
+        if not value.startswith(_PLACES):
+            words.append(shlex.quote(word))
+        elif not option and words and words[-1].startswith("--"):
             words.pop()
     return " ".join(["python -m", name, *words])
 

@@ -118,11 +118,11 @@ def test_a_command_names_no_place_of_this_machine(
     monkeypatch.setattr(
         sys,
         "argv",
-        ["x", "--count", "3", "--record", str(tmp_path), "--folder=/tmp/f", "--kind", "full"],
+        ["x", "--count", "3", "--record", str(tmp_path), "--folder=/tmp/f", "--role", "a leader"],
     )
     write_piece(tmp_path, "power cuts", {"cuts": 2, "acknowledged": 7, "violations": 0}, 1.0)
     (piece,) = read_pieces(tmp_path)
-    assert piece.command.endswith(" --count 3 --kind full")
+    assert piece.command.endswith(" --count 3 --role 'a leader'")
     assert "/" not in piece.command
 
 
@@ -146,6 +146,11 @@ def test_a_changed_tree_is_dirty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "new.py").write_text("")
     assert pieces.own_commit() == f"{began}+dirty"
     assert read_piece(write_piece(runs, "power cuts", cuts, 1.0)).commit == f"{began}+dirty"
+
+
+def test_without_git_a_piece_is_dirty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert pieces.own_commit() == "unknown+dirty"
 
 
 def test_a_tree_that_moved_meanwhile_is_dirty(
