@@ -26,12 +26,19 @@ class Lineage:
     """Lives in their order, each with the position up to which it is held here."""
 
     def __init__(self, lives: Iterable[tuple[bytes, int]] = ()) -> None:
-        self._lives = [(life, until) for life, until in lives]
+        self._forgotten = 0
+        """The highest position up to which a life was held that isn't known by name any more."""
+        self._lives: list[tuple[bytes, int]] = []
+        for life, until in lives:
+            if life:
+                self._lives.append((life, until))
+            else:
+                self._forgotten = until
 
     @property
     def lives(self) -> list[tuple[bytes, int]]:
-        """For a state frame."""
-        return self._lives
+        """For a state frame; those forgotten by name stand first, under no name."""
+        return [(b"", self._forgotten), *self._lives] if self._forgotten else self._lives
 
     @property
     def life(self) -> bytes:
@@ -43,7 +50,7 @@ class Lineage:
         if self._lives and self._lives[-1][1] == OPEN:
             self._lives[-1] = (self._lives[-1][0], position)
         self._lives.append((life, OPEN))
-        del self._lives[:-KEPT]
+        self._forget_oldest()
 
     def holds(self, life: bytes, position: int) -> bool:
         """Tell whether what a life made durable up to a position is here, or known to be lost."""
@@ -51,9 +58,15 @@ class Lineage:
             if known == life:
                 return position <= until
         # Of lives that are forgotten by name, only the position can tell.
-        return len(self._lives) >= KEPT and position <= self._lives[0][1]
+        return bool(self._forgotten) and position <= self._forgotten
 
     def note_lost(self, life: bytes, position: int) -> None:
         """What a life made durable up to a position is not here, and that is known now."""
         others = [item for item in self._lives if item[0] != life]
-        self._lives = [(life, position), *others][-KEPT:]
+        self._lives = [*others[:-1], (life, position), *others[-1:]]
+        self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        for _, until in self._lives[:-KEPT]:
+            self._forgotten = max(self._forgotten, until)
+        del self._lives[:-KEPT]

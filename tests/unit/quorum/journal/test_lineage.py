@@ -32,11 +32,21 @@ def test_of_lives_forgotten_by_name_the_position_tells() -> None:
     lineage = Lineage()
     for number in range(KEPT + 2):
         lineage.begin(number.to_bytes(8, "big"), number * 10)
-    assert len(lineage.lives) == KEPT
-    first, until = lineage.lives[0]
-    assert first == (2).to_bytes(8, "big")
-    assert lineage.holds(A, until)
-    assert not lineage.holds(A, until + 1)
+    lineage = Lineage(lineage.lives)
+    assert lineage.lives[0] == (b"", 20)
+    assert lineage.lives[1] == ((2).to_bytes(8, "big"), 30)
+    assert len(lineage.lives) == 1 + KEPT
+    assert lineage.holds(A, 20)
+    assert not lineage.holds(A, 21)
+
+
+def test_a_loss_stays_accounted_for_however_many_lives_there_were() -> None:
+    lineage = Lineage()
+    for number in range(2 * KEPT):
+        lineage.begin(number.to_bytes(8, "big"), number * 10)
+    lineage.note_lost(A, 10**6)
+    assert lineage.holds(A, 10**6)
+    assert not lineage.holds(B, 10**6)
 
 
 def test_lives_and_what_is_known_of_peers_outlive_kills_segments_and_compaction() -> None:
