@@ -16,6 +16,7 @@ import msgspec
 
 from controller.changes import Changes
 from controller.degraded import RETRY_AFTER_S, Ask, ask_of, retry_after_ms
+from controller.fetch_content import unreadable
 from controller.managers.brokers import BrokerManager
 from controller.managers.topics import TopicManager
 from controller.metadata_fetch import MetadataFetch
@@ -192,6 +193,8 @@ class Api:
             getattr(self, f"_{found.route.name}")(call)
         except QuorateError as error:
             call.refuse(error, request.headers.get("x-quorate-request-id"))
+        except OSError as error:
+            call.refuse(unreadable(error), request.headers.get("x-quorate-request-id"))
 
     def _no_route(self, call: _Call, found: Found) -> None:
         path = call.request.path[:200]

@@ -67,6 +67,8 @@ class FetchContent:
         except DamagedLedgerError as error:
             self._on_damaged(error)
             raise QuorateError(ErrorCode.STORAGE_ERROR, str(error)) from None
+        except OSError as error:
+            raise unreadable(error) from error
 
     def _find(self, request: MetadataFetchRequest) -> Content:
         ledger = self._ledger()
@@ -135,6 +137,13 @@ class FetchContent:
             chain_hash=mark.chain_hash,
             state_hash=mark.shared.to_bytes(32, "big"),
         )
+
+
+def unreadable(error: OSError) -> QuorateError:
+    """What is told when a read of the disk failed: others have the same bytes."""
+    return QuorateError(
+        ErrorCode.STORAGE_ERROR, f"this controller can't read its disk: {error.strerror or error}"
+    )
 
 
 def _saves(offer: Offer | None, ledger: Ledger, offset: int) -> bool:

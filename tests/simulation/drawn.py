@@ -56,8 +56,8 @@ def draw_quorum(dice: Random, shape: Any, nodes: tuple[int, ...]) -> None:
     """Draw a quorum and its load."""
     shape.nodes = dice.choice(nodes)
     shape.torment_s = log_uniform(dice, *TORMENT_S)
-    shape.proposals_per_s = log_uniform(dice, 5.0, 80.0)
-    shape.reads_per_s = log_uniform(dice, 2.0, 60.0)
+    shape.proposals_per_s = log_uniform(dice, 5.0, 50.0)
+    shape.reads_per_s = log_uniform(dice, 2.0, 40.0)
     shape.tail_bytes = int(log_uniform(dice, 1_000, 40_000))
     shape.compact_every = int(log_uniform(dice, 8, 120))
     shape.segment_bytes = int(log_uniform(dice, 4_000, 64_000))
