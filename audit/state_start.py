@@ -2,11 +2,13 @@
 
 Rule: a checkpoint is believed when every byte of it is right, when its chain hash is that of the
 log at its offset, and, where the state hash is wanted, when its content has the state hash that its
-header tells. One that isn't is said, and the one before it is taken. (That its content is what the
-log before it gives is proved by replay only: see `audit.verification`.)
+header tells and is the whole snapshot of that state. One that isn't is said, and the one before it
+is taken. (That its content is what the log before it gives is proved by replay only: see
+`audit.verification`.)
 """
 
-from itertools import chain
+from collections.abc import Sequence
+from itertools import chain, islice
 
 import msgspec
 
@@ -14,13 +16,21 @@ from audit.folder import NoLogError
 from ledger.chain import LogMark
 from ledger.errors import LedgerError
 from ledger.reader import LedgerReader
-from metadata.codec import RecordDecodeError, decode_records
-from metadata.image import EMPTY, MetadataImage, ReplayError, image_from_records
+from metadata.codec import RecordDecodeError, decode_records, encode_records
+from metadata.image import (
+    EMPTY,
+    MetadataImage,
+    ReplayError,
+    image_from_records,
+    image_to_records,
+)
 from metadata.image.metadata_image import hash_from_scratch
 from runtime.disk import Disk
 from snapshots.checkpoint import FOLDER, CheckpointId
 from snapshots.errors import CheckpointError, CheckpointNotFoundError
 from snapshots.store import LoadedCheckpoint, finish_steps, list_checkpoints, load_steps
+
+_records_of = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -101,8 +111,9 @@ def hold_against_log(loaded: LoadedCheckpoint, reader: LedgerReader) -> None:
 
 
 def image_of(loaded: LoadedCheckpoint, *, check: bool) -> MetadataImage:
-    """Return a checkpoint's image; `check`: it has the state hash that the header tells.
+    """Return a checkpoint's image.
 
+    `check`: it has the state hash that the header tells, and the records are its whole snapshot.
     Raises UnbelievableCheckpointError.
     """
     header = loaded.header
@@ -115,4 +126,23 @@ def image_of(loaded: LoadedCheckpoint, *, check: bool) -> MetadataImage:
         raise UnbelievableCheckpointError(f"its records can't be replayed: {error}") from error
     if check and hash_from_scratch(image).encode() != header.state_hash:
         raise UnbelievableCheckpointError("its content isn't what its header's state hash says")
+    if check and not _is_snapshot_of(image, loaded.blocks):
+        raise UnbelievableCheckpointError(
+            "its records are not the ones that the snapshot of its image has: some are missing, "
+            "too many, or elsewhere"
+        )
     return image
+
+
+def _is_snapshot_of(image: MetadataImage, blocks: Sequence[bytes]) -> bool:
+    """Tell whether the records are the image's snapshot, to the byte.
+
+    The state hash can't: it is of the image that loading makes, and loading makes good what follows
+    from the other records (the offset that a broker's shutdown waits for, at the snapshot's own).
+    """
+    records = image_to_records(image)
+    for block in blocks:
+        count = len(_records_of(block))
+        if encode_records(list(islice(records, count))) != block:
+            return False
+    return next(records, None) is None

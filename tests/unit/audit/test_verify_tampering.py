@@ -14,8 +14,16 @@ import pytest
 from audit.places import one_replica
 from audit.verification import LOG, Problem, verify_replica
 from ledger.batch import parse
-from tests.histories import History
-from tests.unit.audit.nodes import frames, rewritten, write_node
+from metadata.image import image_to_records
+from metadata.records import (
+    BrokerRegistrationChangeRecord,
+    NoOpRecord,
+    Record,
+    ShutdownOffsetRecord,
+)
+from tests.histories import History, HistoryBatch
+from tests.unit.audit.nodes import frames, rewritten, write_checkpoint, write_node
+from tests.unit.image.replaying import registration
 
 Frames = list[bytes]
 
@@ -134,3 +142,34 @@ def test_what_is_done_to_the_bytes_of_a_checkpoint(world: Path, tmp_path: Path, 
     victim.write_bytes(data)
     found = first_problem(node, world / "node", keep_going=seed % 2 == 0)
     assert found.file == f"checkpoints/{victim.name}"
+
+
+def leaving() -> list[HistoryBatch]:
+    """Two brokers register, and with the last batch one begins to leave."""
+    leaves = BrokerRegistrationChangeRecord(1, 0, in_controlled_shutdown=1)
+    return [
+        HistoryBatch(0, 1, 1, (registration(1, broker_epoch=0), registration(2, broker_epoch=1))),
+        HistoryBatch(2, 1, 2, (NoOpRecord(), leaves)),
+    ]
+
+
+@pytest.mark.parametrize("forge", ["missing", "twice", "elsewhere"])
+def test_a_checkpoint_is_the_whole_snapshot_of_its_state(tmp_path: Path, forge: str) -> None:
+    """Loading makes some of it good: the offset that a shutdown waits for, if it is the last one.
+
+    So the state hash is right all the same, and the independent verifier alone found it.
+    """
+    node = tmp_path / "node"
+    image = write_node(node, written=leaving(), checkpoint_every=4)[-1]
+    assert verify_replica(one_replica(str(node))).proved == 1
+    records: list[Record] = list(image_to_records(image))
+    (at,) = (n for n, one in enumerate(records) if isinstance(one, ShutdownOffsetRecord))
+    record = records[at] if forge == "twice" else records.pop(at)
+    if forge != "missing":
+        records.append(record)
+    reader = one_replica(str(node)).reader()
+    head = reader.hash_at(reader.log_end)
+    assert head is not None
+    write_checkpoint(node, image, head, records=records)
+    found = verify_replica(one_replica(str(node)))
+    assert "not the ones that the snapshot of its image has" in found.problems[0].sentence
