@@ -245,12 +245,15 @@ DEGRADED = Promise(
     "what goes on, what is refused, with which error and what to do. A failed sync is never "
     "repeated: the node stops.",
     (
+        Place("controller/degraded.py", "each mode, each question, its answer"),
+        Place("docs/degraded.md", "the same as a table to read"),
         Place("metadata/errors.py", "every error, whose fault it is and what to do"),
         Place("controller/status.py", "the sentence that says what holds a node back"),
         Place("quorum/node.py", "a disk that failed ends the node"),
         Place("docs/runbook.md", "what is seen, what it means, what to do"),
     ),
     (
+        Place("tests/degraded/test_table.py", "every cell of the table, on real cores"),
         Place("tests/process/test_full_disks.py", "real full disks"),
         Place("tests/unit/controller/test_no_room.py", "no room, on one and on all"),
         Place("tests/process/test_bad_starts.py", "what a start refuses"),
