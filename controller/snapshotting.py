@@ -178,7 +178,11 @@ class Snapshotting:
             self._trigger.failed(1)
             self._log.error("checkpoint_not_written", error=str(error))
             return
-        store.thin_out()
+        try:
+            store.thin_out()
+        except OSError as refused:
+            self._on_failed(sentence(refused, "removing old checkpoints"))
+            return
         self.look_for_newest()
         self._settled()
         ledger.sync(lambda sync_error: self._synced(sync_error, place, ledger))

@@ -1,6 +1,10 @@
 """A controller that stops because of its disk ends, also when the disk refuses the last sync."""
 
+import pytest
+
+from tests.unit.controller.cluster import Cluster
 from tests.unit.controller.real_cluster import RealCluster
+from tests.unit.controller.test_storage import SMALL, checkpoint, fill
 
 
 def test_a_disk_that_refuses_the_last_sync_does_not_keep_the_process_alive() -> None:
@@ -10,3 +14,21 @@ def test_a_disk_that_refuses_the_last_sync_does_not_keep_the_process_alive() -> 
     stop = cluster.controllers[standby]._fail
     cluster.processes[standby].run(lambda: stop("the disk is gone"))
     assert cluster.stopped == {standby: "the disk is gone"}
+
+
+def test_a_checkpoint_that_can_not_be_removed_stops_the_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(**SMALL)
+    cluster.online(1)
+
+    def refuse(_: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(cluster.shared.disks[3], "unlink", refuse)
+    for start in range(0, 80, 10):
+        fill(cluster, 10, start=start)
+        if 3 not in cluster.stopped:
+            checkpoint(cluster, 3)
+            cluster.run(0.1)
+    assert "Input/output error" in cluster.stopped[3]
