@@ -6,8 +6,8 @@ import pytest
 
 from runtime.simulated.disk_faults import STUCK
 from runtime.simulated.world import SimulationFailedError
+from tests.mutants.table import broken
 from tests.simulation.quorum_cluster import QuorumCluster, Shape
-from tests.simulation.quorum_mutants import broken
 
 pytestmark = pytest.mark.simulation
 
@@ -215,7 +215,8 @@ def test_what_the_leader_lost_was_never_acknowledged() -> None:
 
 def test_a_build_that_counts_the_leaders_unsynced_copy_is_caught() -> None:
     # More than one seed: what was not synced may survive a loss of power all the same.
-    with broken("own copy"), pytest.raises(SimulationFailedError, match="I5"):
+    unsynced = broken("commit before own copy is durable")
+    with unsynced, pytest.raises(SimulationFailedError, match="I5"):
         deque((lose_the_leaders_copy(cluster(seed=s, proposals_per_s=200.0)) for s in range(8)), 0)
 
 

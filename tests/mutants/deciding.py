@@ -1,0 +1,238 @@
+"""Mutants of the active controller: what is decided, remembered, answered, and when."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from tests.mutants.mutant import Mutant, hunted
+from tests.mutants.patches import Patch, around, edited, gives, instead
+
+
+def _at_once(_self: Any, *arguments: Any) -> None:
+    """Whatever is waited for: it is there."""
+    arguments[-1](True)
+
+
+def _read_what_is_proposed(read: Callable[..., Any], self: Any) -> Any:
+    view, pending = read(self), self._proposer.pending
+    return view if pending is None else view._replace(image=pending.image)
+
+
+def _placed_before(placed: Callable[..., Any], reply: Any, offset: int, *rest: Any) -> Any:
+    return placed(reply, offset - 1, *rest)
+
+
+def _another_id(request_key: Callable[..., Any], request: Any, *rest: Any) -> Any:
+    """As if the client had sent none."""
+    return request_key(msgspec.structs.replace(request, headers={}), *rest)
+
+
+def _note_again(note: Callable[..., Any], self: Any, record: Any, offset: int) -> None:
+    if record.key not in self.by_key:
+        note(self, record, offset)
+
+
+def _ship_what_is_proposed(find: Callable[..., Any], self: Any, request: Any) -> Any:
+    """A fetcher that has all that is committed gets the oldest batch that is not, too."""
+    content = find(self, request)
+    proposed = self._ledger.__self__._proposer.pending
+    if content.something or proposed is None or not proposed._batches:
+        return content
+    batch = proposed.oldest().batch
+    if batch.header.base_offset != request.fetched_offset:
+        return content
+    reply = msgspec.structs.replace(content.reply, batches=(batch.encoded,), state_hash=None)
+    return content._replace(reply=reply, something=True)
+
+
+def _go_on_from_before(activate: Callable[..., Any], self: Any, epoch: int, ledger: Any) -> None:
+    """Begin an epoch with what was pending in the last one."""
+    if self._elected != epoch or ledger is None:
+        return
+    before = getattr(self, "_kept", None)
+    if before is not None and before.mark.log_end > self._applier.image.offset:
+        self._applier.image, image = before.image, self._applier.image
+        try:
+            activate(self, epoch, ledger)
+        finally:
+            self._applier.image = image
+    else:
+        activate(self, epoch, ledger)
+
+
+def _keep_pending(end: Callable[..., Any], self: Any) -> None:
+    self._kept = self._proposer.pending or getattr(self, "_kept", None)
+    end(self)
+
+
+DECIDING = (
+    Mutant(
+        "acknowledgement before commit",
+        "1, I5",
+        "A change is answered when it is proposed.",
+        (Patch("controller.pending.Pending.when_committed", instead(_at_once)),),
+        hunted("answers", "", "rivals"),
+    ),
+    Mutant(
+        "stale read",
+        "2, I7",
+        "A linearizable read asks nobody whether this node still leads.",
+        (Patch("controller.reads.Reads.linearizable", instead(_at_once)),),
+        hunted("answers", "rivals"),
+    ),
+    Mutant(
+        "read of what is not committed",
+        "2, I7",
+        "Reads see what is proposed.",
+        (Patch("controller.node_view.NodeView.read", around(_read_what_is_proposed)),),
+        hunted("answers", "rivals"),
+    ),
+    Mutant(
+        "read below minOffset",
+        "2, 4, I7",
+        "A read that must see its own writes is answered from what is here.",
+        (Patch("controller.reads.Reads.at_least", instead(_at_once)),),
+        hunted("answers", "rivals"),
+    ),
+    Mutant(
+        "answer names another offset",
+        "2, I7",
+        "An answer says an offset below its change.",
+        (Patch("controller.changes._placed", around(_placed_before)),),
+        hunted("answers", ""),
+    ),
+    Mutant(
+        "refusal without a majority",
+        "2, I7",
+        "Who was replaced while it stood still refuses by what its successor has changed.",
+        (
+            Patch(
+                "controller.changes.Changes._confirmed",
+                instead(lambda _self, outcome, tell: tell(outcome)),
+            ),
+        ),
+        hunted("answers", "rivals", "stranded"),
+    ),
+    Mutant(
+        "idempotency forgotten",
+        "5, I9",
+        "Request ids are ignored: a retry is another request.",
+        (Patch("controller.changes.request_key", around(_another_id)),),
+        hunted("answers", ""),
+    ),
+    Mutant(
+        "request executed twice",
+        "5, I9",
+        "A request id that is remembered is executed again, and noted once.",
+        (
+            Patch("controller.idempotency.Idempotency.recall", gives(None)),
+            Patch("metadata.image.outcomes.OutcomesDelta.note", around(_note_again)),
+        ),
+        hunted("answers", "rivals"),
+    ),
+    Mutant(
+        "request digest not compared",
+        "5, I9",
+        "The same id with another request gets the first one's answer.",
+        (
+            Patch(
+                "controller.idempotency.Idempotency.recall",
+                edited(("if outcome.digest != key.digest:", "if False:")),
+            ),
+        ),
+    ),
+    Mutant(
+        "forgotten request is executed again",
+        "5, I9",
+        "A request id at or below the floor is taken for a new one.",
+        (
+            Patch(
+                "controller.idempotency.Idempotency.recall",
+                edited(("if key.request_id <= image.outcomes.floor:", "if False:")),
+            ),
+        ),
+    ),
+    Mutant(
+        "double apply",
+        "1, 5, I4",
+        "Batches that the image holds already are replayed into it again after a restart.",
+        (
+            Patch(
+                "controller.applier.Applier._apply",
+                edited((" and batch.header.end_offset > self._replayed_to", "")),
+            ),
+        ),
+        hunted("cluster", "power", "lag"),
+    ),
+    Mutant(
+        "pending image not dropped",
+        "1, 2, I5",
+        "A new epoch decides on what was proposed in the last one and perhaps lost.",
+        (
+            Patch("controller.leading.Leading.end", around(_keep_pending)),
+            Patch("controller.leading.Leading._activate", around(_go_on_from_before)),
+        ),
+        hunted("cluster", "everything", "cuts"),
+    ),
+    Mutant(
+        "delta shipped before commit",
+        "1, 4, I4",
+        "Brokers get a batch when it is proposed.",
+        (Patch("controller.fetch_content.FetchContent.find", around(_ship_what_is_proposed)),),
+        hunted("cluster", "cuts", "everything"),
+    ),
+    Mutant(
+        "timestamps may fall",
+        "12, I13",
+        "A batch gets the leader's clock, also when that is behind the log.",
+        (
+            Patch(
+                "controller.proposer.Proposer._write",
+                edited(("timestamp_ms = max(now_ms, mark.timestamp_ms)", "timestamp_ms = now_ms")),
+            ),
+        ),
+        hunted("cluster", "everything"),
+    ),
+    Mutant(
+        "BeginEpoch missing",
+        "2, I4",
+        "An epoch begins with the first request: what the last one left open stays open.",
+        (
+            Patch(
+                "controller.leading.begin_epoch",
+                edited(("records: list[Record] = [begin]", "records: list[Record] = []")),
+            ),
+        ),
+        hunted("cluster", "everything"),
+    ),
+    Mutant(
+        "own skipped batch is no reason to resign",
+        "9, I12",
+        "A leader whose batch the fence kept out goes on deciding on its image.",
+        (
+            Patch(
+                "controller.applier.Applier._apply",
+                edited(("self._on_own_skipped(accepted.reason)", "pass")),
+            ),
+        ),
+        hunted("cluster", "everything", "cuts"),
+    ),
+    Mutant(
+        "states not compared",
+        "6, I13",
+        "Controllers whose states differ serve on.",
+        (Patch("controller.digests.DigestComparison.verdict", gives("")),),
+    ),
+    Mutant(
+        "checkpoint inside an open transaction",
+        "1, I13",
+        "A checkpoint is made of the state before a transaction, and says that it is behind it.",
+        (
+            Patch(
+                "controller.snapshotting.Snapshotting.write",
+                edited(("image.transaction is not None or ", "")),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,177 @@
+"""Mutants of the journal: what is synced, checked, cut, and in which order."""
+
+from tests.mutants.mutant import Mutant, hunted
+from tests.mutants.patches import Patch, edited, gives
+
+_AT_ONCE = "lambda _, error: self._one_done(error)"
+
+JOURNALLING = (
+    Mutant(
+        "nothing waits for the disk",
+        "1, I5",
+        "Votes and acknowledgements leave before what they promise is durable.",
+        (Patch("quorum.guard.outbox.Outbox.is_durable", gives(True)),),
+        hunted("quorum", "power"),
+    ),
+    Mutant(
+        "ack before the entries are durable",
+        "1, I5",
+        "A follower acknowledges what its disk may lose.",
+        (Patch("quorum.guard.following.Following.position_promised", gives(0)),),
+        hunted("quorum", "power"),
+    ),
+    Mutant(
+        "no fsync",
+        "1, I5",
+        "The journal says that it is durable without a sync.",
+        (
+            Patch(
+                "quorum.journal.segments.SegmentWriter._start_sync",
+                edited(
+                    (
+                        "self._disk.sync(self._file, self._one_done)",
+                        f"self._disk.in_background(lambda: None, {_AT_ONCE})",
+                    ),
+                ),
+            ),
+        ),
+        hunted("quorum", "power"),
+    ),
+    Mutant(
+        "folder not synced behind a new segment",
+        "1, I5",
+        "A segment is durable and its name is not.",
+        (
+            Patch(
+                "quorum.journal.segments.SegmentWriter._start_sync",
+                edited(("partial(self._disk.sync_folder, FOLDER)", "lambda: None")),
+            ),
+        ),
+        hunted("quorum", "power", nodes=1) + hunted("quorum", "power", "lag", nodes=3),
+    ),
+    Mutant(
+        "folder not synced at opening",
+        "1, I5",
+        "A name that a killed process gave is relied on before it is durable.",
+        (
+            Patch(
+                "quorum.journal.journal.open_journal",
+                edited(("disk.sync_folder(FOLDER)", "pass")),
+            ),
+        ),
+        hunted("quorum", "power", nodes=1),
+    ),
+    Mutant(
+        "a failed sync is taken for a good one",
+        "1, 10, F-22",
+        "EIO of a sync is ignored: what was written may be gone.",
+        (
+            Patch(
+                "quorum.journal.segments.SegmentWriter._one_done",
+                edited(("if error is not None:", "if False:")),
+            ),
+        ),
+        hunted("cluster", "errors"),
+    ),
+    Mutant(
+        "journal's bodies unchecked",
+        "6, I10",
+        "The checksum of a frame's body is not compared.",
+        (
+            Patch(
+                "quorum.journal.frames.FrameReader.__iter__",
+                edited(("if crc(body) != body_crc:", "if False:")),
+            ),
+        ),
+        hunted("quorum", "power", "damage"),
+    ),
+    Mutant(
+        "journal's headers unchecked",
+        "6, I10",
+        "The checksum of a frame's header is not compared: bytes of another folder pass.",
+        (
+            Patch(
+                "quorum.journal.frames.FrameReader.__iter__",
+                edited((" or extend(seed, data[offset : start - 4]) != header_crc", "")),
+            ),
+        ),
+        hunted("quorum", "power", "damage"),
+    ),
+    Mutant(
+        "journal's torn tail not cut",
+        "1, 6, I5",
+        "New frames are appended behind the torn ones, where no reader will reach them.",
+        (
+            Patch(
+                "quorum.journal.journal.open_journal",
+                edited(
+                    ("if chain.problem is None and chain.end == synced:", "if True:"),
+                ),
+            ),
+        ),
+        hunted("quorum", "power", nodes=1) + hunted("quorum", "power"),
+    ),
+    Mutant(
+        "damage taken for a torn tail",
+        "6, I3, I5",
+        "Bytes that were durable and are bad are cut, and the node votes on.",
+        (
+            Patch(
+                "quorum.journal.opening._judge",
+                edited(
+                    ("if chain.end >= synced:", "if True:"),
+                    ("if problem.illegal or chain.end < synced:", "if False:"),
+                ),
+            ),
+            Patch(
+                "quorum.journal.journal.open_journal",
+                edited(
+                    (
+                        "damage, torn = _judge(chain, synced)",
+                        "synced = min(synced, chain.end)\n    damage, torn = _judge(chain, synced)",
+                    ),
+                ),
+            ),
+        ),
+        hunted("quorum", "damage", "drawn"),
+    ),
+    Mutant(
+        "manifest durable after the journal is cut",
+        "1, I5, I13",
+        "The core forgets entries while the manifest that stands for them is on its way.",
+        (
+            Patch(
+                "quorum.manifest.ManifestStore._write",
+                edited(
+                    (
+                        "    self._writing = manifest\n",
+                        (
+                            "    self._writing = manifest\n"
+                            "    if report:\n"
+                            "        self._to_report = manifest.first[1]\n"
+                        ),
+                    )
+                ),
+            ),
+        ),
+        hunted("quorum", "lag", "power"),
+    ),
+    Mutant(
+        "manifest's checksum unchecked",
+        "6, I10",
+        "A manifest with a flipped bit is believed.",
+        (
+            Patch(
+                "quorum.manifest.decode_manifest",
+                edited(("if google_crc32c.value(body) != crc:", "if False:")),
+            ),
+        ),
+        hunted("quorum", "damage"),
+    ),
+    Mutant(
+        "segments of another folder are read",
+        "6, F-27",
+        "A folder of another node, or mixed of two, is not refused.",
+        (Patch("quorum.journal.chain.refuse_stranger", gives(None)),),
+    ),
+)

@@ -1,0 +1,50 @@
+"""What is kept to kill each mutant: `kept.json`, by name, the quickest first.
+
+Rule: of several killers one is enough. A change of the product shifts what happens in every seed,
+so a seed that killed may kill no more; then the next one is asked, a directed test at last, which
+does not shift. `python -m tests.mutants --search --keep` finds seeds anew and writes them here.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.mutants.mutant import Hunt, Seed, Test
+
+FILE = Path(__file__).parent / "kept.json"
+Killer = Seed | Test
+
+
+def read_killers() -> dict[str, list[Killer]]:
+    """Return what is kept, by the name of the mutant."""
+    kept = json.loads(FILE.read_text())
+    return {name: [_killer(fields) for fields in killers] for name, killers in kept.items()}
+
+
+def write_killers(killers: Mapping[str, Sequence[Killer]]) -> None:
+    """Keep these, and no others."""
+    kept = {name: [_fields(killer) for killer in some] for name, some in killers.items()}
+    FILE.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+
+
+def _killer(fields: dict[str, str | float | None]) -> Killer:
+    if "test" in fields:
+        return Test(fields["test"], fields["says"])
+    hunt = Hunt(fields["simulator"], fields.get("kind", ""), fields.get("nodes"))
+    return Seed(hunt, fields["seed"], fields["says"], fields.get("torment_s"))
+
+
+def _fields(killer: Killer) -> dict[str, str | float | None]:
+    if isinstance(killer, Test):
+        return {"test": killer.node, "says": killer.says}
+    fields = {
+        "simulator": killer.hunt.simulator,
+        "kind": killer.hunt.kind,
+        "nodes": killer.hunt.nodes,
+        "seed": killer.number,
+        "torment_s": killer.torment_s,
+        "says": killer.says,
+    }
+    return {name: value for name, value in fields.items() if value not in ("", None)} | {
+        "says": killer.says
+    }

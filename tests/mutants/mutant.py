@@ -1,0 +1,65 @@
+"""What a mutant is, and what kills one.
+
+Rule: a kill is what was *said*: a seed that fails, or a test that fails, for the reason that is
+kept with it. A build that merely crashes in the patch itself was not killed but badly made.
+"""
+
+from typing import NamedTuple
+
+from tests.mutants.patches import Patch
+
+
+class Hunt(NamedTuple):
+    """Where a mutant is looked for: a simulator and a kind of its seeds."""
+
+    simulator: str
+    """quorum · cluster · answers (a cluster of which only the judges are heard) · reference."""
+    kind: str = ""
+    nodes: int | None = None
+    """Of the quorum; None: as the seed draws."""
+
+
+class Seed(NamedTuple):
+    """A seed that kills."""
+
+    hunt: Hunt
+    number: int
+    says: str
+    """A part of what is said."""
+    torment_s: float | None = None
+    """Shorter than usual, where that is enough."""
+
+    def __str__(self) -> str:
+        hunt = self.hunt
+        nodes = f" of {hunt.nodes} nodes" if hunt.nodes else ""
+        return f"seed {self.number} ({hunt.simulator}{f' {hunt.kind}' * bool(hunt.kind)}{nodes})"
+
+
+class Test(NamedTuple):
+    """A test that kills."""
+
+    node: str
+    """As pytest names it."""
+    says: str = ""
+    __test__ = False
+
+    def __str__(self) -> str:
+        return f"test {self.node}"
+
+
+class Mutant(NamedTuple):
+    """One protection switched off."""
+
+    name: str
+    promise: str
+    """Numbers of the promises, and the invariants, that it breaks."""
+    without: str
+    """What is missing in this build, in a sentence."""
+    patches: tuple[Patch, ...]
+    hunts: tuple[Hunt, ...] = ()
+    """Where a search looks; nowhere: only a directed test sees it."""
+
+
+def hunted(simulator: str, *kinds: str, nodes: int | None = None) -> tuple[Hunt, ...]:
+    """Hunts in several kinds of one simulator; none said: in the kind that a number has."""
+    return tuple(Hunt(simulator, kind, nodes) for kind in kinds or ("",))

@@ -1,0 +1,205 @@
+"""Mutants of brokers' lives: fencing, sessions, leases, and what an agent follows."""
+
+from typing import Any
+
+from tests.mutants.mutant import Mutant, hunted
+from tests.mutants.patches import Patch, edited, gives, instead
+
+
+def _registered(image: Any, broker_id: int, _epoch: int) -> Any:
+    """Whoever has the id speaks for it."""
+    return image.cluster.brokers[broker_id]
+
+
+SERVING = (
+    Mutant(
+        "broker epoch ignored",
+        "3, I8",
+        "A request of an older incarnation is taken for the registered one's.",
+        (
+            Patch("controller.managers.brokers.registered", instead(_registered)),
+            Patch("controller.metadata_fetch.registered", instead(_registered)),
+            Patch("controller.metadata_fetch._check_incarnation", gives(None)),
+        ),
+        hunted("cluster", "everything"),
+    ),
+    Mutant(
+        "second process with a living id",
+        "3, I8",
+        "A broker id is given to another process while the first one is alive.",
+        (
+            Patch(
+                "controller.managers.brokers.BrokerManager.register",
+                edited(
+                    (
+                        "and self._heartbeats.is_alive(before.broker_id, before.broker_epoch)",
+                        "and False",
+                    )
+                ),
+            ),
+        ),
+        hunted("cluster", "everything"),
+    ),
+    Mutant(
+        "heartbeat to a deposed controller counts",
+        "3, I8",
+        "An agent takes answers of an older epoch than it has seen.",
+        (
+            Patch(
+                "broker_agent.fetch_loop.FetchLoop._judge",
+                edited(("elif reply.leader_epoch < self._target.epoch:", "elif False:")),
+            ),
+        ),
+        hunted("cluster", "stranded", "cuts"),
+    ),
+    Mutant(
+        "a deposed controller sends brokers away",
+        "3, 11",
+        "An order to leave is obeyed whatever epoch it comes from.",
+        (
+            Patch(
+                "broker_agent.fetch_loop.FetchLoop._on_error",
+                edited((" and (foreign or epoch >= self._target.epoch)", "")),
+            ),
+        ),
+        hunted("cluster", "stranded"),
+    ),
+    Mutant(
+        "a controller that stood still answers brokers at once",
+        "3, I8",
+        "A leader that woke from a stall renews leases before it knows that it still leads.",
+        (Patch("controller.doubt.Doubt.begin", gives(None)),),
+        hunted("cluster", "stranded", "rivals"),
+    ),
+    Mutant(
+        "own stalls count as silence",
+        "11",
+        "Sessions run on while the controller stands still.",
+        (
+            Patch("controller.heartbeats.AwakeTime._overdue", gives(0.0)),
+            Patch(
+                "controller.heartbeats.AwakeTime._beat",
+                edited(("self._stalled += late", "pass")),
+            ),
+            Patch("controller.heartbeats.Heartbeats.after_stall", gives(None)),
+        ),
+        hunted("cluster", "stranded"),
+    ),
+    Mutant(
+        "fenced broker goes on leading",
+        "3",
+        "A silent broker is fenced, and its partitions keep it as leader and in the ISR.",
+        (
+            Patch(
+                "controller.managers.brokers.BrokerManager.fence_silent",
+                edited(("ControllerResult((*moved, fence)", "ControllerResult((fence,)")),
+            ),
+        ),
+        hunted("cluster", "everything"),
+    ),
+    Mutant(
+        "controlled shutdown ignores lag",
+        "3, 4",
+        "A stopping broker may go before the others have seen that its leaders moved.",
+        (
+            Patch(
+                "controller.managers.brokers.BrokerManager.standing",
+                edited(
+                    (
+                        "waits or broker.controlled_shutdown_offset > self._lowest_applied(image)",
+                        "waits",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "unfenced before it has caught up",
+        "4",
+        "A broker is put in service before it has applied its own registration.",
+        (Patch("controller.managers.brokers.has_caught_up", gives(True)),),
+    ),
+    Mutant(
+        "agent serves after its lease",
+        "3, I8",
+        "An agent that nobody answers does not fence itself.",
+        (Patch("broker_agent.lease.Lease.expired", gives(False)),),
+        hunted("cluster", "cuts", "everything"),
+    ),
+    Mutant(
+        "lease from the answer's arrival",
+        "3, I8",
+        "The lease is counted from when an answer came, not from when it was asked for.",
+        (
+            Patch(
+                "broker_agent.agent.AgentCore.on_reply",
+                edited(
+                    ("self._lease.renew(sent_at)", "self._lease.renew(self._clock.monotonic())")
+                ),
+            ),
+        ),
+        hunted("cluster", "cuts"),
+    ),
+    Mutant(
+        "agent serves with an old image",
+        "4",
+        "A broker that comes back serves before it has what the controller had when they met.",
+        (Patch("broker_agent.catching_up.CatchingUp.caught_up", gives(True)),),
+    ),
+    Mutant(
+        "agent applies batches with a gap",
+        "4, I4",
+        "A batch is applied whatever it follows.",
+        (Patch("broker_agent.view._check_continues", gives(None)),),
+    ),
+    Mutant(
+        "agent's state is not held against the controllers'",
+        "4, 6, I10",
+        "A difference of log or state that a reply tells of is not looked at.",
+        (Patch("broker_agent.view._compare", gives(None)),),
+    ),
+    Mutant(
+        "agent merges an image instead of replacing",
+        "4",
+        "Publishers are told a loaded image as if it were one step: what is gone stays.",
+        (
+            Patch(
+                "broker_agent.view.MetadataView.replace",
+                edited(("self._continues = False", "pass")),
+            ),
+        ),
+    ),
+    Mutant(
+        "agent goes back to an older snapshot",
+        "4, I6",
+        "A snapshot that ends before what is here is loaded.",
+        (
+            Patch(
+                "broker_agent.catching_up.CatchingUp._load",
+                edited(("if offset <= self._view.fetched_offset:", "if False:")),
+            ),
+        ),
+    ),
+    Mutant(
+        "agent's image loaded unchecked",
+        "6, I10",
+        "The state hash of an image from disk or from a controller is not compared.",
+        (
+            Patch(
+                "broker_agent.image_store._placed",
+                edited(
+                    (
+                        "if newest.state_hash.shared_bytes() != header.state_hash[:_HASH_BYTES]:",
+                        "if False:",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "watch and fetch know no divergence",
+        "4, I4",
+        "A fetcher whose history is not ours gets our batches as if it were.",
+        (Patch("controller.fetch_content.FetchContent._diverging", gives(None)),),
+    ),
+)

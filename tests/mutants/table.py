@@ -1,0 +1,20 @@
+"""Every mutant, by name."""
+
+from contextlib import AbstractContextManager
+
+from tests.mutants.deciding import DECIDING
+from tests.mutants.journalling import JOURNALLING
+from tests.mutants.keeping import KEEPING
+from tests.mutants.mutant import Mutant
+from tests.mutants.patches import patched
+from tests.mutants.replaying import REPLAYING
+from tests.mutants.serving import SERVING
+from tests.mutants.voting import VOTING
+
+ALL = (*VOTING, *JOURNALLING, *KEEPING, *DECIDING, *SERVING, *REPLAYING)
+MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
+
+
+def broken(name: str) -> AbstractContextManager[None]:
+    """Switch a protection off."""
+    return patched(MUTANTS[name].patches)

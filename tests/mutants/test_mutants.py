@@ -1,0 +1,92 @@
+"""Every mutant dies of what is kept for it, and the sound build doesn't.
+
+`make mutants` tells of each; here the kept seeds and tests are rerun.
+"""
+
+from functools import cache
+
+import pytest
+
+from tests.mutants.directed import Run, Verdict, run_apart
+from tests.mutants.hunting import SIMULATORS, said
+from tests.mutants.judging import killed
+from tests.mutants.kept import read_killers
+from tests.mutants.mutant import Seed, Test
+from tests.mutants.table import ALL, MUTANTS, broken
+from tests.simulation import quorum_seeds, seeds
+
+pytestmark = pytest.mark.simulation
+
+KEPT = read_killers()
+BY_SEED = [name for name, some in KEPT.items() if isinstance(some[0], Seed)]
+BY_TEST = [name for name, some in KEPT.items() if isinstance(some[0], Test)]
+ASKED_FOR = 20
+"""Mutants, at least."""
+
+
+def test_the_table_is_whole():
+    assert len(ALL) == len(MUTANTS) >= ASKED_FOR
+    assert set(KEPT) == set(MUTANTS)
+    assert all(KEPT.values())
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_every_patch_finds_its_target(name):
+    with broken(name):
+        pass
+
+
+def test_every_hunt_is_in_a_kind_that_there_is():
+    clusters = {"", *seeds.KINDS, *seeds.MORE_KINDS}
+    kinds = {
+        "quorum": {"", *quorum_seeds.KINDS, *quorum_seeds.MORE_KINDS},
+        "cluster": clusters,
+        "answers": clusters,
+        "reference": {""},
+    }
+    assert set(kinds) == SIMULATORS
+    hunts = {hunt for mutant in ALL for hunt in mutant.hunts}
+    assert not [hunt for hunt in hunts if hunt.kind not in kinds[hunt.simulator]]
+
+
+@pytest.mark.parametrize("name", BY_SEED)
+def test_a_mutant_dies_of_its_seed(name):
+    assert any(killed(MUTANTS[name], killer) for killer in KEPT[name])
+
+
+@cache
+def _directed() -> dict[str, Verdict]:
+    """All directed tests, each in its broken build. In the sound one the suite itself runs them."""
+    runs = [Run(name, KEPT[name][0].node) for name in BY_TEST]
+    return dict(zip(BY_TEST, run_apart(runs), strict=True))
+
+
+@pytest.mark.parametrize("name", BY_TEST)
+def test_a_mutant_dies_of_its_test(name):
+    verdict = _directed()[name]
+    assert verdict.outcome == "failed"
+    assert KEPT[name][0].says in verdict.says
+
+
+def test_no_sound_build_dies_of_a_directed_test():
+    """One here, for the way it is run."""
+    [verdict] = run_apart([Run("", KEPT["vote counted twice"][-1].node)])
+    assert verdict.outcome == "passed"
+
+
+def _sound_seeds() -> list[Seed]:
+    """Each once, with the longest torment that is kept for it: the shorter ones are its begin."""
+    longest: dict[Seed, float | None] = {}
+    for name in BY_SEED:
+        seed = KEPT[name][0]
+        one = seed._replace(says="", torment_s=None)
+        longest[one] = max(longest.get(one, 0.0), seed.torment_s or 1e9)
+    return [
+        seed._replace(torment_s=None if torment_s == 1e9 else torment_s)
+        for seed, torment_s in longest.items()
+    ]
+
+
+@pytest.mark.parametrize("seed", _sound_seeds(), ids=str)
+def test_the_sound_build_does_not(seed):
+    assert not said(seed)

@@ -1,0 +1,122 @@
+"""Directed tests for protections that seeds see too rarely, or not at all.
+
+Rule: each has a mutant in the table that it kills; what other tests kill needs none here.
+"""
+
+import contextlib
+import itertools
+from hashlib import sha256
+
+import msgspec
+import pytest
+
+from runtime.simulated.process import Death
+from runtime.simulated.world import ProcessKilledError
+from snapshots.checkpoint import Footer, encode_footer, encode_header, parse_header
+from snapshots.store import list_checkpoints
+from tests.unit.controller.cluster import Cluster
+from tests.unit.quorum.bench import Bench
+from tests.unit.quorum.journal.rig import Rig, entries, fill
+
+pytestmark = pytest.mark.simulation
+
+
+def test_a_new_leader_grants_no_read_before_its_first_commit():
+    bench = Bench()
+    bench.win()
+    granted = []
+    bench.call(bench.node.read_index, granted.append)
+    assert granted == [False]
+
+
+def test_a_name_that_a_killed_process_gave_is_durable_before_it_is_relied_on():
+    """Killed at any step of writing its tail anew; then a good life; then the power goes."""
+    for step, seed in itertools.product(range(12), range(8)):
+        rig = Rig(seed)
+        journal = rig.open()
+        fill(journal, 1, 4)
+        journal.note_synced()
+        rig.kill()
+        rig.faults.kill_at(step, 0.0)
+        with contextlib.suppress(ProcessKilledError):
+            rig.open()
+        rig.faults.spare()
+        rig.kill()
+        journal = rig.open()
+        fill(journal, len(journal) + 1, 9)
+        journal.sync()
+        rig.settle()
+        held = entries(journal)
+        rig.lose_power()
+        journal = rig.open()
+        assert journal.damage == ""
+        assert entries(journal) == held
+
+
+def test_a_broker_gets_nothing_that_is_not_committed():
+    cluster = Cluster(nodes=1)
+    (broker,) = cluster.online(2)
+    topic = {"name": "x", "numPartitions": 1, "replicationFactor": 1}
+    proposed = cluster.send("POST", "/v1/topics", {"topics": [topic]})
+    [reply] = broker.send(max_wait_ms=0)
+    assert not proposed
+    assert reply.batches == ()
+    assert reply.high_watermark == broker.offset
+
+
+def checkpointed(cluster, node_id):
+    """Write a checkpoint on a node; its journal may be cut there."""
+    controller = cluster.controllers[node_id]
+    cluster.processes[node_id].run(controller.write_checkpoint)
+    cluster.run(1.0)
+    return list_checkpoints(cluster.shared.disks[node_id])[-1]
+
+
+def with_another_state(content):
+    """A checkpoint that is right in every byte, and says another state hash."""
+    header, length = parse_header(content)
+    encoded = encode_header(msgspec.structs.replace(header, state_hash=bytes(64)))
+    footer_at = content.rindex(b"QRTF")
+    body = encoded + content[length:footer_at]
+    blocks, records = (
+        int.from_bytes(content[footer_at + at : footer_at + end], "big")
+        for at, end in ((12, 16), (16, 24))
+    )
+    return body + encode_footer(Footer(blocks, records, sha256(body).digest()))
+
+
+def test_a_checkpoint_whose_records_are_another_state_is_put_aside():
+    cluster = Cluster()
+    cluster.online(1)
+    cluster.create_topic("x", factor=1)
+    written = checkpointed(cluster, 2)
+    cluster.kill(2)
+    inode = cluster.platters[2].names[f"checkpoints/{written.name}"]
+    inode.content[:] = with_another_state(bytes(inode.content))
+    cluster.start(2)
+    cluster.run(1.0)
+    [event] = cluster.events("checkpoint_damaged")
+    assert "state hash" in event["reason"]
+    cluster.assert_equal()
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_what_stands_before_a_jump_is_durable_when_the_jump_is(seed):
+    cluster = Cluster(seed=seed, ledger_segment_bytes=2048, catch_up_chunk_bytes=1000)
+    cluster.online(1)
+    for number in range(12):
+        cluster.create_topic(f"early-{number}", factor=1)
+    cluster.shared.cut(3)
+    for number in range(20):
+        cluster.create_topic(f"late-{number}", factor=1)
+    written = checkpointed(cluster, 1)
+    cluster.shared.disks[1].unlink(f"checkpoints/{written.name}")
+    cluster.shared.compacted = cluster.shared.manifests[1].index
+    cluster.shared.heal()
+    cluster.run(3.0)
+    assert cluster.events("catch_up_ready")
+    cluster.kill(3, Death.POWER)
+    cluster.start(3)
+    cluster.run(1.0)
+    assert not cluster.events("ledger_damaged")
+    cluster.assert_equal()

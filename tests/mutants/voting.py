@@ -1,0 +1,338 @@
+"""Mutants of the quorum: electing, counting, acknowledging, reading."""
+
+from typing import Any
+
+from quorum.frames import Entry
+from quorum.guard import appends
+from quorum.guard.log_view import LogView
+from tests.mutants.mutant import Mutant, hunted
+from tests.mutants.patches import Patch, edited, gives, instead
+
+
+def _give_the_core_everything(
+    log: LogView, commit: int, previous: int, previous_term: int, entries: tuple[Entry, ...]
+) -> Any:
+    """What the core as it comes does: match at `previous`, then truncate, conflict or not."""
+    if log.term_at(previous) == previous_term and entries:
+        return appends.Append(previous, previous_term, entries)
+    return appends.judge(log, commit, previous, previous_term, entries)
+
+
+COUNT_UNSYNCED = Patch(
+    "quorum.guard.replication.Replication.borne_out", instead(lambda _self, index: index)
+)
+HAND_UP_UNSYNCED = Patch(
+    "quorum.handing_up.HandingUp.limit", instead(lambda self: self._inside.view.last)
+)
+
+VOTING = (
+    Mutant(
+        "vote counted twice",
+        "2, I1",
+        "A voter's second answer in a term is counted like its first.",
+        (Patch("quorum.guard.elections.Elections.first_vote_of", gives(True)),),
+        hunted("quorum", "wire", nodes=5),
+    ),
+    Mutant(
+        "vote leaves before it is durable",
+        "1, I1, I6",
+        "A vote is sent at once; a loss of power forgets it, and it is cast again.",
+        (
+            Patch(
+                "quorum.guard.elections.Elections.send_vote",
+                edited(
+                    ("inside.outbox.hold(inside.journal.position_of_vote, ", "inside.outbox.send(")
+                ),
+            ),
+        ),
+        hunted("quorum", "power", "slow", nodes=3),
+    ),
+    Mutant(
+        "candidate asks before its own vote is durable",
+        "1, I1",
+        "A vote request leaves at once; a candidate that lost power votes for another.",
+        (
+            Patch(
+                "quorum.guard.elections.Elections.send_request",
+                edited(
+                    ("inside.outbox.hold(", "inside.outbox.send("),
+                    ("    inside.journal.position_of_vote,\n", ""),
+                ),
+            ),
+        ),
+        hunted("quorum", "power", "slow", nodes=3),
+    ),
+    Mutant(
+        "no pre-vote",
+        "9, F-11",
+        "Who hears no leader stands at once, and raises everybody's term.",
+        (
+            Patch(
+                "quorum.guard.elections.Elections.on_turn",
+                edited(("if inside.formation.majority() == 1:", "if True:")),
+            ),
+        ),
+        hunted("quorum", "wire", "everything"),
+    ),
+    Mutant(
+        "a leader that is heard may be replaced",
+        "9, F-11",
+        "A vote is given although the leader was heard a moment ago.",
+        (Patch("quorum.guard.elections.Elections.leader_heard", gives(False)),),
+        hunted("quorum", "wire"),
+    ),
+    Mutant(
+        "wiped disk may vote",
+        "7, I1, I3",
+        "A node id votes, whatever directory is behind it.",
+        (
+            Patch(
+                "quorum.formation.Formation.votes",
+                instead(lambda self, node_id, _directory: node_id in self.pinned),
+            ),
+        ),
+        hunted("quorum", "damage", "drawn"),
+    ),
+    Mutant(
+        "damaged node votes",
+        "6, I1, I3",
+        "A node whose journal lost what was durable votes as before.",
+        (
+            Patch(
+                "quorum.inside.Inside.may_vote",
+                edited((" and self.is_counted", "")),
+            ),
+        ),
+        hunted("quorum", "damage", "drawn"),
+    ),
+    Mutant(
+        "damaged node is counted",
+        "6, I3, I5",
+        "Acknowledgements of a node whose journal is damaged count for the commit.",
+        (
+            Patch(
+                "quorum.guard.following.Following._answer",
+                edited(("inside.is_counted", "True")),
+            ),
+        ),
+        hunted("quorum", "damage", "drawn"),
+    ),
+    Mutant(
+        "repaired by a majority",
+        "6, I1",
+        "A damaged node votes again when most voters, not all, have told their term.",
+        (
+            Patch(
+                "quorum.guard.repair.Repair.on_answer",
+                edited(
+                    (
+                        "len(inside.formation.pinned) - 1",
+                        "inside.formation.majority() - 1",
+                    )
+                ),
+            ),
+        ),
+        hunted("quorum", "damage", "drawn"),
+    ),
+    Mutant(
+        "yesterday's folder has a voice",
+        "1, 6, F-27",
+        "A folder that was put back is not told from one that only slept.",
+        (Patch("quorum.journal.lineage.Lineage.holds", gives(True)),),
+        hunted("quorum", "damage", "drawn"),
+    ),
+    Mutant(
+        "voice not held back until the peers have spoken",
+        "1, 6, I1",
+        "A node votes at its start before anyone could tell it what it has forgotten.",
+        (Patch("quorum.inside.Inside._is_compared", gives(True)),),
+        hunted("quorum", "damage", "drawn"),
+    ),
+    Mutant(
+        "current because a message has just come",
+        "2, 10",
+        "The age of an answer counts from a digest's arrival, however long it was on its way.",
+        (
+            Patch(
+                "quorum.currency.Currency.heard",
+                edited(("echo = echo_us / US\n", "echo = self._inside.now\n")),
+            ),
+        ),
+    ),
+    Mutant(
+        "stale ack accepted",
+        "1, I3, I5",
+        "Answers of another term count: acknowledgements, votes and probes.",
+        (Patch("quorum.dispatch.Dispatch.is_current", gives(True)),),
+        hunted("quorum", "wire"),
+    ),
+    Mutant(
+        "ack beyond the log accepted",
+        "1, I3",
+        "An acknowledgement of an index that the leader does not have counts.",
+        (
+            Patch(
+                "quorum.guard.replication.Replication.on_ack",
+                edited(("if match > last or next_index > last + 1:", "if False:")),
+            ),
+        ),
+        hunted("quorum", "wire"),
+    ),
+    Mutant(
+        "promise of another term is sent",
+        "1, I3, I5",
+        "An acknowledgement that waited for the disk leaves in a later term.",
+        (Patch("quorum.guard.outbox.Outbox.still_holds", gives(True)),),
+        hunted("quorum", "slow"),
+    ),
+    Mutant(
+        "higher term in an answer ignored",
+        "2, I1",
+        "A leader goes on although an answer names a term above its own.",
+        (
+            Patch(
+                "quorum.dispatch.Dispatch.take",
+                edited(("core.raise_term(term, replica.node)", "pass")),
+            ),
+        ),
+        hunted("quorum", "wire", "stale"),
+    ),
+    Mutant(
+        "an observer is counted",
+        "7, I3",
+        "The core is told that an observer votes: its copies count for the commit.",
+        (
+            Patch(
+                "quorum.guard.replicas.Replica.__init__",
+                edited(("self.is_voter = is_voter", "self.is_voter = True")),
+            ),
+            Patch(
+                "quorum.membership.Membership._voters_known",
+                edited(
+                    (
+                        (
+                            "replica.is_voter = inside.formation.votes("
+                            "replica.node_id, replica.node.directory_id)"
+                        ),
+                        "replica.is_voter = True",
+                    )
+                ),
+            ),
+        ),
+        hunted("quorum", "damage", "drawn"),
+    ),
+    Mutant(
+        "truncation without conflict",
+        "1, I3, I5",
+        "The core gets every append that matches, and truncates what stands behind.",
+        (Patch("quorum.guard.following.judge", instead(_give_the_core_everything)),),
+        hunted("quorum", "wire"),
+    ),
+    Mutant(
+        "a heartbeat commits more than it matched",
+        "1, I4",
+        "The leader's commit index is taken over for entries that it has not matched.",
+        (
+            Patch(
+                "quorum.guard.following.Following.on_append",
+                edited(("min(commit, judgement.match)", "commit")),
+            ),
+        ),
+        hunted("quorum", "wire", "lag"),
+    ),
+    Mutant(
+        "commit before own copy is durable",
+        "1, I5",
+        "A leader counts and hands up what its own disk may lose. Guarded twice: both are off.",
+        (COUNT_UNSYNCED, HAND_UP_UNSYNCED),
+        hunted("quorum", "power"),
+    ),
+    Mutant(
+        "single voter commits before it is durable",
+        "1, I5",
+        "The core of one voter counts itself at once, and nothing holds back what it commits.",
+        (HAND_UP_UNSYNCED,),
+        hunted("quorum", "power", nodes=1),
+    ),
+    Mutant(
+        "stale read of the quorum",
+        "2, I7",
+        "A read index is given without asking anybody whether we still lead.",
+        (Patch("quorum.reads.Reads.is_confirmed", gives(True)),),
+        hunted("quorum", "stale"),
+    ),
+    Mutant(
+        "read index before our first no-op",
+        "2, I7",
+        "A new leader grants reads before it knows what was committed before it.",
+        (
+            Patch(
+                "quorum.node.QuorumNode.read_index",
+                edited(
+                    (
+                        "core is None or self.handing_up.announced is None",
+                        "core is None or core.role is not Role.LEADER",
+                    )
+                ),
+            ),
+        ),
+        hunted("quorum", "stale", "wire"),
+    ),
+    Mutant(
+        "no check-quorum",
+        "9, F-11",
+        "A leader that hears no majority goes on leading.",
+        (
+            Patch(
+                "quorum.core._settings",
+                edited(("leaderFallbackTimeout=timeout", "leaderFallbackTimeout=1e9")),
+            ),
+        ),
+        hunted("quorum", "wire", "stale"),
+    ),
+    Mutant(
+        "an epoch is told before it is durable",
+        "4, I6",
+        "Who leads is told upward although a loss of power can still take the epoch back.",
+        (
+            Patch(
+                "quorum.handing_up.HandingUp.tell_leader",
+                edited(
+                    (
+                        " and inside.outbox.is_durable(inside.journal.position_of_vote)",
+                        "",
+                    )
+                ),
+            ),
+        ),
+        hunted("quorum", "power", "slow"),
+    ),
+    Mutant(
+        "an entry is handed up twice",
+        "1, 5, I4",
+        "What was handed up with the last entry comes once more.",
+        (
+            Patch(
+                "quorum.handing_up.HandingUp.tell_committed",
+                edited(
+                    (
+                        "    inside.listener.on_committed(index, epoch, payloads)\n",
+                        (
+                            "    inside.listener.on_committed(index, epoch, payloads)\n"
+                            "        if index % 50 == 0:\n"
+                            "            inside.listener.on_committed(index, epoch, payloads)\n"
+                        ),
+                    )
+                ),
+            ),
+        ),
+        hunted("quorum", "everything"),
+    ),
+    Mutant(
+        "jump over what we hold",
+        "1, I5",
+        "A log that holds the mark's entry is cleared for a jump all the same.",
+        (Patch("quorum.jump.Jump._holds", gives(False)),),
+        hunted("quorum", "lag"),
+    ),
+)
