@@ -27,6 +27,8 @@ from runtime.requests import Request
 OnAnswer = Callable[[msgspec.Struct | QuorateError, str | None], None]
 """The reply or what went wrong, and the request id."""
 _TEXT_MAX = 1000
+_NOT_DECIDED = (ErrorCode.THROTTLED, ErrorCode.DISK_FULL)
+"""What rests on nothing that is in the log: a crowd must not be asked about among controllers."""
 
 
 class Changes:
@@ -109,7 +111,11 @@ class Changes:
 
     def _confirmed(self, outcome: Outcome, tell: Callable[[Outcome], None]) -> None:
         """Tell an outcome when it is sure that nobody else led when it was decided."""
-        if isinstance(outcome, Lost) or (isinstance(outcome, Written) and outcome.wrote):
+        if (
+            isinstance(outcome, Lost)
+            or (isinstance(outcome, Written) and outcome.wrote)
+            or (isinstance(outcome, QuorateError) and outcome.code in _NOT_DECIDED)
+        ):
             tell(outcome)
         else:
             self._confirm(lambda leads: tell(outcome if leads else Lost(maybe_executed=False)))
