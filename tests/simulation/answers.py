@@ -128,9 +128,10 @@ class Judgement:
         due = [batch for batch in folder.batches if batch.base >= state.end]
         every = max(1, len(due) // STATES_COMPARED)
         for number, (batch, topics) in enumerate(changes(state, due)):
-            log.effects.append(
-                Effect(batch.end, batch.epoch, batch.request_id.hex(), batch.operation, topics)
-            )
+            if state.began is None:  # else nothing is visible before the transaction's last batch
+                log.effects.append(
+                    Effect(batch.end, batch.epoch, batch.request_id.hex(), batch.operation, topics)
+                )
             for node_id, checkpoint in self._checkpoints.pop(batch.end, ()):
                 self._compare_checkpoint(checkpoint, batch, state, node_id)
             if number % every == 0:

@@ -19,6 +19,7 @@ from ledger.reader import LedgerReader
 from ledger.verify import verify_ledger
 from metadata.codec import decode_records
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_from_records
+from metadata.records import RequestOutcomeRecord
 from metadata.uuids import uuid_text
 from runtime.simulated.process import SimulatedProcess
 from snapshots.store import finish_steps, list_checkpoints, load_steps
@@ -147,9 +148,12 @@ class Invariants:
         for batch in reader.batches(began, reader.log_end):
             delta = MetadataDelta(image)
             header = batch.header
-            delta.replay_all(decode_records(batch.records), header.base_offset)
+            records = list(decode_records(batch.records))
+            delta.replay_all(records, header.base_offset)
             delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
             image = delta.apply()
-            if header.provenance.operation in {"CreateTopics", "DeleteTopics"}:
+            # A transaction has one outcome, in the last of its batches.
+            done = any(isinstance(record, RequestOutcomeRecord) for record in records)
+            if done and header.provenance.operation in {"CreateTopics", "DeleteTopics"}:
                 effects[uuid_text(header.provenance.request_id)] += 1
         return image, began, effects

@@ -1,0 +1,189 @@
+"""Every change that a node's files see in a story becomes a point at which the node is killed.
+
+Rule: the story is told once. At each step, and for a write in the midst of it too, the process
+splits: the copy gets a copy of the folder, kills the node there, boots it again on what is left,
+goes on and is judged, while the original goes on telling. With `twice`, the copy kills the node
+once more, at each step of its start, and judges only then.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runtime.simulated.world import SimulationFailedError
+from tests.crashpoints.splitting import Splitting
+from tests.crashpoints.stage import Stage, StruckError
+from tests.crashpoints.steps import Step, Steps, shares, tear
+from tests.crashpoints.stories import STORIES, stage_for
+
+Wanted = Callable[[str], bool]
+"""Whether a point (`17:half`, and `17:half/3:before` for a second kill) is to be tried."""
+
+
+@dataclass
+class Found:
+    """What a story's points came to."""
+
+    points: int = 0
+    by_step: Counter[str] = field(default_factory=Counter)
+    by_file: Counter[str] = field(default_factory=Counter)
+    steps: int = 0
+    """All that the story has, tried or not."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """What went wrong, by point."""
+    facts: Counter[str] = field(default_factory=Counter)
+    """What the judges saw."""
+
+
+class Enumeration:
+    """One story, told once, and all its points."""
+
+    def __init__(self, name: str, wanted: Wanted, jobs: int, *, twice: bool = False) -> None:
+        self.name = name
+        self.found = Found()
+        self.on_point: Callable[[], None] = lambda: None
+        """Called after each point, to show progress."""
+        self._wanted = wanted
+        self._twice = twice
+        self._splitting = Splitting(1 if twice else jobs, self._reported)
+        self._jobs = jobs
+        self._armed = True
+        self._where = ""
+        """The points at which this copy has killed the node."""
+        self._labels: dict[str, Step] = {}
+        self._first = 0
+        self._steps: Steps
+        self._stage: Stage
+
+    def run(self) -> Found:
+        """Tell the story; return what its points came to."""
+        with tempfile.TemporaryDirectory(prefix="crashpoints-", dir=memory()) as folder:
+            with self._set_up(Path(folder) / "node"):
+                self._tell()
+            if self._splitting.is_copy:
+                os._exit(1)
+            self._splitting.finish()
+        return self.found
+
+    @contextmanager
+    def _set_up(self, root: Path) -> Iterator[None]:
+        self._steps = Steps(root, self._on_step)
+        self._stage = stage_for(self.name, self._steps)
+        self._steps.install()
+        try:
+            yield
+        finally:
+            self._steps.remove()
+            self._steps.close_left_open()
+
+    def _tell(self) -> None:
+        story = STORIES[self.name]
+        try:
+            story.tell(self._stage)
+        except StruckError:
+            self._end_copy()
+        except SimulationFailedError:
+            if not self._splitting.is_copy:
+                raise
+            self._end_copy(traceback.format_exc())
+        self.found.steps = self._steps.count
+        missed = [event for event in story.must_see if not self._stage.seen[event]]
+        assert not missed, f"the story of the {self.name} never came to {missed}"
+
+    # -- at a step -------------------------------------------------------------------------------
+
+    def _on_step(self, step: Step) -> None:
+        self._stage.host.refuse_the_dead(step)
+        if not self._armed:
+            return
+        step = step._replace(number=step.number - self._first)
+        for share in shares(step):
+            label = f"{self._where}{step.number}:{share}"
+            if self._wanted(label):
+                self._labels[label] = step
+                # Copied before the split: the original goes on writing at once.
+                folder = self._copied()
+                if self._splitting.split(label):
+                    self._strike(step, share, label, folder)
+
+    def _copied(self) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix="copy-", dir=self._steps.root.parent)) / "node"
+        if self._steps.root.exists():
+            shutil.copytree(self._steps.root, folder)
+        return folder
+
+    def _strike(self, step: Step, share: str, label: str, folder: Path) -> None:
+        """In the copy: die at this step."""
+        self._armed = False
+        self._where = f"{label}/"
+        self._labels = {}
+        self.found = Found()
+        self._steps.root = folder
+        tear(step, folder, share)
+        self._stage.struck = True
+        self._stage.host.kill()
+        self._stage.host.process.ensure_alive()
+
+    def _end_copy(self, failure: str = "") -> None:
+        """In the copy: go on, judge and report; doesn't return."""
+        facts: Counter[str] = Counter()
+        again = self._twice and "/" not in self._where.rstrip("/")
+        try:
+            if not failure:
+                if again:
+                    self._arm_again()
+                facts = self._stage.go_on(self._disarm)
+        except StruckError:
+            self._end_copy()
+        except Exception:  # noqa: BLE001 - whatever went wrong is what this point came to
+            failure = traceback.format_exc()
+        if again:
+            self._splitting.finish()
+        shutil.rmtree(self._steps.root.parent, ignore_errors=True)
+        self._splitting.report(_report(self.found, facts, failure))
+
+    def _arm_again(self) -> None:
+        self._first = self._steps.count
+        self._splitting.jobs = self._jobs
+        self._armed = True
+
+    def _disarm(self) -> None:
+        self._armed = False
+
+    # -- in the original -------------------------------------------------------------------------
+
+    def _reported(self, label: str, report: dict[str, Any]) -> None:
+        step, found = self._labels.pop(label), self.found
+        if report.get("failure"):
+            found.failed[label] = f"{step.kind} {step.path}\n{report['failure']}"
+        found.failed |= report.get("failed", {})
+        found.points += 1 + report.get("points", 0)
+        found.by_step += Counter({step.kind: 1}) + Counter(report.get("by_step", {}))
+        kind_of_file = f"{step.kind} {re.sub('[0-9]+', 'N', step.path)}"
+        found.by_file += Counter({kind_of_file: 1}) + Counter(report.get("by_file", {}))
+        found.facts += Counter(report.get("facts", {}))
+        self.on_point()
+
+
+def _report(found: Found, facts: Counter[str], failure: str) -> dict[str, Any]:
+    return {
+        "failure": failure,
+        "failed": found.failed,
+        "points": found.points,
+        "by_step": found.by_step,
+        "by_file": found.by_file,
+        "facts": found.facts + facts,
+    }
+
+
+def memory() -> str | None:
+    """Where files live in memory: a kill loses nothing that was written, so a sync may be free."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

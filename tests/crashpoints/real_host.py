@@ -1,0 +1,93 @@
+"""A simulated machine whose disk is a real folder, by the product's own `RealDisk`.
+
+Rule: time, network and dice are the world's; every byte and every name is the file system's. The
+disk's thread is the one thing that is replaced: its work is done in virtual time, in order, one
+piece at a time, the call back an event of its own, as the simulated disk does it.
+"""
+
+from collections import deque
+from pathlib import Path
+
+from runtime.disk_thread import OnDone, Work
+from runtime.real_disk import RealDisk
+from runtime.simulated.disk_faults import FAST, UNLIMITED_BYTES
+from runtime.simulated.host import SimulatedHost
+from runtime.simulated.network import SimulatedNetwork
+from runtime.simulated.process import Death, SimulatedProcess
+from runtime.simulated.world import World
+from tests.crashpoints.steps import Step, Steps
+
+
+class RealHost(SimulatedHost):
+    """The machine of node `node_id`, with its files in `steps.root`."""
+
+    def __init__(self, world: World, network: SimulatedNetwork, node_id: int, steps: Steps) -> None:
+        super().__init__(world, network, node_id)
+        self.steps = steps
+
+    def boot(self) -> SimulatedProcess:
+        # Only now: what the dead process's code did while it was unwound still had its files.
+        self.steps.close_left_open()
+        return super().boot()
+
+    def disk(self) -> RealDisk:  # type: ignore[override]
+        return _WorldDisk(self.steps.root, self.process)
+
+    def refuse_the_dead(self, step: Step) -> None:
+        """Raise in code that is being unwound: a killed process changes nothing any more."""
+        self.process.ensure_alive()
+
+
+class _WorldDisk(RealDisk):
+    def __init__(self, root: Path, process: SimulatedProcess) -> None:
+        super().__init__(root)
+        self._thread = _WorldThread(process)
+
+    def free_bytes(self) -> int:
+        # How full this machine is must not decide who leads.
+        return UNLIMITED_BYTES
+
+
+class _WorldThread:
+    """What `runtime.disk_thread.DiskThread` promises, as events of the world."""
+
+    def __init__(self, process: SimulatedProcess) -> None:
+        self._process = process
+        self._random = process.world.random(f"disk/{process.node_id}")
+        self._jobs: deque[tuple[Work, OnDone | None]] = deque()
+        self._busy = False
+        process.on_death(self._die)
+
+    def submit(self, work: Work, on_done: OnDone | None) -> None:
+        self._jobs.append((work, on_done))
+        self._start_next()
+
+    def close(self) -> None:
+        while self._jobs:
+            self._finish(*self._jobs.popleft())
+
+    def _start_next(self) -> None:
+        if self._busy or not self._jobs:
+            return
+        self._busy = True
+        delay_us = FAST.draw_us(self._random) or 0
+        self._process.schedule(delay_us, self._finish_first, "disk")
+
+    def _finish_first(self) -> None:
+        self._busy = False
+        if self._jobs:
+            self._finish(*self._jobs.popleft())
+            self._start_next()
+
+    def _finish(self, work: Work, on_done: OnDone | None) -> None:
+        result: object = None
+        failure: OSError | None = None
+        try:
+            result = work()
+        except OSError as error:
+            failure = error
+        if on_done is not None:
+            self._process.schedule(0, lambda: on_done(result, failure), "disk-done")
+
+    def _die(self, how: Death) -> None:
+        self._jobs.clear()

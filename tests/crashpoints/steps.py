@@ -1,0 +1,180 @@
+"""Every system call of this process that changes what lies under a folder, seen beforehand.
+
+Rule: nothing is missed and nothing is counted twice. The product changes files by `os` alone
+(`runtime.real_disk`, and `pathlib`, which calls `os` by attribute), so the functions of that module
+are replaced; calls on anything outside the folder go straight through. That no system call slips
+by is shown on a real process, against `strace` (`test_real_processes.py`).
+
+One who is told of a step may end the process there, or write a part of its bytes first.
+"""
+
+import os
+import stat
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+KINDS = (
+    "create",
+    "write",
+    "truncate",
+    "sync",
+    "sync_folder",
+    "rename",
+    "unlink",
+    "make_folder",
+)
+
+
+class Step(NamedTuple):
+    """One change that is about to be made."""
+
+    number: int
+    """From 0, in the order of the calls."""
+    kind: str
+    path: str
+    """Inside the folder."""
+    data: bytes = b""
+    """What a write writes."""
+
+
+_REPLACED = ("open", "close", "write", "pwrite", "ftruncate", "fsync", "fdatasync")
+_REPLACED += ("replace", "rename", "unlink", "mkdir")
+_OURS = {"open": "_open_file"}
+"""Where a replacement's name isn't that of the function, with an underscore."""
+
+OnStep = Callable[[Step], None]
+
+
+class Steps:
+    """Watches one folder, from `install` to `remove`."""
+
+    def __init__(self, root: Path, on_step: OnStep) -> None:
+        self.root = root
+        self.count = 0
+        self._on_step = on_step
+        self._real: dict[str, Any] = {}
+        self._open: dict[int, str] = {}
+        """Paths of the open files under the folder, by descriptor."""
+        self._turn = threading.RLock()
+
+    def install(self) -> None:
+        """Begin to see."""
+        for name in _REPLACED:
+            self._real[name] = getattr(os, name)
+            setattr(os, name, getattr(self, _OURS.get(name, f"_{name}")))
+
+    def remove(self) -> None:
+        """See nothing any more."""
+        for name, function in self._real.items():
+            setattr(os, name, function)
+
+    def left_open(self) -> list[int]:
+        """Descriptors that a simulated process left behind when it was killed."""
+        return list(self._open)
+
+    def close_left_open(self) -> None:
+        """Let the kernel's part of a death happen: descriptors and locks go."""
+        for fd in self.left_open():
+            self._close(fd)
+
+    def _step(self, kind: str, path: str, data: bytes = b"") -> None:
+        with self._turn:
+            number, self.count = self.count, self.count + 1
+            self._on_step(Step(number, kind, path, data))
+
+    def _inside(self, path: Any) -> str | None:
+        """The path relative to the folder; None for what lies elsewhere."""
+        if isinstance(path, int):
+            return self._open.get(path)
+        text, root = os.fspath(path), str(self.root)
+        if text == root:
+            return "."
+        return text[len(root) + 1 :] if text.startswith(root + "/") else None
+
+    # -- the functions of os ---------------------------------------------------------------------
+
+    def _open_kind(self, path: Any, flags: int) -> str:
+        if not os.path.lexists(path):
+            return "create" if flags & os.O_CREAT else ""
+        return "truncate" if flags & os.O_TRUNC else ""
+
+    def _open_file(self, path: Any, flags: int, *more: Any, **named: Any) -> int:
+        inside = self._inside(path)
+        if inside is not None and (kind := self._open_kind(path, flags)):
+            self._step(kind, inside)
+        fd: int = self._real["open"](path, flags, *more, **named)
+        if inside is not None:
+            self._open[fd] = inside
+        return fd
+
+    def _close(self, fd: int) -> None:
+        self._open.pop(fd, None)
+        self._real["close"](fd)
+
+    def _write(self, fd: int, data: Any) -> int:
+        if fd in self._open:
+            self._step("write", self._open[fd], bytes(data))
+        return self._real["write"](fd, data)
+
+    def _pwrite(self, fd: int, data: Any, offset: int) -> int:
+        if fd in self._open:
+            self._step("write", self._open[fd], bytes(data))
+        return self._real["pwrite"](fd, data, offset)
+
+    def _ftruncate(self, fd: int, length: int) -> None:
+        if fd in self._open:
+            self._step("truncate", self._open[fd])
+        self._real["ftruncate"](fd, length)
+
+    def _fsync(self, fd: int) -> None:
+        if fd in self._open:
+            folder = stat.S_ISDIR(os.fstat(fd).st_mode)
+            self._step("sync_folder" if folder else "sync", self._open[fd])
+        self._real["fsync"](fd)
+
+    def _fdatasync(self, fd: int) -> None:
+        if fd in self._open:
+            self._step("sync", self._open[fd])
+        self._real["fdatasync"](fd)
+
+    def _replace(self, source: Any, target: Any, **named: Any) -> None:
+        self._rename_by("replace", source, target, named)
+
+    def _rename(self, source: Any, target: Any, **named: Any) -> None:
+        self._rename_by("rename", source, target, named)
+
+    def _rename_by(self, name: str, source: Any, target: Any, named: dict[str, Any]) -> None:
+        inside = self._inside(source) or self._inside(target)
+        if inside is not None:
+            self._step("rename", inside)
+        self._real[name](source, target, **named)
+
+    def _unlink(self, path: Any, **named: Any) -> None:
+        inside = self._inside(path)
+        if inside is not None and os.path.lexists(path):
+            self._step("unlink", inside)
+        self._real["unlink"](path, **named)
+
+    def _mkdir(self, path: Any, *more: Any, **named: Any) -> None:
+        inside = self._inside(path)
+        if inside is not None and not os.path.lexists(path):
+            self._step("make_folder", inside)
+        self._real["mkdir"](path, *more, **named)
+
+
+def tear(step: Step, root: Path, share: str) -> None:
+    """Write what comes through of a write that is cut short: half of it, or all but a byte."""
+    size = {"before": 0, "half": len(step.data) // 2, "most": len(step.data) - 1}[share]
+    if step.kind == "write" and size > 0:
+        with suppress(FileNotFoundError), (root / step.path).open("ab") as file:
+            file.write(step.data[:size])
+
+
+def shares(step: Step) -> tuple[str, ...]:
+    """How far a step can come before the process dies in it."""
+    if step.kind != "write" or len(step.data) < 2:
+        return ("before",)
+    return ("before", "half", "most") if len(step.data) > 3 else ("before", "half")
