@@ -221,7 +221,7 @@ class Damage:
     def _swap(self) -> None:
         """Start two nodes, each on the other's folder: both must refuse."""
         strikes = self._strikes
-        nodes = strikes.nodes()
+        nodes = [n for n in strikes.nodes() if self._has_promised(n)]
         if len(nodes) < 2 or self._swapped is not None or not self._ward.open_to_damage():
             return
         pair = (one, other) = tuple(self._dice.sample(nodes, 2))
@@ -235,6 +235,10 @@ class Damage:
             strikes.start(node_id)
             self._see_refused(node_id)
         strikes.for_a_while("swapped folders", pair, partial(self._swap_back, self._swapped))
+
+    def _has_promised(self, node_id: int) -> bool:
+        """Tell whether a folder is anybody's: one that was just emptied may be given to all."""
+        return any(map(self._ward.is_deep, self._ward.files(node_id)))
 
     def _see_refused(self, node_id: int) -> None:
         if self._strikes.host(node_id).running:

@@ -10,6 +10,9 @@ from typing import Any
 
 from ledger.verify import verify_ledger
 from runtime.requests import Reply, Request
+from snapshots.checkpoint import FOLDER
+from snapshots.errors import CheckpointError
+from snapshots.store import finish_steps, list_checkpoints, load_steps
 
 ROUNDS = 12
 ROUND_S = 1.5
@@ -39,6 +42,22 @@ def have_ledgers_mended(cluster: Any) -> None:
             _ask(cluster, node_id, offset)
         world.run_for(ROUND_S)
     world.fail(f"I10: damage that was read is not mended: {bad}", None)
+
+
+def put_bad_checkpoints_aside(cluster: Any) -> None:
+    """Take away what a loader refuses: nobody has read it since it rotted, and whoever does sees.
+
+    What the loader takes stays, for the judges to compare.
+    """
+    for node_id in cluster.ward.victims:
+        host = cluster.hosts[node_id]
+        disk, cluster_id = host.disk(), cluster.ward.cluster_id
+        for checkpoint in list_checkpoints(disk):
+            try:
+                finish_steps(load_steps(disk, cluster_id, checkpoint))
+            except CheckpointError:
+                host.platter.remove(f"{FOLDER}/{checkpoint.name}")
+                cluster.ward.facts["rotten checkpoints that nobody had read"] += 1
 
 
 def _first_bad_offsets(cluster: Any) -> dict[int, int]:

@@ -27,7 +27,11 @@ from runtime.simulated.torments import (
 )
 from runtime.simulated.world import SimulationFailedError
 from tests.simulation import drawn
-from tests.simulation.aftermath import have_ledgers_mended, restart_victims
+from tests.simulation.aftermath import (
+    have_ledgers_mended,
+    put_bad_checkpoints_aside,
+    restart_victims,
+)
 from tests.simulation.cluster import Cluster, Shape
 from tests.simulation.coverage import of_cluster
 from tests.simulation.history_export import export
@@ -183,6 +187,7 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
         have_ledgers_mended(cluster)
         if not world.run_for(REST_S, cluster.at_rest):
             world.fail(f"I12: no rest after damage was mended: {cluster.unrest()}", None)
+        put_bad_checkpoints_aside(cluster)
         outcome.facts += cluster.ward.judge_standing()
     outcome.facts += cluster.invariants.at_the_end()
 
