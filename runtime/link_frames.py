@@ -4,7 +4,9 @@ Rule: whatever arrives is either a whole frame with the right checksum or the en
 no length is believed before it is compared with the cap, nothing is allocated for bytes that
 have not come.
 
-A frame: length (4 bytes, big-endian), CRC-32C of the payload (4 bytes), payload. On an open link
+A frame: length (4 bytes, big-endian), CRC-32C of the payload (4 bytes), CRC-32C of these eight
+bytes (4 bytes), payload. The header has a checksum of its own because a length with one bit too
+many would be waited for: the link would be deaf to up to 16 MiB of what is sent. On an open link
 payloads are the owner's; the empty one says goodbye: the sender leaves in order. While a link
 opens, payloads are the notes below, each with the magic first, so that two programs which meet
 by mistake part at once.
@@ -26,12 +28,12 @@ import google_crc32c
 
 from runtime.links import FRAME_BYTES_MAX
 
-HEADER = struct.Struct(">II")
+HEADER = struct.Struct(">III")
+_SAID = struct.Struct(">II")
 GREETING_BYTES_MAX = 4096
 NOTE_BYTES_MAX = 5000
 SENTENCE_BYTES_MAX = 500
-MAGIC = b"QLK1"
-GOODBYE = HEADER.pack(0, 0)
+MAGIC = b"QLK2"
 ENDED_BYTES = 64
 _HELLO = struct.Struct(">8s8s64s")
 
@@ -64,7 +66,16 @@ class Hello(NamedTuple):
 
 def framed(payload: bytes) -> bytes:
     """Return the frame around a payload."""
-    return HEADER.pack(len(payload), google_crc32c.value(payload)) + payload
+    return header(len(payload), google_crc32c.value(payload)) + payload
+
+
+def header(length: int, checksum: int) -> bytes:
+    """Return what stands before a payload of this length and checksum."""
+    said = _SAID.pack(length, checksum)
+    return said + google_crc32c.value(said).to_bytes(4, "big")
+
+
+GOODBYE = framed(b"")
 
 
 def framed_note(note: Note, body: bytes = b"") -> bytes:
@@ -128,9 +139,11 @@ class FrameReader:
         """Yield payloads; return how many bytes of `data` they and their headers took."""
         position, end = 0, len(data)
         while end - position >= HEADER.size:
-            length, checksum = HEADER.unpack_from(data, position)
+            length, checksum, sealed = HEADER.unpack_from(data, position)
             if length > self.cap:
                 raise BadFrameError(f"a frame of {length} bytes, where {self.cap} are allowed")
+            if google_crc32c.value(data[position : position + _SAID.size]) != sealed:
+                raise BadFrameError("a header with a wrong checksum")
             start = position + HEADER.size
             if end - start < length:
                 self._needed = HEADER.size + length

@@ -8,7 +8,6 @@ import gzip
 import resource
 import socket
 import ssl
-import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -22,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from quorate.local_ca import LocalCertificateAuthority
 from quorum.codec import dumps
 from quorum.greeting import WIRE_FORMAT, Greeting
-from runtime.link_frames import Hello, framed_hello
+from runtime.link_frames import MAGIC, Hello, framed, framed_hello, header
 from tests.process.running_cluster import Answer, RunningCluster, quorate, running
 
 pytestmark = pytest.mark.process
@@ -359,10 +358,10 @@ def as_controller(cluster: RunningCluster, n: int, *, named: str = "controller-2
 MALFORMED = {
     "garbage": bytes(range(256)) * 20,
     "http": b"GET / HTTP/1.1\r\nhost: quorate\r\n\r\n",
-    "over the cap": struct.pack(">II", 2**31, 0) + b"x" * 1000,
-    "over the greeting's cap": struct.pack(">II", 100_000, 0) + b"x" * 100_000,
-    "a wrong checksum": struct.pack(">II", 5, 1) + b"QLK1\x01",
-    "another protocol": struct.pack(">II", 4, 0x7E1F_0C1E) + b"abcd",
+    "over the cap": header(2**31, 0) + b"x" * 1000,
+    "over the greeting's cap": header(100_000, 0) + b"x" * 100_000,
+    "a wrong checksum": header(5, 1) + MAGIC + b"\x01",
+    "another protocol": framed(b"abcd"),
 }
 
 
@@ -399,7 +398,7 @@ def test_half_frames_and_two_hundred_silent_connections_do_not_disturb_the_quoru
         for n in cluster.local.controllers:
             with suppress(OSError):
                 sock = stack.enter_context(as_controller(cluster, n))
-                sock.sendall(struct.pack(">II", 4000, 0) + b"QLK1\x01")
+                sock.sendall(header(4000, 0) + MAGIC + b"\x01")
                 half.append(sock)
         cluster.create("while-strangers-hold-the-door")
         for sock in half:

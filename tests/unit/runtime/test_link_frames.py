@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.link_frames import (
-    HEADER,
     MAGIC,
     BadFrameError,
     FrameReader,
@@ -14,6 +13,7 @@ from runtime.link_frames import (
     framed,
     framed_hello,
     framed_refusal,
+    header,
     parse_hello,
     parse_note,
 )
@@ -34,22 +34,19 @@ def test_payloads_come_out_as_they_went_in_however_the_stream_is_cut(
 
 
 @given(st.binary(min_size=1, max_size=100), st.integers(0))
-def test_every_flipped_bit_ends_the_stream_or_leaves_it_waiting(payload: bytes, bit: int) -> None:
+def test_every_flipped_bit_ends_the_stream_at_once(payload: bytes, bit: int) -> None:
+    """Also one of the length: nobody waits for bytes that were never sent."""
     frame = bytearray(framed(payload))
     bit %= len(frame) * 8
     frame[bit // 8] ^= 1 << bit % 8
-    try:
-        out = list(FrameReader().feed(bytes(frame)))
-    except BadFrameError:
-        return
-    # A longer length: the reader waits for bytes that do not come, and believes nothing.
-    assert out == []
+    with pytest.raises(BadFrameError):
+        list(FrameReader(cap=2**32).feed(bytes(frame)))
 
 
 def test_a_length_beyond_the_cap_is_refused_before_its_bytes_come() -> None:
     reader = FrameReader(cap=100)
     with pytest.raises(BadFrameError, match="a frame of 101 bytes, where 100 are allowed"):
-        list(reader.feed(HEADER.pack(101, 0)))
+        list(reader.feed(header(101, 0)))
 
 
 def test_the_cap_may_be_raised_between_frames_of_one_chunk() -> None:
@@ -67,7 +64,7 @@ def test_an_http_request_is_no_frame() -> None:
 
 
 @pytest.mark.parametrize(
-    "payload", [b"", b"QLK", b"QLK1", b"XXXX\x01", MAGIC + b"\x00", MAGIC + b"\x09"]
+    "payload", [b"", b"QLK", MAGIC, b"XXXX\x01", MAGIC + b"\x00", MAGIC + b"\x09"]
 )
 def test_what_is_no_note_of_ours_is_refused(payload: bytes) -> None:
     with pytest.raises(BadFrameError):

@@ -14,7 +14,15 @@ import structlog
 
 from runtime import link_connection, tcp_links
 from runtime.asyncio_clock import AsyncioClock
-from runtime.link_frames import FrameReader, Hello, Note, framed, framed_hello, framed_note
+from runtime.link_frames import (
+    FrameReader,
+    Hello,
+    Note,
+    framed,
+    framed_hello,
+    framed_note,
+    header,
+)
 from runtime.links import LinkEnd, Peer
 from runtime.randomness import seeded
 from runtime.tcp_links import TcpLinks
@@ -92,13 +100,26 @@ async def read_all(reader: asyncio.StreamReader) -> bytes:
         b"\xff" * 64,
         bytes(64),
         framed(b"no magic here"),
-        framed(b"")[:4] + b"\x01\x02\x03\x04",
+        header(0, 0x01020304),
+        framed(b"")[:8] + b"\x01\x02\x03\x04",
         framed_note(Note.OPEN),
         framed_note(Note.READY),
         framed_note(Note.HELLO, b"short"),
         framed_hello(Hello(bytes(8), bytes(8), bytes(64), b"node 7")) * 2,
     ],
-    ids=["http", "tls", "ones", "zeros", "no-magic", "bad-crc", "open", "ready", "short", "twice"],
+    ids=[
+        "http",
+        "tls",
+        "ones",
+        "zeros",
+        "no-magic",
+        "bad-crc",
+        "bad-header",
+        "open",
+        "ready",
+        "short",
+        "twice",
+    ],
 )
 async def test_garbage_is_closed_and_counted_and_harms_nobody(start: Start, sent: bytes) -> None:
     one, two = start(1), start(2)
