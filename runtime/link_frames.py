@@ -72,7 +72,7 @@ def framed(payload: bytes) -> bytes:
 def header(length: int, checksum: int) -> bytes:
     """Return what stands before a payload of this length and checksum."""
     said = _SAID.pack(length, checksum)
-    return said + google_crc32c.value(said).to_bytes(4, "big")
+    return said + int(google_crc32c.value(said)).to_bytes(4, "big")
 
 
 GOODBYE = framed(b"")
