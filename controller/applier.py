@@ -85,6 +85,7 @@ class Applier:
         self.disk_full = ""
         """Why nothing is applied now, while the disk has no room; else empty."""
         self._handed_up = 0
+        self._meeting: tuple[int, bytes, Callable[[], None]] | None = None
 
     def begin(self, ledger: Ledger, image: MetadataImage, place: Mark) -> None:
         """Start, or start anew behind a mark: `image` may be ahead of the ledger's end."""
@@ -97,6 +98,13 @@ class Applier:
             # It came while the ledger was not here to tell where it belongs.
             self._count(item.epoch, item.payload)
         self._step()
+
+    def must_meet(self, offset: int, chain_hash: bytes, on_missed: Callable[[], None]) -> None:
+        """The image was loaded from beyond the ledger's end: the log must come by there.
+
+        Else `on_missed` is called, and the node stops: its image is of another history.
+        """
+        self._meeting = (offset, chain_hash, on_missed)
 
     def hold(self) -> None:
         """Apply nothing until `begin` is called again: the ledger is being replaced."""
@@ -273,6 +281,8 @@ class Applier:
     ) -> None:
         """A batch is in the ledger, and in `image`, which may hold later ones too."""
         end = batch.header.end_offset
+        if self._meeting is not None and end >= self._meeting[0]:
+            self._meet(end, batch.hash)
         self.image = image
         self._replayed_to = max(self._replayed_to, image.offset, end)
         self._handed_up = max(self._handed_up, end)
@@ -280,6 +290,18 @@ class Applier:
             self._noted = end
         self._on_batch(batch)
         self._note_place(item, ledger)
+
+    def _meet(self, end: int, chain_hash: bytes) -> None:
+        assert self._meeting is not None
+        offset, expected, on_missed = self._meeting
+        self._meeting = None
+        if (end, chain_hash) != (offset, expected):
+            on_missed()
+            raise ReplayError(
+                offset,
+                f"the checkpoint at offset {offset}, which was loaded, is of another history; it "
+                "is put aside: start again",
+            )
 
     def _note_place(self, item: _Committed, ledger: Ledger) -> None:
         if item.last:

@@ -5,6 +5,9 @@ that shorter, the checkpoint first and then only the segments behind it (what it
 backfilled later). Everything lies in `incoming/`, verified and synced, before the quorum is told;
 what an earlier life fetched is taken up. Nothing of the present ledger is touched until then.
 
+A peer whose bytes don't verify is damaged, and its damage is not copied: the next peer is asked,
+for the mark vouches for whatever ends in it, whoever has it.
+
 A full disk ends no node for it: what was fetched is thrown away, which makes room for what the
 quorum must write, and fetched again after a pause that grows.
 """
@@ -301,7 +304,11 @@ class CatchUp:
 
     def _refuse(self, error: Exception) -> None:
         assert self._job is not None
-        self._log.warning("catch_up_refused", source=self._job.source, reason=str(error))
+        job = self._job
+        self._log.warning("catch_up_refused", source=job.source, reason=str(error))
+        ring = sorted({job.source, *(v.node_id for v in self._quorum.voters())})
+        others = [n for n in ring if n != self._config.node_id]
+        job.source = others[(others.index(job.source) + 1) % len(others)]
 
     def _in_slices(self, work: Generator[None, None, None], then: Callable[[], None]) -> None:
         guarded = self._files.guarded(then)

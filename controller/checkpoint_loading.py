@@ -1,15 +1,18 @@
 """The image of the newest checkpoint that can be read.
 
-Rule: believed only when file, records and state hash all agree. A damaged one is put aside and
-reported, and the one before it is taken.
+Rule: believed only when file, records and state hash all agree, and when our ledger had that chain
+hash at that offset: a whole checkpoint of another history is no better than a damaged one. One
+that is ahead of the ledger is held against it when the ledger gets there (see `Applier`). A
+damaged one is put aside and reported, and the one before it is taken.
 """
 
 from collections.abc import Callable, Generator
 
+from ledger.ledger import Ledger
 from metadata.codec import decode_records
 from metadata.image import MetadataImage, load_image
 from runtime.disk import Disk
-from snapshots.checkpoint import FOLDER
+from snapshots.checkpoint import FOLDER, CheckpointHeader
 from snapshots.errors import DamagedCheckpointError
 from snapshots.store import CheckpointStore, LoadedCheckpoint, load_steps
 
@@ -17,18 +20,31 @@ from snapshots.store import CheckpointStore, LoadedCheckpoint, load_steps
 def load_checkpoint(
     disk: Disk,
     store: CheckpointStore,
+    ledger: Ledger,
     cluster_id: str,
     on_damaged: Callable[[DamagedCheckpointError], None],
-) -> Generator[None, None, MetadataImage | None]:
-    """Load the newest; None when there is none that can be read. Yields often."""
+) -> Generator[None, None, tuple[MetadataImage, CheckpointHeader] | None]:
+    """Load the newest; None when there is none that can be read. Yields often.
+
+    Raises DamagedLedgerError.
+    """
     for checkpoint in reversed(store.list()):
         try:
             loaded = yield from _verified(load_steps(disk, cluster_id, checkpoint))
-            return (yield from _image(loaded))
+            _must_be_of(ledger, loaded.header)
+            return (yield from _image(loaded)), loaded.header
         except DamagedCheckpointError as error:
             on_damaged(error)
             store.put_aside(checkpoint)
     return None
+
+
+def _must_be_of(ledger: Ledger, header: CheckpointHeader) -> None:
+    if ledger.log_start <= header.offset <= ledger.log_end:
+        ours = ledger.hash_at(header.offset)
+        if ours != header.chain_hash:
+            name = f"{FOLDER}/{header.id.name}"
+            raise DamagedCheckpointError(name, 0, "it is of another history than the log here")
 
 
 def _verified(

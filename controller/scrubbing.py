@@ -158,7 +158,8 @@ class Scrubbing:
             if found is None:
                 return
             segment, after = found
-            read = partial(scrub_segment, self._disk, self._config.cluster_id, segment, after)
+            end = after.header.previous
+            read = partial(scrub_segment, self._disk, self._config.cluster_id, segment, end)
             try:
                 yield from self._twice(read)
             except DamagedLedgerError as error:

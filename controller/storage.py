@@ -5,6 +5,7 @@ the ledger, so nothing is applied between its commit and the load behind it.
 """
 
 from collections.abc import Callable, Generator
+from contextlib import suppress
 
 from structlog.typing import FilteringBoundLogger
 
@@ -17,9 +18,11 @@ from controller.damage import CHECKPOINT, JOURNAL, LEDGER, DamageRecord
 from controller.loading import CannotLoadError, load
 from controller.mending import Mending
 from ledger.backfill import Backfill
+from ledger.catalogue import Segment
 from ledger.chain import LogMark
 from ledger.errors import DamagedLedgerError, LedgerError
 from ledger.ledger import Ledger
+from ledger.scrub import scrub_segment
 from metadata.codec import RecordDecodeError
 from metadata.image import MetadataImage, ReplayError
 from quorum.api import Mark, Quorum
@@ -32,6 +35,8 @@ from snapshots.checkpoint import CheckpointId
 from snapshots.errors import DamagedCheckpointError
 from snapshots.store import CheckpointStore
 
+SUSPECT = "suspect"
+"""A file that says which segment a node stopped for."""
 OnLoaded = Callable[[Ledger, MetadataImage, Mark], None]
 _BEGINNING = Mark(0, 0, b"")
 
@@ -101,7 +106,7 @@ class Storage:
                 raise
             self._mending.begin(error, mark, lambda: self._open_again(place))
         else:
-            self._load(self.ledger, self.store, place)
+            self._load_sound(self.ledger, self.store, place)
             if self._wanted is not None:
                 # It was asked for while the ledger was mended: the quorum does not ask again.
                 self.catch_up(*self._wanted)
@@ -149,7 +154,9 @@ class Storage:
         if ledger is None:
             return
         if error.base_offset == ledger.catalogue.run[-1].base_offset:
-            # It is being written; only a start can replace it.
+            # It is being written; only a start can replace it, if it is told to look.
+            with suppress(OSError):
+                self._disk.replace(SUSPECT, str(error.base_offset).encode())
             self._on_failed(f"the newest segment is damaged; start again to mend it: {error}")
             return
         try:
@@ -223,6 +230,44 @@ class Storage:
             self._cancel_load()
             self._cancel_load = None
 
+    def _load_sound(self, ledger: Ledger, store: CheckpointStore, place: Mark) -> None:
+        """Load; before that read through what ended our last life, if something did."""
+        segment = self._suspect(ledger)
+        if segment is None:
+            self._load(ledger, store, place)
+            return
+        bad: list[DamagedLedgerError] = []
+
+        def work() -> Generator[None, None, None]:
+            try:
+                cluster_id = self._config.cluster_id
+                for _ in scrub_segment(self._disk, cluster_id, segment, ledger.mark()):
+                    yield
+            except DamagedLedgerError as error:
+                bad.append(error)
+
+        def done() -> None:
+            self._cancel_load = None
+            if bad:
+                # The mark stays until it is mended: whatever comes between, it is read again.
+                self._mend_and_load(bad[0], ledger, store, place)
+            else:
+                self._disk.unlink(SUSPECT)
+                self._load(ledger, store, place)
+
+        self._cancel_load = run_in_slices(self._clock, work(), done)
+
+    def _suspect(self, ledger: Ledger) -> Segment | None:
+        """The segment that was found damaged while it was the newest, if it still is."""
+        if not self._disk.exists(SUSPECT):
+            return None
+        run = ledger.catalogue.run
+        if run and self._disk.read(SUSPECT) == str(run[-1].base_offset).encode():
+            return run[-1]
+        # It lies behind the mark and is written again, or is closed: then it is mended as others.
+        self._disk.unlink(SUSPECT)
+        return None
+
     def _load(self, ledger: Ledger, store: CheckpointStore, place: Mark) -> None:
         self._give_up_load()
         loaded: list[MetadataImage] = []
@@ -231,9 +276,7 @@ class Storage:
             steps = load(
                 self._applier.image,
                 ledger,
-                lambda: load_checkpoint(
-                    self._disk, store, self._config.cluster_id, self._checkpoint_damaged
-                ),
+                lambda: self._load_checkpoint(ledger, store),
                 self._log,
             )
             try:
@@ -257,6 +300,26 @@ class Storage:
             self._backfill.start()
 
         self._cancel_load = run_in_slices(self._clock, work(), done)
+
+    def _load_checkpoint(
+        self, ledger: Ledger, store: CheckpointStore
+    ) -> Generator[None, None, MetadataImage | None]:
+        steps = load_checkpoint(
+            self._disk, store, ledger, self._config.cluster_id, self._checkpoint_damaged
+        )
+        found = yield from steps
+        if found is None:
+            return None
+        image, header = found
+        if header.offset > ledger.log_end:
+
+            def missed() -> None:
+                # If the disk refuses, the next start finds the same.
+                with suppress(OSError):
+                    store.put_aside(header.id)
+
+            self._applier.must_meet(header.offset, header.chain_hash, missed)
+        return image
 
     def _checkpoint_damaged(self, error: DamagedCheckpointError) -> None:
         self._log.error(

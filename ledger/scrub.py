@@ -1,13 +1,14 @@
-"""Reading a closed segment through, slowly, to see whether it is still what it was.
+"""Reading a segment through, slowly, to see whether it is still what it was.
 
 Rule: it is judged as everything else is, by `SegmentChecker`, and it must end in the chain hash
-that the segment after it names. Nothing is changed here.
+that what follows it names. Nothing is changed here.
 """
 
 from collections.abc import Generator
 from itertools import pairwise
 
 from ledger.catalogue import Catalogue, Segment
+from ledger.chain import LogMark
 from ledger.checker import PIECE_BYTES, BadSegmentError, SegmentChecker
 from ledger.errors import DamagedLedgerError, LedgerError
 from runtime.disk import Disk
@@ -23,14 +24,17 @@ def next_closed(catalogue: Catalogue, from_offset: int) -> tuple[Segment, Segmen
 
 
 def scrub_segment(
-    disk: Disk, cluster_id: str, segment: Segment, after: Segment
+    disk: Disk, cluster_id: str, segment: Segment, end: LogMark
 ) -> Generator[int, None, None]:
-    """Read a closed segment; yields the bytes of each step. Raises DamagedLedgerError."""
+    """Read a segment up to `end`; yields the bytes of each step. Raises DamagedLedgerError.
+
+    For a closed one that is what the segment behind it says it continues.
+    """
     base, path = segment.base_offset, segment.path
-    checker = SegmentChecker(cluster_id, base, None, after.base_offset)
+    checker = SegmentChecker(cluster_id, base, None, end.log_end)
     try:
         yield from _read(disk, path, checker)
-        _must_end_in(checker, after)
+        _must_end_in(checker, end.head)
     except BadSegmentError as error:
         raise DamagedLedgerError(
             path, error.position, error.offset, error.reason, base_offset=base
@@ -54,7 +58,7 @@ def _read(disk: Disk, path: str, checker: SegmentChecker) -> Generator[int, None
         yield len(piece)
 
 
-def _must_end_in(checker: SegmentChecker, after: Segment) -> None:
-    if checker.mark.head != after.header.previous.head:
-        reason = f"it does not end in the chain hash that {after.path} continues"
+def _must_end_in(checker: SegmentChecker, head: bytes) -> None:
+    if checker.mark.head != head:
+        reason = "it does not end in the chain hash that what follows it continues"
         raise BadSegmentError(checker.position, checker.mark.log_end, reason)

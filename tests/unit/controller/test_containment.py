@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from controller.storage import SUSPECT
 from metadata.image import MetadataDelta
 from metadata.records import TopicRecord
 from snapshots.store import list_checkpoints
@@ -200,3 +201,125 @@ def test_a_wrong_node_writes_no_checkpoint():
     cluster.run(2.0)
     assert list_checkpoints(cluster.shared.disks[2])
     assert list_checkpoints(cluster.shared.disks[3]) == []
+
+
+# -- damage is not copied -------------------------------------------------------------------------
+
+
+def too_far_behind(cluster):
+    """Controller 3 must fetch files; controller 1, which leads, is the one to ask."""
+    cluster.shared.cut(3)
+    fill(cluster, 40)
+    checkpoint(cluster, 1)
+    for written in list_checkpoints(cluster.shared.disks[1]):
+        cluster.shared.disks[1].unlink(f"checkpoints/{written.name}")
+    cluster.shared.compacted = cluster.shared.manifests[1].index
+
+
+@pytest.mark.parametrize("which", [1, -2])
+def test_a_jump_takes_nothing_from_a_damaged_source_and_asks_another(cluster, which):
+    too_far_behind(cluster)
+    sound = cluster.ledger_files(2)
+    damage(cluster, 1, which)
+    cluster.shared.heal()
+    cluster.run(5.0)
+    assert cluster.events("catch_up_refused")
+    assert cluster.ledger_files(3) == sound
+    fill(cluster, 2, start=100)
+    cluster.run(0.5)
+    assert cluster.controllers[3].image.offset == cluster.image.offset
+
+
+def test_each_holds_another_part_of_history_well_and_all_are_mended(cluster):
+    """Damage on every node, as long as each record is sound somewhere."""
+    fill(cluster, 40)
+    for node_id in (1, 2, 3):
+        checkpoint(cluster, node_id)
+    whole = cluster.ledger_files(1)
+    for node_id in (1, 2, 3):
+        damage(cluster, node_id, node_id)
+    cluster.run(70.0)
+    assert len(cluster.events("ledger_mended")) == 3
+    for node_id in (1, 2, 3):
+        files = cluster.ledger_files(node_id)
+        assert all(files[name] == data for name, data in whole.items() if name != max(whole))
+
+
+def test_the_newest_segment_damaged_while_running_stops_the_node_and_a_start_mends_it(cluster):
+    fill(cluster, 43)
+    checkpoint(cluster, 3)
+    cluster.kill(3)
+    cluster.start(3)  # so that nothing of it is in memory
+    cluster.run(0.5)
+    whole = cluster.ledger_files(3)
+    name = max(whole)
+    cluster.platters[3].flip_bit(name, 300)
+    query = {"offset": str(int(name[4:24])), "maxBytes": "100000"}
+    assert cluster.ask("GET", "/v1/log", node=3, query=query)[0] == 503
+    cluster.run(0.5)
+    assert "start again to mend it" in cluster.stopped[3]
+    cluster.kill(3)
+    cluster.start(3)
+    cluster.run(3.0)
+    assert cluster.events("ledger_mended")
+    assert SUSPECT not in cluster.platters[3].names
+    assert cluster.ledger_files(3) == whole
+    fill(cluster, 2, start=100)
+    cluster.assert_equal()
+
+
+@pytest.mark.parametrize("how", ["flipped", "another cluster's", "newer than the log"])
+def test_a_checkpoint_that_can_not_be_is_not_loaded(cluster, how):
+    fill(cluster, 20)
+    written = checkpoint(cluster, 3)
+    cluster.kill(3)
+    platter = cluster.platters[3]
+    name = f"checkpoints/{written.name}"
+    if how == "flipped":
+        platter.flip_bit(name, 200)
+    else:
+        other = Cluster(seed=9, **SMALL)
+        other.online(1)
+        fill(other, 40, start=500)
+        theirs = checkpoint(other, 3)
+        data = bytes(other.platters[3].names[f"checkpoints/{theirs.name}"].content)
+        if how == "another cluster's":
+            platter.put(name, data)
+        else:
+            platter.put(f"checkpoints/{theirs.name}", data)
+    cluster.start(3)
+    cluster.run(2.0)
+    assert cluster.events("image_loaded")
+    if how == "newer than the log":
+        fill(cluster, 30, start=200)
+        cluster.run(0.5)
+        assert "of another history" in cluster.stopped[3]
+        assert f"checkpoints/{theirs.name}.damaged" in platter.names
+        cluster.kill(3)
+        cluster.start(3)
+    else:
+        assert cluster.events("checkpoint_damaged")
+    fill(cluster, 2, start=100)
+    cluster.run(1.0)
+    cluster.assert_equal()
+
+
+def test_a_checkpoint_of_another_history_is_told_by_the_chain(cluster):
+    """Another cluster with the same id: every sum is right, and it is not ours."""
+    fill(cluster, 40)
+    written = checkpoint(cluster, 3)
+    cluster.kill(3)
+    other = Cluster(seed=9, **SMALL)
+    other.online(1)
+    fill(other, 20, start=500)
+    theirs = checkpoint(other, 3)
+    assert theirs.offset < written.offset
+    platter = cluster.platters[3]
+    platter.remove(f"checkpoints/{written.name}")
+    content = other.platters[3].names[f"checkpoints/{theirs.name}"].content
+    platter.put(f"checkpoints/{theirs.name}", bytes(content))
+    cluster.start(3)
+    cluster.run(2.0)
+    assert "another history" in cluster.events("checkpoint_damaged")[0]["reason"]
+    fill(cluster, 2, start=100)
+    cluster.assert_equal()

@@ -234,13 +234,15 @@ def test_bad_bytes_of_a_peer_are_refused(cluster):
     cluster.shared.disks[1].unlink(name)
     forget_journal(cluster)
     segment = sorted(n for n in cluster.platters[1].names if n.startswith("log/"))[2]
-    inode = cluster.platters[1].names[segment]
-    inode.content[2000] ^= 1
+    inodes = [cluster.platters[n].names[segment] for n in (1, 2)]
+    for inode in inodes:
+        inode.content[2000] ^= 1
     cluster.shared.heal()
     cluster.run(3.0)
-    assert cluster.events("catch_up_refused")
+    assert {e["source"] for e in cluster.events("catch_up_refused")} == {1, 2}
     assert not cluster.events("catch_up_ready")
-    inode.content[2000] ^= 1
+    for inode in inodes:
+        inode.content[2000] ^= 1
     cluster.run(3.0)
     assert cluster.events("catch_up_ready")
     cluster.assert_equal()
