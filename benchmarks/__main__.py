@@ -30,6 +30,7 @@ PIECES = (
     "restart",
     "failover",
     "stalls",
+    "overload",
 )
 
 

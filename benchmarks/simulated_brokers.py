@@ -102,7 +102,7 @@ class SimulatedBrokers:
     async def beat_once(self, count: int | None = None) -> None:
         """One heartbeat of each, or of the first `count`."""
         numbers = range(len(self.brokers) if count is None else count)
-        await asyncio.gather(*(self._beat(number) for number in numbers))
+        await asyncio.gather(*(self.beat(number) for number in numbers))
 
     async def follow(self) -> None:
         """Bring all to the log's end, and encode the heartbeat that they repeat from here."""
@@ -124,7 +124,8 @@ class SimulatedBrokers:
         broker.take(status, body)
         return at
 
-    async def _beat(self, number: int) -> None:
+    async def beat(self, number: int) -> None:
+        """One heartbeat of one of them. Raises RuntimeError, NoAnswerError, OSError."""
         broker, pipe = self.brokers[number], self.pipes[number]
         if pipe.closed:
             pipe = await Pipe.open(self._port)

@@ -104,6 +104,8 @@ class NodeView:
             yield Mode.LEDGER_FULL, self._applier.disk_full
         if not self._storage.ready:
             yield Mode.LOADING, "this controller is loading its log; ask another"
+        if self._proposer.overloaded:
+            yield Mode.OVERLOADED, "too many requests wait for their turn; retry later"
 
     def not_here(self) -> QuorateError:
         stopped = self._condition.stopped
@@ -225,7 +227,7 @@ class NodeView:
 
     @property
     def serving(self) -> bool:
-        return next(self._modes(), None) is None
+        return all(mode is Mode.OVERLOADED for mode, _ in self._modes())
 
     @property
     def held_requests(self) -> int:

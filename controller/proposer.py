@@ -45,7 +45,11 @@ _STEP = 256
 """Records between two yields."""
 _ROOM_RETRY_S = 1.0
 WAIT_MAX_S = 1.0
-"""While what waits longest has waited for so long, nobody else is let in."""
+"""Nobody is let in who would wait for longer, by the pace of the last decisions."""
+_PACE_MAX_S = 0.1
+"""One decision that takes long says little of those behind it."""
+_PACE_OVER = 16
+"""Decisions over which the pace is smoothed."""
 
 _DEFECTS = (ReplayError, RecordDecodeError, LedgerError)
 
@@ -112,6 +116,9 @@ class Proposer:
         self._first: deque[Decision] = deque()
         self._waiting: deque[tuple[float, Decision]] = deque()
         """What people ask for, and since when."""
+        self._taken_at = 0.0
+        self._pace_s = 0.0
+        """How long one of them keeps the next one waiting."""
         self._deciding: Decision | None = None
         self._wrote_some = False
         self._frozen = False
@@ -166,7 +173,7 @@ class Proposer:
         elif decision.first or decision.begins_epoch:
             self._first.append(decision)
             self._decide_next()
-        elif self._is_overloaded():
+        elif self.overloaded:
             decision.on_outcome(
                 QuorateError(
                     ErrorCode.THROTTLED, "too many requests wait for their turn; retry later"
@@ -176,12 +183,25 @@ class Proposer:
             self._waiting.append((self._clock.monotonic(), decision))
             self._decide_next()
 
-    def _is_overloaded(self) -> bool:
+    @property
+    def overloaded(self) -> bool:
+        """Whoever comes now would wait for too long."""
         waiting = self._waiting
         if not waiting:
             return False
         waited_s = self._clock.monotonic() - waiting[0][0]
-        return len(waiting) >= self._waiting_max or waited_s > WAIT_MAX_S
+        must_wait_s = max(waited_s, len(waiting) * self._pace_s)
+        return len(waiting) >= self._waiting_max or must_wait_s > WAIT_MAX_S
+
+    def _take_next(self) -> Decision:
+        if self._first:
+            return self._first.popleft()
+        since, decision = self._waiting.popleft()
+        now = self._clock.monotonic()
+        took_s = min(now - max(since, self._taken_at), _PACE_MAX_S)
+        self._pace_s += (took_s - self._pace_s) / _PACE_OVER
+        self._taken_at = now
+        return decision
 
     def committed(self, offset: int) -> None:
         """Everything below `offset` is committed and applied: answer, and go on deciding."""
@@ -208,8 +228,7 @@ class Proposer:
             and self.pending.bytes < IN_FLIGHT_BYTES_MAX
             and not self._share.spent()
         ):
-            decision = self._first.popleft() if self._first else self._waiting.popleft()[1]
-            self._deciding = decision
+            decision = self._deciding = self._take_next()
             self._wrote_some = False
             work = self._work(decision, self.pending)
             try:
