@@ -7,6 +7,7 @@ that was acknowledged is missing, doubled or elsewhere, when logs differ, or a b
 
 import argparse
 import asyncio
+import shutil
 import sys
 import tempfile
 import time
@@ -148,14 +149,22 @@ def main() -> int:
     if asked.folder is not None and asked.folder.exists():
         parser.error(f"{asked.folder} is there already; name one that isn't")
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="quorate-kills-") as temporary:
-        run = Run(asked.folder or Path(temporary), asked.count, asked.minutes, asked.seed)
+    folder = asked.folder or Path(tempfile.mkdtemp(prefix="quorate-kills-")) / "cluster"
+    run = Run(folder, asked.count, asked.minutes, asked.seed)
+    try:
         verdict, ledger = asyncio.run(run.run())
-        found = figures(run, in_office(run.kills, ledger), verdict)
+    except BaseException:
+        print(f"{len(run.kills)} kills; what is left is in {folder}", file=sys.stderr)
+        raise
+    found = figures(run, in_office(run.kills, ledger), verdict)
     took_s = time.monotonic() - began
     print(in_words(found, took_s))
     for problem in verdict.problems[:20]:
         print(f"  {problem}")
+    if verdict.problems:
+        print(f"  the cluster's folder: {folder}")
+    elif asked.folder is None:
+        shutil.rmtree(folder.parent)
     if asked.record is not None:
         print(write_piece(asked.record, "kills", found, took_s))
     return 1 if verdict.problems else 0
