@@ -17,6 +17,7 @@ import aiohttp
 from structlog.typing import FilteringBoundLogger
 from yarl import URL
 
+from runtime.content_digest import CONTENT_DIGEST, content_digest, is_content
 from runtime.requests import OnReply, Reply, Request, Unreachable
 
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -111,11 +112,12 @@ class HttpRequester:
             return Unreachable(_why_broken(error))
 
     async def _exchange(self, url: URL, request: Request) -> Reply | Unreachable:
+        said = {CONTENT_DIGEST: content_digest(request.body)} if request.body else {}
         async with self._session.request(
             request.method,
             url,
             data=request.body or None,
-            headers={**self._headers, **request.headers},
+            headers={**self._headers, **request.headers, **said},
             ssl=self._tls if self._tls is not None else True,
             allow_redirects=False,
             timeout=_NO_TIMEOUT,
@@ -125,6 +127,8 @@ class HttpRequester:
                 response.close()
                 return Unreachable(f"an answer of more than {self._answer_bytes_max} bytes")
             headers = {name.lower(): value for name, value in response.headers.items()}
+            if not is_content(body, headers.get(CONTENT_DIGEST)):
+                return Unreachable("the answer is not what was sent: its checksum is wrong")
             return Reply(response.status, body, headers)
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes | None:

@@ -14,6 +14,7 @@ from aiohttp import hdrs
 from aiohttp.streams import StreamReader
 from aiohttp.web import BaseRequest, RequestKey, RequestPayloadError
 
+from runtime.content_digest import CONTENT_DIGEST, is_content
 from runtime.requests import Caller, Request
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
@@ -171,10 +172,17 @@ async def as_request(
 ) -> Request:
     """Return what the rules see. `check_form` must have passed. Raises RefusedError."""
     path, query = path_and_query(http[TARGET])
+    body = await read_body(http, bytes_max, deadline_s)
+    if not is_content(body, http.headers.get(CONTENT_DIGEST)):
+        raise RefusedError(
+            HTTPStatus.BAD_REQUEST,
+            "MALFORMED_BODY",
+            "the body is not what its Content-Digest says it is: send it again",
+        )
     return Request(
         method=http.method,
         path=path,
-        body=await read_body(http, bytes_max, deadline_s),
+        body=body,
         query=query,
         headers=plain_headers(http),
         caller=caller,

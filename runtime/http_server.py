@@ -8,8 +8,9 @@ The handler calls `reply` once, at once or later; a client that left meanwhile i
 aiohttp does the parsing, below its routing: one handler for all, about 40 us a request. What
 it lacks is added: a deadline for bodies, caps on connections, contexts that can be replaced.
 
-Codes handed to `on_error`: INVALID_REQUEST, METHOD_NOT_ALLOWED, BODY_TOO_LARGE, BODY_TIMED_OUT,
-UNSUPPORTED_MEDIA_TYPE, CLUSTER_AUTHORIZATION_FAILED, REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR.
+Codes handed to `on_error`: INVALID_REQUEST, MALFORMED_BODY, METHOD_NOT_ALLOWED, BODY_TOO_LARGE,
+BODY_TIMED_OUT, UNSUPPORTED_MEDIA_TYPE, CLUSTER_AUTHORIZATION_FAILED, REQUEST_TIMED_OUT,
+UNKNOWN_SERVER_ERROR.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.streams import StreamReader
 from structlog.typing import FilteringBoundLogger
 
+from runtime.content_digest import CONTENT_DIGEST, content_digest
 from runtime.exposure import check_listener, is_foreign_host, is_foreign_origin, is_loopback
 from runtime.http_connection import HttpConnection
 from runtime.http_reading import (
@@ -238,6 +240,8 @@ class HttpServer:
         response = web.Response(body=reply.body, status=reply.status, headers=reply.headers)
         response.headers[hdrs.SERVER] = "quorate"
         response.headers["X-Content-Type-Options"] = "nosniff"
+        if reply.body:
+            response.headers[CONTENT_DIGEST] = content_digest(reply.body)
         return response
 
 
