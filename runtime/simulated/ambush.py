@@ -4,44 +4,34 @@ Rule: rare operations (a jump, a checkpoint being loaded) are over in millisecon
 strike at drawn times would miss them for thousands of seeds.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from runtime.simulated.strikes import Strikes
-from runtime.simulated.torments import CRASHES, CUTS, DISKS, LATE, NOISE, PAUSES, ROOM, STARTS
 
 LOOK_EVERY_US = 4_000
 LOOKS_MAX = 500
 """Two seconds; then the ambush is given up."""
-KINDS = [
-    kind
-    for table in (CRASHES, PAUSES, CUTS, DISKS, ROOM, LATE, STARTS, NOISE)
-    for kind in table
-    if kind != "old_frames"
-]
 
 
 class Ambush:
     """Lies in wait for operations that the cluster tells of."""
 
-    def __init__(self, strikes: Strikes, strike: Callable[[str], None]) -> None:
+    def __init__(
+        self, strikes: Strikes, acts: Mapping[str, Callable[[], None]], prey: Sequence[str]
+    ) -> None:
+        """`prey` are the operations that are waited for, `acts` what may strike them."""
         self._strikes = strikes
-        self._strike = strike
+        self._known = acts
+        self._kinds = sorted(acts)
+        self._prey = prey
         self.acts: Mapping[str, Callable[[], None]] = {"ambush": self._lie_in_wait}
-        self.prey: tuple[str, ...] = (
-            "backfill",
-            "checkpoint",
-            "compaction",
-            "election",
-            "jump",
-            "opening",
-            "pull",
-            "repair",
-        )
 
     def _lie_in_wait(self) -> None:
         dice = self._strikes.dice
-        wanted, kind = dice.choice(self.prey), dice.choice(KINDS)
-        delay_us = dice.randrange(20_000)
+        if not self._prey:
+            return
+        wanted, kind = dice.choice(self._prey), dice.choice(self._kinds)
+        delay_us = dice.choice((0, 0, dice.randrange(20_000)))
         self._strikes.record(f"ambush: {kind} at {wanted}")
         self._look(wanted, kind, delay_us, LOOKS_MAX)
 
@@ -62,5 +52,6 @@ class Ambush:
         strikes = self._strikes
         if strikes.going:
             strikes.aim = victim
-            self._strike(kind)
+            strikes.kind = kind
+            self._known[kind]()
             strikes.aim = None

@@ -77,7 +77,8 @@ class Damage:
         free = [n for n in self.victims if self._swapped is None or n not in self._swapped]
         if not free or not self._ward.open_to_damage():
             return None
-        return self._dice.choice(free)
+        aim = self._strikes.aim
+        return aim if aim in free else self._dice.choice(free)
 
     # -- bytes -------------------------------------------------------------------------------
 
@@ -233,24 +234,24 @@ class Damage:
         _swap_folders(strikes.host(one), strikes.host(other))
         for node_id in pair:
             strikes.start(node_id)
-            self._see_refused(node_id)
+        strikes.world.schedule(RETRY_US, partial(self._see_refused, self._swapped), None, "damage")
         strikes.for_a_while("swapped folders", pair, partial(self._swap_back, self._swapped))
 
     def _has_promised(self, node_id: int) -> bool:
         """Tell whether a folder is anybody's: one that was just emptied may be given to all."""
         return any(map(self._ward.is_deep, self._ward.files(node_id)))
 
-    def _see_refused(self, node_id: int) -> None:
-        if self._strikes.host(node_id).running:
-            self._strikes.world.fail("it runs on the folder of another node", node_id)
+    def _see_refused(self, pair: tuple[int, int]) -> None:
+        for node_id in pair:
+            if self._swapped == pair and self._strikes.host(node_id).running:
+                self._strikes.world.fail("it runs on the folder of another node", node_id)
 
     def _swap_back(self, pair: tuple[int, int]) -> None:
         if self._swapped != pair:
             return
         strikes = self._strikes
         one, other = pair
-        for node_id in pair:
-            self._see_refused(node_id)
+        self._see_refused(pair)
         _swap_folders(strikes.host(one), strikes.host(other))
         self._swapped = None
         self._ward.changed_hands(())

@@ -6,7 +6,7 @@ from then on the cluster must recover, which is how liveness is judged. Faults o
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from runtime.simulated.ambush import Ambush
 from runtime.simulated.crash_faults import CrashFaults
@@ -27,8 +27,9 @@ class Nemesis:
         torment: Torment = EVERYTHING,
         under_way: UnderWay = nothing_to_tell,
         ward: Ward | None = None,
+        prey: Sequence[str] = (),
     ) -> None:
-        """`under_way` tells what a strike meets; without a ward nothing is damaged."""
+        """`under_way` tells what a strike meets, of what `prey` lists; no ward, no damage."""
         self._cluster = cluster
         self._world = cluster.world
         self._kinds = list(torment.weights)
@@ -38,11 +39,11 @@ class Nemesis:
             **CrashFaults(strikes).acts,
             **NetworkFaults(strikes).acts,
             **DeviceFaults(strikes).acts,
-            **Ambush(strikes, self.strike).acts,
         }
         self._damage = Damage(strikes, ward) if ward is not None else None
         if self._damage is not None:
             self._acts |= self._damage.acts
+        self._acts |= Ambush(strikes, dict(self._acts), prey).acts
 
     @property
     def history(self) -> list[str]:
@@ -67,7 +68,7 @@ class Nemesis:
     def start(self) -> None:
         """Begin."""
         self._strikes.going = True
-        self._plan_next()
+        self._plan_next(self._strikes.torment.first_s)
 
     def run_until(self, time: float) -> None:
         """Begin, and heal at `time` seconds of the world."""
@@ -93,8 +94,8 @@ class Nemesis:
         self._strikes.kind = kind
         self._acts[kind]()
 
-    def _plan_next(self) -> None:
-        low, high = self._strikes.torment.gap_s
+    def _plan_next(self, within_s: tuple[float, float] | None = None) -> None:
+        low, high = within_s or self._strikes.torment.gap_s
         self._world.schedule(
             int(self._strikes.dice.uniform(low, high) * US), self._strike_next, None, "nemesis"
         )

@@ -21,6 +21,8 @@ class Torment(NamedTuple):
     """Of one fault, short ones more often."""
     rates: tuple[float, float] = (0.5, 2.0)
     """Of a skewed monotonic clock."""
+    first_s: tuple[float, float] | None = None
+    """When the first one begins, if not after a gap."""
 
 
 CRASHES = {"kill": 3.0, "kill_leader": 2.0, "kill_at_step": 3.0, "power": 3.0}
@@ -72,6 +74,9 @@ def draw_torment(dice: Random, kinds: Mapping[str, float]) -> Torment:
     names = sorted(kinds)
     count = min(len(names), dice.choice((1, 2, 3, 4, 6, 10, 15, len(names))))
     chosen = sorted(dice.sample(names, count))
+    for ambush in AMBUSHES:
+        if ambush not in chosen and dice.random() < 0.5:
+            chosen.append(ambush)
     weights = {name: round(kinds[name] * log_uniform(dice, 0.3, 3.0), 3) for name in chosen}
     shortest = log_uniform(dice, 0.03, 0.5)
     length = log_uniform(dice, 0.02, 0.5)
@@ -81,4 +86,5 @@ def draw_torment(dice: Random, kinds: Mapping[str, float]) -> Torment:
         gap_s=(shortest, shortest * dice.uniform(2.0, 10.0)),
         length_s=(length, length * dice.uniform(3.0, 20.0)),
         rates=(slowest, 1 / slowest),
+        first_s=(0.0, 0.3) if dice.random() < 0.3 else None,
     )

@@ -41,8 +41,10 @@ class Counts:
     retries: int = 0
 
 
-def _expired(answer: Reply) -> bool:
-    return answer.status == 409 and json.loads(answer.body)["code"] == "REQUEST_EXPIRED"
+def _out_of_time(answer: Reply) -> bool:
+    """Tell whether a leader's clock, a day ahead or behind, makes it refuse a retry."""
+    codes = ("REQUEST_EXPIRED", "REQUEST_FROM_FUTURE")
+    return answer.status in {400, 409} and json.loads(answer.body)["code"] in codes
 
 
 @dataclass
@@ -131,12 +133,12 @@ class Administrators:
         if isinstance(answer, Reply) and answer.status == 200:
             self._done(change, json.loads(answer.body))
             return
+        if isinstance(answer, Reply) and _out_of_time(answer):
+            # Outcomes are remembered for a day: what an earlier try came to isn't known.
+            self.counts.unknown += 1
+            return
         if isinstance(answer, Reply) and answer.status == 400:
             self._refused(change, json.loads(answer.body)["code"])
-            return
-        if isinstance(answer, Reply) and _expired(answer):
-            # The leader's clock jumped a day ahead, and outcomes are remembered for a day.
-            self.counts.unknown += 1
             return
         if isinstance(answer, Reply) and answer.status not in {421, 429, 503, 507}:
             self.cluster.world.fail(

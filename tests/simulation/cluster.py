@@ -116,6 +116,8 @@ class Cluster:
         self.wanted: dict[int, bool] = dict.fromkeys(self.broker_hosts, True)
         self.stopped: list[tuple[int, str]] = []
         self.busy = True
+        self.healed = False
+        """No fault is under way any more."""
         self.ward: Ward | None = None
         """Where folders are damaged; see `guard`."""
         self.broker_faults: Counter[str] = Counter()
@@ -209,6 +211,9 @@ class Cluster:
 
         What was not synced when a disk failed may be lost with it: the page cache forgets.
         """
+        if self.healed:
+            # Its disk failed just before, and no fault is left whose end would start it again.
+            self._later(0.5, lambda: self.hosts[node_id].running or self.start(node_id))
         if FULL in reason or READ_ONLY in reason.lower():
             process.schedule(0, process.kill, "no-room")
         elif self.ward is not None and self.ward.may_stop(node_id, reason):

@@ -28,7 +28,7 @@ from runtime.simulated.torments import (
 from runtime.simulated.world import SimulationFailedError
 from tests.simulation import drawn
 from tests.simulation.aftermath import restart_victims
-from tests.simulation.coverage import of_quorum
+from tests.simulation.coverage import QUORUM_OPERATIONS, of_quorum
 from tests.simulation.quorum_cluster import QuorumCluster, Shape
 
 ELECTION_S = 0.5
@@ -137,7 +137,7 @@ def run_seed(seed: int, nodes: int | None = None, kind: str | None = None) -> Ou
     shape, chosen, torment = shape_of(seed, nodes, kind)
     cluster = QuorumCluster(seed, shape)
     ward = cluster.expect_damage() if chosen == "damage" else None
-    nemesis = Nemesis(cluster, torment, partial(of_quorum, cluster), ward)
+    nemesis = Nemesis(cluster, torment, partial(of_quorum, cluster), ward, QUORUM_OPERATIONS)
     if ward is not None:
         ward.victims = nemesis.victims
     outcome = Outcome(seed, shape.nodes, chosen)

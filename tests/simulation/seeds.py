@@ -33,7 +33,7 @@ from tests.simulation.aftermath import (
     restart_victims,
 )
 from tests.simulation.cluster import Cluster, Shape
-from tests.simulation.coverage import of_cluster
+from tests.simulation.coverage import CLUSTER_OPERATIONS, of_cluster
 from tests.simulation.history_export import export
 
 REST_S = 60.0
@@ -137,7 +137,7 @@ def run_seed(
     shape, torment = shape_of(seed, kind, torment_s)
     cluster = Cluster(seed, shape)
     ward = cluster.expect_damage() if kind == "damage" else None
-    nemesis = Nemesis(cluster, torment, partial(of_cluster, cluster), ward)
+    nemesis = Nemesis(cluster, torment, partial(of_cluster, cluster), ward, CLUSTER_OPERATIONS)
     if ward is not None:
         ward.victims = nemesis.victims
     outcome = Outcome(seed, kind)
@@ -172,6 +172,7 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
     nemesis.start()
     world.run_for(cluster.shape.torment_s)
     nemesis.heal()
+    cluster.healed = True
     if cluster.stopped:
         world.fail(f"a node stopped itself: {cluster.stopped}", None)
     cluster.heal_brokers()
