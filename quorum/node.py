@@ -59,6 +59,10 @@ if TYPE_CHECKING:
     from runtime.randomness import Random
 
 
+ACCEPT_LOSS = "accept-loss"
+"""A file that an operator puts into folders when a majority of them is lost (see the runbook)."""
+
+
 class QuorumNode:
     """`quorum.api.Quorum` over PySyncObj."""
 
@@ -109,6 +113,9 @@ class QuorumNode:
             segment_bytes=config.segment_bytes,
             reserve_bytes=config.reserve_bytes,
         )
+        if disk.exists(ACCEPT_LOSS):
+            journal.accept_loss()
+            disk.unlink(ACCEPT_LOSS)
         journal.begin_life(self._random.randbytes(LIFE_BYTES))
         self._build(journal, manifests, manifest.mark.index if manifest is not None else 1)
         self._links.set_peers(config.peers)

@@ -18,7 +18,7 @@ from quorum.journal.damage import Damage, TornTail, explain
 from quorum.journal.frames import Kind
 from quorum.journal.identity import FOLDER
 from quorum.journal.lineage import Lineage
-from quorum.journal.opening import Opened, open_journal
+from quorum.journal.opening import UNKNOWN_VOTE, Opened, open_journal
 from quorum.journal.scrub import scrub_segments
 from quorum.journal.segments import SegmentWriter
 from quorum.journal.state import (
@@ -217,6 +217,17 @@ class RaftJournal(Journal):  # type: ignore[misc]
         self._state.damage = self._state.damage or what
         self._promise(Kind.STATE, self._state.encode(self._state.last_index))
         self._log.error("journal_damaged", what=what)
+
+    def accept_loss(self) -> None:
+        """Whoever owns the folders says so: what is here is all there is, and nobody knows more.
+
+        No vote is given in the term that is known: who had it is not.
+        """
+        state = self._state
+        self._log.warning("loss_accepted", damage=state.damage, last_index=state.last_index)
+        state.damage, state.known = "", {}
+        state.vote = Vote(state.highest_term, UNKNOWN_VOTE)
+        self._promise(Kind.STATE, state.encode(state.last_index))
 
     @property
     def known(self) -> dict[bytes, Known]:

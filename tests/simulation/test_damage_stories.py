@@ -14,6 +14,7 @@ from quorum.guard.memory import Memory
 from quorum.inside import Inside
 from quorum.journal.frames import Kind, find_frames
 from quorum.journal.identity import read_opening
+from quorum.node import ACCEPT_LOSS
 from runtime.simulated.platter import Platter
 from runtime.simulated.world import SimulationFailedError
 from tests.simulation.patches import patched
@@ -339,6 +340,45 @@ def test_all_put_back_to_one_moment_go_on_from_there() -> None:
     again.world.run_for(2)
     assert "damaged" not in {role(again, n) for n in again.hosts}
     settles(again)
+
+
+def copies_one_after_another(made: QuorumCluster) -> dict[int, dict[str, bytes]]:
+    """What backups of a running cluster are: each of another moment."""
+    copies = {}
+    for node_id, host in made.hosts.items():
+        copies[node_id] = host.platter.snapshot()
+        made.world.run_for(1)
+    return copies
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_folders_of_several_moments_go_on_when_somebody_accepts_the_loss(accepted: bool) -> None:
+    made = cluster()
+    copies = copies_one_after_another(made)
+    again = QuorumCluster(6, Shape())
+    for node_id, host in again.hosts.items():
+        host.platter.restore(copies[node_id])
+        if accepted:
+            host.platter.put(ACCEPT_LOSS, b"")
+    again.start_all()
+    again.world.run_for(5)
+    if not accepted:
+        # The newest remembers the others further than they are.
+        assert [role(again, n) for n in again.hosts][:2] == ["damaged", "damaged"]
+        assert again.serving() is None
+        return
+    assert not any(ACCEPT_LOSS in host.platter.names for host in again.hosts.values())
+    assert again.serving() is not None
+    again.proposers.next = made.proposers.next
+    again.proposers.start()
+    again.world.run_for(2)
+    settles(again)
+    # And it is done with: from now on they remember each other again.
+    victim = next(n for n in again.hosts if n != again.serving())
+    again.hosts[victim].kill()
+    again.hosts[victim].platter.restore(copies[victim])
+    again.start(victim)
+    assert again.world.run_for(1, lambda: role(again, victim) == "damaged")
 
 
 def test_all_three_damaged_in_different_places_lose_nothing_and_say_so() -> None:
