@@ -7,6 +7,8 @@ change the log's level (`log_level`).
 """
 
 import asyncio
+import errno
+import os
 import signal
 import sys
 from pathlib import Path
@@ -21,6 +23,7 @@ from quorate.tls_files import tls_files
 from quorate.version import VERSION
 from quorum.api import Quorum, QuorumListener
 from quorum.config import QuorumConfig
+from quorum.journal.damage import sentence
 from quorum.node import QuorumNode
 from runtime import collection, fair_loop
 from runtime.asyncio_clock import AsyncioClock
@@ -38,6 +41,7 @@ from runtime.tls import peer_tls, server_context
 
 EXIT_STOPPED = 74
 """EX_IOERR: the node stopped itself."""
+_OF_A_DISK = {errno.EIO, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 
 
 class ControllerProcess:
@@ -120,7 +124,14 @@ class ControllerProcess:
         self._http.start()
         self._stalls.start()
         collection.loading()
-        self.controller.start()
+        try:
+            self.controller.start()
+        except OSError as error:
+            if error.errno not in _OF_A_DISK:
+                raise
+            self._on_stopped(_why_not(error))
+            await self._http.stop()
+            return EXIT_STOPPED
         self._log.info("controller_started", version=VERSION)
         await self._stopping.wait()
         self.controller.stop()
@@ -146,6 +157,13 @@ class ControllerProcess:
             self._log.error("certificates_not_reloaded", why=str(error))
         else:
             self._log.info("certificates_reloaded")
+
+
+def _why_not(error: OSError) -> str:
+    """Say why a node can't start on its disk; most who meet an error have said it already."""
+    if error.errno is not None and error.strerror not in (None, os.strerror(error.errno)):
+        return str(error.strerror)
+    return sentence(error, f"opening {error.filename or 'the folder'}")
 
 
 def quorum_config(settings: ControllerSettings) -> QuorumConfig:
