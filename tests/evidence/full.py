@@ -91,15 +91,14 @@ class Full:
     def rest(self) -> None:
         """Run what else there is, unless it is recorded."""
         for what, command in COMMANDS.items():
-            if what == "seeds":
-                continue
-            if any(piece.what == what for piece in read_pieces(self._runs)):
-                say(f"{what}: recorded already")
-            elif not there(command.module):
-                say(f"{what}: LEFT OUT, there is no {command.module}")
-            else:
-                more = [f"--python={python}" for python in self._pythons if what == "replays"]
-                self._run(command.module, *command.filled(self._jobs), *more)
+            for run in command.runs if what != "seeds" else ():
+                if any(_made_by(run.module, piece) for piece in read_pieces(self._runs)):
+                    say(f"{what}: {run.module} has left its record already")
+                elif not there(run.module):
+                    say(f"{what}: LEFT OUT, there is no {run.module}")
+                else:
+                    more = [f"--python={python}" for python in self._pythons if what == "replays"]
+                    self._run(run.module, *run.filled(self._jobs), *more)
 
     def _run(self, module: str, *arguments: str) -> None:
         words = [part for part in arguments if part]
@@ -115,6 +114,10 @@ class Full:
         if done.returncode:
             say(f"exit {done.returncode}: {said}")
             self.failed.append(said)
+
+
+def _made_by(module: str, piece: Piece) -> bool:
+    return piece.command.split()[:3] == ["python", "-m", module]
 
 
 def there(module: str) -> bool:

@@ -52,6 +52,8 @@ DURABLE = Promise(
         Place(_QUORUM_INVARIANTS, "I3, I5: acknowledged is in every later log"),
         Place(_INVARIANTS, "I4, I9: the same on every node, an acknowledged request exactly once"),
         Place("tests/crashpoints/__main__.py", "a kill at every write, sync, rename and unlink"),
+        Place("tests/crashpoints/processes.py", "the same with real processes under load"),
+        Place("tests/power/cuts.py", "power cut under real processes, by a forgetful file system"),
         Place("tests/kills/__main__.py", "real leaders killed under load"),
         Place("tests/unit/quorum/journal/test_crashes.py", "every crash of a small journal"),
         Place("tests/unit/ledger/test_power_loss.py", "what the ledger keeps without power"),
@@ -166,7 +168,7 @@ DAMAGE = Promise(
         Place("controller/digests.py", "states and chains compared on heartbeats"),
     ),
     (
-        Place("tests/flips/__init__.py", "flips of every bit of small files"),
+        Place("tests/flips/__main__.py", "every bit of small files flipped, and a million drawn"),
         Place("tests/process/test_damaged_files.py", "real processes on damaged folders"),
         Place("tests/unit/quorum/test_repair.py", "the way back of a voter"),
         Place("tests/unit/controller/test_digests.py", "states that differ"),

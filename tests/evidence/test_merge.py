@@ -98,9 +98,9 @@ def test_a_module_that_is_not_there_is_known() -> None:
 
 
 def test_a_command_of_the_full_run_is_told_how_many_processes() -> None:
-    assert COMMANDS["crash points"].filled(4) == ["--jobs", "4"]
-    assert COMMANDS["mutants"].filled(4) == ["--jobs", "2"]
-    assert COMMANDS["mutants"].filled(1) == ["--jobs", "1"]
+    assert COMMANDS["crash points"].runs[0].filled(4) == ["--jobs", "4"]
+    assert COMMANDS["mutants"].runs[0].filled(4) == ["--jobs", "2"]
+    assert COMMANDS["mutants"].runs[0].filled(1) == ["--jobs", "1"]
     assert set(COMMANDS) == set(FIGURES)
 
 
@@ -114,13 +114,16 @@ def test_what_is_recorded_is_not_run_again_and_what_is_not_there_is_left_out(
         return subprocess.CompletedProcess(command, 1 if "tests.flips" in command else 0)
 
     monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.setattr(full, "there", lambda module: module != "tests.powercuts")
+    monkeypatch.setattr(full, "there", lambda module: module != "tests.power")
     saved(tmp_path, *(one for one in everything() if one.what in ("kills", "model")))
+    points = next(one for one in everything() if one.what == "crash points")
+    saved(tmp_path, points._replace(command="python -m tests.crashpoints --jobs 2"))
     whole = full.Full(tmp_path, 3, ["/else/python"])
     whole.rest()
     modules = [command[0] for command in ran]
     assert modules == [
-        *("tests.crashpoints", "tests.flips", "tests.mutants", "tests.simulation.replays"),
+        *("tests.crashpoints.processes", "tests.flips"),
+        *("tests.mutants", "tests.simulation.replays"),
     ]
     assert "--python=/else/python" in ran[-1]
     assert all(command[-2:] == ["--record", str(tmp_path)] for command in ran)
