@@ -89,6 +89,15 @@ class Applier:
 
     def begin(self, ledger: Ledger, image: MetadataImage, place: Mark) -> None:
         """Start, or start anew behind a mark: `image` may be ahead of the ledger's end."""
+        if self._meeting is not None and ledger.log_end >= self._meeting[0]:
+            # A jump has carried the ledger past the place where they were to meet.
+            at = self._meeting[0]
+            try:
+                self._meet(at, (ledger.hash_at(at) or b"") if at >= ledger.log_start else None)
+            except ReplayError as error:
+                self._stopped = True
+                self._on_failed(f"the log can't be applied: {error}")
+                return
         self._ledger = ledger
         self.image = image
         self._replayed_to = self._noted = image.offset
@@ -291,11 +300,12 @@ class Applier:
         self._on_batch(batch)
         self._note_place(item, ledger)
 
-    def _meet(self, end: int, chain_hash: bytes) -> None:
+    def _meet(self, end: int, chain_hash: bytes | None) -> None:
+        """Hold the log against it; None: it lies before the log, and another image was loaded."""
         assert self._meeting is not None
         offset, expected, on_missed = self._meeting
         self._meeting = None
-        if (end, chain_hash) != (offset, expected):
+        if chain_hash is not None and (end, chain_hash) != (offset, expected):
             on_missed()
             raise ReplayError(
                 offset,

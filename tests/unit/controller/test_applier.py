@@ -235,3 +235,25 @@ def test_a_disk_that_fills_up_among_them_loses_and_repeats_nothing(bench):
     bench.run(lambda: bench.applier.on_committed(3, 1, batches(3, 4, 5, 6, 2)[-1:]))
     assert bench.applier.image.offset == 20
     assert bench.failed == []
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_jump_past_where_log_and_checkpoint_were_to_meet_is_a_meeting(bench, same):
+    """The ledger is replaced by one that goes on from further: nothing is applied in between."""
+    first, second, third = (parse(encoded) for encoded in batches(3, 4, 5))
+    missed = []
+    expected = second.hash if same else first.hash
+    bench.applier.must_meet(7, expected, lambda: missed.append(7))
+    bench.run(lambda: bench.ledger.accept(1, first))
+    image = msgspec.structs.replace(EMPTY, offset=7)
+    bench.run(lambda: bench.applier.begin(bench.ledger, image, Mark(1, 1, b"")))
+    assert bench.failed == []
+    bench.run(bench.applier.hold)
+    for batch in (second, third):
+        bench.run(lambda batch=batch: bench.ledger.accept(1, batch))
+    image = msgspec.structs.replace(EMPTY, offset=12)
+    bench.run(lambda: bench.applier.begin(bench.ledger, image, Mark(3, 1, b"")))
+    bench.run(lambda: bench.applier.on_committed(4, 1, batches(3, 4, 5, 6)[-1:]))
+    assert bench.applier.image.offset == (18 if same else 7)
+    assert (missed == []) == same
+    assert ("of another history" in "".join(bench.failed)) != same
