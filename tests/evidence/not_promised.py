@@ -32,9 +32,19 @@ OUTSIDE = Limits(
         Limit(
             "A majority of folders lost, stolen or put back at once.",
             "What is acknowledged lies on a majority of the voters' disks. If that majority is "
-            "gone, so may be what it held. A single folder that was put back is found out by the "
-            "others, unless the copy is less than a heartbeat old, or nobody who remembers can be "
-            "reached within an election timeout of its start.",
+            "gone, so may be what it held.",
+        ),
+        Limit(
+            "A folder put back a moment after it was copied.",
+            "The other voters remember how far a folder was, and one that is older has no voice. "
+            "They don't remember the last eighth of a second (a second, if they were restarted "
+            "too), and can't speak while none of them can be reached: see "
+            "[the runbook](runbook.md#folder-put-back).",
+        ),
+        Limit(
+            "The file `accept-loss`.",
+            "An operator who puts it there tells the controllers to go on with what is left, and "
+            "gives up what is not.",
         ),
         Limit(
             "Disks that lie.",
@@ -132,9 +142,10 @@ BY_DESIGN = Limits(
             "doing: by asking `may_serve()`, and by checking broker epochs where it writes.",
         ),
         Limit(
-            "Damage is found where somebody reads.",
-            "A damaged part of the log that nobody reads shows with `quorate log verify`. "
-            "Run it now and then.",
+            "Damage may wait for a day.",
+            "Each controller reads what lies at rest through about once a day, so slowly that it "
+            "disturbs nobody. Until then damage that nobody met is not known. "
+            "`quorate log verify` looks at once.",
         ),
         Limit(
             "What was tried is not all that can happen.",

@@ -162,7 +162,9 @@ DAMAGE = Promise(
     (
         Place("quorum/journal/opening.py", "a torn tail, or damage"),
         Place("quorum/guard/repair.py", "how a damaged node gets its voice back"),
+        Place("quorum/guard/memory.py", "what peers remember of a folder that was put back"),
         Place("ledger/verify.py", "the first bad place, by name"),
+        Place("controller/scrubbing.py", "what lies at rest is read through, about once a day"),
         Place("controller/mending.py", "a damaged segment comes anew from a peer"),
         Place("snapshots/checkpoint.py", "a checkpoint is believed whole or not"),
         Place("controller/digests.py", "states and chains compared on heartbeats"),
@@ -171,6 +173,7 @@ DAMAGE = Promise(
         Place("tests/flips/__main__.py", "every bit of small files flipped, and a million drawn"),
         Place("tests/process/test_damaged_files.py", "real processes on damaged folders"),
         Place("tests/unit/quorum/test_repair.py", "the way back of a voter"),
+        Place("tests/unit/quorum/test_memory.py", "folders of yesterday"),
         Place("tests/unit/controller/test_digests.py", "states that differ"),
         Place("tests/unit/ledger/test_verify.py", "bad places, named"),
     ),
@@ -277,6 +280,7 @@ NOT_THEIR_FAULT = Promise(
     ),
     (
         Place("tests/kills/judge.py", "brokers fenced while leaders were killed: none"),
+        Place("tests/degraded/test_never_fenced.py", "each way in which a controller is slow"),
         Place("tests/unit/controller/test_heartbeats.py", "sessions and stalls"),
         Place("tests/scenarios/paused_controller.txt", "the story of a paused controller"),
         Place("tests/process/test_failover.py", "brokers watched through kill and pause"),
