@@ -8,13 +8,15 @@ PACKAGES := quorate audit controller broker_agent snapshots ledger metadata quor
 # The commit draws the seeds, so a run can be repeated and every commit tries others.
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo 0)
 N ?= 1000
+JOBS ?= 2
+MINUTES ?= 60
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format seeds seed docs bench soak clean
+.PHONY: help demo test check format seeds seed mutants crashpoints flips kills model evidence docs bench soak clean
 
 help: ## List the tasks
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.ready-run ## Set up, then show the whole story with real processes (first run: minutes)
 	@$(BIN)/quorate demo
@@ -36,11 +38,29 @@ format: $(VENV)/.ready-dev ## Put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-seeds: $(VENV)/.ready-dev ## Simulate N clusters under faults: make seeds N=1000 [FIRST=1] [KIND=full]
-	$(BIN)/python -m tests.simulation.seeds --first $(FIRST) --count $(N) $(if $(KIND),--kind $(KIND))
+seeds: $(VENV)/.ready-dev ## Simulate N clusters under faults: make seeds N=1000 [FIRST=1] [KIND=drawn]
+	$(BIN)/python -m tests.simulation.many --first $(FIRST) --count $(N) --jobs $(JOBS) $(if $(KIND),--kind $(KIND))
 
 seed: $(VENV)/.ready-dev ## Run one seed again, with its trace: make seed SEED=17
 	$(BIN)/python -m tests.simulation.seeds --first $(SEED) --count 1 --trace $(if $(KIND),--kind $(KIND))
+
+mutants: $(VENV)/.ready-dev ## Break the build in each known way and show which seed or test sees it
+	$(BIN)/python -m tests.mutants --jobs $(JOBS)
+
+crashpoints: $(VENV)/.ready-dev ## Kill a controller at every change of its real files, restart it, judge
+	$(BIN)/python -m tests.crashpoints --jobs $(JOBS)
+
+flips: $(VENV)/.ready-dev ## Flip a million bits of journal, vote, ledger and checkpoint: none unnoticed
+	$(BIN)/python -m tests.flips --count 1050000
+
+kills: $(VENV)/.ready-dev ## Kill real leaders under load: make kills N=500; nothing acknowledged is missing
+	$(BIN)/python -m tests.kills --count $(N)
+
+model: $(VENV)/.ready-dev ## Check the specification of the guard (TLA+; needs Java 11 or later)
+	$(BIN)/python -m tests.model
+
+evidence: $(VENV)/.ready-dev ## Run and record all that docs/safety.md tells of: make evidence MINUTES=60
+	$(BIN)/python -m tests.evidence.full --minutes $(MINUTES) --jobs $(JOBS)
 
 docs: $(VENV)/.ready-dev ## Write again the parts of docs/ that come from the code
 	$(BIN)/python -m tests.docs.generate
