@@ -6,12 +6,15 @@ import sys
 
 import pytest
 
-from tests.simulation.quorum_seeds import KINDS, run_seed
+from tests.simulation.quorum_seeds import KINDS, MORE_KINDS, run_seed
 
 pytestmark = pytest.mark.simulation
 
 FIRST = int(os.environ.get("QUORATE_FIRST_SEED", "1"))
 COUNT = int(os.environ.get("QUORATE_QUORUM_SEEDS", "30"))
+
+OF_MORE_KINDS = 12
+"""Half a second each on an idle core."""
 
 FOUND = [
     # A kill between a rename and the sync of its folder, then a loss of power: a whole segment,
@@ -40,6 +43,15 @@ def test_a_single_voter_breaks_none_either(kind: str) -> None:
     assert not outcome.failure, f"{outcome.rerun}\n{outcome.failure}"
 
 
+@pytest.mark.parametrize("kind", MORE_KINDS)
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + OF_MORE_KINDS))
+def test_a_seed_that_draws_its_faults_breaks_no_promise(seed: int, kind: str) -> None:
+    outcome = run_seed(seed, kind=kind)
+    assert not outcome.failure, f"{outcome.rerun}\n{outcome.failure}"
+    assert outcome.facts["acknowledged"] > 0
+    assert outcome.simulated_s > 0
+
+
 @pytest.mark.parametrize(("seed", "nodes", "kind"), FOUND)
 def test_what_was_found_once_stays_mended(seed: int, nodes: int, kind: str) -> None:
     outcome = run_seed(seed, nodes, kind)
@@ -50,7 +62,8 @@ def test_a_seed_is_one_run_whatever_python_hashes() -> None:
     """PySyncObj iterates sets; a run must not hang on the hash of a string."""
     code = (
         "from tests.simulation.quorum_seeds import run_seed; "
-        "o = run_seed(3, 5, 'everything'); print(o.digest, o.facts['acknowledged'], o.failure)"
+        "o = run_seed(3, 5, 'everything'); print(o.digest, o.facts['acknowledged'], o.failure); "
+        "print(*(run_seed(4, None, kind).digest for kind in ('drawn', 'damage')))"
     )
     runs = {
         subprocess.run(
