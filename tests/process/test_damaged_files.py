@@ -389,6 +389,31 @@ def test_the_advice_holds_a_node_with_an_empty_folder_fetches_everything(
     victim.must_recover()
 
 
+def test_an_older_copy_of_its_own_folder_is_found_by_what_the_others_remember(
+    victim: Victim, tmp_path: Path
+) -> None:
+    """Every byte of it is good. It has only forgotten what it acknowledged since."""
+    shutil.copytree(victim.stop().folder, tmp_path / "yesterday")
+    victim.start()
+    cluster = victim.cluster
+    cluster.until(lambda: victim.role in ("follower", "leader"), "it is back")
+    for number in range(5):
+        cluster.create(f"since-yesterday-{number}")
+    cluster.until(cluster.caught_up, "it holds what the others hold")
+    victim.stop()
+    shutil.rmtree(victim.folder)
+    (tmp_path / "yesterday").rename(victim.folder)
+    victim.start()
+    victim.must_recover("journal_damaged", "remembers this folder", "journal_repaired")
+    [said] = (cluster.status(victim.n) or {})["repairs"]
+    assert "journal repaired" in said
+    # And nothing of it is held against it at the next start.
+    victim.stop()
+    victim.start()
+    victim.must_recover()
+    assert "journal_damaged" not in victim.said
+
+
 def test_a_neighbours_folder_is_refused(victim: Victim, tmp_path: Path) -> None:
     victim.stop()
     other = next(n for n in victim.cluster.local.controllers if n != victim.n)
