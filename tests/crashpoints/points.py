@@ -63,6 +63,11 @@ class Enumeration:
         self._steps: Steps
         self._stage: Stage
 
+    @property
+    def in_copy(self) -> bool:
+        """Whether this is a copy, which reports to the original only."""
+        return self._splitting.is_copy
+
     def run(self) -> Found:
         """Tell the story; return what its points came to."""
         with tempfile.TemporaryDirectory(prefix="crashpoints-", dir=memory()) as folder:
