@@ -46,6 +46,8 @@ _STEP = 256
 _ROOM_RETRY_S = 1.0
 WAIT_MAX_S = 1.0
 """Nobody is let in who would wait for longer, by the pace of the last decisions."""
+_SHARE_S = 0.01
+"""Of one pass of the loop. With less, turning a crowd away takes the time to do what was let in."""
 _PACE_MAX_S = 0.1
 """One decision that takes long says little of those behind it."""
 _PACE_OVER = 16
@@ -124,7 +126,7 @@ class Proposer:
         self._frozen = False
         self._no_room_to_begin = ""
         self._cancel: Callable[[], None] | None = None
-        self._share = LoopShare(clock, self._decide_next)
+        self._share = LoopShare(clock, self._decide_next, _SHARE_S)
         self.pending: Pending | None = None
         """None while we don't lead."""
         self.epoch = 0
@@ -198,8 +200,10 @@ class Proposer:
             return self._first.popleft()
         since, decision = self._waiting.popleft()
         now = self._clock.monotonic()
-        took_s = min(now - max(since, self._taken_at), _PACE_MAX_S)
-        self._pace_s += (took_s - self._pace_s) / _PACE_OVER
+        if since <= self._taken_at:
+            # It waited for the one before: that is the pace of a crowd.
+            took_s = min(now - self._taken_at, _PACE_MAX_S)
+            self._pace_s += (took_s - self._pace_s) / _PACE_OVER
         self._taken_at = now
         return decision
 

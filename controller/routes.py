@@ -70,10 +70,13 @@ class Route(NamedTuple):
     """Of a success."""
 
 
+HEARTBEATS = "/v1/metadata/fetch"
+"""Where brokers are heard: it goes before what people ask for."""
+
 ROUTES = (
     Route(
         "POST",
-        "/v1/metadata/fetch",
+        HEARTBEATS,
         "metadata_fetch",
         "A broker's one call: register, heartbeat, and fetch what is new",
         MetadataFetchReply,

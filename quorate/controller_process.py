@@ -15,6 +15,7 @@ from pathlib import Path
 
 from controller.config import ControllerConfig
 from controller.controller import Controller
+from controller.routes import HEARTBEATS
 from quorate import process_metrics
 from quorate.log_level import follow_signals
 from quorate.principals import Principals, error_answer, only_authenticated
@@ -108,6 +109,7 @@ class ControllerProcess:
             unix_socket=None
             if settings.unix_socket is None
             else resolve(config_file, settings.unix_socket),
+            hastened=(HEARTBEATS,),
         )
         process_metrics.declare(
             registry, lambda: self.controller.quorum, self._links.counters, self._http.counters

@@ -5,7 +5,9 @@ asyncio handles every socket that is ready before it looks at its timers again; 
 brokers ask at once, that is a pass of 0.2 s and more, in which no heartbeat of the quorum leaves
 and no vote is answered. The kernel hands out what is ready in turn (epoll, level-triggered), so
 nobody starves; links between controllers are preferred, or an acknowledgement would wait until
-the whole crowd has had its turn, and the leader would believe itself cut off.
+the whole crowd has had its turn, and the leader would believe itself cut off. Who is hastened comes
+next, still a few at a time: a broker's heartbeat doesn't wait behind all that people ask for, and
+a storm of brokers leaves the others a little.
 """
 
 import asyncio
@@ -22,21 +24,26 @@ T = TypeVar("T")
 
 READY_MAX = 24
 """Sockets in one pass: some 5 ms of requests."""
+OTHERS_MIN = 4
+"""Of those that are neither preferred nor hastened, however many are."""
 
 
 class FewAtATime(selectors.BaseSelector):
     """Over epoll: a call gives at most `READY_MAX` sockets, the next call the next ones.
 
-    All that are preferred come besides, and first. They are in an epoll set of their own, which
-    is itself a member of the other.
+    All that are preferred come besides, and first; those that are hastened before the others. They
+    are in epoll sets of their own, which are themselves members of the first.
     """
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._first = select.epoll()
-        self._epoll.register(self._first.fileno(), select.EPOLLIN)
+        self._soon = select.epoll()
+        for nested in (self._first, self._soon):
+            self._epoll.register(nested.fileno(), select.EPOLLIN)
         self._keys: dict[int, selectors.SelectorKey] = {}
-        self._preferred: set[int] = set()
+        self._sets: dict[int, select.epoll] = {}
+        """Of those that are not in the common one."""
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         fd = _descriptor(fileobj)
@@ -51,7 +58,7 @@ class FewAtATime(selectors.BaseSelector):
         with contextlib.suppress(OSError):
             # A file that was closed before is not in the kernel's set any more.
             self._of(key.fd).unregister(key.fd)
-        self._preferred.discard(key.fd)
+        self._sets.pop(key.fd, None)
         return key
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -63,16 +70,23 @@ class FewAtATime(selectors.BaseSelector):
 
     def prefer(self, fd: int) -> None:
         """Give this descriptor first, until it is unregistered."""
-        if fd in self._preferred:
+        self._move(fd, self._first)
+
+    def hasten(self, fd: int) -> None:
+        """Give this descriptor before those that are neither, until it is unregistered."""
+        self._move(fd, self._soon)
+
+    def _move(self, fd: int, to: select.epoll) -> None:
+        if fd in self._sets:
             return
         key = self._keys.get(fd)
         if key is not None:
             self._epoll.unregister(fd)
-            self._first.register(fd, _mask(key.events))
-        self._preferred.add(fd)
+            to.register(fd, _mask(key.events))
+        self._sets[fd] = to
 
     def _of(self, fd: int) -> select.epoll:
-        return self._first if fd in self._preferred else self._epoll
+        return self._sets.get(fd, self._epoll)
 
     def get_key(self, fileobj: Any) -> selectors.SelectorKey:
         key = self._keys.get(_descriptor(fileobj))
@@ -104,15 +118,23 @@ class FewAtATime(selectors.BaseSelector):
         return ready
 
     def _poll(self, seconds: float) -> list[tuple[int, int]]:
-        first = self._first.poll(0) if self._preferred else []
-        others = self._epoll.poll(0 if first else seconds, READY_MAX)
-        if not first and any(fd == self._first.fileno() for fd, _ in others):
-            # Something preferred came while we waited.
-            first = self._first.poll(0)
-        return first + others
+        if not self._sets:
+            return self._epoll.poll(seconds, READY_MAX)
+        first, soon = self._poll_first()
+        # Two are the sets themselves.
+        room = max(READY_MAX - len(soon), OTHERS_MIN) + 2
+        others = self._epoll.poll(0 if first or soon else seconds, room)
+        if not first and not soon:
+            # Something may have come while we waited.
+            first, soon = self._poll_first()
+        return first + soon + others
+
+    def _poll_first(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        return self._first.poll(0), self._soon.poll(0, READY_MAX)
 
     def close(self) -> None:
         self._first.close()
+        self._soon.close()
         self._epoll.close()
         self._keys.clear()
 
@@ -154,3 +176,10 @@ def prefer(sock: socket.socket) -> None:
     selector = _SELECTORS.get(asyncio.get_running_loop())
     if selector is not None:
         selector.prefer(sock.fileno())
+
+
+def hasten(sock: socket.socket) -> None:
+    """Let a connection's data go before strangers'; on another kind of loop, do nothing."""
+    selector = _SELECTORS.get(asyncio.get_running_loop())
+    if selector is not None:
+        selector.hasten(sock.fileno())

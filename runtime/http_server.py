@@ -81,7 +81,9 @@ class HttpServer:
         unix_socket: Path | None = None,
         allowed_hosts: Collection[str] = (),
         limits: HttpLimits | None = None,
+        hastened: Collection[str] = (),
     ) -> None:
+        """`hastened`: paths whose callers, once let in, go before others on that connection."""
         self._handler = handler
         self._host, self._port = host, port
         self._authenticate = authenticate
@@ -91,6 +93,7 @@ class HttpServer:
         self._insecure_network = insecure_network
         self._unix_path = unix_socket
         self._checks_host = is_loopback(host)
+        self._hastened = frozenset(hastened)
         self._allowed_hosts = {name.lower() for name in allowed_hosts}
         self.limits = limits if limits is not None else HttpLimits()
         self._tcp_listeners: list[Listener] = []
@@ -175,6 +178,8 @@ class HttpServer:
             )
             if isinstance(caller, Reply):
                 return self._response(caller)
+            if http.path in self._hastened:
+                connection.hasten()
             request = await as_request(http, caller, self.limits.body_bytes, self.limits.body_s)
         except RefusedError as refused:
             if refused.status == HTTPStatus.REQUEST_TIMEOUT:

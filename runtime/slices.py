@@ -19,17 +19,20 @@ class LoopShare:
     each piece; when it says so, stop: `on_next` is called in a later pass.
     """
 
-    def __init__(self, clock: Clock, on_next: Callable[[], None]) -> None:
+    def __init__(
+        self, clock: Clock, on_next: Callable[[], None], share_s: float = SLICE_S
+    ) -> None:
         self._clock = clock
         self._on_next = on_next
+        self._share_s = share_s
         self._until: float | None = None
         self._stopped = False
 
     def spent(self) -> bool:
-        """Tell whether this pass has had `SLICE_S` of it."""
+        """Tell whether this pass has had its share of it."""
         now = self._clock.monotonic()
         if self._until is None:
-            self._until = now + SLICE_S
+            self._until = now + self._share_s
             self._clock.call_soon(self._next_pass)
         elif now >= self._until:
             self._stopped = True

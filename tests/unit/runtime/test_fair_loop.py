@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.fair_loop import READY_MAX, FewAtATime, prefer, run
+from runtime.fair_loop import OTHERS_MIN, READY_MAX, FewAtATime, prefer, run
 
 CROWD = 6 * READY_MAX
 
@@ -88,6 +88,43 @@ def test_what_is_preferred_comes_first_however_large_the_crowd(
             ready = selector.select(0)
             assert ready[0][0].data == "preferred"
             assert len(ready) > READY_MAX // 2, "and the others go on"
+
+
+def test_who_is_hastened_comes_before_the_crowd_and_leaves_it_a_little(
+    crowd: list[tuple[socket.socket, socket.socket]],
+) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, FewAtATime() as selector:
+        for place, (one, other) in enumerate(crowd):
+            kind = "hastened" if place < CROWD // 2 else "other"
+            selector.register(one, selectors.EVENT_READ, kind)
+            if kind == "hastened":
+                selector.hasten(one.fileno())
+            other.send(b"?")
+        selector.register(ours, selectors.EVENT_READ, "preferred")
+        selector.prefer(ours.fileno())
+        theirs.send(b"!")
+        for _ in range(5):
+            found = [key.data for key, _ in selector.select(0)]
+            assert found[0] == "preferred"
+            assert found.count("hastened") == READY_MAX
+            assert found[-1] == "other"
+            assert OTHERS_MIN <= found.count("other") <= OTHERS_MIN + 2
+
+
+def test_who_is_hastened_does_not_wait_for_the_crowd_to_have_its_turn(
+    crowd: list[tuple[socket.socket, socket.socket]],
+) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, FewAtATime() as selector:
+        for one, other in crowd:
+            selector.register(one, selectors.EVENT_READ, "other")
+            other.send(b"?")
+        selector.register(ours, selectors.EVENT_READ, "broker")
+        selector.hasten(ours.fileno())
+        selector.select(0)
+        theirs.send(b"!")
+        assert selector.select(0)[0][0].data == "broker"
 
 
 @pytest.mark.parametrize("before", [True, False])
