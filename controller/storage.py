@@ -287,6 +287,8 @@ class Storage:
                 self._fetch_history_and_load(error, ledger, store, place)
             except (LedgerError, ReplayError, RecordDecodeError) as error:
                 self._on_failed(f"the image can't be loaded: {error}")
+            except OSError as error:
+                self._on_failed(sentence(error, "loading the image"))
 
         def done() -> None:
             self._cancel_load = None

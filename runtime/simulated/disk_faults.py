@@ -130,4 +130,6 @@ class DiskFaults:
             return
         if not lasting:
             del self._failing[operation]
-        raise OSError(error, f"{os.strerror(error)} (simulated)")
+        failure = OSError(error, f"{os.strerror(error)} (simulated)")
+        failure.add_note(operation)
+        raise failure

@@ -51,6 +51,7 @@ class Ward:
         checksummed: Sequence[str],
     ) -> None:
         self.cluster = cluster
+        cluster.world.on_exception = self.expects
         self.cluster_id = cluster_id
         self.quorum_of = quorum_of
         self.folders = (FOLDER, "", *checksummed)
@@ -154,6 +155,17 @@ class Ward:
             self._after(SUPERVISOR_S, lambda: self.empty(node_id, reason))
         else:
             self._after(SUPERVISOR_S, lambda: self._start(node_id))
+
+    def expects(self, process: Any, error: Exception) -> bool:
+        """Let a process end by a read that its disk refused: it is started again."""
+        if process.node_id not in self.cluster.hosts or "read" not in getattr(
+            error, "__notes__", ()
+        ):
+            return False
+        self.facts["ended by a read error"] += 1
+        process.kill()
+        self._after(SUPERVISOR_S, lambda: self._start(process.node_id))
+        return True
 
     def empty(self, node_id: int, why: str) -> None:
         """Move a node's folder away and start it with an empty one, as the runbook says."""

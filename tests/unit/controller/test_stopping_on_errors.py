@@ -2,6 +2,7 @@
 
 import pytest
 
+from runtime.simulated.disk import SimulatedDisk
 from tests.unit.controller.cluster import Cluster
 from tests.unit.controller.real_cluster import RealCluster
 from tests.unit.controller.test_storage import SMALL, checkpoint, fill
@@ -31,4 +32,25 @@ def test_a_checkpoint_that_can_not_be_removed_stops_the_node(
         if 3 not in cluster.stopped:
             checkpoint(cluster, 3)
             cluster.run(0.1)
+    assert "Input/output error" in cluster.stopped[3]
+
+
+def test_a_checkpoint_that_can_not_be_read_at_a_start_stops_the_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(**SMALL)
+    cluster.online(1)
+    fill(cluster, 20)
+    checkpoint(cluster, 3)
+    cluster.kill(3)
+    real = SimulatedDisk.read
+
+    def read(disk: SimulatedDisk, name: str, *where: int) -> bytes:
+        if name.startswith("checkpoints/"):
+            raise OSError(5, "Input/output error")
+        return real(disk, name, *where)
+
+    monkeypatch.setattr(SimulatedDisk, "read", read)
+    cluster.start(3)
+    cluster.run(0.5)
     assert "Input/output error" in cluster.stopped[3]
