@@ -6,6 +6,7 @@ flips were tried. Exit 1 if one of them passed in silence, or ended in an error 
 """
 
 import argparse
+import itertools
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -14,12 +15,14 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from tests.evidence.pieces import write_piece
-from tests.flips import checkpoints, controllers, incoming, journals, ledgers
+from tests.flips import checkpoints, controllers, incoming, journals, ledgers, wire
 from tests.flips.harm import Drawing, Harm, every_bit, every_file, every_length
 from tests.flips.memory import Files
 from tests.flips.verdicts import Tally, Verdict
 
 PROGRESS_S = 10.0
+_LARGER_EVERY = 4
+"""Turns: larger files take several times as long."""
 
 
 class Case(Protocol):
@@ -50,7 +53,7 @@ def _journal(*, stopped: bool, segment_bytes: int) -> Callable[[], Case]:
 _WHOLE = 1 << 20
 KINDS: dict[str, Kind] = {
     "journal": Kind(
-        30,
+        35,
         tuple(
             _journal(stopped=stopped, segment_bytes=size)
             for stopped in (True, False)
@@ -58,18 +61,20 @@ KINDS: dict[str, Kind] = {
         ),
         (controllers.simulated_journal,),
     ),
-    "vote": Kind(20, (journals.votes,)),
+    "vote": Kind(30, (journals.votes,)),
     "witness": Kind(3, (journals.witness,)),
-    "manifest": Kind(5, (journals.manifest,)),
+    "manifest": Kind(4, (journals.manifest,)),
     "ledger": Kind(
-        20,
+        8,
         (ledgers.written_ledger, ledgers.ledger_without_indexes),
         (controllers.simulated_ledger,),
     ),
-    "snapshot": Kind(12, (checkpoints.written_checkpoints,)),
-    "agent-image": Kind(4, (checkpoints.saved_image,)),
-    "incoming": Kind(4, (incoming.installing, incoming.fetching)),
-    "in-flight": Kind(2, (incoming.in_flight,)),
+    "snapshot": Kind(15, (checkpoints.written_checkpoints,)),
+    "agent-image": Kind(3, (checkpoints.saved_image,)),
+    "incoming": Kind(1, (incoming.installing, incoming.fetching)),
+    "in-flight": Kind(1, (incoming.in_flight,)),
+    "link": Kind(1, (wire.link,)),
+    "fetch": Kind(2, (wire.answer, wire.answer_without_digest)),
 }
 
 
@@ -86,18 +91,27 @@ def run(names: Iterable[str], count: int, seed: int) -> list[Tally]:
     rest = max(0, count - sum(tally.flips for tally in tallies.values()))
     shares = sum(KINDS[name].share for name in cases)
     for name, found in cases.items():
-        found += [make() for make in KINDS[name].larger]
-        tallies[name].size = _size(found)
         goal = tallies[name].flips + rest * KINDS[name].share // shares + 1
-        drawn = [
-            (case, iter(Drawing(case.files, case.targets, case.others, seed))) for case in found
-        ]
-        while rest and tallies[name].flips < goal:
-            for case, harms in drawn:
-                _try(case, next(harms), tallies[name])
+        larger = [make() for make in KINDS[name].larger]
+        tallies[name].size = _size([*found, *larger])
+        for case, harm in _drawn(found, larger, seed) if rest else ():
+            if tallies[name].flips >= goal:
+                break
+            _try(case, harm, tallies[name])
             progress.tell()
     progress.tell(last=True)
     return list(tallies.values())
+
+
+def _drawn(small: list[Case], larger: list[Case], seed: int) -> Iterator[tuple[Case, Harm]]:
+    """Harms without end: of each small case one after another, and of a larger one now and then."""
+    drawing = {
+        id(case): iter(Drawing(case.files, case.targets, case.others, seed))
+        for case in (*small, *larger)
+    }
+    for turn in itertools.count():
+        for case in small if turn % _LARGER_EVERY or not larger else larger:
+            yield case, next(drawing[id(case)])
 
 
 def systematic(case: Case, *, thinned: bool = False) -> Iterator[Harm]:

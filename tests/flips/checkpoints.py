@@ -16,12 +16,13 @@ from broker_agent.view import PlacedImage
 from controller.checkpoint_loading import load_checkpoint
 from controller.snapshotting import checkpoint_header
 from ledger.chain import LogMark
+from ledger.ledger import Ledger
 from metadata.codec import encode_record
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_to_records
 from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.world import World
 from snapshots.checkpoint import FOLDER, CheckpointId
-from snapshots.errors import CheckpointNotFoundError
+from snapshots.errors import CheckpointNotFoundError, DamagedCheckpointError
 from snapshots.store import CHECKPOINT_DAMAGED, CheckpointStore
 from tests.flips.events import Events
 from tests.flips.memory import Files, MemoryDisk
@@ -54,6 +55,8 @@ class CheckpointCase:
         self.targets = [newer]
         self.others = others or {}
         self._clock = SimulatedProcess(World(0), 1).clock
+        self._ledger = Ledger.open(MemoryDisk({}), CLUSTER, synced_to=None, log=Events().log)
+        """It has not got as far as the checkpoints, so it can't object."""
         self._id = CheckpointId.parse(newer.removeprefix(f"{FOLDER}/"))
         self._older = self._read({older: files[older]}, Events())
         self._newer = self._read(files, Events())
@@ -94,10 +97,9 @@ class CheckpointCase:
     def _read(self, files: Files, events: Events) -> Loaded | None:
         disk = MemoryDisk(files)
         store = CheckpointStore(disk, CLUSTER, self._clock, events.log)
-        image = _returned(
-            load_checkpoint(disk, store, CLUSTER, lambda _: events.names.append(CHECKPOINT_DAMAGED))
-        )
-        return None if image is None else _loaded(image)
+        damaged = partial(_note_damaged, events)
+        found = _returned(load_checkpoint(disk, store, self._ledger, CLUSTER, damaged))
+        return None if found is None else _loaded(found[0])
 
 
 class AgentCase:
@@ -140,6 +142,10 @@ class AgentCase:
 
 def _placed(placed: PlacedImage | None) -> tuple[LogMark, Loaded] | None:
     return None if placed is None else (placed.mark, _loaded(placed.image, for_brokers=True))
+
+
+def _note_damaged(events: Events, _error: DamagedCheckpointError) -> None:
+    events.names.append(CHECKPOINT_DAMAGED)
 
 
 def _cleanly(way: Callable[[Files], Verdict], harmed: Files) -> Verdict:

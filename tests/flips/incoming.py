@@ -23,7 +23,7 @@ from tests.flips.verdicts import DETECTED, HARMLESS, SILENT, Verdict, unclean
 from tests.unit.ledger.ledger_world import CLUSTER, Node
 
 SEGMENT_BYTES = 800
-PIECE_BYTES = 600
+PIECE_BYTES = 1_000
 _ATTEMPTS = 6
 Peer = Callable[[str, int], bytes]
 """Answers with bytes of a file from a position on."""

@@ -234,7 +234,7 @@ def batches_of(seed: int, count: int, cluster_id: str = CLUSTER) -> list[Batch]:
 
 
 def written_ledger(
-    *, seed: int = 4, count: int = 9, behind: int = 2, segment_bytes: int = 900
+    *, seed: int = 4, count: int = 7, behind: int = 2, segment_bytes: int = 900
 ) -> LedgerCase:
     """A ledger of several segments, some batches of it not synced yet, with its kept indexes."""
     batches = batches_of(seed, count)
