@@ -277,6 +277,7 @@ class QuorumNode:
     def _go_on_durable(self) -> None:
         inside = self.inside
         self._synced_at = inside.now
+        self._memory.on_durable()
         inside.outbox.release(inside.term)
         if inside.core is not None:
             if inside.core.role is Role.LEADER:

@@ -2,19 +2,20 @@
 
 Rule: a folder that was put back is sound in itself, and yet it has forgotten what it
 acknowledged and whom it voted for. Only others can tell. So every voter tells each peer which
-life it is in and how far its journal is durable, whenever that has moved and at most once a
-heartbeat; a peer writes that down, and says it back when a link opens. Who hears of a life, or of
-a part of one, that its own lineage doesn't hold takes its journal for damaged: it neither votes
-nor leads nor counts until it has caught up with a leader elected without it (`repair`).
+life it is in and how far its journal is durable: the leader before each acknowledgement, all
+before a vote, and all once a heartbeat if it has moved. A peer writes that down, and says it back
+when a link opens. Who hears of a life, or of a part of one, that its own lineage doesn't hold takes
+its journal for damaged: it neither votes nor leads nor counts until it has caught up with a
+leader elected without it (`repair`).
 
 A node's voice is held back at a start until every other voter has spoken, or for E: the peer
 that remembers must not lose a race against one that doesn't. And a node says nothing of itself
 to a peer that has not spoken: what is remembered of it must not be written over unheard. Nor
 while it is damaged: it promises nothing then, so the folder of before the damage may be put back.
 
-What this can't see: the last heartbeat's time before the copy was made, and a folder that is put
-back while nobody who remembers later times can be reached within E. A majority that is put back
-at once has lost what it lost.
+What this can't see: a folder that is put back while nobody who remembers later times can be
+reached within E; whoever was neither leader nor candidate remembers all but the last heartbeat's
+time. A majority that is put back at once has lost what it lost.
 """
 
 from quorum.core import Role
@@ -37,6 +38,7 @@ class Memory:
         self._told: dict[int, Told] = {}
         self._told_at = -1e9
         self._beats = 0
+        self._vote_told = -1
         inside.silent_until = inside.now + inside.config.election_timeout_s
 
     def on_link_up(self, replica: Replica) -> None:
@@ -55,6 +57,19 @@ class Memory:
             self._told.clear()
         for replica in inside.replicas.linked():
             self._tell(replica)
+
+    def on_durable(self) -> None:
+        """More is durable: say so to whom it is promised, ahead of the promise itself."""
+        inside = self._inside
+        core, position = inside.core, inside.journal.position_of_vote
+        if position != self._vote_told and inside.outbox.is_durable(position):
+            self._vote_told = position
+            for replica in inside.replicas.linked():
+                self._tell(replica)
+        elif core is not None and core.leader is not None:
+            leader = inside.replicas.of(core.leader)
+            if leader is not None:
+                self._tell(leader)
 
     def _tell(self, replica: Replica) -> None:
         inside = self._inside
@@ -85,6 +100,7 @@ class Memory:
             inside.journal.remember(replica.node.directory_id, theirs)
         if ours.life and not inside.journal.lineage.holds(*ours):
             self._forgotten(replica, ours)
+        self._tell(replica)
 
     def _forgotten(self, replica: Replica, ours: Known) -> None:
         inside = self._inside

@@ -277,6 +277,21 @@ def test_a_folder_moved_back_and_forth_is_found_each_time() -> None:
     settles(made)
 
 
+def test_to_the_leader_no_acknowledgement_is_forgotten_however_late_the_copy_was_made() -> None:
+    made = cluster()
+    victim, _ = followers_of(made)
+    for _ in range(5):
+        copy = made.hosts[victim].platter.snapshot()
+        before = made.owners[victim].last_delivered
+        assert made.world.run_for(1, lambda b=before: made.owners[victim].last_delivered > b)  # type: ignore[misc]
+        made.hosts[victim].kill()
+        made.hosts[victim].platter.restore(copy)
+        made.start(victim)
+        assert made.world.run_for(1, lambda: role(made, victim) == "damaged")
+        is_voter_again(made, victim)
+    settles(made)
+
+
 def test_restarts_and_losses_of_power_are_no_restored_folder() -> None:
     """Nobody is called damaged who only slept."""
     made = cluster(nodes=3)

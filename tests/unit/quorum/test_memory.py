@@ -36,6 +36,31 @@ def test_it_tells_every_peer_its_life_and_how_far_it_is_durable(bench: Bench) ->
         assert told(bench, number)[:2] == (journal.lineage.life, journal.durable_position)
 
 
+def test_the_leader_knows_how_far_it_is_before_it_is_acknowledged_to(bench: Bench) -> None:
+    bench.append(2, 1, 1, 1, 0, 1, 1)
+    bench.synced()
+    sent = [(frame[0], frame) for number, frame in bench.links.sent if number == 2]
+    kinds = [kind for kind, _ in sent]
+    assert Kind.ACK in kinds
+    before = [frame for kind, frame in sent[: kinds.index(Kind.ACK)] if kind == Kind.REMEMBER]
+    journal = bench.node.inside.journal
+    assert before[-1][3:5] == (journal.lineage.life, journal.durable_position)
+    assert before[-1][4] >= journal.position_of_entry(journal.last_index)
+
+
+def test_all_know_how_far_it_is_before_it_votes(bench: Bench) -> None:
+    bench.settle(2)
+    bench.links.sent.clear()
+    bench.say(2, Kind.VOTE_REQUEST, bench.term + 1, 99, 9, False)
+    bench.synced()
+    kinds = [frame[0] for _, frame in bench.links.sent]
+    assert kinds.index(Kind.REMEMBER) < kinds.index(Kind.VOTE)
+    position = bench.node.inside.journal.position_of_vote
+    told = {n: f[4] for n, f in bench.links.sent if f[0] == Kind.REMEMBER}
+    assert set(told) == {2, 3}
+    assert min(told.values()) >= position
+
+
 def test_it_says_back_what_a_peer_said_of_itself_when_the_link_opens_again(bench: Bench) -> None:
     bench.say(2, Kind.REMEMBER, 0, LIFE, 512, b"", 0)
     bench.unlink(2)
