@@ -2,7 +2,8 @@
 
 Rule: a change carries one request id through all its tries, so a retry after a lost answer never
 acts twice (the controllers remember outcomes by that id). The client follows the leader that an
-answer names, goes round when nobody answers, and gives up at its deadline with the last reason.
+answer names, goes round when nobody answers, waits as long as it is told to by who is overloaded,
+and gives up at its deadline with the last reason.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from metadata.uuids import uuid7, uuid_text
 from runtime.randomness import from_system
 
 _RETRY_STATUS = frozenset({421, 429, 503})
+_TOO_MANY = 429
 _PAUSE_S = 0.05
 
 
@@ -127,6 +129,11 @@ class QuorateClient:
                         self._urls.append(retry.leader)
                     at = self._urls.index(retry.leader)
                     continue
+                if retry.wait_s > 0:
+                    # It is the right one, and has too much to do; not all come at once.
+                    pause_s = retry.wait_s * (1 + 0.5 * self._random.random())
+                    await asyncio.sleep(min(pause_s, left))
+                    continue
             at += 1
             await asyncio.sleep(min(_PAUSE_S, left))
         raise ClientError(last.code, f"{last} (tried for {self._deadline_s:.0f} s)", last.status)
@@ -166,10 +173,11 @@ class QuorateClient:
 
 
 class _Retry(Exception):  # noqa: N818 - a signal within this file, not an error of its own
-    def __init__(self, error: ClientError, leader: str | None = None) -> None:
+    def __init__(self, error: ClientError, leader: str | None = None, wait_s: float = 0.0) -> None:
         super().__init__(str(error))
         self.error = error
         self.leader = leader
+        self.wait_s = wait_s
 
 
 def _read(status: int, body: bytes, url: str) -> Any:
@@ -186,7 +194,8 @@ def _read(status: int, body: bytes, url: str) -> Any:
         status,
     )
     if status in _RETRY_STATUS:
-        raise _Retry(error, fields.get("leaderUrl"))
+        wait_ms = fields.get("retryAfterMs") if status == _TOO_MANY else None
+        raise _Retry(error, fields.get("leaderUrl"), (wait_ms or 0) / 1000)
     raise error
 
 
