@@ -9,35 +9,32 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
 from tests.evidence.pieces import write_piece
-from tests.mutants.judging import Judged, judge, shortened
+from tests.mutants.judging import Judged, Search, judge_by_name, shortened
 from tests.mutants.kept import Killer, read_killers, write_killers
 from tests.mutants.mutant import Seed, Test
 from tests.mutants.table import MUTANTS
 
-SEEDS = 40
+SEEDS = 10
 """Of each hunt, in a search."""
 LIMIT_S = 600.0
 KEPT_SEEDS = 2
 """Of one mutant: when the product changes, some cease to kill."""
 
 
-def _judge(name: str, count: int, limit_s: float, *, search_first: bool) -> Judged:
-    kept = read_killers().get(name, [])
-    return judge(MUTANTS[name], kept, count, limit_s, search_first=search_first)
-
-
-def judge_all(names: list[str], given: argparse.Namespace) -> Iterator[Judged]:
+def judge_all(
+    names: list[str], kept: list[list[Killer]], given: argparse.Namespace
+) -> Iterator[Judged]:
     """Judge mutant after mutant, each in a process that no other one has broken."""
-    work = partial(_judge, count=given.count, limit_s=given.limit_s, search_first=given.search)
-    pool = ProcessPoolExecutor(given.jobs, get_context("spawn"), max_tasks_per_child=1)
-    with pool:
-        for number, judged in enumerate(pool.map(work, names), start=1):
+    wanted = Search(given.search, given.count, given.torment_s, given.limit_s)
+    tasks = [(name, some, wanted) for name, some in zip(names, kept, strict=True)]
+    context = get_context("forkserver")
+    context.set_forkserver_preload([judge_by_name.__module__])
+    with context.Pool(given.jobs, maxtasksperchild=1) as pool:
+        for number, judged in enumerate(pool.imap(judge_by_name, tasks), start=1):
             print(f"{number} of {len(names)}: {judged.name}", file=sys.stderr, flush=True)
             yield judged
 
@@ -75,6 +72,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which; default: all")
     parser.add_argument("--search", action="store_true", help="look for seeds, kept or not")
     parser.add_argument("--count", type=int, default=SEEDS, help="of seeds for each hunt")
+    parser.add_argument("--torment-s", type=float, help="of each seed; default: as it draws")
     parser.add_argument("--limit-s", type=float, default=LIMIT_S, help="for one mutant")
     parser.add_argument("--jobs", type=int, choices=(1, 2), default=1)
     parser.add_argument("--keep", action="store_true", help="write what kills to kept.json")
@@ -86,7 +84,8 @@ def main() -> int:
     began = time.monotonic()
     kept = read_killers()
     found: list[Judged] = []
-    for judged in judge_all(given.names or list(MUTANTS), given):
+    names = given.names or list(MUTANTS)
+    for judged in judge_all(names, [kept.get(name, []) for name in names], given):
         found.append(judged)
         by = "SURVIVED" if judged.killer is None else str(judged.killer)
         print(f"{judged.name} [{judged.promise}]\n    {by}, {judged.took_s:.1f} s", flush=True)

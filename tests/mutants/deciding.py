@@ -145,11 +145,15 @@ DECIDING = (
     Mutant(
         "forgotten request is executed again",
         "5, I9",
-        "A request id at or below the floor is taken for a new one.",
+        "A request id at or below the floor is taken for a new one. Guarded twice: both are off.",
         (
             Patch(
                 "controller.idempotency.Idempotency.recall",
                 edited(("if key.request_id <= image.outcomes.floor:", "if False:")),
+            ),
+            Patch(
+                "metadata.image.outcomes.OutcomesDelta.note",
+                edited(('if key <= (self.floors.get(_FLOOR) or b""):', "if False:")),
             ),
         ),
     ),

@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,8 @@ from tests.mutants.patches import patched
 from tests.mutants.table import MUTANTS
 
 LIMIT_S = 240.0
+ONE_LIMIT_S = 60
+"""For one test."""
 ROOT = Path(__file__).parents[2]
 OPTIONS = (
     *("-q", "-x", "--import-mode=importlib", "-p", "no:cacheprovider"),
@@ -63,7 +66,6 @@ def run_apart(runs: Sequence[Run]) -> list[Verdict]:
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         input=json.dumps(runs),
         capture_output=True,
         text=True,
@@ -76,10 +78,14 @@ def run_apart(runs: Sequence[Run]) -> list[Verdict]:
     return verdicts
 
 
-def _run_forked(run: Run) -> Verdict:
+def run_forked(run: Run) -> Verdict:
+    """Run a test in a fork of this process, which has imported no test and no broken build."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
+        # It must end, whatever a broken build does, and whoever waited for it may be gone.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(ONE_LIMIT_S)
         os.close(reading)
         with os.fdopen(writing, "w") as pipe:
             json.dump(_run_here(run), pipe)
@@ -88,10 +94,11 @@ def _run_forked(run: Run) -> Verdict:
     with os.fdopen(reading) as pipe:
         told = pipe.read()
     os.waitpid(child, 0)
-    return Verdict(*json.loads(told)) if told else Verdict("not run", "it ended early", 0.0)
+    return Verdict(*json.loads(told)) if told else Verdict("not run", "it did not end", 0.0)
 
 
 def _run_here(run: Run) -> Verdict:
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     listener = _Listener()
     began = time.monotonic()
     patches = MUTANTS[run.mutant].patches if run.mutant else ()
@@ -113,7 +120,7 @@ def _why(report: pytest.TestReport) -> str:
 
 def main() -> int:
     for mutant, node in json.loads(sys.stdin.read()):
-        print(json.dumps(_run_forked(Run(mutant, node))), flush=True)
+        print(json.dumps(run_forked(Run(mutant, node))), flush=True)
     return 0
 
 

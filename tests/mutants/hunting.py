@@ -38,11 +38,12 @@ def said(seed: Seed, patches: Sequence[Patch] = ()) -> str:
     return first
 
 
-def search(mutant: Mutant, first: int, count: int) -> Iterator[tuple[Seed, str]]:
+def search(mutant: Mutant, count: int, torment_s: float | None) -> Iterator[tuple[Seed, str]]:
     """Run seed after seed of a mutant's hunts; yields each with what was said of it."""
-    for number in range(first, first + count):
+    for number in range(1, 1 + count):
         for hunt in mutant.hunts:
-            seed = Seed(hunt, number, "")
+            # The reference's histories begin with the one that was written by hand.
+            seed = Seed(hunt, number - (hunt.simulator == "reference"), "", torment_s)
             yield seed, said(seed, mutant.patches)
 
 

@@ -4,21 +4,23 @@ Rule: it is dead when something is said of it that is not said of the sound buil
 asked first, unless a search is wanted; then seeds are run until one kills, as many as are allowed.
 """
 
+import contextlib
 import re
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from tests.mutants.directed import Run, run_apart
+from tests.mutants.directed import Run, run_forked
 from tests.mutants.hunting import said, search
 from tests.mutants.kept import Killer
 from tests.mutants.mutant import Mutant, Seed, Test
+from tests.mutants.table import MUTANTS
 
 _FIRST_WORDS = re.compile(r"(?:I\d+(?:/I\d+)?: )?[^\d([{'\"]*")
 _WORDS_MAX = 70
 _TORMENTS_S = (2.0, 4.0, 8.0)
+_USUAL_S = 20.0
 
 
 class Judged(NamedTuple):
@@ -30,48 +32,65 @@ class Judged(NamedTuple):
     """None: it survived."""
     says: str
     took_s: float
-    seeds: int = 0
-    """Run in a search."""
 
 
 class OverdueError(Exception):
     """A mutant takes longer than it may."""
 
 
-def judge(
-    mutant: Mutant, kept: Sequence[Killer], count: int, limit_s: float, *, search_first: bool
-) -> Judged:
+class Search(NamedTuple):
+    """How far to look for a seed."""
+
+    first: bool
+    """Before what is kept is asked."""
+    count: int
+    """Of seeds for each hunt."""
+    torment_s: float | None
+    """Of each; None: as long as usual."""
+    limit_s: float
+    """For one mutant."""
+
+
+def judge_by_name(task: tuple[str, Sequence[Killer], Search]) -> Judged:
+    """Judge a mutant of the table; what a process can be sent."""
+    name, kept, wanted = task
+    return judge(MUTANTS[name], kept, wanted)
+
+
+def judge(mutant: Mutant, kept: Sequence[Killer], wanted: Search) -> Judged:
     """Kill a mutant, or say that it survived."""
     began = time.monotonic()
+    found: list[tuple[Killer, str]] = []
     seeds = 0
 
-    def judged(killer: Killer | None, says: str) -> Judged:
-        took_s = round(time.monotonic() - began, 1)
-        return Judged(mutant.name, mutant.promise, killer, says, took_s, seeds)
+    def ask_kept() -> None:
+        for killer in kept:
+            if says := killed(mutant, killer):
+                found.append((killer, says))
+                return
 
-    try:
-        with _at_most(limit_s):
-            if not search_first:
-                for killer in kept:
-                    if says := killed(mutant, killer):
-                        return judged(killer, says)
-            for seed, says in search(mutant, 1, count):
-                seeds += 1
-                if says and not said(seed):
-                    return judged(seed._replace(says=gist(says)), says)
-            if search_first:
-                for killer in sorted(kept, key=lambda killer: isinstance(killer, Seed)):
-                    if says := killed(mutant, killer):
-                        return judged(killer, says)
-    except OverdueError:
-        return judged(None, f"SURVIVED for {limit_s:.0f} s")
-    return judged(None, "SURVIVED")
+    def look() -> None:
+        nonlocal seeds
+        for seed, says in search(mutant, wanted.count, wanted.torment_s):
+            seeds += 1
+            if says and not said(seed):
+                found.append((seed._replace(says=gist(says)), says))
+                return
+
+    for step in (look, ask_kept) if wanted.first else (ask_kept, look):
+        with contextlib.suppress(OverdueError), _at_most(wanted.limit_s):
+            step()
+        if found:
+            break
+    killer, says = found[0] if found else (None, f"SURVIVED {seeds} seeds")
+    took_s = round(time.monotonic() - began, 1)
+    return Judged(mutant.name, mutant.promise, killer, says, took_s)
 
 
 def killed(mutant: Mutant, killer: Killer) -> str:
     """Return what a kept killer says of a mutant; empty: not what it is kept for."""
     if isinstance(killer, Test):
-        broken, sound = run_apart([Run(mutant.name, killer.node), Run("", killer.node)])
+        broken, sound = (run_forked(Run(name, killer.node)) for name in (mutant.name, ""))
         dies = broken.outcome == "failed" and killer.says in broken.says
         return broken.says if dies and sound.outcome == "passed" else ""
     text = said(killer, mutant.patches)
@@ -85,14 +104,17 @@ def gist(says: str) -> str:
 
 def shortened(mutant: Mutant, seed: Seed) -> Seed:
     """Return the same seed with the shortest torment that kills with the same words."""
-    for torment_s in _TORMENTS_S:
+    if seed.hunt.simulator == "reference":
+        return seed._replace(torment_s=None)
+    longest = seed.torment_s or _USUAL_S
+    for torment_s in (shorter for shorter in _TORMENTS_S if shorter < longest):
         shorter = seed._replace(torment_s=torment_s)
         if killed(mutant, shorter) and not said(shorter):
             return shorter
     return seed
 
 
-@contextmanager
+@contextlib.contextmanager
 def _at_most(limit_s: float) -> Iterator[None]:
     """Raise OverdueError in what takes longer; an endless loop of a broken build ends, too."""
 

@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager
 
+from tests.mutants.containing import CONTAINING
 from tests.mutants.deciding import DECIDING
 from tests.mutants.journalling import JOURNALLING
 from tests.mutants.keeping import KEEPING
@@ -11,7 +12,7 @@ from tests.mutants.replaying import REPLAYING
 from tests.mutants.serving import SERVING
 from tests.mutants.voting import VOTING
 
-ALL = (*VOTING, *JOURNALLING, *KEEPING, *DECIDING, *SERVING, *REPLAYING)
+ALL = (*VOTING, *JOURNALLING, *KEEPING, *CONTAINING, *DECIDING, *SERVING, *REPLAYING)
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 
 

@@ -10,6 +10,8 @@ from hashlib import sha256
 import msgspec
 import pytest
 
+from runtime.content_digest import content_digest, is_content
+from runtime.link_frames import BadFrameError, FrameReader, framed
 from runtime.simulated.process import Death
 from runtime.simulated.world import ProcessKilledError
 from snapshots.checkpoint import Footer, encode_footer, encode_header, parse_header
@@ -120,3 +122,24 @@ def test_what_stands_before_a_jump_is_durable_when_the_jump_is(seed):
     cluster.run(1.0)
     assert not cluster.events("ledger_damaged")
     cluster.assert_equal()
+
+
+def flipped(content):
+    """Every single bit of it, wrong once."""
+    for bit in range(len(content) * 8):
+        harmed = bytearray(content)
+        harmed[bit // 8] ^= 1 << bit % 8
+        yield bytes(harmed)
+
+
+def test_no_frame_with_a_flipped_bit_is_taken_from_the_wire():
+    for harmed in flipped(framed(b"a vote")):
+        with pytest.raises(BadFrameError):
+            # A length that has grown must not make it wait for the rest.
+            list(FrameReader(cap=1 << 31).feed(harmed))
+
+
+def test_no_body_with_a_flipped_bit_is_taken_for_what_was_sent():
+    body = b"create topic"
+    assert is_content(body, content_digest(body))
+    assert not any(is_content(harmed, content_digest(body)) for harmed in flipped(body))
