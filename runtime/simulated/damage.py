@@ -12,6 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from runtime.simulated.host import SimulatedHost
+from runtime.simulated.platter import folder_of
 from runtime.simulated.strikes import Strikes
 
 RETRIES = 40
@@ -115,14 +116,19 @@ class Damage:
         """Draw a file, and say how many of its bytes may be hit."""
         platter, ward = self._strikes.host(node_id).platter, self._ward
         names = [name for name in ward.files(node_id) if platter.names[name].content]
-        folders = sorted({name.rpartition("/")[0] for name in names})
-        if not folders:
+        if not names:
             return None
-        folder = self._dice.choice(folders)
-        name = self._dice.choice([n for n in names if n.rpartition("/")[0] == folder])
+        name = self._draw_file(names)
         size = len(platter.names[name].content)
         bound = size if covered else min(size, ward.seen_below(node_id, name))
         return (name, bound) if bound else None
+
+    def _draw_file(self, names: Sequence[str]) -> str:
+        """Draw a folder first; seldom the top, whose files leave a node without a way on."""
+        folders = sorted({folder_of(name) for name in names})
+        often = [folder for folder in folders for _ in range(8 if folder else 1)]
+        folder = self._dice.choice(often)
+        return self._dice.choice([name for name in names if folder_of(name) == folder])
 
     def _flip(self, node_id: int, name: str, bound: int) -> None:
         platter = self._strikes.host(node_id).platter
@@ -164,7 +170,7 @@ class Damage:
     def _a_file(self, node_id: int, covered: bool) -> str | None:
         ward = self._ward
         names = [n for n in ward.files(node_id) if covered or not ward.is_deep(n)]
-        return self._dice.choice(names) if names else None
+        return self._draw_file(names) if names else None
 
     def _lose_file(self, node_id: int, covered: bool) -> None:
         name = self._a_file(node_id, covered)
@@ -210,7 +216,7 @@ class Damage:
         now = self._ward.files(node_id)
         changed = [n for n in now if n in files and files[n] != platter.names[n].content]
         if changed:
-            name = self._dice.choice(changed)
+            name = self._draw_file(changed)
             self._strikes.record(f"old file {node_id}: {name}")
             platter.put(name, files[name])
 

@@ -152,6 +152,7 @@ class Cluster:
         disk = host.disk()
         links = self.links[node_id] = host.links()
         dice = random_module.Random(self.world.random(f"node/{node_id}").getrandbits(64))
+        log = quiet_log() if self.ward is None else self.ward.log(node_id)
 
         def make_quorum(listener: QuorumListener) -> Quorum:
             return QuorumNode(
@@ -167,7 +168,7 @@ class Cluster:
                 disk=disk,
                 links=links,
                 listener=listener,
-                log=quiet_log(),
+                log=log,
             )
 
         controller = Controller(
@@ -184,7 +185,7 @@ class Cluster:
             random=dice,
             disk=disk,
             quorum_factory=make_quorum,
-            log=quiet_log(),
+            log=log,
             on_stopped=partial(self._on_stopped, node_id, process),
         )
         self.controllers[node_id] = controller

@@ -349,7 +349,7 @@ class QuorumCluster:
                 disk=disk,
                 links=links,
                 listener=owner,
-                log=quiet_log(),
+                log=quiet_log() if self.ward is None else self.ward.log(node_id),
             )
             self.invariants.restarted(node_id)
             try:

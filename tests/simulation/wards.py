@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import structlog
+
 from ledger.errors import LedgerError
 from quorum.journal import DamagedError, WrongFolderError
 from quorum.journal.chain import read_chain, read_files
@@ -22,6 +24,17 @@ from runtime.simulated.world import US
 REFUSALS = (DamagedError, WrongFolderError, LedgerError)
 """With these a start may be refused; the message says why."""
 WORDS_OF_DAMAGE = ("damaged", "missing")
+TOLD = (
+    "checkpoint_damaged",
+    "history_missing",
+    "journal_damaged",
+    "journal_repaired",
+    "journal_torn_tail_cut",
+    "ledger_damaged",
+    "ledger_mended",
+    "ledger_tail_cut",
+)
+"""Events of the log that are counted: what nodes say of damage and of its end."""
 SUPERVISOR_S = 0.5
 STOPS_MAX = 8
 """A node that ends so often with its folder is given an empty one."""
@@ -62,6 +75,8 @@ class Ward:
         """Whose folder was moved away, and what it had said."""
         self._votes: dict[int, tuple[Any, Any]] = {}
         """Of nodes that may not vote: their journal, and the vote when that was seen first."""
+        self._said: dict[int, Counter[str]] = {}
+        """By node, in its newest life."""
         self._elsewhere: Sequence[int] = ()
         self._stops: Counter[int] = Counter()
         self._formed = False
@@ -189,6 +204,18 @@ class Ward:
         quorum = self.quorum_of(node_id)
         return getattr(quorum, "inside", None)
 
+    def log(self, node_id: int) -> structlog.typing.FilteringBoundLogger:
+        """Return a logger for a new life of a node, whose words are counted and dropped."""
+        said = self._said[node_id] = Counter()
+
+        def note(_logger: object, _name: str, event: Any) -> object:
+            if event["event"] in TOLD:
+                said[event["event"]] += 1
+                self.facts[f"said {event['event']}"] += 1
+            raise structlog.DropEvent
+
+        return structlog.wrap_logger(None, processors=[note], wrapper_class=structlog.BoundLogger)
+
     # -- what must hold ------------------------------------------------------------------------
 
     def after_event(self, process: Any) -> None:
@@ -204,6 +231,8 @@ class Ward:
         if sound:
             self._votes.pop(node_id, None)
             return
+        if journal.damage and not self._said[node_id]["journal_damaged"]:
+            self.cluster.world.fail(f"I10: damaged, and silent: {journal.damage}", node_id)
         if inside.core.role.name == "LEADER":
             self.cluster.world.fail("I10: it leads, and is damaged or an observer", node_id)
         vote = journal._state.vote
