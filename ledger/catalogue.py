@@ -252,6 +252,8 @@ class Catalogue:
             segment, head = self.head_at(start)
             stop = min(end, self.end_of(segment))
             for batch, position in self._parsed(segment, head.position, start):
+                if mark is None and batch.header.base_offset == segment.base_offset:
+                    mark = segment.header.previous
                 reason = mark.objection(batch) if mark is not None else ""
                 if reason:
                     raise self._damage(segment, position, start, reason)

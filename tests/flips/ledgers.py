@@ -70,7 +70,7 @@ class LedgerCase:
         One question is asked at a time, the next one each time; `thorough`: all of them.
         """
         self._judged += 1
-        ways = [self._by_its_node, self._by_a_reader, self._by_verify]
+        ways = [self._by_its_node, self._while_it_runs, self._by_a_reader, self._by_verify]
         verdicts = [_cleanly(way, harmed) for way in ways]
         asked = self._questions
         if not thorough:
@@ -92,6 +92,23 @@ class LedgerCase:
             return Verdict(SILENT, "another ledger behind the mark")
         if LEDGER_TAIL_CUT in events.names:
             return Verdict(DETECTED, "cut behind the mark, and written again")
+        return SAME
+
+    def _while_it_runs(self, harmed: Files) -> Verdict:
+        """As a node that was opened before: it reads again what rots under it, for whoever asks."""
+        disk = MemoryDisk(self.files)
+        ledger = self._open(disk, Events())
+        if harmed.keys() != self.files.keys():
+            return SAME  # a file that is taken away from a running node is still open there
+        disk.files = dict(harmed)
+        if [batch.encoded for batch in ledger.batches(0)] != self._encoded[: -len(self._behind)]:
+            return Verdict(SILENT, "a running node reads another ledger")
+        found, offset = list[bytes](), 0
+        while more := ledger.read_from(offset, 600, self._mark.log_end):
+            found += more
+            offset = self._batches[len(found)].header.base_offset
+        if found != self._encoded[: -len(self._behind)]:
+            return Verdict(SILENT, "a running node hands out another ledger")
         return SAME
 
     def _by_a_reader(self, harmed: Files) -> Verdict:

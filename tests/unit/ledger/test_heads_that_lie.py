@@ -156,4 +156,16 @@ def test_a_log_that_ends_before_what_was_synced_is_noted() -> None:
     assert world.reader(with_mark=False).notes == []
 
 
+def test_another_ledger_s_segment_under_an_open_ledger_is_found() -> None:
+    """Its batches continue each other, but not what the segment's header said."""
+    world = World()
+    ledger = world.node.reopen(world.mark)
+    other = Node(cluster_id="another-cluster-000000")
+    batches = make_batches(8, cluster_id=other.cluster_id)
+    other.sync(fill(other.open(), batches))
+    world.node.platter.put(world.name, other.files()[world.name])
+    with pytest.raises(DamagedLedgerError, match="chain is broken"):
+        list(ledger.batches(0))
+
+
 assert HEAD.format == ">4sHHIIqqq32sII"
