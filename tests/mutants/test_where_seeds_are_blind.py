@@ -31,6 +31,38 @@ def test_a_new_leader_grants_no_read_before_its_first_commit():
     assert granted == [False]
 
 
+def test_an_entry_is_handed_up_once():
+    bench = Bench()
+    bench.lead()
+    proposed = [b"%d" % number for number in range(12)]
+    for payload in proposed:
+        bench.call(bench.node.propose, payload)
+        bench.synced()
+        bench.ack(3)
+    assert bench.heard.payloads() == proposed
+
+
+def test_what_is_written_behind_a_torn_tail_is_read_again():
+    for cut in range(1, 60):
+        rig = Rig(cut)
+        journal = rig.open()
+        fill(journal, 1, 4)
+        journal.sync()
+        rig.settle()
+        fill(journal, 5, 6)
+        journal.note_synced()
+        rig.kill()
+        inode = next(i for name, i in rig.platter.names.items() if name.endswith(".wal"))
+        del inode.content[-cut:]
+        journal = rig.open()
+        fill(journal, len(journal) + 1, 9)
+        journal.sync()
+        rig.settle()
+        held = entries(journal)
+        rig.kill()
+        assert entries(rig.open()) == held
+
+
 def test_a_name_that_a_killed_process_gave_is_durable_before_it_is_relied_on():
     """Killed at any step of writing its tail anew; then a good life; then the power goes."""
     for step, seed in itertools.product(range(12), range(8)):
@@ -64,6 +96,22 @@ def test_a_broker_gets_nothing_that_is_not_committed():
     assert not proposed
     assert reply.batches == ()
     assert reply.high_watermark == broker.offset
+
+
+def test_nobody_reads_what_is_only_proposed():
+    cluster = Cluster(nodes=1)
+    cluster.online(2)
+    topic = {"name": "x", "numPartitions": 1, "replicationFactor": 1}
+    cluster.send("POST", "/v1/topics", {"topics": [topic]})
+    status, reply = cluster.ask("GET", "/v1/topics", query={"consistency": "stale"})
+    assert (status, reply["topics"]) == (200, [])
+
+
+def test_an_answer_names_the_offset_behind_its_change():
+    cluster = Cluster(nodes=1)
+    cluster.online(2)
+    reply = cluster.create_topic("x", factor=1)
+    assert reply["offset"] == cluster.leader.ledger.log_end
 
 
 def checkpointed(cluster, node_id):

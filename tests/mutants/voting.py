@@ -319,7 +319,7 @@ VOTING = (
                         "    inside.listener.on_committed(index, epoch, payloads)\n",
                         (
                             "    inside.listener.on_committed(index, epoch, payloads)\n"
-                            "        if index % 50 == 0:\n"
+                            "        if index % 5 == 0:\n"
                             "            inside.listener.on_committed(index, epoch, payloads)\n"
                         ),
                     )
