@@ -40,6 +40,14 @@ def test_a_flipped_byte_that_nobody_reads_is_found_and_mended(cluster, which):
     assert cluster.events("scrub_finished")[-1]["damaged"] == 0
 
 
+def test_what_is_found_while_another_is_mended_is_found_again(cluster):
+    for which in (0, 1, 3):
+        damage(cluster, 3, which)
+    cluster.run(61.0 + 3 * 601.0)
+    assert cluster.ledger_files(3) == cluster.ledger_files(2)
+    assert status(cluster, 3)["scrubbedMs"] > 0
+
+
 @pytest.mark.parametrize("how", ["gone", "cut", "another's"])
 def test_a_segment_that_is_gone_short_or_another_is_found(cluster, how):
     first, second, *_ = files(cluster, 3, "log")
@@ -163,6 +171,19 @@ def test_never_means_never():
     cluster.run(300.0)
     assert not cluster.events("ledger_damaged")
     assert metrics(cluster, 2)["quorate_scrub_bytes_total"] == 0
+
+
+def test_on_the_real_quorum_too_and_the_leader_leads_on():
+    cluster = RealCluster(tail_bytes=1 << 20, ledger_segment_bytes=4096)
+    cluster.online(1)
+    fill(cluster, 40)
+    leader = cluster.shared.leader
+    platter = cluster.hosts[leader].platter
+    platter.flip_bit(min(n for n in platter.names if n.startswith("log/")), 700)
+    cluster.run(63.0)
+    assert cluster.events("ledger_mended")
+    assert cluster.shared.leader == leader
+    assert cluster.ask("GET", "/v1/log", query={"offset": "0", "maxBytes": "100000"})[0] == 200
 
 
 def test_the_journal_is_read_too_and_the_node_goes_on():
