@@ -26,7 +26,7 @@ from ledger.ledger import Ledger, Skipped
 from metadata.codec import RecordDecodeError, decode_records
 from metadata.image import MetadataDelta, MetadataImage, ReplayError
 from quorum.api import Mark
-from quorum.journal.damage import NO_ROOM, sentence
+from quorum.journal.damage import BROKEN, sentence
 from runtime.clock import Clock
 from runtime.slices import SLICE_S
 
@@ -202,7 +202,7 @@ class Applier:
             try:
                 yield from self._apply_some(self._ledger)
             except OSError as error:
-                if self._ledger.failed is not None or error.errno not in NO_ROOM:
+                if self._ledger.failed is not None or error.errno in BROKEN:
                     self._fail(sentence(error, "writing the ledger"))
                     yield False
                     continue

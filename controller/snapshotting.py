@@ -2,8 +2,8 @@
 
 Rule: from an immutable image, in slices, never while a transaction is open. First the checkpoint
 is durable, then the ledger is synced up to the place that goes with it, and only then is the
-quorum told that it may cut its journal there. A full disk postpones it; any other error of the
-disk stops the node.
+quorum told that it may cut its journal there. A full disk postpones it, a broken one stops the
+node.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from metadata.image import MetadataImage, image_to_records
 from metadata.records import VotersRecord
 from metadata.state_hash import StateHash
 from quorum.api import Mark
-from quorum.journal.damage import NO_ROOM, sentence
+from quorum.journal.damage import BROKEN, sentence
 from runtime.clock import Clock, Timer
 from snapshots.checkpoint import CheckpointHeader, CheckpointId
 from snapshots.store import CheckpointStore
@@ -169,7 +169,7 @@ class Snapshotting:
     ) -> None:
         if self._ledger is not ledger:
             return
-        if error is not None and error.errno not in NO_ROOM:
+        if error is not None and error.errno in BROKEN:
             # What else was written lately may be lost with it, and nobody would be told.
             self._on_failed(sentence(error, "writing a checkpoint"))
             return

@@ -7,8 +7,9 @@ no way to go on is an error that names the file and says what to do.
 import errno
 from typing import NamedTuple
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-"""Errors by which nothing is lost: a write was refused, whole, and may be tried again."""
+BROKEN = (errno.EIO, errno.EROFS)
+"""Errors of a disk by which more may be lost than the write that met them: the node stops. Others
+(no room, no descriptor left) refuse one write, whole, which may be tried again."""
 
 
 class DamagedError(Exception):
@@ -53,7 +54,7 @@ def explain(error: OSError, doing: str) -> OSError:
 
 def sentence(error: OSError, doing: str) -> str:
     """Say what failed and what to do."""
-    if error.errno in NO_ROOM:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         advice = "the disk is full; free space and start the node again: nothing promised is lost"
     elif error.errno == errno.EROFS:
         advice = "the disk is read-only; make it writable and start the node again"

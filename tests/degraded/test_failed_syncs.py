@@ -3,6 +3,7 @@
 The same on real processes: tests/process/test_broken_disks.py.
 """
 
+import errno
 from typing import Any
 
 import pytest
@@ -101,3 +102,23 @@ def test_a_vote_that_could_not_be_synced_is_never_cast() -> None:
     assert one in cluster.stopped
     assert not cluster.controllers[other].active
     assert cluster.controllers[other].quorum.status().role != "leader"
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE], ids=["no room", "no descriptor"])
+def test_what_refuses_a_write_whole_is_waited_for(error: int) -> None:
+    """By the ledger and by checkpoints; the journal has its reserve, and then stops."""
+    cluster, leader, _ = healthy()
+    faults = cluster.hosts[leader].faults
+    faults.fail("write", 2, error)
+    replies = ask(cluster, leader)
+    cluster.run(0.5)
+    assert cluster.events("ledger_not_written")
+    assert replies == []
+    cluster.run(1.0)
+    assert replies[0].status == 200
+    faults.fail("rename", 0, error)
+    cluster.processes[leader].run(cluster.controllers[leader].write_checkpoint)
+    cluster.run(2.0)
+    assert cluster.events("checkpoint_not_written")
+    assert cluster.stopped == {}
+    assert cluster.shared.leader == leader
