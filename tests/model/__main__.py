@@ -1,0 +1,136 @@
+"""Walk through the model: `python -m tests.model [--record FOLDER] [--quick] [--only NAME …]`.
+
+Rule: it fails unless every configuration was explored to its end with all invariants holding,
+and every mutant was refused by the invariant that it is known for.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from tests.evidence.pieces import write_piece
+from tests.model.checker import CheckerError, NoCheckerError, Outcome, check, find_checker
+from tests.model.explorations import (
+    CONFIGURATIONS,
+    MUTANTS,
+    Mutant,
+    bounded,
+    bounds_of,
+    configuration,
+    invariants_of,
+    mutated,
+)
+
+_MOST_S = 3600.0
+_QUICK = {"terms": 2, "entries": 1}
+
+
+def main() -> int:
+    """Explore; print a table; return the exit code."""
+    asked = _ask()
+    try:
+        command = find_checker()
+    except NoCheckerError as error:
+        print(f"model: {error}", file=sys.stderr)
+        return 1
+    names = [name for name in CONFIGURATIONS if not asked.only or name in asked.only]
+    bad = []
+    print(f"{'configuration':14} {'bounds':50} {'states':>10} {'distinct':>9} depth    s")
+    explored: dict[str, Outcome] = {}
+    for name in names:
+        text = _text(name, quick=asked.quick)
+        try:
+            outcome = check(command, text, workers=asked.workers, most_s=asked.most_s)
+        except CheckerError as error:
+            print(f"{name:14} {error}")
+            bad.append(name)
+            continue
+        explored[name] = outcome
+        print(
+            f"{name:14} {bounds_of(text)!s:50} {outcome.states:10,} {outcome.distinct:9,} "
+            f"{outcome.depth:5} {outcome.took_s:4.0f}",
+            flush=True,
+        )
+        if outcome.violated:
+            bad.append(name)
+            print(f"  {outcome.violated} is violated:\n    " + "\n    ".join(outcome.trace))
+    mutants = [m for m in MUTANTS if not asked.only or m.configuration in asked.only]
+    refused = _refuse(command, mutants, asked, bad)
+    if asked.record is not None and not bad:
+        _record(asked.record, explored, refused, quick=asked.quick)
+    print(f"{len(explored)} configurations, {len(refused)} mutants refused, {len(bad)} bad")
+    return 1 if bad else 0
+
+
+def _ask() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.model", description=__doc__)
+    parser.add_argument("--record", type=Path, metavar="FOLDER", help="write the figures there")
+    parser.add_argument("--quick", action="store_true", help="smaller bounds")
+    parser.add_argument("--only", nargs="*", choices=CONFIGURATIONS, metavar="NAME")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--most-s", type=float, default=_MOST_S, help="for each exploration")
+    return parser.parse_args()
+
+
+def _text(name: str, *, quick: bool) -> str:
+    text = configuration(name)
+    return bounded(text, **_QUICK) if quick and bounds_of(text).nodes == 3 else text
+
+
+def _refuse(
+    command: list[str], mutants: list[Mutant], asked: argparse.Namespace, bad: list[str]
+) -> list[tuple[Mutant, Outcome]]:
+    refused = []
+    print(f"\n{'without the rule':24} {'in':8} {'refused by':26} {'states':>9} steps    s")
+    for mutant in mutants:
+        text = mutated(mutant)
+        try:
+            outcome = check(command, text, workers=asked.workers, most_s=asked.most_s)
+        except CheckerError as error:
+            print(f"{mutant.rule:24} {error}")
+            bad.append(mutant.rule)
+            continue
+        print(
+            f"{mutant.rule:24} {mutant.configuration:8} {outcome.violated or 'NOTHING':26} "
+            f"{outcome.states:9,} {len(outcome.trace):5} {outcome.took_s:4.0f}"
+        )
+        print(f"    {' '.join(outcome.trace)}", flush=True)
+        if outcome.violated:
+            refused.append((mutant, outcome))
+        else:
+            bad.append(mutant.rule)
+    return refused
+
+
+def _record(
+    folder: Path,
+    explored: dict[str, Outcome],
+    refused: list[tuple[Mutant, Outcome]],
+    *,
+    quick: bool,
+) -> None:
+    """Write one piece a configuration, with the mutants that were refused in it."""
+    for name, outcome in explored.items():
+        text = _text(name, quick=quick)
+        figures = {
+            "spec": f"Guard: {name}",
+            "bounds": str(bounds_of(text)),
+            "states": outcome.states,
+            "distinct": outcome.distinct,
+            "depth": outcome.depth,
+            "invariants": invariants_of(text),
+            "mutants_rejected": [
+                {"name": mutant.rule, "invariant": result.violated, "trace": result.trace}
+                for mutant, result in refused
+                if mutant.configuration == name
+            ],
+        }
+        print(write_piece(folder, "model", figures, outcome.took_s))
+
+
+if __name__ == "__main__":
+    began = time.monotonic()
+    code = main()
+    print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
+    raise SystemExit(code)

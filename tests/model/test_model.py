@@ -1,0 +1,66 @@
+"""A small part of the model, whole within its bounds; `make model` explores all of it."""
+
+import os
+
+import pytest
+
+from tests.model.checker import MODEL, NoCheckerError, check, find_checker
+from tests.model.explorations import (
+    CONFIGURATIONS,
+    MUTANTS,
+    bounded,
+    bounds_of,
+    configuration,
+    invariants_of,
+    mutated,
+    rules_of_the_specification,
+)
+
+MOST_S = 300.0
+
+
+@pytest.fixture(scope="module")
+def tlc() -> list[str]:
+    """TLC; where tests must not be skipped, its absence is a failure."""
+    try:
+        return find_checker()
+    except NoCheckerError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+
+
+def test_every_rule_of_the_specification_has_a_mutant() -> None:
+    """A rule that nobody drops is a rule that nobody knows to matter."""
+    assert {mutant.rule for mutant in MUTANTS} == rules_of_the_specification()
+    assert {mutant.configuration for mutant in MUTANTS} <= set(CONFIGURATIONS)
+
+
+def test_every_configuration_is_explored_with_every_invariant() -> None:
+    """No file lies about unused, and none checks less than the others."""
+    assert {path.stem for path in MODEL.glob("*.cfg")} == set(CONFIGURATIONS)
+    named = {name: invariants_of(configuration(name)) for name in CONFIGURATIONS}
+    for name, invariants in named.items():
+        assert invariants == named["power"], name
+    for mutant in MUTANTS:
+        assert mutant.breaks in named[mutant.configuration]
+
+
+@pytest.mark.slow
+def test_replays_hold_within_small_bounds(tlc) -> None:
+    """Every order of late and repeated frames, kills and elections: two terms, one entry."""
+    text = bounded(configuration("replays"), terms=2, entries=1)
+    outcome = check(tlc, text, most_s=MOST_S)
+    assert outcome.violated == "", "\n".join(outcome.trace)
+    assert bounds_of(text).terms == 2
+    assert outcome.distinct > 1000, "it explored next to nothing"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["append normalisation", "one vote a voter"])
+def test_a_mutant_is_refused(tlc, rule) -> None:
+    """The checker finds what it is there for; the trace says how."""
+    mutant = next(mutant for mutant in MUTANTS if mutant.rule == rule)
+    outcome = check(tlc, mutated(mutant), most_s=MOST_S)
+    assert outcome.violated == mutant.breaks
+    assert any(step.startswith("Wins(") for step in outcome.trace)
