@@ -19,11 +19,23 @@ from audit.places import Replica
 from audit.verification import verify_replica
 from ledger.errors import LedgerError
 from runtime.read_only_disk import ReadOnlyDisk
+from tests.verifier import (
+    tampering_batches,
+    tampering_bytes,
+    tampering_checkpoints,
+    tampering_ends,
+)
 from tests.verifier.small_world import Files, small, write
-from tests.verifier.tampering import DIGEST, HEAD, KINDS, NOTHING, REPLICAS, WHOLE, Kind, Tampered
+from tests.verifier.tampering import DIGEST, HEAD, NOTHING, REPLICAS, WHOLE, Kind, Tampered
 from verifier.quorate_verify import Bad, Options, verify
 
 WORLDS = 8
+KINDS: list[Kind] = [
+    *tampering_bytes.KINDS,
+    *tampering_batches.KINDS,
+    *tampering_ends.KINDS,
+    *tampering_checkpoints.KINDS,
+]
 
 
 class Outcome(NamedTuple):

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.verifier.tamper import Bench, run, trial
-from tests.verifier.tampering import KINDS
+from tests.verifier.tamper import KINDS, Bench, run, trial
 from verifier import quorate_verify
 
 TRIALS = 10 * len(KINDS)
