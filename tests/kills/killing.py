@@ -119,7 +119,7 @@ class Killer:
         raise LoadError(f"nobody leads within {_LIMIT_S:.0f} s: {found}")
 
     async def _caught_up(self) -> None:
-        """Wait until the leader counts every controller as a voter as far as it was itself."""
+        """Wait until every controller is a voter that holds and has applied what is committed."""
         until = time.monotonic() + _LIMIT_S
         quorum: dict[str, Any] = {}
         while time.monotonic() < until:
@@ -130,10 +130,25 @@ class Killer:
                 url = self._cluster.controller_url(leader)
                 before = quorum.get("commitIndex", 0) if quorum.get("nodeId") == leader else None
                 quorum = await self._client.from_one(url, "/v1/quorum")
-                if before is not None and _all_hold(quorum, before, len(self._cluster.controllers)):
+                held = before is not None and _all_hold(
+                    quorum, before, len(self._cluster.controllers)
+                )
+                if held and await self._all_applied(quorum["highWatermark"]):
                     return
             await asyncio.sleep(_LOOK_S)
         raise LoadError(f"not caught up within {_LIMIT_S:.0f} s: {quorum}")
+
+    async def _all_applied(self, offset: int) -> bool:
+        """Whether every controller's image has come to what was committed when we looked last.
+
+        One that is still loading may be elected all the same, and is active once it has applied.
+        """
+        for _ in range(10):
+            found = await observe(self._client, tuple(self._cluster.controller_urls))
+            if all(answer.get("logEnd", -1) >= offset for answer in found["controllers"]):
+                return True
+            await asyncio.sleep(_LOOK_S)
+        return False
 
     def _check_processes(self) -> None:
         for child in self._cluster.children:
