@@ -51,6 +51,7 @@ DURABLE = Promise(
     (
         Place(_QUORUM_INVARIANTS, "I3, I5: acknowledged is in every later log"),
         Place(_INVARIANTS, "I4, I9: the same on every node, an acknowledged request exactly once"),
+        Place("model/Guard.tla", "the guard's protocol, explored whole within bounds"),
         Place("tests/crashpoints/__main__.py", "a kill at every write, sync, rename and unlink"),
         Place("tests/crashpoints/processes.py", "the same with real processes under load"),
         Place("tests/power/cuts.py", "power cut under real processes, by a forgetful file system"),
@@ -82,6 +83,7 @@ ONE_ORDER = Promise(
         Place("tests/checkers/registers.py", "a search that is blind to offsets"),
         Place("tests/mutants/serving.py", "broken answers, which judges must see"),
         Place(_QUORUM_INVARIANTS, "I1, I2, I7: one leader an epoch, logs match, reads are current"),
+        Place("model/reads.cfg", "reads of the model"),
         Place("tests/unit/controller/test_reads.py", "each kind of read, by hand"),
         Place("tests/unit/controller/test_stalled_leader.py", "a leader that slept"),
     ),
@@ -170,6 +172,7 @@ DAMAGE = Promise(
         Place("controller/digests.py", "states and chains compared on heartbeats"),
     ),
     (
+        Place("model/damage.cfg", "the model with damaged journals"),
         Place("tests/flips/__main__.py", "every bit of small files flipped, and a million drawn"),
         Place("tests/process/test_damaged_files.py", "real processes on damaged folders"),
         Place("tests/unit/quorum/test_repair.py", "the way back of a voter"),
@@ -179,7 +182,7 @@ DAMAGE = Promise(
     ),
     "bits that rot at rest and while running, misdirected writes, lost, cut and swapped files, "
     "folders of another node and of yesterday",
-    ("seeds", "flips"),
+    ("seeds", "flips", "model"),
 )
 
 EMPTY_DISK = Promise(
@@ -194,12 +197,14 @@ EMPTY_DISK = Promise(
     ),
     (
         Place(_QUORUM_INVARIANTS, "I1, I3 with disks that were emptied"),
+        Place("model/wipe.cfg", "the model with wiped disks"),
         Place("tests/unit/quorum/test_formation.py", "formations, and who is let in"),
         Place(
             "tests/process/test_three_quorum_processes.py", "real processes, a real empty folder"
         ),
     ),
     "folders that are wiped while the node is down",
+    ("seeds", "model"),
 )
 
 BOUNDED = Promise(
