@@ -58,7 +58,9 @@ COMMANDS: dict[str, Command] = {
     ),
     "mutants": Command("make mutants", "", (Run("tests.mutants", ("--jobs", "{at_most_two}")),)),
     "model": Command(
-        "python -m tests.model", "needs Java", (Run("tests.model", ("--workers", "{jobs}")),)
+        "make model",
+        "needs Java; once, the network",
+        (Run("tests.model", ("--workers", "{jobs}")),),
     ),
     "replays": Command(
         "python -m tests.simulation.replays --seeds 20",
