@@ -5,9 +5,9 @@ follow each other without a gap, and each names the chain hash that the one befo
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ledger.batch import BATCH_BYTES_MAX, HEAD, MAGIC, Batch, parse
+from ledger.batch import BATCH_BYTES_MAX, HEAD, HEAD_BYTES, MAGIC, Batch, hash_of, parse
 from ledger.chain import LogMark
 from ledger.checker import header_objection
 from ledger.errors import (
@@ -32,6 +32,8 @@ from ledger.segments import (
 from runtime.disk import Disk
 
 SEARCH_BYTES = 2 * EVERY_BYTES
+_BASE_OFFSET, _PREVIOUS_HASH = 5, 8
+"""Among the fields of a batch's head."""
 
 
 class Segment:
@@ -240,7 +242,32 @@ class Catalogue:
             end = batch_end
             if end >= up_to:
                 break
+        self._check_chain(segment, head.position, end, frames)
         return frames
+
+    def _check_chain(
+        self, segment: Segment, position: int, end: int, frames: Sequence[bytes]
+    ) -> None:
+        """Hold each frame against the hash that the one behind it names: a checksum fits anywhere.
+
+        `position` is where they begin, `end` the offset at which they end.
+        """
+        named = [HEAD.unpack_from(frame)[_PREVIOUS_HASH] for frame in frames[1:]]
+        named.append(self._named_behind(segment, position + sum(map(len, frames)), end))
+        for frame, expected in zip(frames, named, strict=False):
+            if expected is not None and hash_of(frame) != expected:
+                offset = HEAD.unpack_from(frame)[_BASE_OFFSET]
+                raise self._damage(segment, position, offset, "what follows does not continue it")
+            position += len(frame)
+
+    def _named_behind(self, segment: Segment, position: int, end: int) -> bytes | None:
+        """Return what stands behind a batch as the hash of it; None: it is the log's last."""
+        if end >= self.log_end:
+            return None
+        if end == self.end_of(segment):
+            return self.segment_at(end).header.previous.head
+        head = self._disk.read(segment.path, position, HEAD_BYTES)
+        return HEAD.unpack(head)[_PREVIOUS_HASH] if len(head) == HEAD_BYTES else b""
 
     def batches(self, start: int, end: int) -> Iterator[Batch]:
         """Yield whole batches, verified and chained, from the one that holds `start`.
@@ -259,6 +286,8 @@ class Catalogue:
                     raise self._damage(segment, position, start, reason)
                 mark = LogMark(0, b"", 0, 0).after(batch)
                 start = mark.log_end
+                if start >= min(end, self.log_end):
+                    self._check_chain(segment, position, start, [batch.encoded])
                 yield batch
                 if start >= stop:
                     break

@@ -5,9 +5,10 @@ Each of these was once answered wrongly, without a word, by a ledger with one bi
 
 import pytest
 
-from ledger.batch import HEAD
+from ledger.batch import HEAD, parse
 from ledger.errors import DamagedLedgerError, LedgerError
 from ledger.index import EpochStart
+from ledger.ledger import Ledger
 from ledger.reader import LedgerReader
 from ledger.segments import SEGMENT_BYTES
 from tests.unit.ledger.ledger_world import Node, fill, make_batches, marks_of
@@ -166,6 +167,34 @@ def test_another_ledger_s_segment_under_an_open_ledger_is_found() -> None:
     world.node.platter.put(world.name, other.files()[world.name])
     with pytest.raises(DamagedLedgerError, match="chain is broken"):
         list(ledger.batches(0))
+
+
+@pytest.mark.parametrize("number", [0, 2, 3, 6])
+def test_a_batch_that_went_astray_is_not_handed_out(number: int) -> None:
+    """Every byte of it is right, and it is another ledger's, of the same length at that place."""
+    world = World(segment_bytes=1_200)
+    other = make_batches(8, cluster_id="another-cluster-000000")[number]
+    batch = world.batches[number]
+    assert len(other.encoded) == len(batch.encoded)
+    for name, data in world.node.files().items():
+        world.node.platter.put(name, data.replace(batch.encoded, other.encoded))
+    base, end = batch.header.base_offset, batch.header.end_offset
+    ledger = world.node.reopen(world.mark)
+    for ask in (
+        lambda: ledger.read_from(base, 1, ledger.log_end),
+        lambda: handed_out(ledger),
+        lambda: list(ledger.batches(base, end)),
+        lambda: world.reader().batch_at(base),
+        lambda: world.reader().hash_at(end),
+    ):
+        with pytest.raises(DamagedLedgerError):
+            ask()
+
+
+def handed_out(ledger: Ledger) -> None:
+    offset = 0
+    while frames := ledger.read_from(offset, 1 << 20, ledger.log_end):
+        offset = parse(frames[-1]).header.end_offset
 
 
 assert HEAD.format == ">4sHHIIqqq32sII"
