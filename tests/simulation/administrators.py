@@ -5,6 +5,7 @@ it is asked for again with the same id; in the end every acknowledged one must b
 """
 
 import json
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -118,6 +119,9 @@ class Administrators:
             request = Request("DELETE", f"/v1/topics/{change.topic}", headers=headers)
         else:
             partitions = 1 + len(change.topic) % 4
+            every = self.cluster.shape.large_topics
+            if every and zlib.crc32(change.topic.encode()) % every == 0:
+                partitions = 12
             body = {
                 "topics": [
                     {"name": change.topic, "numPartitions": partitions, "replicationFactor": 1}

@@ -56,6 +56,10 @@ class Shape:
     changes_per_s: float = 6.0
     reads_per_s: float = 4.0
     topics_max: int = 1_000_000
+    batch_bytes: int = 0
+    """Decisions over this become transactions of several batches; 0: as the product has it."""
+    large_topics: int = 0
+    """One topic in so many has twelve partitions; 0: none has."""
     rivals: int = 0
     """Clients who contend for a few names, and read in every way."""
     checkpoint_bytes: int = 20_000

@@ -50,6 +50,8 @@ def draw_cluster(dice: Random, shape: Any, controllers: tuple[int, ...]) -> None
     shape.segment_bytes = int(log_uniform(dice, 3_000, 32_000))
     shape.broker_torment = log_uniform(dice, 0.05, 1.0)
     shape.disks = draw_disks(dice)
+    if dice.random() < 0.4:
+        shape.batch_bytes, shape.large_topics = 400, dice.choice((1, 2, 6))
 
 
 def draw_quorum(dice: Random, shape: Any, nodes: tuple[int, ...]) -> None:

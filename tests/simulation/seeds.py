@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from controller import proposer
 from runtime.simulated.faults import Nemesis
 from runtime.simulated.torments import (
     ALL_BUT_DAMAGE,
@@ -35,6 +36,7 @@ from tests.simulation.aftermath import (
 from tests.simulation.cluster import Cluster, Shape
 from tests.simulation.coverage import CLUSTER_OPERATIONS, of_cluster
 from tests.simulation.history_export import export
+from tests.simulation.patches import patched
 
 REST_S = 60.0
 KINDS: dict[str, Torment] = {
@@ -141,8 +143,10 @@ def run_seed(
     if ward is not None:
         ward.victims = nemesis.victims
     outcome = Outcome(seed, kind)
+    target = shape.batch_bytes or proposer.BATCH_TARGET_BYTES
     try:
-        _run(cluster, nemesis, outcome)
+        with patched([(proposer, "BATCH_TARGET_BYTES", target)]):
+            _run(cluster, nemesis, outcome)
     except SimulationFailedError as error:
         outcome.failure = str(error)
     outcome.history = nemesis.history
