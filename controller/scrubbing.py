@@ -41,6 +41,8 @@ class Progress(msgspec.Struct, array_like=True):
     """When a whole pass ended last, since 1970; 0 never."""
     next_offset: int = 0
     """Segments of the ledger before this offset are done in the pass that runs; 0: none runs."""
+    found: int = 0
+    """Files that this pass found damaged: then it is no pass in which all was sound."""
 
 
 class Finds(Protocol):
@@ -80,7 +82,6 @@ class Scrubbing:
         self._timer: Timer | None = None
         self._progress = Progress()
         self._written_at = clock.monotonic()
-        self._found = 0
         self.bytes = 0
         """Read since the start."""
         self.damaged = 0
@@ -116,7 +117,8 @@ class Scrubbing:
         self._timer = self._clock.call_later(wait_s, self._begin_pass)
 
     def _begin_pass(self) -> None:
-        self._found = 0
+        if not self._progress.next_offset:
+            self._progress.found = 0
         self._work = self._pass()
         self._step()
 
@@ -133,12 +135,12 @@ class Scrubbing:
         self._timer = self._clock.call_later(size / self._config.scrub_bytes_per_s, self._step)
 
     def _finished(self) -> None:
-        finished_ms = self._progress.finished_ms if self._found else self._clock.wall_ms()
-        self._progress = Progress(finished_ms, 0)
+        found, interval_s = self._progress.found, self._config.scrub_interval_s
+        finished_ms = self._progress.finished_ms if found else self._clock.wall_ms()
+        self._progress = Progress(finished_ms)
         self._write_progress()
-        self._log.info("scrub_finished", bytes=self.bytes, damaged=self._found)
-        interval_s = self._config.scrub_interval_s
-        self._again(min(interval_s, _AGAIN_AFTER_DAMAGE_S) if self._found else interval_s)
+        self._log.info("scrub_finished", bytes=self.bytes, damaged=found)
+        self._again(min(interval_s, _AGAIN_AFTER_DAMAGE_S) if found else interval_s)
 
     # -- a pass ---------------------------------------------------------------------------
 
@@ -165,6 +167,7 @@ class Scrubbing:
             except DamagedLedgerError as error:
                 self._count()
                 self._finds.ledger_rotten(error)
+                self._written_at = -_WRITE_EVERY_S
             offset = after.base_offset
             self._progress.next_offset = offset
             if self._clock.monotonic() - self._written_at >= _WRITE_EVERY_S:
@@ -199,7 +202,7 @@ class Scrubbing:
             yield from read()
 
     def _count(self) -> None:
-        self._found += 1
+        self._progress.found += 1
         self.damaged += 1
 
     # -- how far ----------------------------------------------------------------------------

@@ -163,6 +163,23 @@ def test_it_goes_on_where_it_stopped():
     assert first not in scrubbed
 
 
+def test_a_pass_that_found_damage_before_a_restart_is_not_one_in_which_all_was_sound():
+    cluster = Cluster(nodes=1, scrub_bytes_per_s=300, **SMALL)
+    cluster.online(1)
+    fill(cluster, 40)
+    checkpoint(cluster, 1)
+    cluster.platters[1].flip_bit(files(cluster, 1, "log")[0], 700)
+    cluster.run(60.0 + 30.0)
+    assert metrics(cluster, 1)["quorate_scrub_damage_total"] == 1
+    cluster.kill(1)
+    cluster.start(1)
+    cluster.run(0.5)
+    cluster.lead(1)
+    cluster.run(60.0 + 400.0)
+    assert cluster.events("scrub_finished")[-1]["damaged"] == 1
+    assert status(cluster, 1)["scrubbedMs"] == 0
+
+
 def test_never_means_never():
     cluster = Cluster(scrub_bytes_per_s=0, **SMALL)
     cluster.online(1)
