@@ -5,13 +5,8 @@ proposed: not while it yields, and not between the Begin and the End of a transa
 acknowledged never stands inside a transaction that a new epoch discards.
 
 What doesn't fit one batch is written as one logical transaction (KIP-868) over several.
-
-Decisions of our own and those that brokers need to stay in service come before what people ask
-for, and are bounded by the number of brokers. What people ask for is bounded twice: in number, and
-in time, for an answer that comes after its asker has given up is work that helps nobody.
 """
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NamedTuple
 
@@ -19,6 +14,7 @@ import msgspec
 from structlog.typing import FilteringBoundLogger
 
 from controller.idempotency import Answer, RequestKey, outcome_record
+from controller.lanes import Lanes
 from controller.pending import Pending
 from controller.result import ControllerResult, Decide
 from ledger.batch import BatchHeader, Provenance, array_head, seal
@@ -44,14 +40,8 @@ _ANSWER_BYTES_MAX = 512 * 1024
 _STEP = 256
 """Records between two yields."""
 _ROOM_RETRY_S = 1.0
-WAIT_MAX_S = 1.0
-"""Nobody is let in who would wait for longer, by the pace of the last decisions."""
 _SHARE_S = 0.01
 """Of one pass of the loop. With less, turning a crowd away takes the time to do what was let in."""
-_PACE_MAX_S = 0.1
-"""One decision that takes long says little of those behind it."""
-_PACE_OVER = 16
-"""Decisions over which the pace is smoothed."""
 
 _DEFECTS = (ReplayError, RecordDecodeError, LedgerError)
 
@@ -112,15 +102,9 @@ class Proposer:
         self._propose = propose
         self._on_records = on_records
         self._resign = resign
-        self._waiting_max = waiting_max
         self._lag_warn_ms = lag_warn_ms
         self._log = log
-        self._first: deque[Decision] = deque()
-        self._waiting: deque[tuple[float, Decision]] = deque()
-        """What people ask for, and since when."""
-        self._taken_at = 0.0
-        self._pace_s = 0.0
-        """How long one of them keeps the next one waiting."""
+        self._lanes: Lanes[Decision] = Lanes(clock, waiting_max)
         self._deciding: Decision | None = None
         self._wrote_some = False
         self._frozen = False
@@ -147,19 +131,13 @@ class Proposer:
         if self._cancel is not None:
             self._cancel()
             self._cancel = None
-        waiting = self._take_waiting()
+        waiting = self._lanes.take_all()
         deciding, self._deciding = self._deciding, None
         pending.drop()
         if deciding is not None:
             deciding.on_outcome(Lost(self._wrote_some))
         for decision in waiting:
             decision.on_outcome(Lost(maybe_executed=False))
-
-    def _take_waiting(self) -> list[Decision]:
-        waiting = [*self._first, *(decision for _, decision in self._waiting)]
-        self._first.clear()
-        self._waiting.clear()
-        return waiting
 
     def freeze(self, reason: str) -> None:
         """Decide nothing more in this epoch, and give it up."""
@@ -172,40 +150,19 @@ class Proposer:
             decision.on_outcome(Lost(maybe_executed=False))
         elif self._no_room_to_begin:
             decision.on_outcome(QuorateError(ErrorCode.DISK_FULL, self._no_room_to_begin))
-        elif decision.first or decision.begins_epoch:
-            self._first.append(decision)
+        elif self._lanes.add(decision, first=decision.first or decision.begins_epoch):
             self._decide_next()
-        elif self.overloaded:
+        else:
             decision.on_outcome(
                 QuorateError(
                     ErrorCode.THROTTLED, "too many requests wait for their turn; retry later"
                 )
             )
-        else:
-            self._waiting.append((self._clock.monotonic(), decision))
-            self._decide_next()
 
     @property
     def overloaded(self) -> bool:
-        """Whoever comes now would wait for too long."""
-        waiting = self._waiting
-        if not waiting:
-            return False
-        waited_s = self._clock.monotonic() - waiting[0][0]
-        must_wait_s = max(waited_s, len(waiting) * self._pace_s)
-        return len(waiting) >= self._waiting_max or must_wait_s > WAIT_MAX_S
-
-    def _take_next(self) -> Decision:
-        if self._first:
-            return self._first.popleft()
-        since, decision = self._waiting.popleft()
-        now = self._clock.monotonic()
-        if since <= self._taken_at:
-            # It waited for the one before: that is the pace of a crowd.
-            took_s = min(now - self._taken_at, _PACE_MAX_S)
-            self._pace_s += (took_s - self._pace_s) / _PACE_OVER
-        self._taken_at = now
-        return decision
+        """What people ask for is not let in now."""
+        return self._lanes.overloaded
 
     def committed(self, offset: int) -> None:
         """Everything below `offset` is committed and applied: answer, and go on deciding."""
@@ -216,7 +173,7 @@ class Proposer:
     @property
     def waiting(self) -> int:
         """Decisions that wait for their turn."""
-        return len(self._first) + len(self._waiting)
+        return len(self._lanes)
 
     @property
     def busy(self) -> bool:
@@ -227,12 +184,12 @@ class Proposer:
         while (
             self._deciding is None
             and not self._frozen
-            and (self._first or self._waiting)
+            and self._lanes
             and self.pending is not None
             and self.pending.bytes < IN_FLIGHT_BYTES_MAX
             and not self._share.spent()
         ):
-            decision = self._deciding = self._take_next()
+            decision = self._deciding = self._lanes.take()
             self._wrote_some = False
             work = self._work(decision, self.pending)
             try:
@@ -309,7 +266,7 @@ class Proposer:
     def _begin_later(self, decision: Decision, why: str) -> None:
         """Lead without writing: who reads, and brokers that are in service, need a leader too."""
         epoch, self._no_room_to_begin = self.epoch, why
-        for other in self._take_waiting():
+        for other in self._lanes.take_all():
             other.on_outcome(QuorateError(ErrorCode.DISK_FULL, why))
 
         def again() -> None:
