@@ -1,16 +1,22 @@
 """What was under way where a fault struck: the table of fault by operation, and its holes.
 
+    python -m tests.simulation.coverage [FOLDER]      of recorded runs of seeds, added up
+
 Rule: looking costs no dice and no event, so a run is the same with and without it. An operation
 is named by what is visible in the product's own objects at that instant; a cell that stays empty
 over hundreds of seeds is a hole, unless `IMPOSSIBLE` says why it can't be filled.
 """
 
-from collections import Counter
+import argparse
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from broker_agent.states import BrokerState
 from quorum.core import Role
+from runtime.simulated.torments import FOLDERS, LOST, ROT
+from tests.evidence.pieces import RUNS, read_pieces, summed
 
 QUORUM_OPERATIONS = (
     "proposal",
@@ -37,8 +43,14 @@ CLUSTER_OPERATIONS = (
     "create topic",
     "delete topic",
 )
-IMPOSSIBLE: dict[tuple[str, str], str] = {}
-"""Fault and operation that can't meet, and why."""
+_NOT_FORMED = "nothing is damaged before every node has found its place: a first start isn't judged"
+_NOT_YET = "brokers are tormented from the third second on"
+IMPOSSIBLE: dict[tuple[str, str], str] = {
+    **{(kind, "forming"): _NOT_FORMED for kind in (*ROT, *LOST, *FOLDERS) if kind != "read_error"},
+    **{(f"broker {act}", "forming"): _NOT_YET for act in ("kill", "power", "pause", "stop")},
+}
+"""Fault and operation that can't meet, or almost never, and why. A cell that is filled is no hole,
+whatever stands here."""
 
 
 def of_quorum(cluster: Any, nodes: Sequence[int]) -> list[str]:
@@ -125,11 +137,54 @@ def _around(cluster: Any) -> Iterator[str]:
         yield "delete topic" if change.delete else "create topic"
 
 
-def holes(coverage: Mapping[str, Counter[str]], operations: Sequence[str]) -> list[tuple[str, str]]:
+def operations_of(simulator: str) -> Sequence[str]:
+    """Return the columns of a simulator's table."""
+    return CLUSTER_OPERATIONS if simulator == "cluster" else QUORUM_OPERATIONS
+
+
+def holes(
+    coverage: Mapping[str, Mapping[str, int]], operations: Sequence[str]
+) -> list[tuple[str, str]]:
     """Return the cells that no strike has filled and that could be filled."""
     return [
         (fault, operation)
         for fault, met in sorted(coverage.items())
         for operation in operations
-        if not met[operation] and (fault, operation) not in IMPOSSIBLE
+        if not met.get(operation) and (fault, operation) not in IMPOSSIBLE
     ]
+
+
+def table(coverage: Mapping[str, Mapping[str, int]], operations: Sequence[str]) -> Iterator[str]:
+    """Yield the table's lines: a fault a line, an operation a column."""
+    yield " " * 20 + " ".join(f"{operation[:8]:>8}" for operation in operations)
+    for fault, met in sorted(coverage.items()):
+        cells = (met.get(operation, 0) or "." for operation in operations)
+        yield f"{fault:20}" + " ".join(f"{cell!s:>8}" for cell in cells)
+
+
+def recorded(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
+    """Add up what recorded runs of seeds met, by simulator."""
+    runs = [piece for piece in read_pieces(folder) if piece.what == "seeds"]
+    return {
+        simulator: summed((p for p in runs if p.figures["simulator"] == simulator), "seeds").get(
+            "coverage", {}
+        )
+        for simulator in ("cluster", "quorum")
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Fault by operation, of recorded seeds.")
+    parser.add_argument("folder", type=Path, nargs="?", default=RUNS)
+    empty = 0
+    for simulator, coverage in recorded(parser.parse_args().folder).items():
+        operations = operations_of(simulator)
+        print(simulator, *table(coverage, operations), sep="\n")
+        for fault, operation in holes(coverage, operations):
+            print(f"hole: {fault} has never met {operation}")
+            empty += 1
+    return 1 if empty else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
