@@ -73,8 +73,12 @@ class FewAtATime(selectors.BaseSelector):
         self._move(fd, self._first)
 
     def hasten(self, fd: int) -> None:
-        """Give this descriptor before those that are neither, until it is unregistered."""
-        self._move(fd, self._soon)
+        """Give this descriptor before those that are neither, until it is unregistered.
+
+        One that isn't registered now may be another connection's when it is.
+        """
+        if fd in self._keys:
+            self._move(fd, self._soon)
 
     def _move(self, fd: int, to: select.epoll) -> None:
         if fd in self._sets:

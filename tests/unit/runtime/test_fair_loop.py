@@ -127,6 +127,14 @@ def test_who_is_hastened_does_not_wait_for_the_crowd_to_have_its_turn(
         assert selector.select(0)[0][0].data == "broker"
 
 
+def test_a_number_that_is_not_registered_is_not_hastened_for_its_next_owner() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, FewAtATime() as selector:
+        selector.hasten(ours.fileno())
+        selector.register(ours, selectors.EVENT_READ, "a stranger")
+        assert ours.fileno() not in selector._sets
+
+
 @pytest.mark.parametrize("before", [True, False])
 def test_what_is_preferred_wakes_a_loop_that_waits(before: bool) -> None:
     ours, theirs = socket.socketpair()
