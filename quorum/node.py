@@ -116,6 +116,8 @@ class QuorumNode:
         if disk.exists(ACCEPT_LOSS):
             journal.accept_loss()
             disk.unlink(ACCEPT_LOSS)
+            # Durably: it was said once, and must not be taken for said again after a crash.
+            disk.sync_folder("")
         journal.begin_life(self._random.randbytes(LIFE_BYTES))
         self._build(journal, manifests, manifest.mark.index if manifest is not None else 1)
         self._links.set_peers(config.peers)
