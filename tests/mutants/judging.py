@@ -34,8 +34,8 @@ class Judged(NamedTuple):
     took_s: float
 
 
-class OverdueError(Exception):
-    """A mutant takes longer than it may."""
+class OverdueError(BaseException):
+    """A mutant takes longer than it may; no Exception, which a run would take for its own."""
 
 
 class Search(NamedTuple):
