@@ -316,7 +316,8 @@ Repair(i) ==
 --------------------------------------------------------------------------------
 (* The jump (quorum/jump.py, quorum/manifest.py). A leader cuts its journal at a place that it
    handed up, and offers it; all behind it is fetched from a peer before the installation begins.
-   A manifest may be an old leader's: so it is any piece of what was handed up. *)
+   A manifest may be an old leader's, of a term that the follower has reached: so it is any piece
+   of what was handed up until then. *)
 
 Holds(i, said) ==
     \/ Len(said) <= commit[i]
@@ -329,6 +330,7 @@ Jump(i, index) ==
         /\ role[i] # "leader"
         /\ jumping[i] = <<>>
         /\ Len(said) > Len(manifest[i])
+        /\ LastTerm(said) <= term[i]
         /\ Keeps("jump over what is held") => ~Holds(i, said)
         /\ jumping' = [jumping EXCEPT ![i] = said]
         /\ UNCHANGED <<standing, role, term, vote, log, commit, disk, manifest, broken, read,
