@@ -122,6 +122,11 @@ BY_DESIGN = Limits(
             "Without a majority nothing is written, and linearizable reads are refused.",
         ),
         Limit(
+            "Who has just started leads late.",
+            "A node applies its journal anew at a start. If it is elected meanwhile, it commits "
+            "once it has come to the end, and a long journal takes a while.",
+        ),
+        Limit(
             "`consistency=stale` is stale.",
             "Such a read says its offset and its age. So do watches and brokers' images: they "
             "follow, without gaps, as fast as they can.",

@@ -230,9 +230,10 @@ BOUNDED = Promise(
 RECOVERS = Promise(
     9,
     "A lost leader costs less than a second",
-    "When the leader is killed, the next one commits within a second, the 99th of 100 times, on a "
-    "machine that is not starved. When faults end and a majority runs, there is a leader soon, all "
-    "catch up, and the cluster comes to rest. A node that was cut off can't topple a sound leader.",
+    "When the leader is killed and the others have caught up, the next one commits within a "
+    "second, the 99th of 100 times, on a machine that is not starved. When faults end and a "
+    "majority runs, there is a leader soon, all catch up, and the cluster comes to rest. A node "
+    "that was cut off can't topple a sound leader.",
     (
         Place("quorum/guard/elections.py", "pre-vote; who is dead and who is only slow"),
         Place("quorum/guard/transfer.py", "a leader that can't go on hands over"),
