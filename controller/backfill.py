@@ -16,6 +16,7 @@ from ledger.ledger import Ledger
 from ledger.pull import SegmentPull
 from ledger.segments import LOG_FOLDER, segment_base
 from quorum.api import PeerFile, Quorum
+from quorum.journal.damage import BROKEN, sentence
 from runtime.clock import Clock
 from runtime.disk import Disk
 from runtime.slices import run_in_slices
@@ -31,10 +32,15 @@ class HistoryBackfill:
         disk: Disk,
         quorum: Quorum,
         ledger: Ledger,
+        on_failed: Callable[[str], None],
         log: FilteringBoundLogger,
         on_whole: Callable[[], None] | None = None,
     ) -> None:
-        """`on_whole` is called when nothing is missing any more, if something was."""
+        """`on_failed` stops the node: its disk can't be trusted with names any more.
+
+        `on_whole` is called when nothing is missing any more, if something was.
+        """
+        self._on_failed = on_failed
         self._on_whole = on_whole
         self._config = config
         self._clock = clock
@@ -110,7 +116,14 @@ class HistoryBackfill:
             self._log.warning("backfill_refused", source=self._source, reason=str(error))
             self._files.later(self.start)
             return
-        self._backfill.adopt(pull)
+        try:
+            self._backfill.adopt(pull)
+        except OSError as failure:
+            if failure.errno in BROKEN:
+                self._on_failed(sentence(failure, "noting what is missing of the history"))
+                return
+            # The segment is here; the next one, or the next start, notes it.
+            self._log.warning("backfill_refused", source=self._source, reason=str(failure))
         self._log.info("history_backfilled", from_offset=self._backfill.wanted_below)
         if self._backfill.wanted_below == 0 and self._on_whole is not None:
             self._on_whole()

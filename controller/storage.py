@@ -297,7 +297,13 @@ class Storage:
             self.ready = True
             self._on_loaded(ledger, loaded[0], place)
             self._backfill = HistoryBackfill(
-                self._config, self._clock, self._disk, self._quorum, ledger, self._log
+                self._config,
+                self._clock,
+                self._disk,
+                self._quorum,
+                ledger,
+                self._on_failed,
+                self._log,
             )
             self._backfill.start()
 
@@ -343,6 +349,7 @@ class Storage:
             self._disk,
             self._quorum,
             ledger,
+            self._on_failed,
             self._log,
             on_whole=lambda: self._load(ledger, store, place),
         )

@@ -136,7 +136,11 @@ class ControllerProcess:
             return EXIT_STOPPED
         self._log.info("controller_started", version=VERSION)
         await self._stopping.wait()
-        self.controller.stop()
+        try:
+            self.controller.stop()
+        except OSError as error:
+            # Its last sync failed: what was promised is durable, but the disk is not sound.
+            self._on_stopped(sentence(error, "leaving the folder"))
         self._stalls.stop()
         await self._http.stop()
         self._log.info("controller_ended", reason=self._why or "asked to stop")

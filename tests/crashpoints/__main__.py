@@ -13,23 +13,33 @@ import time
 from pathlib import Path
 
 from tests.crashpoints.points import Enumeration, Found
+from tests.crashpoints.refusals import FullDisk, Refusals
 from tests.crashpoints.stories import STORIES
 from tests.evidence.pieces import write_piece
 
 AGAIN_EVERY = 97
 """Of whom the second kill is tried at every step of the start: each 97th step of a story."""
-ROLES = {
-    **{name: (name, False) for name in STORIES},
-    **{f"restarted {name}": (name, True) for name in STORIES},
+ROLES: dict[str, tuple[str, type[Enumeration], bool]] = {
+    **{name: (name, Enumeration, False) for name in STORIES},
+    **{f"restarted {name}": (name, Enumeration, True) for name in STORIES},
+    **{f"{name} on a broken disk": (name, Refusals, False) for name in STORIES},
+    **{f"{name} on a full disk": (name, FullDisk, False) for name in STORIES},
 }
-"""The story of a role, and whether its node is killed a second time, while it starts again."""
+"""The story of a role, what happens at its points, and whether that happens a second time, while
+the node starts again."""
 
 
 def enumerate_role(
-    role: str, every: int = 1, jobs: int = 2, point: str = "", *, until_one_fails: bool = False
+    role: str,
+    every: int = 1,
+    jobs: int = 2,
+    point: str = "",
+    *,
+    only: str = "",
+    until_one_fails: bool = False,
 ) -> Found:
     """Try the points of a role: every one, each `every`-th step's, or one."""
-    story, twice = ROLES[role]
+    story, kind, twice = ROLES[role]
     first_every = AGAIN_EVERY * every if twice else every
 
     def wanted(label: str) -> bool:
@@ -43,7 +53,7 @@ def enumerate_role(
             return int(second.partition(":")[0]) % every == 0
         return int(number) % first_every == 0 and (not twice or share in ("before", "half"))
 
-    enumeration = Enumeration(story, wanted, jobs, twice=twice)
+    enumeration = kind(story, wanted, jobs, twice=twice)
     shown = time.monotonic()
 
     told: set[str] = set()
@@ -65,7 +75,7 @@ def enumerate_role(
                 flush=True,
             )
 
-    enumeration.on_point = show
+    enumeration.on_point, enumeration.only = show, only
     return enumeration.run()
 
 
@@ -75,13 +85,14 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="each N-th step only")
     parser.add_argument("--jobs", type=int, default=2, help="so many points at a time")
     parser.add_argument("--point", default="", help="one only, as a failure names it")
+    parser.add_argument("--only", default="", help="of files with this in their names")
     parser.add_argument("--files", action="store_true", help="count by file, too")
     parser.add_argument("--record", type=Path, help="write what was found into this folder")
     given = parser.parse_args()
     points = failed = 0
     for role in [given.role] if given.role else ROLES:
         began = time.monotonic()
-        found = enumerate_role(role, given.every, given.jobs, given.point)
+        found = enumerate_role(role, given.every, given.jobs, given.point, only=given.only)
         took = time.monotonic() - began
         tell(role, found, took, given.files)
         points += found.points

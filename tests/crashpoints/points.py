@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runtime.simulated.world import SimulationFailedError
 from tests.crashpoints.splitting import Splitting
 from tests.crashpoints.stage import Stage, StruckError
 from tests.crashpoints.steps import Step, Steps, shares, tear
 from tests.crashpoints.stories import STORIES, stage_for
 
+COPY = "copy-"
 Wanted = Callable[[str], bool]
 """Whether a point (`17:half`, and `17:half/3:before` for a second kill) is to be tried."""
 
@@ -51,6 +51,8 @@ class Enumeration:
         self.found = Found()
         self.on_point: Callable[[], None] = lambda: None
         """Called after each point, to show progress."""
+        self.only = ""
+        """Points of files whose names have this in them."""
         self._wanted = wanted
         self._twice = twice
         self._splitting = Splitting(1 if twice else jobs, self._reported)
@@ -73,8 +75,6 @@ class Enumeration:
         with tempfile.TemporaryDirectory(prefix="crashpoints-", dir=memory()) as folder:
             with self._set_up(Path(folder) / "node"):
                 self._tell()
-            if self._splitting.is_copy:
-                os._exit(1)
             self._splitting.finish()
         return self.found
 
@@ -95,7 +95,8 @@ class Enumeration:
             story.tell(self._stage)
         except StruckError:
             self._end_copy()
-        except SimulationFailedError:
+        except Exception:
+            # Whatever it is, a copy must not unwind into what belongs to the original.
             if not self._splitting.is_copy:
                 raise
             self._end_copy(traceback.format_exc())
@@ -107,7 +108,7 @@ class Enumeration:
 
     def _on_step(self, step: Step) -> None:
         self._stage.host.refuse_the_dead(step)
-        if not self._armed:
+        if not self._armed or self.only not in step.path or not self._possible(step):
             return
         step = step._replace(number=step.number - self._first)
         for share in shares(step):
@@ -120,10 +121,15 @@ class Enumeration:
                     self._strike(step, share, label, folder)
 
     def _copied(self) -> Path:
-        folder = Path(tempfile.mkdtemp(prefix="copy-", dir=self._steps.root.parent)) / "node"
+        folder = Path(tempfile.mkdtemp(prefix=COPY, dir=self._steps.root.parent)) / "node"
         if self._steps.root.exists():
+            self._steps.note_places()
             shutil.copytree(self._steps.root, folder)
         return folder
+
+    def _possible(self, step: Step) -> bool:
+        """Whether it can happen at this step."""
+        return True
 
     def _strike(self, step: Step, share: str, label: str, folder: Path) -> None:
         """In the copy: die at this step."""
@@ -131,11 +137,19 @@ class Enumeration:
         self._where = f"{label}/"
         self._labels = {}
         self.found = Found()
+        self._stage.struck = True
+        self._befall(step, share, folder)
+
+    def _befall(self, step: Step, share: str, folder: Path) -> None:
+        """What happens at the point: the node is killed, and its unfinished write stands there."""
         self._steps.root = folder
         tear(step, folder, share)
-        self._stage.struck = True
         self._stage.host.kill()
         self._stage.host.process.ensure_alive()
+
+    def _afterwards(self) -> Counter[str]:
+        """What the copy does then."""
+        return self._stage.go_on(self._disarm)
 
     def _end_copy(self, failure: str = "") -> None:
         """In the copy: go on, judge and report; doesn't return."""
@@ -145,14 +159,15 @@ class Enumeration:
             if not failure:
                 if again:
                     self._arm_again()
-                facts = self._stage.go_on(self._disarm)
+                facts = self._afterwards()
         except StruckError:
             self._end_copy()
         except Exception:  # noqa: BLE001 - whatever went wrong is what this point came to
             failure = traceback.format_exc()
         if again:
             self._splitting.finish()
-        shutil.rmtree(self._steps.root.parent, ignore_errors=True)
+        if self._steps.root.parent.name.startswith(COPY):
+            shutil.rmtree(self._steps.root.parent, ignore_errors=True)
         self._splitting.report(_report(self.found, facts, failure))
 
     def _arm_again(self) -> None:

@@ -126,7 +126,11 @@ def run(folder: Path, points: int) -> tuple[Counter[str], int]:
         cluster.start()
         load = Load(cluster)
         for order in islice(orders(), points):
-            where = cluster.strike(order)
+            try:
+                where = cluster.strike(order)
+            except AssertionError:
+                load.stop()  # without a load nobody changes a file: then that is the reason
+                raise
             died[where.split()[0]] += 1
             print(f"\r{died.total()} of {points}: {order.role} {where}  ", end="", file=sys.stderr)
         load.stop()

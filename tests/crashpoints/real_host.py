@@ -24,14 +24,25 @@ class RealHost(SimulatedHost):
     def __init__(self, world: World, network: SimulatedNetwork, node_id: int, steps: Steps) -> None:
         super().__init__(world, network, node_id)
         self.steps = steps
+        self.free_bytes = UNLIMITED_BYTES
+        """How full this machine is must not decide who leads, so the disk says this."""
+        self._disks: list[_WorldDisk] = []
 
     def boot(self) -> SimulatedProcess:
         # Only now: what the dead process's code did while it was unwound still had its files.
         self.steps.close_left_open()
+        self._disks.clear()
         return super().boot()
 
     def disk(self) -> RealDisk:  # type: ignore[override]
-        return _WorldDisk(self.steps.root, self.process)
+        self._disks.append(_WorldDisk(self))
+        return self._disks[-1]
+
+    def move(self, folder: Path) -> None:
+        """Go on in a copy of the folder, with the files that are open."""
+        self.steps.move(folder)
+        for disk in self._disks:
+            disk.move(folder)
 
     def refuse_the_dead(self, step: Step) -> None:
         """Raise in code that is being unwound: a killed process changes nothing any more."""
@@ -39,13 +50,17 @@ class RealHost(SimulatedHost):
 
 
 class _WorldDisk(RealDisk):
-    def __init__(self, root: Path, process: SimulatedProcess) -> None:
-        super().__init__(root)
-        self._thread = _WorldThread(process)
+    def __init__(self, host: RealHost) -> None:
+        super().__init__(host.steps.root)
+        self._host = host
+        self._thread = _WorldThread(host.process)
 
     def free_bytes(self) -> int:
-        # How full this machine is must not decide who leads.
-        return UNLIMITED_BYTES
+        return self._host.free_bytes
+
+    def move(self, folder: Path) -> None:
+        """Take up the files in another place."""
+        self._root = folder
 
 
 class _WorldThread:

@@ -8,6 +8,7 @@ by is shown on a real process, against `strace` (`test_real_processes.py`).
 One who is told of a step may end the process there, or write a part of its bytes first.
 """
 
+import fcntl
 import os
 import stat
 import threading
@@ -58,6 +59,8 @@ class Steps:
         self._real: dict[str, Any] = {}
         self._open: dict[int, str] = {}
         """Paths of the open files under the folder, by descriptor."""
+        self._left: list[Path] = []
+        self._places: dict[int, Path] = {}
         self._turn = threading.RLock()
 
     def install(self) -> None:
@@ -79,6 +82,31 @@ class Steps:
         """Let the kernel's part of a death happen: descriptors and locks go."""
         for fd in self.left_open():
             self._close(fd)
+
+    def note_places(self) -> None:
+        """Note where the open files are now: before a copy is made, to `move` there."""
+        self._places.clear()
+        for fd in self._open:
+            where = Path(f"/proc/self/fd/{fd}").readlink()
+            if where.is_relative_to(self.root) and where.exists():
+                self._places[fd] = where.relative_to(self.root)
+
+    def move(self, folder: Path) -> None:
+        """Watch a copy of the folder; what is open is open there."""
+        for fd, place in self._places.items():
+            flags = fcntl.fcntl(fd, fcntl.F_GETFL) & (os.O_ACCMODE | os.O_APPEND)
+            there = self._real["open"](folder / place, flags)
+            os.dup2(there, fd)
+            self._real["close"](there)
+        self._left.append(self.root)
+        self.root = folder
+
+    def _here(self, path: Any) -> Any:
+        """Where a path leads that was made before the folder was left for its copy."""
+        for old in self._left:
+            if not isinstance(path, int) and Path(path).is_relative_to(old):
+                return self.root / Path(path).relative_to(old)
+        return path
 
     def _step(self, kind: str, path: str, data: bytes = b"") -> None:
         with self._turn:
@@ -102,6 +130,7 @@ class Steps:
         return "truncate" if flags & os.O_TRUNC else ""
 
     def _open_file(self, path: Any, flags: int, *more: Any, **named: Any) -> int:
+        path = self._here(path)
         inside = self._inside(path)
         if inside is not None and (kind := self._open_kind(path, flags)):
             self._step(kind, inside)
@@ -147,18 +176,21 @@ class Steps:
         self._rename_by("rename", source, target, named)
 
     def _rename_by(self, name: str, source: Any, target: Any, named: dict[str, Any]) -> None:
+        source, target = self._here(source), self._here(target)
         inside = self._inside(source) or self._inside(target)
         if inside is not None:
             self._step("rename", inside)
         self._real[name](source, target, **named)
 
     def _unlink(self, path: Any, **named: Any) -> None:
+        path = self._here(path)
         inside = self._inside(path)
         if inside is not None and os.path.lexists(path):
             self._step("unlink", inside)
         self._real["unlink"](path, **named)
 
     def _mkdir(self, path: Any, *more: Any, **named: Any) -> None:
+        path = self._here(path)
         inside = self._inside(path)
         if inside is not None and not os.path.lexists(path):
             self._step("make_folder", inside)

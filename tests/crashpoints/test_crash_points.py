@@ -31,5 +31,11 @@ def test_a_node_killed_again_while_it_starts_comes_back_too() -> None:
     assert " 0 failed" in said
 
 
+def test_a_disk_that_breaks_while_a_gap_in_the_history_is_noted_stops_the_node() -> None:
+    """Else the error was lost in the loop, and the history never whole."""
+    role = ("--role", "jumper on a broken disk", "--only", ".gap", "--every", "17")
+    assert " 0 failed" in command("tests.crashpoints", *role)
+
+
 def test_a_disk_that_is_wrong_is_found() -> None:
     assert "NOT FOUND" not in command("tests.crashpoints.broken")

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.crashpoints.processes import Victims, run
+from tests.process.running_cluster import RunningCluster
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 SYSTEM_CALLS = {
@@ -85,6 +87,33 @@ def changes_in(trace: str, folder: Path) -> Counter[str]:
         elif re.match(r"(p?writev|rename|unlink|mkdir|truncate|fallocate|link|symlink)", name):
             seen[f"{name}, which nobody counts"] += 1
     return seen
+
+
+LAST_SYNC_FAILS = """
+import errno, os
+from quorate.cli import main
+from quorum.journal.journal import RaftJournal
+
+def close(journal):
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+RaftJournal.close = close
+main()
+"""
+
+
+def test_a_disk_that_refuses_the_last_sync_is_told_like_any_other(tmp_path: Path) -> None:
+    cluster = RunningCluster(tmp_path / "cluster", 1)
+    child = cluster.controller(1)
+    child._arguments = [sys.executable, "-c", LAST_SYNC_FAILS, *child._arguments[3:]]
+    try:
+        cluster.start()
+        child.signal(signal.SIGTERM)
+        assert child.wait(20.0)
+    finally:
+        cluster.kill()
+    assert child.exit_code == 74, child.obituary()
+    assert "Input/output error" in child.last_words(5)
 
 
 def test_arguments(tmp_path: Path) -> None:
