@@ -213,9 +213,15 @@ class RunningCluster:
         self.acknowledged.append(name)
 
     def topics(self) -> set[str]:
-        answer = self.ask(self.url(self.leader()), "GET", "/v1/topics")
-        assert answer.status == 200, answer
-        return {topic["name"] for topic in answer.body["topics"]}
+        names: set[str] = set()
+        more = "/v1/topics"
+        while more:
+            answer = self.ask(self.url(self.leader()), "GET", more)
+            assert answer.status == 200, answer
+            names |= {topic["name"] for topic in answer.body["topics"]}
+            after = answer.body["nextAfter"]
+            more = "" if after is None else f"/v1/topics?after={after}"
+        return names
 
     def until(self, look: Callable[[], T], what: str, patience_s: float = PATIENCE_S) -> T:
         """Return what `look` finds, once it is true."""
