@@ -47,12 +47,12 @@ COMMANDS: dict[str, Command] = {
         "python -m tests.power", "needs FUSE", (Run("tests.power", ("--cuts", "100")),)
     ),
     "flips": Command(
-        "python -m tests.flips --count 1000000",
+        "make flips",
         "",
         (Run("tests.flips", ("--count", "1050000")),),
     ),
     "kills": Command(
-        "python -m tests.kills --count 500",
+        "make kills N=500",
         "twenty minutes, on a machine with nothing else to do",
         (Run("tests.kills", ("--count", "520")),),
     ),
