@@ -6,6 +6,7 @@ what waits is proposed, and what was written is synced. A broken promise or a br
 the node; an exception that nobody planned for is a defect and is not caught.
 """
 
+import os
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,7 @@ from quorum.guard.transfer import Transfer
 from quorum.handing_up import HandingUp
 from quorum.inside import BrokenPromiseError, Inside
 from quorum.journal import RaftJournal
+from quorum.journal.damage import sentence
 from quorum.journal.lineage import LIFE_BYTES
 from quorum.jump import Jump
 from quorum.manifest import ManifestStore
@@ -342,8 +344,12 @@ class QuorumNode:
                 self._membership.on_formation(replica, fields[3])
             else:
                 self._dispatch.take(replica, fields)
-        except (BrokenPromiseError, OSError) as error:
+        except BrokenPromiseError as error:
             self._halt(str(error))
+        except OSError as error:
+            raw = error.errno is not None and error.strerror == os.strerror(error.errno)
+            said = error.strerror or str(error)
+            self._halt(sentence(error, "writing what a peer sent") if raw else said)
         self._wake()
 
     # -- quorum.api.Quorum --------------------------------------------------------------------
