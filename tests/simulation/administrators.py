@@ -57,6 +57,8 @@ class Administrators:
     highest_seen: int = 0
     """The highest offset that any client was told: later linearizable reads must not be below."""
     exists: dict[str, bool] = field(default_factory=dict)
+    correction_ms: int = 0
+    """What is added to our clock for request ids."""
     under_way: dict[str, Change] = field(default_factory=dict)
     """Sent, and neither answered nor given up."""
 
@@ -89,7 +91,7 @@ class Administrators:
 
     def _change(self) -> None:
         self.number += 1
-        wall = self.process.clock.wall_ms()
+        wall = self.process.clock.wall_ms() + self.correction_ms
         request_id = uuid_text(uuid7(wall, self.dice.getrandbits(74)))
         known = [name for name, there in self.exists.items() if there]
         full = len(known) >= self.cluster.shape.topics_max
@@ -140,6 +142,7 @@ class Administrators:
         if isinstance(answer, Reply) and _out_of_time(answer):
             # Outcomes are remembered for a day: what an earlier try came to isn't known.
             self.counts.unknown += 1
+            self._correct_clock(json.loads(answer.body)["code"])
             return
         if isinstance(answer, Reply) and answer.status == 400:
             self._refused(change, json.loads(answer.body)["code"])
@@ -154,6 +157,14 @@ class Administrators:
         self.counts.retries += 1
         again = int(self.dice.uniform(0.05, 0.6) * US)
         self.process.schedule(again, lambda: self._send(change), "retry")
+
+    def _correct_clock(self, code: str) -> None:
+        """Draw the next ids by the leader's time when ours is ahead, as its answer advises."""
+        leader = self.cluster.leader()
+        self.correction_ms = 0
+        if code == "REQUEST_FROM_FUTURE" and leader is not None:
+            offset_us = self.cluster.hosts[leader].machine.wall_offset_us
+            self.correction_ms = min(0, offset_us // 1000)
 
     def _done(self, change: Change, reply: dict[str, Any]) -> None:
         error = reply["topics"][0]["error"]
