@@ -10,6 +10,7 @@ COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo 0)
 N ?= 1000
 JOBS ?= 2
 MINUTES ?= 60
+EVERY ?= 3
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
@@ -23,8 +24,8 @@ demo: $(VENV)/.ready-run ## Set up, then show the whole story with real processe
 
 # Real processes get the machine to themselves: they run behind the others, one by one.
 test: check $(VENV)/.ready-dev ## Set up, then run all that a change must pass (up to 20 minutes on 2 cores)
-	QUORATE_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/process --ignore tests/docs --ignore tests/spark
-	$(BIN)/python -m pytest -q tests/process tests/docs
+	QUORATE_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/process --ignore tests/docs --ignore tests/spark --ignore tests/crashpoints --ignore tests/power
+	$(BIN)/python -m pytest -q tests/process tests/docs tests/crashpoints tests/power
 	$(BIN)/python -m pytest -q tests/spark
 
 check: $(VENV)/.ready-dev ## Format, lint, types, import floors, spelling (under a minute)
@@ -47,8 +48,10 @@ seed: $(VENV)/.ready-dev ## Run one seed again, with its trace: make seed SEED=1
 mutants: $(VENV)/.ready-dev ## Break the build in each known way and show which seed or test sees it
 	$(BIN)/python -m tests.mutants --jobs $(JOBS)
 
-crashpoints: $(VENV)/.ready-dev ## Kill a controller at every change of its real files, restart it, judge
-	$(BIN)/python -m tests.crashpoints --jobs $(JOBS)
+crashpoints: $(VENV)/.ready-dev ## Kill a controller at the changes of its real files, and cut its power: EVERY=3
+	$(BIN)/python -m tests.crashpoints --every $(EVERY) --jobs $(JOBS)
+	$(BIN)/python -m tests.crashpoints.processes --points 60
+	$(BIN)/python -m tests.power --cuts 20
 
 flips: $(VENV)/.ready-dev ## Flip a million bits of journal, vote, ledger and checkpoint: none unnoticed
 	$(BIN)/python -m tests.flips --count 1050000
