@@ -19,9 +19,7 @@ class LoopShare:
     each piece; when it says so, stop: `on_next` is called in a later pass.
     """
 
-    def __init__(
-        self, clock: Clock, on_next: Callable[[], None], share_s: float = SLICE_S
-    ) -> None:
+    def __init__(self, clock: Clock, on_next: Callable[[], None], share_s: float = SLICE_S) -> None:
         self._clock = clock
         self._on_next = on_next
         self._share_s = share_s
