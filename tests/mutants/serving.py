@@ -38,7 +38,7 @@ SERVING = (
                 ),
             ),
         ),
-        hunted("cluster", "everything"),
+        hunted("cluster", "twins"),
     ),
     Mutant(
         "heartbeat to a deposed controller counts",
@@ -95,7 +95,7 @@ SERVING = (
                 edited(("ControllerResult((*moved, fence)", "ControllerResult((fence,)")),
             ),
         ),
-        hunted("cluster", "everything"),
+        hunted("cluster", "twins"),
     ),
     Mutant(
         "controlled shutdown ignores lag",
@@ -124,7 +124,7 @@ SERVING = (
         "3, I8",
         "An agent that nobody answers does not fence itself.",
         (Patch("broker_agent.lease.Lease.expired", gives(False)),),
-        hunted("cluster", "cuts", "everything"),
+        hunted("cluster", "twins"),
     ),
     Mutant(
         "lease from the answer's arrival",
@@ -138,7 +138,7 @@ SERVING = (
                 ),
             ),
         ),
-        hunted("cluster", "cuts"),
+        hunted("cluster", "twins"),
     ),
     Mutant(
         "agent serves with an old image",

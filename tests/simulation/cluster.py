@@ -33,6 +33,7 @@ from tests.simulation.answers_rivals import Rivals
 from tests.simulation.coverage import of_cluster
 from tests.simulation.invariants import Invariants
 from tests.simulation.quorum_cluster import quiet_log
+from tests.simulation.twins import Twins
 from tests.simulation.wards import REFUSALS, Ward
 
 CLUSTER_ID = "simulated-cluster-0002"
@@ -62,6 +63,8 @@ class Shape:
     """One topic in so many has twelve partitions; 0: none has."""
     rivals: int = 0
     """Clients who contend for a few names, and read in every way."""
+    twins: bool = False
+    """Second processes for brokers' ids."""
     checkpoint_bytes: int = 20_000
     tail_bytes: int = 8_000
     segment_bytes: int = 16_000
@@ -130,6 +133,7 @@ class Cluster:
         self.answers, self.judgement = Answers(self.world), Judgement(self)
         self.admins = Administrators(self, ADMIN_HOST)
         self.rivals = Rivals(self, shape.rivals)
+        self.twins = Twins(self)
         self.dice = self.world.random("brokers' fate")
         self.world.after_event(self.invariants.after_event)
 
@@ -218,14 +222,14 @@ class Cluster:
         """
         if self.healed:
             # Its disk failed just before, and no fault is left whose end would start it again.
-            self._later(0.5, lambda: self.hosts[node_id].running or self.start(node_id))
+            self.later(0.5, lambda: self.hosts[node_id].running or self.start(node_id))
         if FULL in reason or READ_ONLY in reason.lower():
             process.schedule(0, process.kill, "no-room")
         elif self.ward is not None and self.ward.may_stop(node_id, reason):
             process.schedule(0, process.kill, "damaged")
             self.ward.stopped(node_id, reason)
         elif FAILED in reason:
-            self._later(0, self.hosts[node_id].lose_power)
+            self.later(0, self.hosts[node_id].lose_power)
         else:
             self.stopped.append((node_id, reason))
 
@@ -257,7 +261,13 @@ class Cluster:
             process.run(lambda: self._begin_broker(broker_id, process), "start-broker")
 
     def _begin_broker(self, broker_id: int, process: SimulatedProcess) -> None:
-        host, shape = self.broker_hosts[broker_id], self.shape
+        self.brokers[broker_id] = self.begin_agent(broker_id, self.broker_hosts[broker_id], process)
+
+    def begin_agent(
+        self, broker_id: int, host: SimulatedHost, process: SimulatedProcess
+    ) -> BrokerLife:
+        """Start an agent for a broker's id on a machine."""
+        shape = self.shape
         life = BrokerLife(broker_id, process)
         life.agent = AgentCore(
             AgentConfig(
@@ -278,8 +288,13 @@ class Cluster:
             publishers=(self.invariants.publisher(life),),
             log=quiet_log(),
         )
-        self.brokers[broker_id] = life
         life.agent.start()
+        return life
+
+    def life_on(self, host_id: int) -> BrokerLife | None:
+        """Return the newest life of an agent on a machine."""
+        first = self.brokers.get(host_id - FIRST_BROKER_HOST)
+        return first if first is not None else self.twins.life_on(host_id)
 
     def torment_brokers(self) -> None:
         """Now and then a broker is killed, loses power, is paused, or is asked to stop."""
@@ -291,8 +306,8 @@ class Cluster:
         back_s = self.dice.uniform(0.2, 2.5 * self.shape.session_s)
         if host.running:
             self._strike(host, broker_id, act)
-        self._later(back_s, lambda: self._bring_back(broker_id))
-        self._later(self.dice.expovariate(self.shape.broker_torment), self.torment_brokers)
+        self.later(back_s, lambda: self._bring_back(broker_id))
+        self.later(self.dice.expovariate(self.shape.broker_torment), self.torment_brokers)
 
     def _strike(self, host: SimulatedHost, broker_id: int, act: str) -> None:
         self.broker_faults[f"broker {act}"] += 1
@@ -314,7 +329,8 @@ class Cluster:
         if not host.running:
             self.start_broker(broker_id)
 
-    def _later(self, delay_s: float, act: Callable[[], None]) -> None:
+    def later(self, delay_s: float, act: Callable[[], None]) -> None:
+        """Let the harness do something."""
         self.world.schedule(int(delay_s * 1_000_000), act, None, "harness")
 
     # -- the run ------------------------------------------------------------------------------
@@ -328,15 +344,18 @@ class Cluster:
         self.admins.start()
         if self.shape.rivals:
             self.rivals.start()
-        self._later(2.0, self.torment_brokers)
+        if self.shape.twins:
+            self.twins.start()
+        self.later(2.0, self.torment_brokers)
 
     def heal_brokers(self) -> None:
         """Bring every broker back, for good."""
+        self.twins.end()
         for broker_id in self.broker_hosts:
             self._bring_back(broker_id)
             # One that was asked to stop comes back once it has gone.
             for seconds in range(1, 40):
-                self._later(float(seconds), lambda b=broker_id: self._bring_back(b))
+                self.later(float(seconds), lambda b=broker_id: self._bring_back(b))
 
     def at_rest(self) -> bool:
         """Everybody has the same, and every broker is online."""

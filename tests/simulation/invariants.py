@@ -4,7 +4,8 @@ I4, I10  at one offset, one chain hash and one state, on every controller and br
 I6       offsets, epochs and broker epochs never go back, as anyone sees them
 I7       a linearizable read is never older than what was told before it began (administrators);
          every answer is that of the log at its offset, and no order in time is broken (judgement)
-I8       of one broker id at most one process may serve at a time
+I8       of one broker id at most one process may serve at a time, and no broker leads a partition
+         that is fenced or not registered
 I9       a request id takes effect at most once; an acknowledged one exactly once
 I13      replaying a ledger from its beginning gives the live image, also by the reference
 """
@@ -47,6 +48,8 @@ class Invariants:
         self.states: dict[int, int] = {}
         self._seen: dict[int, int] = {}
         self._broker_epochs: dict[int, int] = {}
+        self.served: set[tuple[int, int]] = set()
+        """Broker id and epoch of who ever might serve."""
 
     def publisher(self, life: Any) -> _Follower:
         return _Follower(self, life)
@@ -82,6 +85,7 @@ class Invariants:
         image = controller.image
         if image.transaction is None and image.state_hash is not None:
             self.state_at(offset, image.state_hash.shared, f"controller {node_id}")
+            self._check_leaders(image, node_id)
         ledger = controller.ledger
         if ledger is not None and ledger.log_end == offset:
             expected = self._heads.setdefault(offset, ledger.head)
@@ -91,13 +95,25 @@ class Invariants:
             epoch = self._broker_epochs.setdefault(broker_id, registration.broker_epoch)
             self._broker_epochs[broker_id] = max(epoch, registration.broker_epoch)
 
+    def _check_leaders(self, image: MetadataImage, node_id: int | None) -> None:
+        """Whoever leads a partition is registered, and not fenced: as decided, at every offset."""
+        for broker_id, partitions in image.topics.leader_counts.items():
+            broker = image.cluster.brokers.get(broker_id)
+            if partitions and broker_id >= 0 and (broker is None or broker.fenced):
+                self.cluster.world.fail(
+                    f"broker {broker_id} leads {partitions} partitions at offset {image.offset}, "
+                    f"and is {'not registered' if broker is None else 'fenced'}",
+                    node_id,
+                )
+
     def _check_serving(self, host_id: int) -> None:
         """I8: who may serve holds the newest epoch that the log has given to its id."""
-        life = self.cluster.brokers.get(host_id - 101)
+        life = self.cluster.life_on(host_id)
         if life is None or not life.process.alive or life.agent is None or life.process.paused:
             return
         if life.agent.may_serve():
             newest = self._broker_epochs.get(life.broker_id, -1)
+            self.served.add((life.broker_id, life.agent.broker_epoch))
             if life.agent.broker_epoch < newest:
                 self.cluster.world.fail(
                     f"I8: broker {life.broker_id} serves with epoch {life.agent.broker_epoch}, "
@@ -152,6 +168,8 @@ class Invariants:
             delta.replay_all(records, header.base_offset)
             delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
             image = delta.apply()
+            if image.transaction is None:
+                self._check_leaders(image, None)
             # A transaction has one outcome, in the last of its batches.
             done = any(isinstance(record, RequestOutcomeRecord) for record in records)
             if done and header.provenance.operation in {"CreateTopics", "DeleteTopics"}:

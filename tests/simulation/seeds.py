@@ -78,6 +78,11 @@ MORE_KINDS: dict[str, Torment | None] = {
     ),
     "drawn": None,
     "damage": None,
+    "twins": Torment(
+        {"kill_leader": 2.0, "pause_leader": 2.0, "isolate_leader": 2.0, "one_way": 1.0, **NOISE},
+        gap_s=(0.5, 3.0),
+        length_s=(0.3, 5.0),
+    ),
 }
 """Asked for by name: a seed's kind never changes, so that a seed that found something stays one.
 None: the seed draws shape and faults."""
@@ -121,6 +126,8 @@ def shape_of(seed: int, kind: str, torment_s: float) -> tuple[Shape, Torment]:
         shape.tail_bytes, shape.checkpoint_bytes, shape.segment_bytes = 1_000, 6_000, 4_000
     if kind == "rivals":
         shape.rivals = 4
+    if kind == "twins":
+        shape.twins, shape.broker_torment = True, 0.1
     if torment is None:
         dice = drawn.dice_of(seed, kind)
         drawn.draw_cluster(dice, shape, CONTROLLERS[kind])
@@ -163,6 +170,7 @@ def run_seed(
         events=cluster.world.executed,
         controller_lives=sum(host.lives for host in cluster.hosts.values()),
         broker_lives=sum(host.lives for host in cluster.broker_hosts.values()),
+        broker_epochs_served=len(cluster.invariants.served),
     )
     outcome.digest = cluster.world.digest()
     if history is not None:
