@@ -56,6 +56,8 @@ class _Side(Stream):
         self.other.queued -= size
         if self.open:
             self.owner.take(self, frame)
+        else:
+            self.owner.refuse(self)
 
     def arrival(self, frame: bytes) -> Callable[[], None]:
         """Return the arrival of a frame that nobody sent just now."""
@@ -153,6 +155,14 @@ class SimulatedLinks:
         if self._handler is not None:
             self.process.world.note("frame", self.process.node_id, zlib.crc32(frame))
             self._handler.on_frame(side.node_id, frame)
+
+    def refuse(self, side: _Side) -> None:
+        """Have the system answer that it knows no such connection; for `_Side`.
+
+        Word that this end was over may have been lost: without this the far end, which takes the
+        connection for open, would send into it for ever.
+        """
+        self._tell(side.other, LinkEnd.RESET)
 
     # -- dialling ----------------------------------------------------------------------------
 

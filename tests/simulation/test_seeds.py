@@ -16,6 +16,7 @@ FOUND_BUGS = {
     3: "a jump's mark vouched for own segments that were never synced",
     6: "the lease's timer asked again for the same instant, for ever",
     1040: "after a leader's clock had leapt a day, every request id was refused as too old",
+    163422: "a simulated machine did not answer who sent into a connection that was over",
     15: "a jump left segments of an earlier life behind the accepted history",
 }
 

@@ -312,6 +312,20 @@ def test_a_reset_is_seen_by_both_and_mended_at_once(room: Room) -> None:
     assert two.events() == [(1, "up"), (1, LinkEnd.RESET), (1, "up")]
 
 
+def test_who_sends_into_a_connection_that_is_over_is_told(room: Room) -> None:
+    """Cluster seed 163422: word of the end was lost, and a leader sent into nothing for ever."""
+    one, two = room.up()
+    room.network.block(1, 2)
+    one.links.set_peers(())
+    room.run(0.1)
+    assert (one.linked(), two.linked()) == ([], [1])
+    room.network.unblock(1, 2)
+    two.links.send(1, b"is anybody there?")
+    room.run(0.1)
+    assert one.frames == []
+    assert two.events()[1] == (1, LinkEnd.RESET)
+
+
 def arrivals(profile: PathProfile, count: int = 2_000) -> list[int]:
     room = Room(5)
     one, two = room.up()
