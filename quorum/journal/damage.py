@@ -59,8 +59,9 @@ def sentence(error: OSError, doing: str) -> str:
     elif error.errno == errno.EROFS:
         advice = "the disk is read-only; make it writable and start the node again"
     else:
+        where = f" ({error.filename})" if error.filename else ""
         advice = (
-            f"{error.strerror or error}; the node stops, because what was written may be lost: "
-            "check the disk and start it again"
+            f"{error.strerror or error}{where}; the node stops, because what was written may be "
+            "lost: check the disk and start it again"
         )
     return f"{doing}: {advice}"

@@ -158,7 +158,16 @@ def _name(path: str) -> str:
 def main() -> None:
     mountpoint, seed = sys.argv[1:]
     mfusepy.FUSE(
-        Forgetful(int(seed)), mountpoint, foreground=True, nothreads=True, fsname="forgetful"
+        Forgetful(int(seed)),
+        mountpoint,
+        foreground=True,
+        nothreads=True,
+        fsname="forgetful",
+        # Said here as well: what the configuration says of them is not always taken. A name that
+        # the kernel remembers and the platter doesn't can't be created for a second.
+        entry_timeout=0,
+        negative_timeout=0,
+        attr_timeout=0,
     )
 
 
