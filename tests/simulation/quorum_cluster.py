@@ -13,6 +13,7 @@ from functools import partial
 
 import structlog
 
+from ledger.errors import LedgerError
 from quorum.api import (
     LeaderAndEpoch,
     Mark,
@@ -98,9 +99,11 @@ class Owner:
             stored = disk.read(incoming(mark))
             self.file.truncate(0)
             self.file.append(stored)
+        elif len(stored) < self.position:
+            raise LedgerError(f"{STORE}: bytes below the mark are missing")
         else:
             self.file.truncate(self.position)
-        assert len(stored) == self.position, "what is behind the mark is not durable"
+        assert len(stored) == self.position, "what was fetched is not what the mark says"
         self.content = bytearray(stored)
 
     def on_committed(self, index: int, epoch: int, payloads: Sequence[bytes]) -> None:
