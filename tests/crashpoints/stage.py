@@ -94,8 +94,11 @@ class Stage:
 
         with self.listening():
             host.process.run(leave, "stop")
-        self.pass_time(0.3)
-        host.kill()
+        try:
+            self.pass_time(0.3)
+        finally:
+            # Also when its last sync was refused: the process says so and ends.
+            host.kill()
 
     def caught_up(self) -> bool:
         """Whether the node has as much as any."""
