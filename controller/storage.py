@@ -296,16 +296,7 @@ class Storage:
                 return
             self.ready = True
             self._on_loaded(ledger, loaded[0], place)
-            self._backfill = HistoryBackfill(
-                self._config,
-                self._clock,
-                self._disk,
-                self._quorum,
-                ledger,
-                self._on_failed,
-                self._log,
-            )
-            self._backfill.start()
+            self._begin_backfill(ledger)
 
         self._cancel_load = run_in_slices(self._clock, work(), done)
 
@@ -343,6 +334,10 @@ class Storage:
             self._on_failed(str(error))
             return
         self._log.error("history_missing", why=str(error))
+        self._begin_backfill(ledger, lambda: self._load(ledger, store, place))
+
+    def _begin_backfill(self, ledger: Ledger, on_whole: Callable[[], None] | None = None) -> None:
+        """Fetch what is missing of the history, if anything is."""
         self._backfill = HistoryBackfill(
             self._config,
             self._clock,
@@ -351,7 +346,7 @@ class Storage:
             ledger,
             self._on_failed,
             self._log,
-            on_whole=lambda: self._load(ledger, store, place),
+            on_whole,
         )
         self._backfill.start()
 

@@ -34,7 +34,7 @@ SIMULATORS: dict[str, Callable[[int, str], Any]] = {
 }
 KINDS = {
     "cluster": [*seeds.KINDS, *seeds.MORE_KINDS],
-    "quorum": [*quorum_seeds.KINDS, *getattr(quorum_seeds, "MORE_KINDS", {})],
+    "quorum": [*quorum_seeds.KINDS, *quorum_seeds.MORE_KINDS],
 }
 BY_NUMBER = "by number"
 """The kind that a seed's number says, when none is asked for."""
@@ -54,16 +54,13 @@ class Sum:
 
     def add(self, outcome: Any) -> None:
         """Take one seed in."""
-        self.count += 1
-        self.simulated_s += outcome.simulated_s
         facts = Counter(outcome.facts)
-        self.events += facts.pop("events", 0)
-        self.checked += facts
-        self.faults += outcome.faults
-        for fault, operations in outcome.coverage.items():
-            self.coverage.setdefault(fault, Counter()).update(operations)
+        events = facts.pop("events", 0)
+        failed = []
         if outcome.failure:
-            self.failed.append(f"{outcome.rerun}: {outcome.failure.partition(chr(10))[0]}")
+            failed = [f"{outcome.rerun}: {outcome.failure.partition(chr(10))[0]}"]
+        of_one = (1, outcome.simulated_s, events, failed, facts, outcome.faults, outcome.coverage)
+        self.merge(Sum(*of_one))
 
     def merge(self, other: "Sum") -> None:
         """Take another sum in."""
