@@ -42,7 +42,7 @@ class Counts:
     retries: int = 0
 
 
-def _out_of_time(answer: Reply) -> bool:
+def out_of_time(answer: Reply) -> bool:
     """Tell whether a leader's clock, a day ahead or behind, makes it refuse a retry."""
     codes = ("REQUEST_EXPIRED", "REQUEST_FROM_FUTURE")
     return answer.status in {400, 409} and json.loads(answer.body)["code"] in codes
@@ -139,7 +139,7 @@ class Administrators:
         if isinstance(answer, Reply) and answer.status == 200:
             self._done(change, json.loads(answer.body))
             return
-        if isinstance(answer, Reply) and _out_of_time(answer):
+        if isinstance(answer, Reply) and out_of_time(answer):
             # Outcomes are remembered for a day: what an earlier try came to isn't known.
             self.counts.unknown += 1
             self._correct_clock(json.loads(answer.body)["code"])

@@ -79,7 +79,7 @@ class Rival:
 
     def _take(self, operation: Any, answer: Reply) -> None:
         cluster, reply = self._rivals.cluster, json.loads(answer.body)
-        if answer.status == 409 and reply["code"] == "REQUEST_EXPIRED":
+        if out_of_time(answer):
             return
         error = reply if answer.status != 200 else reply["topics"][0]["error"]
         if error is None:
