@@ -14,6 +14,7 @@ from runtime.requests import Reply, Request, Unreachable
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.world import US
 from tests.checkers.history import AT_LEAST, CREATE, DELETE, EXISTS, LIST, STALE, UNKNOWN_TOPIC
+from tests.simulation.administrators import out_of_time
 
 RIVAL_HOST = 901
 NAMES = ("rival-0", "rival-1", "rival-2")
