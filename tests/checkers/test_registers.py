@@ -1,6 +1,7 @@
 """The search agrees with trying every order, on histories made by hand and by dice."""
 
 import random
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -88,14 +89,17 @@ def every_order(steps):
     return Verdict.ILLEGAL
 
 
-def drawn(dice):
+KINDS = (create, delete, is_there, is_absent, perhaps_create, perhaps_delete)
+
+
+def drawn(dice, kinds=KINDS):
     """A few steps of a few clients, each with one at a time."""
     count = dice.randint(2, 6)
     places = dice.sample(range(100), 2 * count)
     steps = []
     for number in range(count):
         call, back = sorted(places[2 * number : 2 * number + 2])
-        then = dice.choice((create, delete, is_there, is_absent, perhaps_create, perhaps_delete))
+        then = dice.choice(kinds)
         steps.append(Step(call, FOREVER if then.__name__.startswith("perhaps") else back, then))
     return steps
 
@@ -108,6 +112,38 @@ def test_it_agrees_with_trying_every_order():
         assert verdict is every_order(steps)
         verdicts[verdict] += 1
     assert min(verdicts.values()) > 600
+
+
+PERHAPS = {create: perhaps_create, delete: perhaps_delete}
+
+
+def test_steps_of_unknown_outcome_may_be_left_out_and_stand_for_one_another():
+    dice, verdicts = random.Random(7), {Verdict.LEGAL: 0, Verdict.ILLEGAL: 0}
+    for _ in range(2_000):
+        steps = [
+            replace(step, back=FOREVER) if step.then in PERHAPS and dice.random() < 0.6 else step
+            for step in drawn(dice, (create, delete, create, delete, is_there, is_absent))
+        ]
+        told = [
+            Step(step.call, step.back, PERHAPS[step.then]) if step.unknown else step
+            for step in steps
+        ]
+        verdict = search(steps)
+        assert verdict is every_order(told)
+        verdicts[verdict] += 1
+    assert min(verdicts.values()) > 400
+
+
+def test_a_crowd_of_unknown_outcomes_is_no_reason_to_give_up():
+    """As in the seed 124 of the kind `drawn`: many clients, told nothing, and a few reads."""
+    steps = [Step(n, FOREVER, delete if n % 2 else create) for n in range(100)]
+    steps += [Step(200 + n, 300 + n, is_there if n % 3 else is_absent) for n in range(60)]
+    assert search(steps, most=500) is Verdict.LEGAL
+    turns = range(400, 400 + 4 * 60, 4)
+    more = [Step(n, n + 1, is_there) for n in turns] + [
+        Step(n + 2, n + 3, is_absent) for n in turns
+    ]
+    assert search([*steps, *more]) is Verdict.ILLEGAL
 
 
 def test_it_gives_up_in_time_and_says_so():
