@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 class SimulatedClock:
     """`runtime.clock.Clock` of one process."""
 
+    SOON_US = 0
+    """How long a loop has other things to do before it comes to what is called soon."""
+
     def __init__(self, process: "SimulatedProcess") -> None:
         self.cost_us = 0
         """How much later each monotonic reading is than the one before, at the least."""
@@ -47,4 +50,4 @@ class SimulatedClock:
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         if self._process.alive:
-            self._process.schedule(0, callback, "soon")
+            self._process.schedule(self.SOON_US, callback, "soon")

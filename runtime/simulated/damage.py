@@ -67,15 +67,36 @@ class Damage:
             "wiped_disk": partial(self._at_rest, "wiped disk", self._wipe),
             "swapped_folders": self._swap,
         }
+        self._saved: dict[int, dict[str, bytes]] = {}
+        self.acts_at_once: Mapping[str, Callable[[], None]] = {
+            "old_file": partial(self._put_back_saved, "old file", self._put_back_file),
+            "old_folder": partial(self._put_back_saved, "old folder", self._put_back_folder),
+        }
+        """Put back what `would_hit` has saved before."""
 
     def heal(self) -> None:
         """Give swapped folders back. What is damaged stays: its node must help itself."""
         if self._swapped is not None:
             self._swap_back(self._swapped)
 
+    def would_hit(self, kind: str, node_id: int) -> bool:
+        """Tell whether a fault would hit a node now; what may be put back later is saved."""
+        if kind == "swapped_folders":
+            return self._swapped is None and self._ward.open_to_damage()
+        if node_id not in self._free() or not self._ward.open_to_damage():
+            return False
+        if kind not in self.acts_at_once:
+            return True
+        if node_id not in self._saved:
+            self._saved[node_id] = self._strikes.host(node_id).platter.snapshot()
+        return self._ward.is_covered(node_id)
+
+    def _free(self) -> list[int]:
+        return [n for n in self.victims if self._swapped is None or n not in self._swapped]
+
     def _victim(self) -> int | None:
         """Pick who is hit, unless this is no time for it."""
-        free = [n for n in self.victims if self._swapped is None or n not in self._swapped]
+        free = self._free()
         if not free or not self._ward.open_to_damage():
             return None
         aim = self._strikes.aim
@@ -199,6 +220,12 @@ class Damage:
         files = self._strikes.host(node_id).platter.snapshot()
         put = partial(self._put_back, what, node_id, partial(act, node_id, files), RETRIES)
         self._strikes.for_a_while("back-up", node_id, put)
+
+    def _put_back_saved(self, what: str, act: Callable[[int, dict[str, bytes]], None]) -> None:
+        node_id = self._victim()
+        files = None if node_id is None else self._saved.pop(node_id, None)
+        if node_id is not None and files is not None and self._ward.is_covered(node_id):
+            self._stop_and(what, node_id, lambda _n, _covered: act(node_id, files), covered=True)
 
     def _put_back(self, what: str, node_id: int, act: Callable[[], None], tries: int) -> None:
         swapped = self._swapped is not None and node_id in self._swapped

@@ -6,12 +6,13 @@ from then on the cluster must recover, which is how liveness is judged. Faults o
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from runtime.simulated.ambush import Ambush
 from runtime.simulated.crash_faults import CrashFaults
 from runtime.simulated.damage import Damage, Ward
 from runtime.simulated.device_faults import DeviceFaults
+from runtime.simulated.hunt import Hunt, Pair
 from runtime.simulated.network_faults import NetworkFaults
 from runtime.simulated.strikes import Cluster, Strikes, UnderWay, nothing_to_tell
 from runtime.simulated.torments import EVERYTHING, Torment
@@ -28,8 +29,13 @@ class Nemesis:
         under_way: UnderWay = nothing_to_tell,
         ward: Ward | None = None,
         prey: Sequence[str] = (),
+        hunted: Sequence[Pair] = (),
+        more_acts: Mapping[str, Callable[[], None]] | None = None,
     ) -> None:
-        """`under_way` tells what a strike meets, of what `prey` lists; no ward, no damage."""
+        """`under_way` tells what a strike meets, of what `prey` lists; no ward, no damage.
+
+        `hunted` are pairs for a hunt, `more_acts` faults that only a hunt has use for.
+        """
         self._cluster = cluster
         self._world = cluster.world
         self._kinds = list(torment.weights)
@@ -43,7 +49,11 @@ class Nemesis:
         self._damage = Damage(strikes, ward) if ward is not None else None
         if self._damage is not None:
             self._acts |= self._damage.acts
-        self._acts |= Ambush(strikes, dict(self._acts), prey).acts
+        known = dict(self._acts)
+        self._acts |= Ambush(strikes, known, prey).acts
+        if self._damage is not None:
+            known |= self._damage.acts_at_once
+        self._hunt = Hunt(strikes, {**known, **(more_acts or {})}, hunted, self._hits)
 
     @property
     def history(self) -> list[str]:
@@ -69,6 +79,7 @@ class Nemesis:
         """Begin."""
         self._strikes.going = True
         self._plan_next(self._strikes.torment.first_s)
+        self._hunt.start()
 
     def run_until(self, time: float) -> None:
         """Begin, and heal at `time` seconds of the world."""
@@ -93,6 +104,10 @@ class Nemesis:
         """Begin one fault of a kind now."""
         self._strikes.kind = kind
         self._acts[kind]()
+
+    def _hits(self, kind: str, node_id: int) -> bool:
+        damage = self._damage
+        return damage is None or kind not in damage.acts or damage.would_hit(kind, node_id)
 
     def _plan_next(self, within_s: tuple[float, float] | None = None) -> None:
         low, high = within_s or self._strikes.torment.gap_s

@@ -39,6 +39,7 @@ from tests.simulation.wards import REFUSALS, Ward
 CLUSTER_ID = "simulated-cluster-0002"
 FIRST_BROKER_HOST = 101
 ADMIN_HOST = 900
+BROKER_ACTS = ("kill", "power", "pause", "stop")
 FULL = "the disk is full"
 FAILED = os.strerror(errno.EIO)
 READ_ONLY = "read-only"
@@ -61,6 +62,8 @@ class Shape:
     """Decisions over this become transactions of several batches; 0: as the product has it."""
     large_topics: int = 0
     """One topic in so many has twelve partitions; 0: none has."""
+    slice_us: int = 0
+    """Long work is done step by step, each of them so long; 0: all of it takes no time."""
     rivals: int = 0
     """Clients who contend for a few names, and read in every way."""
     twins: bool = False
@@ -302,12 +305,24 @@ class Cluster:
             return
         broker_id = self.dice.choice(list(self.broker_hosts))
         host = self.broker_hosts[broker_id]
-        act = self.dice.choice(("kill", "power", "pause", "stop"))
+        act = self.dice.choice(BROKER_ACTS)
         back_s = self.dice.uniform(0.2, 2.5 * self.shape.session_s)
         if host.running:
             self._strike(host, broker_id, act)
         self.later(back_s, lambda: self._bring_back(broker_id))
         self.later(self.dice.expovariate(self.shape.broker_torment), self.torment_brokers)
+
+    def broker_faults_at_once(self) -> dict[str, Callable[[], None]]:
+        """Return what may happen to some running broker, to be done when wanted."""
+        return {f"broker {act}": partial(self._strike_some, act) for act in BROKER_ACTS}
+
+    def _strike_some(self, act: str) -> None:
+        running = [b for b, host in self.broker_hosts.items() if host.running and b in self.brokers]
+        if running and self.busy:
+            broker_id = self.dice.choice(running)
+            self._strike(self.broker_hosts[broker_id], broker_id, act)
+            back_s = self.dice.uniform(0.2, 2.5 * self.shape.session_s)
+            self.later(back_s, lambda: self._bring_back(broker_id))
 
     def _strike(self, host: SimulatedHost, broker_id: int, act: str) -> None:
         self.broker_faults[f"broker {act}"] += 1

@@ -9,7 +9,7 @@ over hundreds of seeds is a hole, unless `IMPOSSIBLE` says why it can't be fille
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,11 @@ IMPOSSIBLE: dict[tuple[str, str], str] = {
 }
 """Fault and operation that can't meet, or almost never, and why. A cell that is filled is no hole,
 whatever stands here."""
+
+
+def pairs(faults: Iterable[str], operations: Sequence[str]) -> list[tuple[str, str]]:
+    """Return every fault with every operation that it can meet."""
+    return [(f, o) for f in faults for o in operations if (f, o) not in IMPOSSIBLE]
 
 
 def of_quorum(cluster: Any, nodes: Sequence[int]) -> list[str]:

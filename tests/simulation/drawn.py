@@ -1,15 +1,16 @@
-"""What a seed draws when its kind is `drawn` or `damage`: the shape, the faults, and how hard.
+"""What a seed draws when its kind is `drawn`, `damage` or `hunt`: shape, faults, and how hard.
 
 Rule: everything hangs on the seed and the kind's name alone. Short runs are many: the time of
 torment is drawn log-uniformly, so that most seeds are cheap and some go on for long.
 """
 
 import random as random_module
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
 from runtime.simulated.disk_faults import FAST, DiskProfile
+from runtime.simulated.hunt import Pair
 from runtime.simulated.torments import Torment, draw_torment, log_uniform
 
 TORMENT_S = (2.0, 20.0)
@@ -66,3 +67,43 @@ def draw_quorum(dice: Random, shape: Any, nodes: tuple[int, ...]) -> None:
     shape.window_bytes = int(log_uniform(dice, 4_000, 64_000))
     shape.payload_bytes = (8, int(log_uniform(dice, 20, 1_500)))
     shape.disks = draw_disks(dice)
+
+
+PAIRS_OF_A_HUNT = 4
+STIR = {"kill": 1.0, "isolate_leader": 1.0, "power": 0.5}
+"""What goes on besides, in every hunt."""
+_LAG = {"kill": 6.0, "wiped_disk": 4.0, "isolate_leader": 2.0}
+STIR_FOR = {
+    "transfer": {"stuck_disk": 8.0, "full_disk": 4.0},
+    "jump": _LAG,
+    "pull": _LAG,
+    "backfill": {**_LAG, "lost_file": 2.0},
+    "mending": {"rot": 4.0, "rot_at_rest": 6.0, "cut_file": 2.0},
+}
+"""What makes that a rare operation is needed: somebody lags, lacks something, or leads badly."""
+
+
+def pairs_of(seed: int, every: Sequence[Pair]) -> list[Pair]:
+    """Return what a run hunts; all pairs have had their turn after a fourth as many seeds.
+
+    What happens at the first start only comes first.
+    """
+    apart = -(-len(every) // PAIRS_OF_A_HUNT)
+    chosen = [every[(seed + turn * apart) % len(every)] for turn in range(PAIRS_OF_A_HUNT)]
+    return sorted(chosen, key=lambda pair: pair[1] != "forming")
+
+
+def draw_hunt(dice: Random, pairs: Sequence[Pair]) -> Torment:
+    """Draw how much else happens during a hunt, and how long the faults last."""
+    weights = dict(STIR)
+    for _, operation in pairs:
+        weights |= STIR_FOR.get(operation, {})
+    shortest = log_uniform(dice, 0.2, 1.5)
+    length = log_uniform(dice, 0.05, 0.5)
+    slowest = dice.choice((0.8, 0.5))
+    return Torment(
+        {**weights, "old_frames": 0.0},
+        gap_s=(shortest, 3 * shortest),
+        length_s=(length, length * dice.uniform(4.0, 12.0)),
+        rates=(slowest, 1 / slowest),
+    )

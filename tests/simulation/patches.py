@@ -1,10 +1,10 @@
 """A build with something switched off, as long as a context lasts: what mutants are made of."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-Patch = tuple[object, str, Callable[..., Any]]
+Patch = tuple[object, str, Any]
 """Where, which attribute, and what stands there instead."""
 
 

@@ -17,6 +17,7 @@ from runtime.simulated.disk_faults import DiskProfile
 from runtime.simulated.faults import Nemesis
 from runtime.simulated.torments import (
     ALL_BUT_DAMAGE,
+    AMBUSHES,
     CLOCKS,
     CUTS,
     DAMAGE,
@@ -28,7 +29,7 @@ from runtime.simulated.torments import (
 from runtime.simulated.world import SimulationFailedError
 from tests.simulation import drawn
 from tests.simulation.aftermath import restart_victims
-from tests.simulation.coverage import QUORUM_OPERATIONS, of_quorum
+from tests.simulation.coverage import QUORUM_OPERATIONS, of_quorum, pairs
 from tests.simulation.quorum_cluster import QuorumCluster, Shape
 
 ELECTION_S = 0.5
@@ -78,12 +79,15 @@ KINDS: dict[str, Torment] = {
 MORE_KINDS: dict[str, dict[str, float]] = {
     "drawn": ALL_BUT_DAMAGE,
     "damage": {**DAMAGE, **ALL_BUT_DAMAGE},
+    "hunt": {},
 }
 """Asked for by name: the seed draws shape and faults, out of these.
 
 A seed's kind by its number never changes, so that a seed that found something stays one.
 """
-NODES = {"drawn": (1, 3, 3, 3, 3, 5), "damage": (3, 3, 3, 5)}
+NODES = {"drawn": (1, 3, 3, 3, 3, 5), "damage": (3, 3, 3, 5), "hunt": (3, 3, 3, 5)}
+PAIRS = pairs(sorted({*DAMAGE, *ALL_BUT_DAMAGE} - {*AMBUSHES}), QUORUM_OPERATIONS)
+"""What the seeds of the kind `hunt` share among themselves."""
 
 
 @dataclass
@@ -120,7 +124,10 @@ def shape_of(seed: int, nodes: int | None, kind: str | None) -> tuple[Shape, str
     if chosen in MORE_KINDS:
         dice = drawn.dice_of(seed, chosen)
         drawn.draw_quorum(dice, shape, (nodes,) if nodes else NODES[chosen])
-        return shape, chosen, drawn.draw_faults(dice, MORE_KINDS[chosen])
+        if chosen != "hunt":
+            return shape, chosen, drawn.draw_faults(dice, MORE_KINDS[chosen])
+        shape.tail_bytes, shape.compact_every, shape.window_bytes = 1_500, 10, 6_000
+        return shape, chosen, drawn.draw_hunt(dice, drawn.pairs_of(seed, PAIRS))
     if chosen == "power":
         shape.disks = UNEVEN
     if chosen == "stale":
@@ -136,8 +143,11 @@ def run_seed(seed: int, nodes: int | None = None, kind: str | None = None) -> Ou
     """Run one seed: torment, heal, and see that the cluster recovers."""
     shape, chosen, torment = shape_of(seed, nodes, kind)
     cluster = QuorumCluster(seed, shape)
-    ward = cluster.expect_damage() if chosen == "damage" else None
-    nemesis = Nemesis(cluster, torment, partial(of_quorum, cluster), ward, QUORUM_OPERATIONS)
+    ward = cluster.expect_damage() if chosen in ("damage", "hunt") else None
+    hunted = drawn.pairs_of(seed, PAIRS) if chosen == "hunt" else ()
+    nemesis = Nemesis(
+        cluster, torment, partial(of_quorum, cluster), ward, QUORUM_OPERATIONS, hunted
+    )
     if ward is not None:
         ward.victims = nemesis.victims
     outcome = Outcome(seed, shape.nodes, chosen)

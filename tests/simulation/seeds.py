@@ -10,14 +10,18 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from controller import proposer
+from runtime import slices
+from runtime.simulated.clock import SimulatedClock
 from runtime.simulated.faults import Nemesis
 from runtime.simulated.torments import (
     ALL_BUT_DAMAGE,
+    AMBUSHES,
     CRASHES,
     CUTS,
     DAMAGE,
@@ -33,10 +37,10 @@ from tests.simulation.aftermath import (
     put_bad_checkpoints_aside,
     restart_victims,
 )
-from tests.simulation.cluster import Cluster, Shape
-from tests.simulation.coverage import CLUSTER_OPERATIONS, of_cluster
+from tests.simulation.cluster import BROKER_ACTS, Cluster, Shape
+from tests.simulation.coverage import CLUSTER_OPERATIONS, of_cluster, pairs
 from tests.simulation.history_export import export
-from tests.simulation.patches import patched
+from tests.simulation.patches import Patch, patched
 
 REST_S = 60.0
 KINDS: dict[str, Torment] = {
@@ -78,6 +82,7 @@ MORE_KINDS: dict[str, Torment | None] = {
     ),
     "drawn": None,
     "damage": None,
+    "hunt": None,
     "twins": Torment(
         {"kill_leader": 2.0, "pause_leader": 2.0, "isolate_leader": 2.0, "one_way": 1.0, **NOISE},
         gap_s=(0.5, 3.0),
@@ -93,7 +98,12 @@ FAULTS: dict[str, dict[str, float]] = {
     "damage": {**DAMAGE, **ALL_BUT_DAMAGE},
 }
 """What the kinds that are drawn draw from."""
-CONTROLLERS = {"drawn": (1, 3, 3, 3, 3, 5), "damage": (3, 3, 3, 5)}
+CONTROLLERS = {"drawn": (1, 3, 3, 3, 3, 5), "damage": (3, 3, 3, 5), "hunt": (3, 3, 3, 5)}
+PAIRS = pairs(
+    [*sorted({*DAMAGE, *ALL_BUT_DAMAGE} - {*AMBUSHES}), *(f"broker {act}" for act in BROKER_ACTS)],
+    CLUSTER_OPERATIONS,
+)
+"""What the seeds of the kind `hunt` share among themselves."""
 
 
 @dataclass
@@ -131,8 +141,24 @@ def shape_of(seed: int, kind: str, torment_s: float) -> tuple[Shape, Torment]:
     if torment is None:
         dice = drawn.dice_of(seed, kind)
         drawn.draw_cluster(dice, shape, CONTROLLERS[kind])
-        torment = drawn.draw_faults(dice, FAULTS[kind])
+        if kind != "hunt":
+            return shape, drawn.draw_faults(dice, FAULTS[kind])
+        torment = drawn.draw_hunt(dice, drawn.pairs_of(seed, PAIRS))
+        shape.batch_bytes, shape.large_topics = 400, dice.choice((1, 2))
+        shape.tail_bytes, shape.checkpoint_bytes = 1_000, 6_000
+        shape.slice_us = int(drawn.log_uniform(dice, 1, 2_000))
     return shape, torment
+
+
+def _constants(shape: Shape) -> Iterator[Patch]:
+    """Yield what must be smaller than in production, so that it matters in a small world."""
+    if shape.batch_bytes:
+        yield proposer, "BATCH_TARGET_BYTES", shape.batch_bytes
+    if shape.slice_us:
+        yield proposer, "_STEP", 2
+        yield proposer, "_SHARE_S", 0.0
+        yield slices, "SLICE_S", 0.0
+        yield SimulatedClock, "SOON_US", shape.slice_us
 
 
 def run_seed(
@@ -145,14 +171,21 @@ def run_seed(
     kind = kind or list(KINDS)[seed % len(KINDS)]
     shape, torment = shape_of(seed, kind, torment_s)
     cluster = Cluster(seed, shape)
-    ward = cluster.expect_damage() if kind == "damage" else None
-    nemesis = Nemesis(cluster, torment, partial(of_cluster, cluster), ward, CLUSTER_OPERATIONS)
+    ward = cluster.expect_damage() if kind in ("damage", "hunt") else None
+    nemesis = Nemesis(
+        cluster,
+        torment,
+        partial(of_cluster, cluster),
+        ward,
+        CLUSTER_OPERATIONS,
+        drawn.pairs_of(seed, PAIRS) if kind == "hunt" else (),
+        cluster.broker_faults_at_once(),
+    )
     if ward is not None:
         ward.victims = nemesis.victims
     outcome = Outcome(seed, kind)
-    target = shape.batch_bytes or proposer.BATCH_TARGET_BYTES
     try:
-        with patched([(proposer, "BATCH_TARGET_BYTES", target)]):
+        with patched(list(_constants(shape))):
             _run(cluster, nemesis, outcome)
     except SimulationFailedError as error:
         outcome.failure = str(error)
