@@ -90,12 +90,14 @@ class Nemesis:
         """End every fault, start every node that is down, and begin no more."""
         self._strikes.going = False
         self._cluster.network.heal()
-        if self._damage is not None:
-            self._damage.heal()
-        for node_id, host in self._cluster.hosts.items():
+        for host in self._cluster.hosts.values():
             host.faults.heal()
             if host.machine.rate != 1.0:
                 host.machine.set_rate(1.0)
+        # Not before: who gets its folder back starts at once, and must not meet a fault.
+        if self._damage is not None:
+            self._damage.heal()
+        for node_id, host in self._cluster.hosts.items():
             host.resume()
             self._strikes.start(node_id)
         self._strikes.record("heal")

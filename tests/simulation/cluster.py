@@ -212,7 +212,7 @@ class Cluster:
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EIO, errno.EROFS):
                 raise
-            process.schedule(0, process.kill, "disk")
+            process.schedule(0, partial(self._end, node_id, process.kill), "disk")
             return
         if self.ward is not None:
             self.ward.started(node_id)
@@ -223,18 +223,23 @@ class Cluster:
 
         What was not synced when a disk failed may be lost with it: the page cache forgets.
         """
-        if self.healed:
-            # Its disk failed just before, and no fault is left whose end would start it again.
-            self.later(0.5, lambda: self.hosts[node_id].running or self.start(node_id))
+        killed = partial(self._end, node_id, process.kill)
         if FULL in reason or READ_ONLY in reason.lower():
-            process.schedule(0, process.kill, "no-room")
+            process.schedule(0, killed, "no-room")
         elif self.ward is not None and self.ward.may_stop(node_id, reason):
-            process.schedule(0, process.kill, "damaged")
+            process.schedule(0, killed, "damaged")
             self.ward.stopped(node_id, reason)
         elif FAILED in reason:
-            self.later(0, self.hosts[node_id].lose_power)
+            self.later(0, partial(self._end, node_id, self.hosts[node_id].lose_power))
         else:
             self.stopped.append((node_id, reason))
+
+    def _end(self, node_id: int, end: Callable[[], None]) -> None:
+        """End a process because of its disk; a slow one keeps it alive until now."""
+        end()
+        if self.healed:
+            # No fault is left whose end would start it again.
+            self.later(0.5, lambda: self.hosts[node_id].running or self.start(node_id))
 
     def running(self) -> dict[int, Controller]:
         """The controllers whose processes live."""

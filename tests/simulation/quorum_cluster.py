@@ -377,6 +377,9 @@ class QuorumCluster:
         def again() -> None:
             if not self.hosts[node_id].running:
                 self.start(node_id)
+            elif self.owners[node_id].stopped:
+                # A slow disk keeps it a little longer.
+                self.start_later(node_id)
 
         self.world.schedule(int(0.5 * US), again, None, "supervisor")
 

@@ -160,6 +160,20 @@ def test_swapped_folders_are_refused_and_go_back() -> None:
     assert all(host.running for host in cluster.hosts.values())
 
 
+def test_who_gets_its_folder_back_when_all_is_healed_meets_no_fault_any_more() -> None:
+    """Damage seed 48: its start failed, and only its end came after everybody was started."""
+    cluster = Folders(6)
+    nemesis = nemesis_of(cluster, "swapped_folders")
+    nemesis.strike("swapped_folders")
+    for host in cluster.hosts.values():
+        host.faults.fail("read")
+        host.faults.capacity_bytes = 0
+    nemesis.heal()
+    cluster.world.run_for(1)
+    assert cluster.failures == []
+    assert all(host.running for host in cluster.hosts.values())
+
+
 def test_a_node_that_takes_the_folder_of_another_fails_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
