@@ -1,23 +1,22 @@
 """A forgetful file system on a folder, as long as a context lasts.
 
-Rule: in CI, which is root on Debian, what mounts it is installed, as the browser of the report's
-tests is; anywhere else who needs it is told why it can't be had. Nothing is left mounted.
+Rule: what mounts it is installed as `tests.debian` says; where it can't be had, who needs it is
+told why. Nothing is left mounted.
 """
 
-import fcntl
 import importlib.util
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.debian import NotInstalledError, install
+
 LOSE_POWER = "user.lose_power"
-INSTALL_S = 240
 MOUNT_S = 20.0
 
 
@@ -31,30 +30,10 @@ def require() -> None:
         raise NoForgettingError("/dev/fuse is not there, or not for us")
     if importlib.util.find_spec("mfusepy") is None:
         raise NoForgettingError("the package mfusepy is not installed")
-    if shutil.which("fusermount3") is None:
-        _install()
-
-
-def _install() -> None:
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise NoForgettingError("fuse3 is not installed")
-    with (Path(tempfile.gettempdir()) / "quorate-tests-fuse3.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if shutil.which("fusermount3") is not None:
-            return
-        print("installing fuse3 by apt-get for tests", file=sys.stderr)
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        for arguments in (["update"], ["install", "-y", "fuse3"]):
-            try:
-                subprocess.run(
-                    ["apt-get", "-qq", *arguments],
-                    check=True,
-                    capture_output=True,
-                    env=environment,
-                    timeout=INSTALL_S,
-                )
-            except (subprocess.SubprocessError, OSError) as error:
-                raise NoForgettingError(f"apt-get could not install fuse3: {error}") from error
+    try:
+        install("fuse3", is_there=lambda: shutil.which("fusermount3") is not None)
+    except NotInstalledError as error:
+        raise NoForgettingError(str(error)) from error
 
 
 @contextmanager

@@ -1,20 +1,15 @@
 """A headless Chromium for tests of pages: found, or installed where that is meant to work.
 
-Rule: in CI, which is root on Debian, a missing browser is installed, once for all workers; anywhere
-else tests that need one are skipped with the reason. Nothing is downloaded but by apt-get.
+Rule: it is installed as `tests.debian` says; where it can't be had, tests that need one are skipped
+with the reason.
 """
 
-import fcntl
-import os
 import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-INSTALL_S = 240
+from tests.debian import install
+
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _SWITCHES = (
     "--headless=new",
@@ -28,18 +23,11 @@ _SWITCHES = (
 )
 
 
-class NoBrowserError(Exception):
-    """There is no browser, and the reason why none was installed."""
-
-
 def programs() -> tuple[str, str]:
-    """Return the browser's and its driver's paths. Raises NoBrowserError."""
+    """Return the browser's and its driver's paths. Raises NotInstalledError."""
+    install("chromium", "chromium-driver", is_there=lambda: _found() is not None)
     found = _found()
-    if found is None:
-        _install()
-        found = _found()
-    if found is None:
-        raise NoBrowserError("apt-get installed chromium, and it is not on the path")
+    assert found is not None
     return found
 
 
@@ -49,32 +37,9 @@ def _found() -> tuple[str, str] | None:
     return None if browser is None or driver is None else (browser, driver)
 
 
-def _install() -> None:
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise NoBrowserError("chromium and chromedriver are not installed")
-    lock_file = Path(tempfile.gettempdir()) / "quorate-tests-chromium.lock"
-    with lock_file.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if _found() is not None:
-            return
-        print("installing chromium and chromium-driver by apt-get for tests", file=sys.stderr)
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        for arguments in (["update"], ["install", "-y", "chromium", "chromium-driver"]):
-            try:
-                subprocess.run(
-                    ["apt-get", "-qq", *arguments],
-                    check=True,
-                    capture_output=True,
-                    env=environment,
-                    timeout=INSTALL_S,
-                )
-            except (subprocess.SubprocessError, OSError) as error:
-                raise NoBrowserError(f"apt-get could not install chromium: {error}") from error
-
-
 @contextmanager
 def browser() -> Iterator[object]:
-    """Run a browser that notes its console and every request. Raises NoBrowserError."""
+    """Run a browser that notes its console and every request. Raises NotInstalledError."""
     from selenium.webdriver import Chrome, ChromeOptions  # noqa: PLC0415
     from selenium.webdriver.chrome.service import Service  # noqa: PLC0415
 

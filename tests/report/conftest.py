@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.chromium import NoBrowserError, browser
+from tests.debian import NotInstalledError
+from tests.report.chromium import browser
 from tests.report.opened import Opened
 from tests.report.sample import facts
 
@@ -27,7 +28,7 @@ def running() -> Iterator[object]:
     try:
         with browser() as found:
             yield found
-    except NoBrowserError as error:
+    except NotInstalledError as error:
         pytest.skip(str(error))
 
 
