@@ -13,6 +13,8 @@ from functools import wraps
 from importlib import import_module
 from typing import Any, NamedTuple
 
+import pytest
+
 Build = Callable[[Any], Any]
 """From what stands there to what stands there instead."""
 
@@ -102,13 +104,8 @@ def edited(*changes: tuple[str, str]) -> Build:
 @contextmanager
 def patched(patches: Sequence[Patch]) -> Iterator[None]:
     """Break the build. Raises MovedError, and then nothing is broken."""
-    undo: list[tuple[Any, str, Any]] = []
-    try:
+    with pytest.MonkeyPatch.context() as build:
         for patch in patches:
             where, attribute, original = patch.place()
-            setattr(where, attribute, patch.build(original))
-            undo.append((where, attribute, original))
+            build.setattr(where, attribute, patch.build(original))
         yield
-    finally:
-        for where, attribute, original in reversed(undo):
-            setattr(where, attribute, original)

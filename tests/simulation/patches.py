@@ -1,8 +1,10 @@
-"""A build with something switched off, as long as a context lasts: what mutants are made of."""
+"""A build with something replaced, as long as a context lasts."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 Patch = tuple[object, str, Any]
 """Where, which attribute, and what stands there instead."""
@@ -10,11 +12,7 @@ Patch = tuple[object, str, Any]
 
 @contextmanager
 def patched(patches: Sequence[Patch]) -> Iterator[None]:
-    before = [getattr(where, attribute) for where, attribute, _ in patches]
-    for where, attribute, instead in patches:
-        setattr(where, attribute, instead)
-    try:
+    with pytest.MonkeyPatch.context() as build:
+        for where, attribute, instead in patches:
+            build.setattr(where, attribute, instead)
         yield
-    finally:
-        for (where, attribute, _), method in zip(patches, before, strict=True):
-            setattr(where, attribute, method)
