@@ -58,7 +58,7 @@ class Problem(NamedTuple):
     offset: int
     what: str
     illegal: bool
-    """Every checksum holds and yet it makes no sense: never a torn tail."""
+    """It makes no sense, whatever a crash may have left: never a torn tail."""
 
 
 class Chain(NamedTuple):
@@ -172,7 +172,8 @@ class _Walk:
             elif file.opening is None:
                 # A leftover of a crash is passed over when the line goes on without it.
                 if limit is None or limit > self.end or number == 0:
-                    self._stop(file, 0, "its first frame is bad")
+                    within = self._begins_within(file)
+                    self._stop(file, 0, "its first frame is bad", illegal=within)
             elif file.base > self.end:
                 self._stop(file, 0, f"{file.base - self.end} bytes before it are missing")
             else:
@@ -206,6 +207,14 @@ class _Walk:
         elif (limit is None and reader.problem) or (limit is not None and self.end < limit):
             self._stop(file, reader.offset, reader.problem or "the file is too short")
 
+    def _begins_within(self, file: SegmentFile) -> bool:
+        """Tell whether it supersedes a part of what was walked: that is not the line, then.
+
+        A segment whose opening a crash has torn begins where the one before it ends.
+        """
+        seed = self._identity.seed(file.sequence)
+        return any(found.position < self.end for found in find_frames(file.data, 0, seed))
+
     def _stop(self, file: SegmentFile, offset: int, what: str, *, illegal: bool = False) -> None:
         self.problem = Problem(file.name, offset, what, illegal)
         self._scan(file, offset)
@@ -237,6 +246,14 @@ def frames_between(chain: Chain, start: int, end: int) -> Iterator[Frame]:
             if frame.position >= min(limit, end):
                 break
             yield frame
+
+
+def is_seam(chain: Chain, position: int) -> bool:
+    """Tell whether no frame of the line lies across a position."""
+    if not chain.segments or not chain.segments[0].base < position < chain.end:
+        return True
+    behind = next(frames_between(chain, position, chain.end), None)
+    return behind is not None and behind.position == position
 
 
 def _term(kind: int, body: bytes) -> int:

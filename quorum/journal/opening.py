@@ -14,6 +14,9 @@ and whoever cuts both the journal and the witness may too. In that window, and o
 that were durable look like a torn tail; no reader could tell them apart, since nothing on the
 disk says that they were durable.
 
+A frame always ended at S. When one lies across it now, these are not the bytes that were durable:
+an older file was put back, or what superseded it is lost. That is damage too, wherever E is.
+
 No file is rewritten in place. What stands between S and E was never known to be durable, and
 what is read back after a failed sync may be only in memory; so it is written again, to a new
 segment that appears whole and durable under its name, and supersedes the old bytes. Damage is
@@ -22,7 +25,7 @@ handled alike: a fresh segment holds the good part, the old files stay beside it
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from quorum.journal.chain import Chain, frames_between, read_chain, read_files
+from quorum.journal.chain import Chain, frames_between, is_seam, read_chain, read_files
 from quorum.journal.damage import Damage, DamagedError, TornTail
 from quorum.journal.frames import HEADER_BYTES, Frame, Kind, encode_header
 from quorum.journal.identity import FOLDER, Identity, encode_opening, segment_name
@@ -110,6 +113,11 @@ def _refuse_other_directory(identity: Identity, manifest: "Manifest") -> None:
 
 def _judge(chain: Chain, synced: int) -> tuple[Damage | None, TornTail | None]:
     problem = chain.problem
+    if not is_seam(chain, synced):
+        within = [s for s in chain.segments if s.base < synced][-1]
+        what = f"no frame ends at position {synced}, up to which all was durable"
+        file = next(file for file in chain.files if file.name == within.name)
+        return Damage(file.name, synced - file.shift, what), None
     if problem is None:
         if chain.end >= synced:
             return None, None
