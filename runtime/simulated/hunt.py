@@ -20,7 +20,7 @@ PATIENCE_S = 2.5
 
 
 class Hunt:
-    """Hunts its pairs in turn, again and again, while the nemesis goes on."""
+    """Hunts its pairs in turn, those first that were not met yet, while the nemesis goes on."""
 
     def __init__(
         self,
@@ -32,22 +32,24 @@ class Hunt:
         """`ready` tells whether a fault would hit a node now."""
         self._strikes = strikes
         self._acts = acts
-        self._pairs = deque(pairs)
+        self._every = tuple(pairs)
+        self._left = deque(pairs)
+        """Those that have not been met since all were."""
         self._ready = ready
         self._wanted: Pair | None = None
         self._turn = 0
 
     def start(self) -> None:
         """Begin with the first pair at once: a start can be hunted too."""
-        if self._pairs:
+        if self._every:
             self._strikes.world.after_event(self._look)
             self._next()
 
     def _next(self) -> None:
         if self._strikes.going:
             self._turn += 1
-            self._wanted = self._pairs[0]
-            self._pairs.rotate(-1)
+            self._wanted = self._left[0]
+            self._left.rotate(-1)
             give_up = partial(self._give_up, self._turn)
             self._strikes.world.schedule(int(PATIENCE_S * US), give_up, None, "hunt")
 
@@ -72,6 +74,8 @@ class Hunt:
         if not strikes.going:
             return
         strikes.record(f"hunt: {fault} at {operation}")
+        self._left.remove((fault, operation))
+        self._left.extend(self._every if not self._left else ())
         strikes.aim, strikes.kind = node_id, fault
         self._acts[fault]()
         strikes.aim = None

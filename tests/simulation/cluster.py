@@ -71,6 +71,7 @@ class Shape:
     checkpoint_bytes: int = 20_000
     tail_bytes: int = 8_000
     segment_bytes: int = 16_000
+    scrub_s: float = 86_400.0
     broker_torment: float = 0.4
     """How often, in each second, something happens to some broker."""
     disks: tuple[DiskProfile, ...] = (FAST,)
@@ -191,6 +192,7 @@ class Cluster:
                 heartbeat_s=shape.heartbeat_s,
                 checkpoint_bytes=shape.checkpoint_bytes,
                 ledger_segment_bytes=shape.segment_bytes,
+                scrub_interval_s=shape.scrub_s,
             ),
             clock=process.clock,
             random=dice,

@@ -93,13 +93,17 @@ def pairs_of(seed: int, every: Sequence[Pair]) -> list[Pair]:
     return sorted(chosen, key=lambda pair: pair[1] != "forming")
 
 
-def draw_hunt(dice: Random, pairs: Sequence[Pair]) -> Torment:
+def draw_hunt(dice: Random, shape: Any, pairs: Sequence[Pair]) -> Torment:
     """Draw how much else happens during a hunt, and how long the faults last."""
     weights = dict(STIR)
     for _, operation in pairs:
         weights |= STIR_FOR.get(operation, {})
+    if len(weights) > len(STIR):
+        shape.torment_s = dice.uniform(12.0, 20.0)
     shortest = log_uniform(dice, 0.2, 1.5)
     length = log_uniform(dice, 0.05, 0.5)
+    if any(operation == "transfer" for _, operation in pairs):
+        length = dice.uniform(0.6, 1.2)  # a disk counts as stuck after two election timeouts
     slowest = dice.choice((0.8, 0.5))
     return Torment(
         {**weights, "old_frames": 0.0},

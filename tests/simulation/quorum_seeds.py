@@ -127,7 +127,7 @@ def shape_of(seed: int, nodes: int | None, kind: str | None) -> tuple[Shape, str
         if chosen != "hunt":
             return shape, chosen, drawn.draw_faults(dice, MORE_KINDS[chosen])
         shape.tail_bytes, shape.compact_every, shape.window_bytes = 1_500, 10, 6_000
-        return shape, chosen, drawn.draw_hunt(dice, drawn.pairs_of(seed, PAIRS))
+        return shape, chosen, drawn.draw_hunt(dice, shape, drawn.pairs_of(seed, PAIRS))
     if chosen == "power":
         shape.disks = UNEVEN
     if chosen == "stale":

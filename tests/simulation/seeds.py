@@ -143,9 +143,10 @@ def shape_of(seed: int, kind: str, torment_s: float) -> tuple[Shape, Torment]:
         drawn.draw_cluster(dice, shape, CONTROLLERS[kind])
         if kind != "hunt":
             return shape, drawn.draw_faults(dice, FAULTS[kind])
-        torment = drawn.draw_hunt(dice, drawn.pairs_of(seed, PAIRS))
+        torment = drawn.draw_hunt(dice, shape, drawn.pairs_of(seed, PAIRS))
         shape.batch_bytes, shape.large_topics = 400, dice.choice((1, 2))
         shape.tail_bytes, shape.checkpoint_bytes = 1_000, 6_000
+        shape.scrub_s = 1.0
         shape.slice_us = int(drawn.log_uniform(dice, 1, 2_000))
     return shape, torment
 
