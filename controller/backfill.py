@@ -102,19 +102,28 @@ class HistoryBackfill:
         try:
             pull.add(piece.data)
         except (LedgerError, OSError) as error:
-            self._log.warning("backfill_refused", source=self._source, reason=str(error))
-            pull.discard()
-            self._files.later(self.start)
+            self._refused(pull, error)
             return
         self._next()
+
+    def _refused(self, pull: SegmentPull, error: Exception) -> None:
+        """Begin the segment anew after a pause: what a failed sync leaves is never synced again."""
+        self._log.warning("backfill_refused", source=self._source, reason=str(error))
+        try:
+            pull.discard()
+        except OSError as failure:
+            if failure.errno in BROKEN:
+                self._on_failed(sentence(failure, "throwing away what was fetched of the history"))
+                return
+        self._files.later(self.start)
 
     def _placed(self, pull: SegmentPull, error: OSError | None) -> None:
         if self._stopped:
             return
         self._pull = None
         if error is not None:
-            self._log.warning("backfill_refused", source=self._source, reason=str(error))
-            self._files.later(self.start)
+            self._refused(pull, error)
+            pull.close()
             return
         try:
             self._backfill.adopt(pull)

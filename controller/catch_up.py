@@ -8,7 +8,8 @@ what an earlier life fetched is taken up. Nothing of the present ledger is touch
 A peer whose bytes don't verify is damaged, and its damage is not copied: the next peer is asked,
 for the mark vouches for whatever ends in it, whoever has it.
 
-A full disk ends no node for it: what was fetched is thrown away, which makes room for what the
+What our own disk refuses on the way, in slices or not, ends the node, with one exception: a full
+disk ends no node for it. What was fetched is thrown away, which makes room for what the
 quorum must write, and fetched again after a pause that grows.
 """
 
@@ -106,8 +107,12 @@ class CatchUp:
         """It is not needed any more; what was fetched goes."""
         if self._job is not None:
             self._close()
-            drop_incoming(self._disk)
-            self._log.info("catch_up_dropped")
+            try:
+                drop_incoming(self._disk)
+            except OSError as error:
+                self._on_failed(error)
+            else:
+                self._log.info("catch_up_dropped")
 
     def finish(self) -> None:
         """The quorum has taken the mark over."""
@@ -145,7 +150,8 @@ class CatchUp:
             return
         size = dict(names)[job.checkpoint.name]
         job.fetch = CheckpointFetch(self._disk, self._config.cluster_id, job.checkpoint, size)
-        self._in_slices(job.fetch.prepare(), self._next_of_checkpoint)
+        fetch = job.fetch
+        self._in_slices(fetch.prepare(), self._next_of_checkpoint, fetch.discard)
 
     def _worth_loading(self, job: _Job, names: Sequence[tuple[str, int]]) -> CheckpointId | None:
         """The peer's newest checkpoint before the mark, if the log alone won't do or is longer."""
@@ -193,13 +199,8 @@ class CatchUp:
         assert job.fetch is not None
         try:
             job.fetch.add(piece.data)
-        except (CheckpointError, LedgerError) as error:
-            self._refuse(error)
-            job.fetch.discard()
-            self._files.later(self._start)
-            return
-        except OSError as error:
-            self._not_taken(error)
+        except (CheckpointError, LedgerError, OSError) as error:
+            self._not_right(error, job.fetch.discard)
             return
         self._next_of_checkpoint()
 
@@ -235,7 +236,8 @@ class CatchUp:
     def _prepare(self) -> None:
         assert self._job is not None
         assert self._job.history is not None
-        self._in_slices(self._job.history.prepare(), self._next_of_history)
+        history = self._job.history
+        self._in_slices(history.prepare(), self._next_of_history, history.discard)
 
     def _next_of_history(self) -> None:
         job = self._job
@@ -257,13 +259,8 @@ class CatchUp:
         assert job.history is not None
         try:
             done = job.history.add(piece.data)
-        except LedgerError as error:
-            self._refuse(error)
-            job.history.discard()
-            self._files.later(self._start)
-            return
-        except OSError as error:
-            self._not_taken(error)
+        except (LedgerError, OSError) as error:
+            self._not_right(error, job.history.discard)
             return
         if done:
             self._prepare()
@@ -279,6 +276,19 @@ class CatchUp:
             return
         self._log.info("catch_up_ready", target=job.target.log_end)
         self._quorum.installed(job.mark)
+
+    def _not_right(self, error: Exception, discard: Callable[[], None]) -> None:
+        """What was fetched is wrong, or our own disk did not take it."""
+        if isinstance(error, OSError):
+            self._not_taken(error)
+            return
+        self._refuse(error)
+        try:
+            discard()
+        except OSError as failed:
+            self._not_taken(failed)
+        else:
+            self._files.later(self._start)
 
     def _not_taken(self, error: OSError) -> None:
         """Our own disk did not take what was fetched."""
@@ -310,11 +320,31 @@ class CatchUp:
         others = [n for n in ring if n != self._config.node_id]
         job.source = others[(others.index(job.source) + 1) % len(others)]
 
-    def _in_slices(self, work: Generator[None, None, None], then: Callable[[], None]) -> None:
-        guarded = self._files.guarded(then)
+    def _in_slices(
+        self,
+        work: Generator[None, None, None],
+        then: Callable[[], None],
+        discard: Callable[[], None],
+    ) -> None:
+        """Work, then go on; what is wrong on the way is met as in `add`."""
+        wrong: list[Exception] = []
+
+        def caught() -> Generator[None, None, None]:
+            try:
+                yield from work
+            except (CheckpointError, LedgerError, OSError) as error:
+                wrong.append(error)
+
+        def worked() -> None:
+            if wrong:
+                self._not_right(wrong[0], discard)
+            else:
+                then()
+
+        guarded = self._files.guarded(worked)
 
         def done() -> None:
             self._cancel = None
             guarded()
 
-        self._cancel = run_in_slices(self._clock, work, done)
+        self._cancel = run_in_slices(self._clock, caught(), done)

@@ -23,7 +23,7 @@ from ledger.chain import LogMark
 from ledger.checker import BadSegmentError
 from ledger.errors import DamagedLedgerError, LedgerError
 from ledger.pull import SegmentPull
-from ledger.segments import LOG_FOLDER
+from ledger.segments import LOG_FOLDER, segment_name
 from quorum.api import PeerFile, Quorum
 from runtime.clock import Clock
 from runtime.disk import Disk
@@ -84,7 +84,7 @@ class Mending:
         `on_placed` is called behind each segment that is put in place, `on_mended` at the end.
         Raises LedgerError when no peer could help: the error says what to do.
         """
-        if self._pull is not None:
+        if self.note:
             return
         if error.base_offset < 0 or not self._peers():
             raise error
@@ -103,8 +103,13 @@ class Mending:
         assert self._mark is not None
         if self._pull is not None:
             self._pull.close()
+            self._pull = None
         self._at, self._asked = base_offset, 0
-        self._pull = mend(self._disk, self._config.cluster_id, base_offset, self._mark)
+        try:
+            self._pull = mend(self._disk, self._config.cluster_id, base_offset, self._mark)
+        except OSError as error:
+            self._not_taken(error)
+            return
         own = f"{LOG_FOLDER}/{self._pull.name}"
         good = self._pull.prepare(own if self._disk.exists(own) else None)
         run_in_slices(self._clock, good, self._files.guarded(self._ask))
@@ -128,9 +133,8 @@ class Mending:
         peers = self._peers()
         if self._at > self._base_offset and self._asked >= len(peers):
             # Nobody has what was said to follow: begin anew.
-            if self._pull is not None:
-                self._pull.discard()
-            self._begin_at(self._base_offset)
+            self._at = self._base_offset
+            self._anew()
             return
         self._source = peers[self._turn % len(peers)]
         self._turn += 1
@@ -157,27 +161,35 @@ class Mending:
                 self._begin_at(error.offset)
                 return
             self._refuse(pull, error)
-        except (LedgerError, OSError) as error:
+        except LedgerError as error:
             self._refuse(pull, error)
+        except OSError as error:
+            self._not_taken(error)
         else:
             self._next()
 
-    def _refuse(self, pull: SegmentPull, error: Exception) -> None:
+    def _refuse(self, pull: SegmentPull, error: LedgerError) -> None:
         self._log.warning("mending_refused", source=self._source, reason=str(error))
-        pull.discard()
-        self._files.later(self._ask)
+        try:
+            pull.discard()
+        except OSError as failure:
+            self._not_taken(failure)
+        else:
+            self._files.later(self._ask)
 
     def _placed(self, error: OSError | None) -> None:
         if self._pull is None:
             return
         if error is not None:
-            self._not_placed(self._pull, error)
+            self._not_taken(error)
             return
         pull, self._pull = self._pull, None
         self._pause_s = _PAUSE_FIRST_S
         self._log.warning("ledger_mended", file=pull.name, source=self._source)
         self._damage.mended(LEDGER, f"{pull.name} fetched from controller {self._source}")
         self._on_placed(pull)
+        if not self.note:
+            return  # it has ended the node
         if self._at > self._base_offset:
             self._begin_at(self._base_offset)
             return
@@ -186,18 +198,19 @@ class Mending:
         if on_mended is not None:
             on_mended()
 
-    def _not_placed(self, pull: SegmentPull, error: OSError) -> None:
+    def _not_taken(self, error: OSError) -> None:
         """Our own disk refused: begin the segment anew after a while."""
         self._log.warning("mending_refused", source=self._source, reason=str(error))
-        self.note = f"{pull.name} can't be put in place yet, it is tried again: {error}"
+        name = segment_name(self._at)
+        self.note = f"{name} can't be put in place yet, it is tried again: {error}"
         pause_s, self._pause_s = self._pause_s, min(2 * self._pause_s, _PAUSE_MOST_S)
         self._files.later(self._anew, pause_s)
 
     def _anew(self) -> None:
-        assert self._pull is not None
         try:
-            self._pull.discard()
+            if self._pull is not None:
+                self._pull.discard()
         except OSError as error:
-            self._not_placed(self._pull, error)
+            self._not_taken(error)
         else:
             self._begin_at(self._at)

@@ -22,12 +22,13 @@ from ledger.catalogue import Segment
 from ledger.chain import LogMark
 from ledger.errors import DamagedLedgerError, LedgerError
 from ledger.ledger import Ledger
+from ledger.pull import SegmentPull
 from ledger.scrub import scrub_segment
 from metadata.codec import RecordDecodeError
 from metadata.image import MetadataImage, ReplayError
 from quorum.api import Mark, Quorum
 from quorum.journal import DamagedError
-from quorum.journal.damage import sentence
+from quorum.journal.damage import BROKEN, sentence
 from runtime.clock import Clock
 from runtime.disk import Disk
 from runtime.slices import run_in_slices
@@ -159,8 +160,17 @@ class Storage:
                 self._disk.replace(SUSPECT, str(error.base_offset).encode())
             self._on_failed(f"the newest segment is damaged; start again to mend it: {error}")
             return
+        history = Backfill(self._disk, self._config.cluster_id, ledger.catalogue)
+
+        def placed(pull: SegmentPull) -> None:
+            try:
+                history.adopt(pull)
+            except OSError as failure:
+                if failure.errno in BROKEN:
+                    self._on_failed(sentence(failure, "noting what was mended"))
+                # Else it is noted at the next start.
+
         try:
-            placed = Backfill(self._disk, self._config.cluster_id, ledger.catalogue).adopt
             self._mending.begin(error, ledger.mark(), lambda: None, placed)
         except LedgerError as final:
             self._on_failed(f"the ledger is damaged and nobody can mend it: {final}")
@@ -220,7 +230,7 @@ class Storage:
         self._open_again(mark)
 
     def _on_catch_up_failed(self, error: OSError) -> None:
-        self._on_failed(f"what was fetched can't be written: {error}")
+        self._on_failed(sentence(error, "writing what was fetched"))
 
     # -- loading --------------------------------------------------------------------------
 
@@ -251,9 +261,11 @@ class Storage:
             if bad:
                 # The mark stays until it is mended: whatever comes between, it is read again.
                 self._mend_and_load(bad[0], ledger, store, place)
-            else:
+                return
+            # If the disk refuses, the next start reads it through once more.
+            with suppress(OSError):
                 self._disk.unlink(SUSPECT)
-                self._load(ledger, store, place)
+            self._load(ledger, store, place)
 
         self._cancel_load = run_in_slices(self._clock, work(), done)
 

@@ -133,9 +133,11 @@ class SegmentPull:
     def discard(self) -> None:
         """Throw away what was fetched, and begin again."""
         if self._file is None:
+            self._disk.make_folder(INCOMING_FOLDER)
             self._file = self._disk.open(self._part)
         self._file.truncate(0)
         self._checker = self._new_checker()
+        self._failed = None
 
     def keep(self, on_done: Callable[[OSError | None], None]) -> None:
         """Make its bytes durable where they are, and close the file; see `HistoryPull`."""
@@ -153,7 +155,10 @@ class SegmentPull:
 
         def placed(error: OSError | None) -> None:
             if error is None and disk.exists(archived):
-                disk.unlink(archived)
+                try:
+                    disk.unlink(archived)
+                except OSError as failure:
+                    error = failure
             on_done(error)
 
         self._cancel_place = place_file(

@@ -103,7 +103,12 @@ class CheckpointFetch:
             raise CheckpointError(f"checkpoint {self._checkpoint} is not complete")
         self._checker.finish()
         file, self._file = self._file, None
-        self._disk.make_folder(FOLDER)
+        try:
+            self._disk.make_folder(FOLDER)
+        except OSError as error:
+            file.close()
+            on_done(error)
+            return
         self._cancel_place = place_file(
             self._disk,
             file,
