@@ -119,7 +119,9 @@ class MetadataDelta:
                 branch.family("quorum").begin(epoch, self._epoch_start)
         self._unsettled.clear()
         self._epoch_start = None
-        self._current.evict(timestamp_ms)
+        if self._transaction is None:
+            # What decided an open one has looked at the outcomes as they are.
+            self._current.evict(timestamp_ms)
         self._offset, self._epoch, self._timestamp_ms = end_offset, epoch, timestamp_ms
         self._in_batch = False
 

@@ -5,6 +5,9 @@ when a batch ends, the smallest keys go until all three hold. Keys are UUIDv7, s
 the one drawn first. The floor is the largest key that went: a key at or below it may have been
 executed and forgotten, so it is never executed again.
 
+None go while a transaction is open: its decision found its own key above the floor, and the outcome
+in its last batch must find it there too, though the clock may have leapt a day meanwhile.
+
 Only controllers hold outcomes; a snapshot for brokers leaves them out.
 """
 

@@ -39,7 +39,8 @@ def fold_records(
     state.end, state.timestamp_ms = base + len(records), timestamp_ms
     for tables in state.all_tables():
         _settle_shutdowns(tables, state.end)
-    _let_outcomes_go(state.now, timestamp_ms)
+    if state.began is None:
+        _let_outcomes_go(state.now, timestamp_ms)
 
 
 def folded(batches: Iterable[Batch], state: State | None = None) -> State:

@@ -13,7 +13,15 @@ from metadata.image import (
     image_to_records,
     outcomes,
 )
-from metadata.records import NoOpRecord, OutcomeFloorRecord, RequestOutcomeRecord
+from metadata.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    NoOpRecord,
+    OutcomeFloorRecord,
+    Record,
+    RequestOutcomeRecord,
+)
 from tests.unit.image.replaying import replayed
 
 HOUR = 60 * 60 * 1000
@@ -77,6 +85,19 @@ def test_at_most_so_many_keys_are_kept() -> None:
     assert (numbers(image), floor(image)) == ([3, 4, 5], 2)
     image = replayed(outcome(6), image=image)
     assert (numbers(image), floor(image)) == ([4, 5, 6], 3)
+
+
+@pytest.mark.parametrize("end", [EndTransactionRecord(), AbortTransactionRecord("a test")])
+def test_none_go_while_a_transaction_is_open(end: Record) -> None:
+    """Its decision stands on what was remembered when it began: the clock may leap meanwhile."""
+    image = replayed(outcome(5, HOUR), timestamp_ms=HOUR)
+    image = replayed(BeginTransactionRecord("a large one"), image=image, timestamp_ms=30 * HOUR)
+    image = replayed(NoOpRecord(), image=image, timestamp_ms=30 * HOUR)
+    assert image.transaction is not None
+    assert floor(image.transaction.branch) == 0
+    image = replayed(outcome(4, 30 * HOUR), end, image=image, timestamp_ms=30 * HOUR)
+    ended = isinstance(end, EndTransactionRecord)
+    assert (numbers(image), floor(image)) == (([4, 5], 0) if ended else ([], 5))
 
 
 @pytest.mark.usefixtures("small")
