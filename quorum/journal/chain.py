@@ -204,6 +204,9 @@ class _Walk:
         self.segments.append(Segment(file.name, file.sequence, file.base, top))
         if illegal:
             self._stop(file, reader.offset, illegal, illegal=True)
+        elif limit is not None and self.end > limit:
+            what = "a frame reaches into the next segment"
+            self._stop(file, limit - file.shift, what, illegal=True)
         elif (limit is None and reader.problem) or (limit is not None and self.end < limit):
             self._stop(file, reader.offset, reader.problem or "the file is too short")
 
