@@ -19,6 +19,14 @@ FOUND_BUGS = {
     163422: "a simulated machine did not answer who sent into a connection that was over",
     15: "a jump left segments of an earlier life behind the accepted history",
 }
+FOUND_BUGS_OF_MORE_KINDS = {
+    (124, "drawn"): "the register search gave up over a few unknown outcomes",
+    (1650, "drawn"): "the clock leapt a day, and a transaction let go what its own end rested on",
+    (48, "damage"): "nobody started a node again that was on its way out when the faults ended",
+    (476, "damage"): "a journal whose last frame reached into the next segment met an assertion",
+    (702, "damage"): "a journal in which no frame ends where all was durable was taken for sound",
+    (810, "damage"): "the judge read the ledger of a node that had none yet",
+}
 
 
 def of_this_commit() -> list[int]:
@@ -32,6 +40,14 @@ def of_this_commit() -> list[int]:
 def test_a_seed_that_once_found_a_bug_finds_none(seed: int) -> None:
     outcome = run_seed(seed)
     assert not outcome.failure, f"{FOUND_BUGS[seed]}: {outcome.rerun}\n{outcome.failure}"
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(("seed", "kind"), FOUND_BUGS_OF_MORE_KINDS)
+def test_a_seed_of_another_kind_that_once_found_a_bug_finds_none(seed: int, kind: str) -> None:
+    outcome = run_seed(seed, kind=kind)
+    why = FOUND_BUGS_OF_MORE_KINDS[seed, kind]
+    assert not outcome.failure, f"{why}: {outcome.rerun}\n{outcome.failure}"
 
 
 @pytest.mark.simulation
