@@ -40,7 +40,7 @@ format: $(VENV)/.ready-dev ## Put the code into shape
 	$(BIN)/ruff check --fix .
 
 seeds: $(VENV)/.ready-dev ## Simulate N clusters under faults: make seeds N=1000 [FIRST=1] [KIND=drawn]
-	$(BIN)/python -m tests.simulation.many --first $(FIRST) --count $(N) --jobs $(JOBS) $(if $(KIND),--kind $(KIND))
+	$(BIN)/python -m tests.simulation.many --first $(FIRST) --count $(N) --jobs $(JOBS) $(if $(KIND),--kind $(KIND)) $(if $(RECORD),--record $(RECORD))
 
 seed: $(VENV)/.ready-dev ## Run one seed again, with its trace: make seed SEED=17
 	$(BIN)/python -m tests.simulation.seeds --first $(SEED) --count 1 --trace $(if $(KIND),--kind $(KIND))

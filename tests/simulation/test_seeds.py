@@ -23,8 +23,8 @@ FOUND_BUGS_OF_MORE_KINDS = {
     (124, "drawn"): "the register search gave up over a few unknown outcomes",
     (1650, "drawn"): "the clock leapt a day, and a transaction let go what its own end rested on",
     (48, "damage"): "nobody started a node again that was on its way out when the faults ended",
-    (476, "damage"): "a journal whose last frame reached into the next segment met an assertion",
-    (702, "damage"): "a journal in which no frame ends where all was durable was taken for sound",
+    (476, "damage"): "a segment of another time passed for the line, and a start failed an assertion",
+    (702, "damage"): "two of three nodes did not run in the end",
     (810, "damage"): "the judge read the ledger of a node that had none yet",
 }
 
