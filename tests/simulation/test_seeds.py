@@ -23,7 +23,7 @@ FOUND_BUGS_OF_MORE_KINDS = {
     (124, "drawn"): "the register search gave up over a few unknown outcomes",
     (1650, "drawn"): "the clock leapt a day, and a transaction let go what its own end rested on",
     (48, "damage"): "nobody started a node again that was on its way out when the faults ended",
-    (476, "damage"): "a segment of another time passed for the line, and a start failed an assertion",
+    (476, "damage"): "a segment of another time passed for the line, and an assertion failed",
     (702, "damage"): "two of three nodes did not run in the end",
     (810, "damage"): "the judge read the ledger of a node that had none yet",
 }
