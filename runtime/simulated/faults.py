@@ -50,7 +50,7 @@ class Nemesis:
         if self._damage is not None:
             self._acts |= self._damage.acts
         known = dict(self._acts)
-        self._acts |= Ambush(strikes, known, prey).acts
+        self._acts |= Ambush(strikes, dict(known), prey).acts
         if self._damage is not None:
             known |= self._damage.acts_at_once
         self._hunt = Hunt(strikes, {**known, **(more_acts or {})}, hunted, self._hits)
