@@ -2,9 +2,12 @@
 
 Rule: only folders that the settings share, only names that are plain; a piece at a time, asked
 for by position, so that any fetch goes on where it stopped. Reading is done off the loop.
+
+A request's number is of this life alone: what comes late for an earlier one answers nothing.
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from quorum.api import PeerFile
 from quorum.config import FILE_PIECE_BYTES_MAX
@@ -17,6 +20,16 @@ from runtime.paths import BadNameError, checked
 OnListed = Callable[[Sequence[tuple[str, int]] | None], None]
 OnPiece = Callable[[PeerFile | None], None]
 Piece = tuple[int, bytes]
+_LIFE_BYTES = 7
+_ANSWERS = {Kind.LIST: Kind.LISTED, Kind.READ: Kind.PIECE}
+
+
+class _Request(NamedTuple):
+    node_id: int
+    kind: Kind
+    """Of the answer."""
+    timer: Timer
+    answered: Callable[[Frame | None], None]
 
 
 class PeerFiles:
@@ -24,8 +37,8 @@ class PeerFiles:
 
     def __init__(self, inside: Inside) -> None:
         self._inside = inside
-        self._number = 0
-        self._waiting: dict[int, tuple[int, Timer, Callable[[Frame | None], None]]] = {}
+        self._number = int.from_bytes(inside.journal.lineage.life[:_LIFE_BYTES], "little")
+        self._waiting: dict[int, _Request] = {}
 
     def ask_list(self, node_id: int, folder: str, on_reply: OnListed) -> None:
         """Ask for names and sizes."""
@@ -57,24 +70,25 @@ class PeerFiles:
         self._number += 1
         number = self._number
         timer = inside.clock.call_later(
-            inside.config.file_timeout_ms / 1000, lambda: self._finish(number, node_id, None)
+            inside.config.file_timeout_ms / 1000, lambda: self._finish(number, None)
         )
-        self._waiting[number] = (node_id, timer, answered)
+        self._waiting[number] = _Request(node_id, _ANSWERS[kind], timer, answered)
         if not inside.outbox.send(node_id, kind, inside.term, number, *fields):
-            inside.clock.call_soon(lambda: self._finish(number, node_id, None))
+            inside.clock.call_soon(lambda: self._finish(number, None))
 
     def on_answer(self, replica: Replica, frame: Frame) -> None:
         """Take a peer's answer."""
-        self._finish(frame[3], replica.node_id, frame)
+        request = self._waiting.get(frame[3])
+        if request is not None and (request.node_id, request.kind) == (replica.node_id, frame[0]):
+            self._finish(frame[3], frame)
 
-    def _finish(self, number: int, node_id: int, frame: Frame | None) -> None:
-        waiting = self._waiting.get(number)
-        if waiting is None or waiting[0] != node_id:
+    def _finish(self, number: int, frame: Frame | None) -> None:
+        request = self._waiting.pop(number, None)
+        if request is None:
             return
-        del self._waiting[number]
-        waiting[1].cancel()
+        request.timer.cancel()
         if not self._inside.stopped:
-            waiting[2](frame)
+            request.answered(frame)
 
     def on_list(self, replica: Replica, number: int, folder: str) -> None:
         """Answer with names and sizes in a shared folder."""

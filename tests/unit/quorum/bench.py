@@ -117,7 +117,7 @@ class Bench:
         self.node = QuorumNode(
             config,
             clock=self.process.clock,
-            random=random.Random(3),
+            random=random.Random(2 + self.host.lives),
             disk=self.disk,
             links=self.links,
             listener=self.heard,

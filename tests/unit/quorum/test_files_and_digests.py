@@ -92,6 +92,31 @@ def test_answers_come_back_to_who_asked(bench: Bench) -> None:
     assert got == [(("x", 1),), PeerFile(100, b"56789")]
 
 
+def test_what_is_of_another_kind_is_no_answer(bench: Bench) -> None:
+    got: list[object] = []
+    bench.call(bench.node.list_files, 2, "log", got.append)
+    [(_, (number, _))] = bench.taken(Kind.LIST)
+    bench.say(2, Kind.PIECE, 0, number, 100, b"56789")
+    assert got == []
+    bench.say(2, Kind.LISTED, 0, number, True, (("x", 1),))
+    assert got == [(("x", 1),)]
+
+
+def test_an_answer_to_an_earlier_life_answers_nothing(bench: Bench) -> None:
+    """Hunt seed 156: frames of before come again, and numbers that begin anew fit them."""
+    got: list[object] = []
+    bench.call(bench.node.list_files, 2, "log", got.append)
+    [(_, (earlier, _))] = bench.taken(Kind.LIST)
+    bench.host.kill()
+    bench.boot()
+    bench.link(2)
+    bench.taken()
+    bench.call(bench.node.list_files, 2, "log", got.append)
+    assert len(bench.taken(Kind.LIST)) == 1
+    bench.say(2, Kind.LISTED, 0, earlier, True, (("x", 1),))
+    assert got == []
+
+
 def test_no_answer_is_none(bench: Bench) -> None:
     got: list[object] = []
     bench.call(bench.node.list_files, 2, "log", got.append)
