@@ -296,7 +296,8 @@ Hear(i, j) ==
     /\ UNCHANGED <<memory, disk, manifest, broken, read>>
 
 (* repair.on_matched: every other voter answered, none knows a later term than the leader we
-   follow, and what that leader held then is durable here. We vote in later terms only. *)
+   follow, and what that leader held then is durable here. We vote in later terms only: that
+   matters where a leader loses its no-op with the power. *)
 Repair(i) ==
     /\ standing[i] = "damaged"
     /\ Keeps("ask every voter") => Cardinality(answers) = Cardinality(Nodes) - 1
@@ -308,7 +309,7 @@ Repair(i) ==
         /\ Common(disk[i].log, book[term[i]]) >= a.last
         /\ Durable(i) >= a.last
     /\ standing' = [standing EXCEPT ![i] = "voter"]
-    /\ vote' = [vote EXCEPT ![i] = IF Keeps("no vote up to") THEN Forgotten ELSE Nobody]
+    /\ vote' = [vote EXCEPT ![i] = Forgotten]
     /\ answers' = {}
     /\ UNCHANGED <<role, term, log, commit, jumping, manifest, broken, read>>
     /\ Written(i)
