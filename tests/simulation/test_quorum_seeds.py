@@ -26,6 +26,9 @@ FOUND = [
     # A leader of a term that was over, made by votes that had been held up: sound, but an early
     # version of the invariant called it a violation.
     (1529, 3, "stale"),
+    # An old folder was put back over a damaged one, when the only peer who knew what that one had
+    # promised had lost its last second: beyond the promise, and the ward allowed it.
+    (5495, 3, "damage"),
 ]
 """Seeds that once failed: seed, nodes, kind."""
 

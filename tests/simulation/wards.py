@@ -2,9 +2,9 @@
 
 Rule: the bounds are those of the promise. A byte of the journal is damaged only where something
 that is surely durable says that it was durable (`quorum.journal.opening` tells what can't be
-told), unless a majority of the other voters holds all that this node may have promised, and all
-of them know of its terms. The operator does what the runbook says, and no more: starts again what
-ended, and moves a folder away that a node refuses.
+told), unless a majority of the other voters holds all that this node may have promised, also before
+it was damaged, and all of them know of its terms. The operator does what the runbook says, and no
+more: starts again what ended, and moves a folder away that a node refuses.
 """
 
 from collections import Counter
@@ -53,6 +53,14 @@ class _Files(NamedTuple):
         return self.files[name]
 
 
+class Promised(NamedTuple):
+    """What others may rest on: the last durable entry, its epoch, and the node's own epoch."""
+
+    index: int
+    entry_epoch: int
+    epoch: int
+
+
 class Ward:
     """One for a run; `quorum_of` returns a node's newest quorum node, alive or dead."""
 
@@ -73,6 +81,8 @@ class Ward:
         self.refusals: dict[int, str] = {}
         self.emptied: dict[int, str] = {}
         """Whose folder was moved away, and what it had said."""
+        self._promised: dict[int, Promised] = {}
+        """What each node held durable when its journal was last sound."""
         self._votes: dict[int, tuple[Any, Any]] = {}
         """Of nodes that may not vote: their journal, and the vote when that was seen first."""
         self._said: dict[int, Counter[str]] = {}
@@ -130,9 +140,10 @@ class Ward:
                 continue
             if theirs.journal.durable_position < theirs.journal.position_needing_sync:
                 return False
-            if theirs.term < mine.term:
+            promised = self._promised[node_id]
+            if theirs.term < max(mine.term, promised.epoch):
                 return False
-            holders += _holds(theirs, mine)
+            holders += _holds(theirs, mine) and _held(theirs, promised)
         return holders > len(self.cluster.hosts) // 2
 
     def forgot(self, node_id: int) -> None:
@@ -229,6 +240,8 @@ class Ward:
         journal, formation = inside.journal, inside.formation
         sound = formation.we_vote and not journal.damage
         if sound:
+            durable = inside.view.durable
+            self._promised[node_id] = Promised(durable, inside.view.term_at(durable), inside.term)
             self._votes.pop(node_id, None)
             return
         if journal.damage and not self._said[node_id]["journal_damaged"]:
@@ -265,5 +278,11 @@ def _is_ours(name: str) -> bool:
 
 def _holds(theirs: Any, mine: Any) -> bool:
     last = mine.view.last
-    same = theirs.core.commit_index >= last or theirs.view.term_at(last) == mine.view.term_at(last)
+    return _held(theirs, Promised(last, mine.view.term_at(last), 0))
+
+
+def _held(theirs: Any, promised: Promised) -> bool:
+    """Tell whether a sound node has, durable, what another promised."""
+    last = promised.index
+    same = theirs.core.commit_index >= last or theirs.view.term_at(last) == promised.entry_epoch
     return bool(not theirs.journal.damage and theirs.view.durable >= last and same)
