@@ -26,8 +26,8 @@ from ledger.ledger import Ledger, Skipped
 from metadata.codec import RecordDecodeError, decode_records
 from metadata.image import MetadataDelta, MetadataImage, ReplayError
 from quorum.api import Mark
-from quorum.journal.damage import BROKEN, sentence
 from runtime.clock import Clock
+from runtime.disk_errors import BROKEN, sentence
 from runtime.slices import SLICE_S
 
 _STEP = 256

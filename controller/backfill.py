@@ -16,9 +16,9 @@ from ledger.ledger import Ledger
 from ledger.pull import SegmentPull
 from ledger.segments import LOG_FOLDER, segment_base
 from quorum.api import PeerFile, Quorum
-from quorum.journal.damage import BROKEN, sentence
 from runtime.clock import Clock
 from runtime.disk import Disk
+from runtime.disk_errors import BROKEN, sentence
 from runtime.slices import run_in_slices
 
 

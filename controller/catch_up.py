@@ -13,7 +13,6 @@ disk ends no node for it. What was fetched is thrown away, which makes room for 
 quorum must write, and fetched again after a pause that grows.
 """
 
-import errno
 from collections.abc import Callable, Generator, Sequence
 
 from structlog.typing import FilteringBoundLogger
@@ -28,12 +27,12 @@ from ledger.segments import LOG_FOLDER, segment_base
 from quorum.api import Mark, PeerFile, Quorum
 from runtime.clock import Clock
 from runtime.disk import Disk
+from runtime.disk_errors import NO_ROOM
 from runtime.slices import run_in_slices
 from snapshots.checkpoint import FOLDER, CheckpointId
 from snapshots.errors import CheckpointError
 from snapshots.fetching import CheckpointFetch
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _PAUSE_FIRST_S = 1.0
 _PAUSE_MOST_S = 30.0
 
@@ -293,7 +292,7 @@ class CatchUp:
     def _not_taken(self, error: OSError) -> None:
         """Our own disk did not take what was fetched."""
         job = self._job
-        if job is None or error.errno not in _NO_ROOM:
+        if job is None or error.errno not in NO_ROOM:
             self._on_failed(error)
             return
         self._close()

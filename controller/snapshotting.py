@@ -19,8 +19,8 @@ from metadata.image import MetadataImage, image_to_records
 from metadata.records import VotersRecord
 from metadata.state_hash import StateHash
 from quorum.api import Mark
-from quorum.journal.damage import BROKEN, sentence
 from runtime.clock import Clock, Timer
+from runtime.disk_errors import BROKEN, sentence
 from snapshots.checkpoint import CheckpointHeader, CheckpointId
 from snapshots.store import CheckpointStore
 from snapshots.trigger import CheckpointTrigger

@@ -28,9 +28,9 @@ from metadata.codec import RecordDecodeError
 from metadata.image import MetadataImage, ReplayError
 from quorum.api import Mark, Quorum
 from quorum.journal import DamagedError
-from quorum.journal.damage import BROKEN, sentence
 from runtime.clock import Clock
 from runtime.disk import Disk
+from runtime.disk_errors import BROKEN, sentence
 from runtime.slices import run_in_slices
 from snapshots.checkpoint import CheckpointId
 from snapshots.errors import DamagedCheckpointError

@@ -7,7 +7,6 @@ change the log's level (`log_level`).
 """
 
 import asyncio
-import errno
 import os
 import signal
 import sys
@@ -24,11 +23,11 @@ from quorate.tls_files import tls_files
 from quorate.version import VERSION
 from quorum.api import Quorum, QuorumListener
 from quorum.config import QuorumConfig
-from quorum.journal.damage import sentence
 from quorum.node import QuorumNode
 from runtime import collection, fair_loop
 from runtime.asyncio_clock import AsyncioClock
 from runtime.defects import watch_loop
+from runtime.disk_errors import BROKEN, NO_ROOM, sentence
 from runtime.exposure import check_listener
 from runtime.http_server import HttpServer
 from runtime.links import Peer
@@ -42,7 +41,7 @@ from runtime.tls import peer_tls, server_context
 
 EXIT_STOPPED = 74
 """EX_IOERR: the node stopped itself."""
-_OF_A_DISK = {errno.EIO, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
+_OF_A_DISK = {*BROKEN, *NO_ROOM}
 
 
 class ControllerProcess:

@@ -28,9 +28,10 @@ from pysyncobj.config import SERIALIZER_STATE
 from structlog.typing import FilteringBoundLogger
 
 from quorum.api import Mark, Voter
-from quorum.journal.damage import DamagedError, explain
+from quorum.journal.damage import DamagedError
 from quorum.journal.state import Entry
 from runtime.disk import Disk
+from runtime.disk_errors import explain
 
 FILE = "manifest"
 FORMAT = 1

@@ -45,7 +45,6 @@ from quorum.guard.transfer import Transfer
 from quorum.handing_up import HandingUp
 from quorum.inside import BrokenPromiseError, Inside
 from quorum.journal import RaftJournal
-from quorum.journal.damage import sentence
 from quorum.journal.lineage import LIFE_BYTES
 from quorum.jump import Jump
 from quorum.manifest import ManifestStore
@@ -55,6 +54,7 @@ from quorum.reads import Reads
 from quorum.standing import standing
 from runtime.clock import Clock, Timer
 from runtime.disk import Disk
+from runtime.disk_errors import sentence
 from runtime.links import LinkEnd, PeerLinks
 
 if TYPE_CHECKING:

@@ -4,12 +4,7 @@ Rule: a torn tail is cut and told; damage is told and keeps the node from voting
 no way to go on is an error that names the file and says what to do.
 """
 
-import errno
 from typing import NamedTuple
-
-BROKEN = (errno.EIO, errno.EROFS)
-"""Errors of a disk by which more may be lost than the write that met them: the node stops. Others
-(no room, no descriptor left) refuse one write, whole, which may be tried again."""
 
 
 class DamagedError(Exception):
@@ -45,23 +40,3 @@ class TornTail(NamedTuple):
     def __str__(self) -> str:
         cut = f"{self.bytes_cut} bytes of a torn tail cut at byte {self.offset}"
         return f"{self.file}: {cut}: {self.what}"
-
-
-def explain(error: OSError, doing: str) -> OSError:
-    """Return the same error with a sentence that says what failed and what to do."""
-    return OSError(error.errno, sentence(error, doing))
-
-
-def sentence(error: OSError, doing: str) -> str:
-    """Say what failed and what to do."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        advice = "the disk is full; free space and start the node again: nothing promised is lost"
-    elif error.errno == errno.EROFS:
-        advice = "the disk is read-only; make it writable and start the node again"
-    else:
-        where = f" ({error.filename})" if error.filename else ""
-        advice = (
-            f"{error.strerror or error}{where}; the node stops, because what was written may be "
-            "lost: check the disk and start it again"
-        )
-    return f"{doing}: {advice}"

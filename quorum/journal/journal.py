@@ -14,7 +14,7 @@ import msgspec
 from pysyncobj.journal import Journal
 from structlog.typing import FilteringBoundLogger
 
-from quorum.journal.damage import Damage, TornTail, explain
+from quorum.journal.damage import Damage, TornTail
 from quorum.journal.frames import Kind
 from quorum.journal.identity import FOLDER
 from quorum.journal.lineage import Lineage
@@ -31,6 +31,7 @@ from quorum.journal.state import (
     known_items,
 )
 from runtime.disk import Disk
+from runtime.disk_errors import explain
 
 if TYPE_CHECKING:
     from quorum.manifest import Manifest

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from quorum.journal.damage import explain
 from quorum.journal.frames import HEADER_BYTES, Kind, encode_header
 from quorum.journal.identity import FOLDER, Identity, encode_opening, segment_name
 from quorum.journal.witness import Witness
 from runtime.disk import AppendFile, Disk
+from runtime.disk_errors import explain
 
 BUFFER_BYTES_MAX = 1024 * 1024
 

@@ -1,0 +1,32 @@
+"""What an error of a disk means for whoever met it, and the words for it.
+
+Rule: an error after which more may be lost than the write that met it ends the process; any other
+refuses one write, whole, which may be tried again. Which is which is decided here only.
+"""
+
+import errno
+
+BROKEN = (errno.EIO, errno.EROFS)
+"""Errors by which more may be lost than the write that met them: the node stops."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""Errors that pass when somebody makes room."""
+
+
+def explain(error: OSError, doing: str) -> OSError:
+    """Return the same error with a sentence that says what failed and what to do."""
+    return OSError(error.errno, sentence(error, doing))
+
+
+def sentence(error: OSError, doing: str) -> str:
+    """Say what failed and what to do."""
+    if error.errno in NO_ROOM:
+        advice = "the disk is full; free space and start the node again: nothing promised is lost"
+    elif error.errno == errno.EROFS:
+        advice = "the disk is read-only; make it writable and start the node again"
+    else:
+        where = f" ({error.filename})" if error.filename else ""
+        advice = (
+            f"{error.strerror or error}{where}; the node stops, because what was written may be "
+            "lost: check the disk and start it again"
+        )
+    return f"{doing}: {advice}"
