@@ -1,7 +1,7 @@
 """`quorate audit follow`: the log as it grows."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import click
 
@@ -14,6 +14,7 @@ from ledger.batch import Batch
 from quorate.commands.audit.asking import failing, where_argument
 from quorate.commands.audit.telling import RecordPrinter
 from quorate.finding import output_option
+from quorate.interrupt import noting_interrupt
 
 
 @click.command("follow")
@@ -57,15 +58,23 @@ def command(
             reader = replica.reader()
             start = reader.log_end if from_ is None else first_offset(reader, from_)
             begin, names = quiet_place(replica, reader, start)
-            batches = follow_batches(
-                open_replicas(where),
-                begin,
-                pause=lambda: time.sleep(interval),
-                until=until_offset,
-            )
-            _show(batches, start, Matcher(wanted, names), names, printer)
+            with noting_interrupt() as look:
+
+                def pause() -> None:
+                    time.sleep(interval)
+                    look()
+
+                replicas = open_replicas(where)
+                batches = follow_batches(replicas, begin, pause=pause, until=until_offset)
+                _show(_each(batches, look), start, Matcher(wanted, names), names, printer)
     except KeyboardInterrupt:
         return
+
+
+def _each(batches: Iterable[Batch], look: Callable[[], None]) -> Iterator[Batch]:
+    for batch in batches:
+        look()
+        yield batch
 
 
 def _show(

@@ -292,7 +292,7 @@ def test_ctrl_c_ends_it_well_and_what_was_written_meanwhile_was_seen(node: Node)
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        watchdog = Timer(30, process.kill)
+        watchdog = Timer(90, process.kill)
         watchdog.start()
         lines = iter(process.stdout)
         next(lines)
@@ -302,8 +302,29 @@ def test_ctrl_c_ends_it_well_and_what_was_written_meanwhile_was_seen(node: Node)
         while offset < wanted:
             offset = json.loads(next(lines))["offset"]
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=20)
+        rest, errors = process.communicate(timeout=60)
         watchdog.cancel()
     assert process.returncode == 0
     assert "Traceback" not in errors
     assert not rest
+
+
+def test_ctrl_c_in_a_finalizer_ends_it_too(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python throws away what rises there: the command went on, now and then, for ever."""
+    waits = iter(range(50))
+
+    class Dropped:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    def sleep(_seconds: float) -> None:
+        if next(waits) == 0:
+            Dropped()
+
+    monkeypatch.setattr(follow.time, "sleep", sleep)
+    node.write(*ALL[:5])
+    before = signal.getsignal(signal.SIGINT)
+    result = run(str(node.folder), "--from", "0", "--output", "json")
+    assert result.exit_code == 0
+    assert next(waits) == 1
+    assert signal.getsignal(signal.SIGINT) is before
