@@ -174,4 +174,26 @@ JOURNALLING = (
         "A folder of another node, or mixed of two, is not refused.",
         (Patch("quorum.journal.chain.refuse_stranger", gives(None)),),
     ),
+    Mutant(
+        "no seam needed where all was durable",
+        "6, I5, I10",
+        "A witness or a segment of another time, put back, passes for the line.",
+        (Patch("quorum.journal.opening.is_seam", gives(True)),),
+    ),
+    Mutant(
+        "a file's answer of an earlier life",
+        "6",
+        "The numbers of requests for files begin at one in each life.",
+        (
+            Patch(
+                "quorum.files.PeerFiles.__init__",
+                edited(
+                    (
+                        'int.from_bytes(inside.journal.lineage.life[:_LIFE_BYTES], "little")',
+                        "0",
+                    ),
+                ),
+            ),
+        ),
+    ),
 )

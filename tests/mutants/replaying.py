@@ -157,6 +157,16 @@ REPLAYING = (
         _HISTORIES,
     ),
     Mutant(
+        "outcomes go within a transaction",
+        "5, I13",
+        "A batch of an open transaction lets outcomes go, on which its end may rest.",
+        _in_image(
+            "delta.MetadataDelta.finish_batch",
+            edited(("if self._transaction is None:", "if True:")),
+        ),
+        _HISTORIES,
+    ),
+    Mutant(
         "a dropped transaction is seen",
         "1, I13",
         "What an aborted transaction wrote is published.",
