@@ -23,7 +23,7 @@ import sys
 from tests.simulation import quorum_seeds, seeds
 first, count = int(sys.argv[1]), int(sys.argv[2])
 for seed in range(first, first + count):
-    for kind in ("", "drawn", "damage"):
+    for kind in ("", "drawn", "damage", "hunt"):
         for name, run in (("cluster", seeds.run_seed), ("quorum", quorum_seeds.run_seed)):
             found = run(seed, kind=kind or None)
             head = found.failure.partition(chr(10))[0]
