@@ -20,7 +20,7 @@ from runtime.paths import BadNameError, checked
 OnListed = Callable[[Sequence[tuple[str, int]] | None], None]
 OnPiece = Callable[[PeerFile | None], None]
 Piece = tuple[int, bytes]
-_LIFE_BYTES = 7
+_NUMBER_BYTES = 7
 _ANSWERS = {Kind.LIST: Kind.LISTED, Kind.READ: Kind.PIECE}
 
 
@@ -37,7 +37,7 @@ class PeerFiles:
 
     def __init__(self, inside: Inside) -> None:
         self._inside = inside
-        self._number = int.from_bytes(inside.journal.lineage.life[:_LIFE_BYTES], "little")
+        self._number = int.from_bytes(inside.journal.lineage.life[-_NUMBER_BYTES:], "little")
         self._waiting: dict[int, _Request] = {}
 
     def ask_list(self, node_id: int, folder: str, on_reply: OnListed) -> None:

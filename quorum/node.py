@@ -45,7 +45,7 @@ from quorum.guard.transfer import Transfer
 from quorum.handing_up import HandingUp
 from quorum.inside import BrokenPromiseError, Inside
 from quorum.journal import RaftJournal
-from quorum.journal.lineage import LIFE_BYTES
+from quorum.journal.lineage import DRAWN_BYTES
 from quorum.jump import Jump
 from quorum.manifest import ManifestStore
 from quorum.membership import Membership
@@ -120,7 +120,7 @@ class QuorumNode:
             disk.unlink(ACCEPT_LOSS)
             # Durably: it was said once, and must not be taken for said again after a crash.
             disk.sync_folder("")
-        journal.begin_life(self._random.randbytes(LIFE_BYTES))
+        journal.begin_life(self._random.randbytes(DRAWN_BYTES))
         self._build(journal, manifests, manifest.mark.index if manifest is not None else 1)
         self._links.set_peers(config.peers)
         self._links.start(self)

@@ -15,6 +15,7 @@ from quorum.core import Core
 from quorum.frames import Kind
 from quorum.guard.replicas import Replica
 from quorum.inside import Inside
+from quorum.journal.lineage import DRAWN_BYTES
 
 _UNKNOWN = "unknown"
 
@@ -80,5 +81,5 @@ class Repair:
         inside.no_vote_up_to = term
         inside.journal.setCurrentTerm(term, _UNKNOWN)
         inside.repairs.append(f"journal repaired in epoch {term}: {inside.journal.damage}")
-        inside.journal.repaired()
+        inside.journal.repaired(inside.random.randbytes(DRAWN_BYTES))
         inside.log.info("journal_repaired", epoch=term, index=index)

@@ -51,7 +51,7 @@ class Kind(IntEnum):
     NOTE = 9
     """Nothing but its header's synced position."""
     REPAIRED = 10
-    """The node has caught up after damage: it may vote again."""
+    """The node has caught up after damage: it may vote again, in the life whose id this says."""
     LIFE = 11
     """A process begins: its id (see `lineage`)."""
     KNOWN = 12

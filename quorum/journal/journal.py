@@ -190,14 +190,15 @@ class RaftJournal(Journal):  # type: ignore[misc]
         """The segments, oldest first."""
         return self._writer.names
 
-    def repaired(self) -> None:
+    def repaired(self, drawn: bytes) -> None:
         """The node has caught up with a leader elected without it: it may vote again.
 
-        Durable with the next sync; a vote cast before that is held with it.
+        Durable with the next sync; a vote cast before that is held with it. `drawn`: of the life
+        that begins with it, `lineage.DRAWN_BYTES` long.
         """
         if self._state.damage:
             self._state.damage = ""
-            self._promise(Kind.REPAIRED, b"")
+            self._begin(Kind.REPAIRED, self._state.lineage.named_after_repair(drawn))
 
     # -- lives -------------------------------------------------------------------------------
 
@@ -206,10 +207,13 @@ class RaftJournal(Journal):  # type: ignore[misc]
         """The lives of this folder."""
         return self._state.lineage
 
-    def begin_life(self, life: bytes) -> None:
+    def begin_life(self, drawn: bytes) -> None:
         """A process begins; what it promises is held until that is durable."""
+        self._begin(Kind.LIFE, self._state.lineage.named(drawn))
+
+    def _begin(self, kind: Kind, life: bytes) -> None:
         position = self._writer.written_position
-        self._promise(Kind.LIFE, life)
+        self._promise(kind, life)
         self._state.lineage.begin(life, position)
 
     def lost(self, life: bytes, position: int, what: str) -> None:

@@ -9,13 +9,18 @@ to it, or Y was cut off where the copy was made, and the next life begins below 
 Ids are drawn, so a folder that was put back and then written to for long is told from the one that
 it was: positions meet again, lives don't.
 
-What was found to be lost is written into the lineage too. So each loss is taken account of once,
-and not again after the repair, whoever still remembers it.
+What was found to be lost is written into the lineage too, so it is found once. And a life's id
+begins with its *generation*: how many repairs went before it. A repair makes good everything that
+was promised before it, in lives whose names nobody recalls any more, too. So it begins a life of
+the generation above all that are named here, and what was said in an earlier one is held against
+nobody, not even by a peer whose own damage left it with a memory of long ago.
 """
 
 from collections.abc import Iterable
 
-LIFE_BYTES = 8
+DRAWN_BYTES = 8
+_GENERATION_BYTES = 4
+LIFE_BYTES = _GENERATION_BYTES + DRAWN_BYTES
 KEPT = 64
 """Lives that are remembered by name."""
 OPEN = 2**62
@@ -45,6 +50,14 @@ class Lineage:
         """The newest life's id; empty before the first."""
         return self._lives[-1][0] if self._lives else b""
 
+    def named(self, drawn: bytes) -> bytes:
+        """Return the id of the life that follows the newest."""
+        return _id_of(_generation_of(self.life), drawn)
+
+    def named_after_repair(self, drawn: bytes) -> bytes:
+        """Return the id of the life that a repair begins."""
+        return _id_of(1 + max((_generation_of(life) for life, _ in self._lives), default=0), drawn)
+
     def begin(self, life: bytes, position: int) -> None:
         """A life begins at a position, where the one before it ended."""
         if self._lives and self._lives[-1][1] == OPEN:
@@ -53,7 +66,9 @@ class Lineage:
         self._forget_oldest()
 
     def holds(self, life: bytes, position: int) -> bool:
-        """Tell whether what a life made durable up to a position is here, or known to be lost."""
+        """Tell whether what a life made durable up to a position is here, or accounted for."""
+        if _generation_of(life) < _generation_of(self.life):
+            return True
         for known, until in self._lives:
             if known == life:
                 return position <= until
@@ -70,3 +85,11 @@ class Lineage:
         for _, until in self._lives[:-KEPT]:
             self._forgotten = max(self._forgotten, until)
         del self._lives[:-KEPT]
+
+
+def _id_of(generation: int, drawn: bytes) -> bytes:
+    return generation.to_bytes(_GENERATION_BYTES, "big") + drawn
+
+
+def _generation_of(life: bytes) -> int:
+    return int.from_bytes(life[:_GENERATION_BYTES], "big")

@@ -91,7 +91,7 @@ class JournalState:
         elif kind == Kind.STATE:
             self._resume(body)
         elif kind == Kind.REPAIRED:
-            self.damage = ""
+            self._repaired(frame)
         elif kind == Kind.LIFE:
             self.lineage.begin(body, frame.position)
         elif kind == Kind.KNOWN:
@@ -134,6 +134,12 @@ class JournalState:
         self.vote = Vote(term, voted_for)
         self.commit_index, self.formation, self.damage = commit_index, formation, damage
         self.lineage, self.known = Lineage(map(tuple, lives)), _known(known)
+
+    def _repaired(self, frame: Frame) -> None:
+        self.damage = ""
+        # Journals of 0.1 know no lives.
+        if frame.body:
+            self.lineage.begin(frame.body, frame.position)
 
     def encode(self, last_index: int) -> bytes:
         """Return the body of a state frame that stands behind entry `last_index` (0 none)."""

@@ -189,7 +189,7 @@ JOURNALLING = (
                 "quorum.files.PeerFiles.__init__",
                 edited(
                     (
-                        'int.from_bytes(inside.journal.lineage.life[:_LIFE_BYTES], "little")',
+                        'int.from_bytes(inside.journal.lineage.life[-_NUMBER_BYTES:], "little")',
                         "0",
                     ),
                 ),

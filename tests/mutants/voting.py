@@ -142,6 +142,12 @@ VOTING = (
         hunted("quorum", "damage", "drawn"),
     ),
     Mutant(
+        "a loss counts again after its repair",
+        "6",
+        "A repair begins no generation: who recalls an older life holds it against the folder.",
+        (Patch("quorum.journal.lineage.Lineage.named_after_repair", edited(("1 + max", "max"))),),
+    ),
+    Mutant(
         "voice not held back until the peers have spoken",
         "1, 6, I1",
         "A node votes at its start before anyone could tell it what it has forgotten.",

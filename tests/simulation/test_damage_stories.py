@@ -360,6 +360,35 @@ def test_with_two_damaged_nobody_leads_and_a_sound_copy_of_one_is_the_way_out() 
     settles(made)
 
 
+def test_a_loss_that_was_repaired_is_not_held_against_it_by_who_forgot_the_repair() -> None:
+    """Two lives went with it, of which the peers remembered the newest; one remembers less now."""
+    made = cluster(tail_bytes=10_000_000)
+    leader, (victim, third) = leader_of(made), followers_of(made)
+    platter = made.hosts[victim].platter
+    flipped = ("", 0)
+    for _ in range(2):
+        made.hosts[victim].kill()
+        made.start(victim)
+        made.world.run_for(2)
+        flipped = flipped if flipped[0] else frames(made.hosts[leader].platter, Kind.ENTRY)[-1]
+    made.hosts[victim].kill()
+    platter.flip_bit(*frames(platter, Kind.LIFE)[-2])
+    made.start(victim)
+    assert role(made, victim) == "damaged"
+    is_voter_again(made, victim)
+    assert leader_of(made) == leader
+    stop_all(made)
+    made.hosts[leader].platter.flip_bit(*flipped)
+    for node_id in (leader, victim):
+        made.start(node_id)
+    made.world.run_for(2)
+    assert role(made, leader) == "damaged"
+    assert role(made, victim) == "follower", note(made, victim)
+    made.start(third)
+    is_voter_again(made, leader)
+    settles(made)
+
+
 def test_all_put_back_to_one_moment_go_on_from_there() -> None:
     """The way out where a majority is lost: nobody is left who remembers more."""
     made = cluster()

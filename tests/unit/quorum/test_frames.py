@@ -31,7 +31,7 @@ FRAMES = [
     (Kind.LISTED, (1, True, (("a", 5), ("b", 6)))),
     (Kind.READ, (1, "log/a", 0, 100)),
     (Kind.PIECE, (1, -1, b"")),
-    (Kind.REMEMBER, (b"a-life-1", 5, b"", 0)),
+    (Kind.REMEMBER, (b"0001a-life-1", 5, b"", 0)),
 ]
 
 

@@ -6,7 +6,7 @@ from quorum.frames import Kind
 from quorum.journal import Known
 from tests.unit.quorum.bench import DIRECTORIES, Bench
 
-LIFE = b"a life.."
+LIFE = b"\0\0\0\0a life.."
 
 
 @pytest.fixture
@@ -122,10 +122,13 @@ def test_who_is_damaged_promises_nothing_and_asks_nobody_to_remember_it(bench: B
 
 def test_a_loss_counts_once_whoever_remembers_it(bench: Bench) -> None:
     remembers(bench, 3, LIFE, 4096)
-    bench.node.inside.journal.repaired()
+    bench.node.inside.journal.repaired(b"repaired")
     remembers(bench, 2, LIFE, 4000)
     assert bench.role == "follower"
-    remembers(bench, 2, LIFE, 5000)
+    # Another life that went with it, which nobody spoke of at the time.
+    remembers(bench, 2, b"\0\0\0\0older...", 5000)
+    assert bench.role == "follower"
+    remembers(bench, 2, b"\0\0\0\1unheard.", 1)
     assert bench.role == "damaged"
 
 
