@@ -146,6 +146,7 @@ VOTING = (
         "6",
         "A repair begins no generation: who recalls an older life holds it against the folder.",
         (Patch("quorum.journal.lineage.Lineage.named_after_repair", edited(("1 + max", "max"))),),
+        hunted("quorum", "damage", nodes=5),
     ),
     Mutant(
         "voice not held back until the peers have spoken",

@@ -88,6 +88,8 @@ class Ward:
         self._said: dict[int, Counter[str]] = {}
         """By node, in its newest life."""
         self._elsewhere: Sequence[int] = ()
+        self._harmed: set[int] = set()
+        """Whose journal may lack something that no repair has made good yet."""
         self._stops: Counter[int] = Counter()
         self._formed = False
 
@@ -147,6 +149,7 @@ class Ward:
         return holders > len(self.cluster.hosts) // 2
 
     def forgot(self, node_id: int) -> None:
+        self._harmed.add(node_id)
         self.cluster.invariants.forgot(node_id)
 
     def changed_hands(self, nodes: Sequence[int]) -> None:
@@ -223,11 +226,22 @@ class Ward:
             if event["event"] in TOLD:
                 said[event["event"]] += 1
                 self.facts[f"said {event['event']}"] += 1
+                self._judge_accusation(node_id, event)
             raise structlog.DropEvent
 
         return structlog.wrap_logger(None, processors=[note], wrapper_class=structlog.BoundLogger)
 
     # -- what must hold ------------------------------------------------------------------------
+
+    def _judge_accusation(self, node_id: int, event: Any) -> None:
+        """What peers remember is held against a folder only while something is amiss with it."""
+        if event["event"] == "journal_repaired":
+            self._harmed.discard(node_id)
+        elif event["event"] == "journal_damaged":
+            if "remembers this folder" not in event["what"]:
+                self._harmed.add(node_id)
+            elif node_id not in self._harmed:
+                self.cluster.world.fail(f"I10: accused without cause: {event['what']}", node_id)
 
     def after_event(self, process: Any) -> None:
         """Nobody leads or votes whose journal is damaged, or whose folder isn't pinned."""
