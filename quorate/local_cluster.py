@@ -17,7 +17,6 @@ import hashlib
 import secrets
 import signal
 import socket
-import time
 from pathlib import Path
 from typing import Any
 
@@ -328,9 +327,12 @@ def port_is_free(port: int) -> bool:
 
 
 def free_port_base(first: int = 20_000, last: int = 31_000) -> int:
-    """Find a base whose three hundreds are free, below the range that the system hands out."""
-    start = first + time.time_ns() // 1_000_000 % (last - first) // 400 * 400
-    bases: list[int] = [*range(start, last, 400), *range(first, start, 400)]
+    """Find a base whose ports are free, below the range that the system hands out.
+
+    Where to look first is drawn: two that look at once hardly ever find the same.
+    """
+    bases = list(range(first, last, 10))
+    from_system().shuffle(bases)
     for base in bases:
         ports = [base + part + n for part in (QUORUM_PORT, HTTP_PORT, AGENT_PORT) for n in range(9)]
         if all(port_is_free(port) for port in ports):

@@ -118,13 +118,13 @@ async def _show(cluster: LocalCluster, client: QuorateClient, stop: asyncio.Even
         with Live(console=screen, auto_refresh=False, transient=True) as live:
             while not stop.is_set():
                 # Above the live table, where it stays.
-                _tell_ended(cluster, told, lambda text: screen.print(text, style="bold red"))
+                tell_ended(cluster, told, lambda text: screen.print(text, style="bold red"))
                 live.update(Group(*tables(await observe(client, urls))), refresh=True)
                 await _pause(stop, _POLL_S)
         return
     last = ""
     while not stop.is_set():
-        _tell_ended(cluster, told, _say)
+        tell_ended(cluster, told, _say)
         line = _summary(await observe(client, urls))
         if line != last:
             _say(line)
@@ -132,18 +132,19 @@ async def _show(cluster: LocalCluster, client: QuorateClient, stop: asyncio.Even
         await _pause(stop, _POLL_S)
 
 
-def _tell_ended(cluster: LocalCluster, told: set[int], say: Callable[[str], None]) -> None:
+def tell_ended(cluster: LocalCluster, told: set[int], say: Callable[[str], None]) -> None:
     """Say once of each process that it has ended; the others go on, and so do we.
 
     It isn't started again: whoever killed it by hand wants to see what the others do.
     """
     fallen = [child for child in cluster.children if child.exit_code is not None]
     new = [child for child in fallen if child.pid not in told]
+    if new:
+        # First, so that whoever reads our words finds it there.
+        cluster.write_cluster_file()
     for child in new:
         told.add(child.pid)
         say(f"{child.obituary()} The others go on; Ctrl-C and `up` again brings it back.")
-    if new:
-        cluster.write_cluster_file()
 
 
 def _summary(found: dict[str, Any]) -> str:

@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from quorate.local_cluster import free_port_base
+from quorate.commands.up import tell_ended
+from quorate.local_cluster import LocalCluster, free_port_base
 from tests.process.leftovers import nothing_is_left, processes_of
 from tests.process.running_cluster import PATIENCE_S, POLL_S, Said, quorate
 
@@ -37,13 +38,20 @@ class Up:
         self.process = process
         self._said = b""
         self._output = output
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         # A terminal whose other end is closed is an error, a pipe's is its end.
         with suppress(OSError):
             while piece := os.read(self._output, 65536):
                 self._said += piece
+
+    def kill(self) -> None:
+        """End it, and read to the end: a reader of a closed descriptor reads another's output."""
+        self.process.kill()
+        self.process.wait()
+        self._reader.join(PATIENCE_S)
 
     @property
     def said(self) -> str:
@@ -101,11 +109,11 @@ def piped(folder: Path, *arguments: str) -> Iterator[Up]:
         stderr=subprocess.STDOUT,
     ) as process:
         assert process.stdout is not None
+        up = Up(folder, process, process.stdout.fileno())
         try:
-            yield Up(folder, process, process.stdout.fileno())
+            yield up
         finally:
-            process.kill()
-            process.wait()
+            up.kill()
 
 
 @contextmanager
@@ -127,11 +135,11 @@ def in_a_terminal(folder: Path, *arguments: str) -> Iterator[tuple[Up, int]]:
         env={**os.environ, "TERM": "xterm-256color"},
     )
     os.close(screen)
+    up = Up(folder, process, keyboard)
     try:
-        yield Up(folder, process, keyboard), keyboard
+        yield up, keyboard
     finally:
-        process.kill()
-        process.wait()
+        up.kill()
         os.close(keyboard)
 
 
@@ -236,6 +244,23 @@ def test_one_controller_and_a_killed_up(tmp_path: Path) -> None:
         up.process.send_signal(signal.SIGINT)
         up.says("stopped cleanly")
         up.ends(0)
+
+
+def test_who_hears_of_an_end_finds_it_in_the_file(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path / "cluster", 1, 0, free_port_base())
+    cluster.prepare()
+    child = cluster.controllers[1]
+    child.start()
+    cluster.write_cluster_file()
+    child.kill()
+    found = []
+
+    def say(text: str) -> None:
+        assert "controller-1" in text
+        found.append(json.loads((cluster.folder / "cluster.json").read_bytes())["nodes"][0]["pid"])
+
+    tell_ended(cluster, set(), say)
+    assert found == [0]
 
 
 def test_ctrl_c_while_it_starts(tmp_path: Path) -> None:
