@@ -92,7 +92,8 @@ class Memory:
     def on_remember(self, replica: Replica, told: Told) -> None:
         """A peer says how far it is, and what it remembers of us."""
         inside = self._inside
-        inside.compared.add(replica.node_id)
+        if replica.is_voter or not inside.formation.known:
+            inside.compared.add(replica.node_id)
         if not replica.is_voter:
             return
         theirs, ours = Known(*told[:2]), Known(*told[2:])
@@ -109,6 +110,7 @@ class Memory:
             f"that is not in it: an older copy of the folder was put back, or synced bytes are lost"
         )
         inside.journal.lost(*ours, what)
+        inside.outbox.drop_held()
         core = inside.core
         if core is not None and core.role is not Role.FOLLOWER:
             # Whoever voted for us, we may have voted in that term ourselves.

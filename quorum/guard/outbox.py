@@ -57,6 +57,10 @@ class Outbox:
             if self.still_holds(promised_in, term):
                 self.send_encoded(node_id, frame)
 
+    def drop_held(self) -> None:
+        """What waits is promised no more."""
+        self._held.clear()
+
     def still_holds(self, promised_in: int, term: int) -> bool:
         """Tell whether a promise made in one term may be sent in another."""
         return promised_in == term

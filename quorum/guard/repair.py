@@ -3,9 +3,11 @@
 Rule: it may have lost entries that it acknowledged and votes that it cast, so until it is
 repaired it neither votes nor is counted. In one round of questions, asked in this process's
 life, *every* other voter says its term; the highest bounds any vote that was forgotten, since a
-candidate's own term is durable before it asks. Once a leader of at least that term has brought
-us up to the last index that it named in the same round, nothing we ever acknowledged can be
-missing from what we hold, and we vote again, in later terms only.
+candidate's own term is durable before it asks. Each has also said what it remembers of us, for
+the life that the repair begins has to be named above all of that (`quorum.journal.lineage`). Once
+a leader of at least that term has brought us up to the last index that it named in the same round,
+nothing we ever acknowledged can be missing from what we hold, and we vote again, in later terms
+only.
 
 Why every voter, not a majority: the candidate that has our forgotten vote may be the one left
 out, and a second vote in its term would make two leaders.
@@ -61,7 +63,8 @@ class Repair:
             return
         self._answers[replica.node_id] = (term, last_index)
         leader = self._core.leader
-        if leader is None or len(self._answers) < len(inside.formation.pinned) - 1:
+        others = inside.formation.pinned.keys() - {inside.config.node_id}
+        if leader is None or not others <= self._answers.keys() & inside.compared:
             return
         highest = max(term for term, _ in self._answers.values())
         leaders_term, leaders_last = self._answers.get(leader.node_id, (-1, 0))

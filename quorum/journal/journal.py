@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 from quorum.journal.damage import Damage, TornTail
 from quorum.journal.frames import Kind
 from quorum.journal.identity import FOLDER
-from quorum.journal.lineage import Lineage
+from quorum.journal.lineage import DRAWN_BYTES, Lineage
 from quorum.journal.opening import UNKNOWN_VOTE, Opened, open_journal
 from quorum.journal.scrub import scrub_segments
 from quorum.journal.segments import SegmentWriter
@@ -212,9 +212,9 @@ class RaftJournal(Journal):  # type: ignore[misc]
         self._begin(Kind.LIFE, self._state.lineage.named(drawn))
 
     def _begin(self, kind: Kind, life: bytes) -> None:
-        position = self._writer.written_position
+        # First: the frame may fill a segment, and the next one begins with the state behind it.
+        self._state.lineage.begin(life, self._writer.written_position)
         self._promise(kind, life)
-        self._state.lineage.begin(life, position)
 
     def lost(self, life: bytes, position: int, what: str) -> None:
         """What a life of ours made durable is not here: see `damage`, which says `what`."""
@@ -226,13 +226,22 @@ class RaftJournal(Journal):  # type: ignore[misc]
     def accept_loss(self) -> None:
         """Whoever owns the folders says so: what is here is all there is, and nobody knows more.
 
-        No vote is given in the term that is known: who had it is not.
+        No vote is given in the term that is known: who had it is not. Durable on return; blocks,
+        for start-up. Raises OSError.
         """
         state = self._state
         self._log.warning("loss_accepted", damage=state.damage, last_index=state.last_index)
         state.damage, state.known = "", {}
         state.vote = Vote(state.highest_term, UNKNOWN_VOTE)
+        nobody = state.lineage.named_after_loss(bytes(DRAWN_BYTES))
+        state.lineage.begin(nobody, self._writer.written_position)
         self._promise(Kind.STATE, state.encode(state.last_index))
+        try:
+            self._writer.sync_blocking()
+        except OSError as error:
+            raise explain(error, f"writing {FOLDER}/") from error
+        if self._writer.failure is not None:
+            raise self._writer.failure
 
     @property
     def known(self) -> dict[bytes, Known]:

@@ -10,16 +10,19 @@ Ids are drawn, so a folder that was put back and then written to for long is tol
 it was: positions meet again, lives don't.
 
 What was found to be lost is written into the lineage too, so it is found once. And a life's id
-begins with its *generation*: how many repairs went before it. A repair makes good everything that
-was promised before it, in lives whose names nobody recalls any more, too. So it begins a life of
-the generation above all that are named here, and what was said in an earlier one is held against
-nobody, not even by a peer whose own damage left it with a memory of long ago.
+begins with its *generation*. A repair makes good everything that was promised before it, in lives
+whose names nobody recalls any more, too. So it begins a life of the generation above all that were
+heard of, and what was said in an earlier one is held against nobody, not even by a peer whose own
+damage left it with a memory of long ago. An accepted loss does the same, above every repair that
+another copy of the folder may have seen.
 """
 
 from collections.abc import Iterable
 
 DRAWN_BYTES = 8
 _GENERATION_BYTES = 4
+_REPAIRS = 0xFFFF
+"""The part of a generation that counts repairs; the part above it counts accepted losses."""
 LIFE_BYTES = _GENERATION_BYTES + DRAWN_BYTES
 KEPT = 64
 """Lives that are remembered by name."""
@@ -56,12 +59,27 @@ class Lineage:
 
     def named_after_repair(self, drawn: bytes) -> bytes:
         """Return the id of the life that a repair begins."""
-        return _id_of(1 + max((_generation_of(life) for life, _ in self._lives), default=0), drawn)
+        return _id_of(1 + self._highest, drawn)
+
+    def named_after_loss(self, drawn: bytes) -> bytes:
+        """Return the id of the life that an accepted loss begins."""
+        return _id_of(1 + (self._highest | _REPAIRS), drawn)
+
+    @property
+    def _highest(self) -> int:
+        return max((_generation_of(life) for life, _ in self._lives), default=0)
+
+    def end(self, position: int) -> None:
+        """The life that ran came so far, and no further."""
+        if self._lives and self._lives[-1][1] == OPEN:
+            self._lives[-1] = (self._lives[-1][0], position)
 
     def begin(self, life: bytes, position: int) -> None:
         """A life begins at a position, where the one before it ended."""
-        if self._lives and self._lives[-1][1] == OPEN:
-            self._lives[-1] = (self._lives[-1][0], position)
+        if _generation_of(life) > _generation_of(self.life):
+            # What was said in earlier ones counts no more; nor may it speak for what comes.
+            self._lives, self._forgotten = [], 0
+        self.end(position)
         self._lives.append((life, OPEN))
         self._forget_oldest()
 
@@ -73,7 +91,8 @@ class Lineage:
             if known == life:
                 return position <= until
         # Of lives that are forgotten by name, only the position can tell.
-        return bool(self._forgotten) and position <= self._forgotten
+        is_ours = _generation_of(life) == _generation_of(self.life)
+        return is_ours and 0 < self._forgotten >= position
 
     def note_lost(self, life: bytes, position: int) -> None:
         """What a life made durable up to a position is not here, and that is known now."""
@@ -82,9 +101,12 @@ class Lineage:
         self._forget_oldest()
 
     def _forget_oldest(self) -> None:
-        for _, until in self._lives[:-KEPT]:
-            self._forgotten = max(self._forgotten, until)
-        del self._lives[:-KEPT]
+        while len(self._lives) > KEPT:
+            # Those of later generations, which were heard of and are lost, go last: a repair has
+            # to be above them. The newest stays.
+            older = range(len(self._lives) - 1)
+            place = min(older, key=lambda n: _generation_of(self._lives[n][0]))
+            self._forgotten = max(self._forgotten, self._lives.pop(place)[1])
 
 
 def _id_of(generation: int, drawn: bytes) -> bytes:

@@ -17,6 +17,9 @@ disk says that they were durable.
 A frame always ended at S. When one lies across it now, these are not the bytes that were durable:
 an older file was put back, or what superseded it is lost. That is damage too, wherever E is.
 
+The life that ran before ends where its good frames end: what an opening itself writes may stand
+where the life of a later copy had written what it promised.
+
 No file is rewritten in place. What stands between S and E was never known to be durable, and
 what is read back after a failed sync may be only in memory; so it is written again, to a new
 segment that appears whole and durable under its name, and supersedes the old bytes. Damage is
@@ -79,6 +82,7 @@ def open_journal(
         _refuse_other_directory(chain.identity, manifest)
         synced = max(synced, manifest.journal_position)
     damage, torn = _judge(chain, synced)
+    _undo_unheard_repair(chain.state, synced)
     fit = _Fit(chain.state, manifest, damage)
     if fit.damage is not None or fit.reset:
         opened = _begin_again(disk, chain, synced, fit)
@@ -130,6 +134,18 @@ def _judge(chain: Chain, synced: int) -> tuple[Damage | None, TornTail | None]:
     behind = chain.files[names.index(problem.name) :]
     cut = sum(len(file.data) for file in behind) - problem.offset
     return None, TornTail(problem.name, problem.offset, cut, problem.what)
+
+
+def _undo_unheard_repair(state: JournalState, synced: int) -> None:
+    """A repair that was not durable was told to nobody: it is made once more.
+
+    Until it is told, a sound copy of before the damage may take the folder's place and be believed
+    (see `quorum.guard.memory`); this folder, put back after that, would take the generation that
+    its repair began for later than what that copy promised.
+    """
+    end, was = state.repaired
+    if end > synced:
+        state.damage = state.damage or was
 
 
 class _Fit:
@@ -199,6 +215,7 @@ def _begin_again(disk: Disk, chain: Chain, synced: int, fit: _Fit) -> Opened:
     elif state.highest_term > state.vote.term:
         state.vote = Vote(state.highest_term, None)
     position = max(synced, chain.highest_end)
+    state.lineage.end(chain.end)
     opened = _begin(disk, chain.identity, chain.last_sequence + 1, position, state)
     _tidy(disk, [*chain.obsolete, *(file.name for file in chain.files)], state)
     return opened
@@ -226,6 +243,7 @@ def _write_tail_again(disk: Disk, chain: Chain, synced: int) -> Opened:
         segment.add(frame.kind, frame.body)
         top = max(top, _entry_index(frame))
     assert segment.position == chain.end
+    chain.state.lineage.end(chain.end)
     segment.write(disk, Kind.STATE, chain.state.encode(_last_index(chain.state)))
     written = Segment(segment.name, chain.last_sequence + 1, start, top)
     kept = [old for old in chain.segments if old.base < start]

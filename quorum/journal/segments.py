@@ -202,17 +202,19 @@ class SegmentWriter:
         """Stop in order: make all durable, and say so durably. Blocks. Raises OSError."""
         if self._closed:
             return
-        self.flush()
-        self._closed = True
         try:
-            if self.failure is None:
-                self._sync_blocking()
+            self.sync_blocking()
         finally:
+            self._closed = True
             for file in (*self._in_flight, *self._unsynced, self._file):
                 file.close()
             self._witness.close()
 
-    def _sync_blocking(self) -> None:
+    def sync_blocking(self) -> None:
+        """Make all durable, and say so durably; nothing after a failure. Raises OSError."""
+        self.flush()
+        if self.failure is not None:
+            return
         for file in (*self._in_flight, *self._unsynced, self._file):
             file.sync()
         self._disk.sync_folder(FOLDER)

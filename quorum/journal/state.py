@@ -52,6 +52,8 @@ class JournalState:
         self.formation: bytes | None = None
         self.damage = ""
         """What was damaged, until the node has caught up; empty when nothing was."""
+        self.repaired = (0, "")
+        """The position behind the newest repair's frame, and what was repaired."""
         self.absent_to = 0
         """Entries up to this index stood in segments that are gone; 0 none."""
         self.lineage = Lineage()
@@ -136,7 +138,7 @@ class JournalState:
         self.lineage, self.known = Lineage(map(tuple, lives)), _known(known)
 
     def _repaired(self, frame: Frame) -> None:
-        self.damage = ""
+        self.repaired, self.damage = (frame.end, self.damage), ""
         # Journals of 0.1 know no lives.
         if frame.body:
             self.lineage.begin(frame.body, frame.position)

@@ -44,7 +44,8 @@ OUTSIDE = Limits(
         Limit(
             "The file `accept-loss`.",
             "An operator who puts it there tells the controllers to go on with what is left, and "
-            "gives up what is not.",
+            "gives up what is not. Who starts first decides what that is: the runbook has the "
+            "order.",
         ),
         Limit(
             "Disks that lie.",

@@ -126,8 +126,8 @@ VOTING = (
                 "quorum.guard.repair.Repair.on_answer",
                 edited(
                     (
-                        "len(inside.formation.pinned) - 1",
-                        "inside.formation.majority() - 1",
+                        "not others <= self._answers.keys() & inside.compared",
+                        "len(self._answers) < inside.formation.majority() - 1",
                     )
                 ),
             ),
@@ -145,8 +145,45 @@ VOTING = (
         "a loss counts again after its repair",
         "6",
         "A repair begins no generation: who recalls an older life holds it against the folder.",
-        (Patch("quorum.journal.lineage.Lineage.named_after_repair", edited(("1 + max", "max"))),),
+        (
+            Patch(
+                "quorum.journal.lineage.Lineage.named_after_repair",
+                edited(("1 + self._highest", "self._highest")),
+            ),
+        ),
         hunted("quorum", "damage", nodes=5),
+    ),
+    Mutant(
+        "a life is credited with what the next start wrote",
+        "1, 6, F-27",
+        "A life ends behind what the opening after it wrote: a copy lacking little seems whole.",
+        (
+            Patch(
+                "quorum.journal.opening._write_tail_again",
+                edited(("chain.state.lineage.end(chain.end)", "pass")),
+            ),
+            Patch(
+                "quorum.journal.opening._begin_again",
+                edited(("state.lineage.end(chain.end)", "pass")),
+            ),
+        ),
+    ),
+    Mutant(
+        "a repair that nobody was told of stands",
+        "1, 6, F-27",
+        "A repair that was not durable when the process ended is read back as one.",
+        (Patch("quorum.journal.opening._undo_unheard_repair", gives(None)),),
+    ),
+    Mutant(
+        "an accepted loss begins no generation",
+        "6",
+        "What is recalled of before an accepted loss is held against folders of after it.",
+        (
+            Patch(
+                "quorum.journal.journal.RaftJournal.accept_loss",
+                edited(("named_after_loss", "named")),
+            ),
+        ),
     ),
     Mutant(
         "voice not held back until the peers have spoken",

@@ -238,7 +238,9 @@ class Ward:
         if event["event"] == "journal_repaired":
             self._harmed.discard(node_id)
         elif event["event"] == "journal_damaged":
-            if "remembers this folder" not in event["what"]:
+            # At an opening it is what was found before: a repair that was not durable is undone.
+            is_opening = self._inside(node_id) is None
+            if is_opening or "remembers this folder" not in event["what"]:
                 self._harmed.add(node_id)
             elif node_id not in self._harmed:
                 self.cluster.world.fail(f"I10: accused without cause: {event['what']}", node_id)

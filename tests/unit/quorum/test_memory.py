@@ -120,6 +120,29 @@ def test_who_is_damaged_promises_nothing_and_asks_nobody_to_remember_it(bench: B
     assert {fields[:2] for _, fields in bench.taken(Kind.REMEMBER)} <= {(b"", 0)}
 
 
+def test_a_vote_that_waits_for_the_disk_does_not_leave_a_folder_that_was_found_out(
+    bench: Bench,
+) -> None:
+    bench.settle(2)
+    bench.taken()
+    bench.stick_disk()
+    bench.say(2, Kind.VOTE_REQUEST, bench.term + 1, 99, 9, False)
+    remembers(bench, 3, LIFE, 4096)
+    assert bench.role == "damaged"
+    bench.free_disk()
+    bench.settle(0.2)
+    assert bench.taken(Kind.VOTE) == []
+
+
+def test_nor_does_an_acknowledgement(bench: Bench) -> None:
+    bench.stick_disk()
+    bench.append(2, 1, 1, 1, 0, 1, 1)
+    remembers(bench, 3, LIFE, 4096)
+    bench.free_disk()
+    bench.settle(0.2)
+    assert not any(counts for _, (_, _, counts) in bench.taken(Kind.ACK))
+
+
 def test_a_loss_counts_once_whoever_remembers_it(bench: Bench) -> None:
     remembers(bench, 3, LIFE, 4096)
     bench.node.inside.journal.repaired(b"repaired")

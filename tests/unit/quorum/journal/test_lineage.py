@@ -1,8 +1,14 @@
 """The lives of a folder: an older copy of it can't say that it holds what was written later."""
 
+import msgspec
+import pytest
+
 from quorum.journal import Known
+from quorum.journal.frames import HEADER_BYTES
 from quorum.journal.lineage import KEPT, LIFE_BYTES, OPEN, Lineage
-from tests.unit.quorum.journal.rig import Rig, fill
+from quorum.journal.segments import BUFFER_BYTES_MAX
+from quorum.journal.state import ENTRY_HEAD
+from tests.unit.quorum.journal.rig import Rig, fill, manifest_at
 
 DRAWN = [bytes([letter]) * 8 for letter in b"abc"]
 A, B, C = (b"\0\0\0\0" + drawn for drawn in DRAWN)
@@ -46,6 +52,7 @@ def test_a_loss_stays_accounted_for_however_many_lives_there_were() -> None:
     for number in range(2 * KEPT):
         lineage.begin(number.to_bytes(LIFE_BYTES, "big"), number * 10)
     lineage.note_lost(A, 10**6)
+    lineage.begin((2 * KEPT).to_bytes(LIFE_BYTES, "big"), 2 * KEPT * 10)
     assert lineage.holds(A, 10**6)
     assert not lineage.holds(B, 10**6)
 
@@ -124,4 +131,187 @@ def test_a_repair_begins_a_generation_above_all_that_were_heard_of() -> None:
     lineage.begin(lineage.named_after_repair(DRAWN[2]), 100)
     assert lineage.life == b"\0\0\0\10" + DRAWN[2]
     assert lineage.named(DRAWN[0])[:4] == b"\0\0\0\10"
-    assert not Lineage([(A, OPEN)]).holds(lineage.life, 101)
+    assert not Lineage([(b"\0\0\0\7" + DRAWN[1], OPEN)]).holds(lineage.life, 101)
+
+
+def drawn(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def test_a_repair_is_above_what_was_heard_however_often_the_node_was_restarted_damaged() -> None:
+    lineage = Lineage()
+    lineage.begin(lineage.named(drawn(1)), 0)
+    heard = b"\0\0\0\7" + DRAWN[0]
+    lineage.note_lost(heard, 5000)
+    for number in range(2, 3 * KEPT):
+        lineage = Lineage(lineage.lives)
+        lineage.begin(lineage.named(drawn(number)), number * 10)
+    lineage.begin(lineage.named_after_repair(DRAWN[2]), 2000)
+    assert not Lineage([(heard, OPEN)]).holds(lineage.life, 3000)
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2 * KEPT), (2 * KEPT, 1)])
+def test_what_was_lost_before_a_repair_does_not_speak_for_lives_that_come_after_it(
+    before: int, after: int
+) -> None:
+    """The folder was far ahead of the copy that was put back; then another copy is made."""
+    lineage = Lineage()
+    lineage.begin(lineage.named(DRAWN[2]), 0)
+    lineage.note_lost(b"\0\0\0\0" + b"far away", 10**9)
+    for number in range(before):
+        lineage.begin(lineage.named(drawn(number)), number)
+    lineage.begin(lineage.named_after_repair(b"repaired"), 1000)
+    for number in range(after):
+        lineage = Lineage(lineage.lives)
+        lineage.begin(lineage.named(drawn(number)), 1000 + number)
+    copy = Lineage(lineage.lives)
+    lineage.begin(lineage.named(DRAWN[0]), 200_000)
+    copy.begin(copy.named(DRAWN[1]), 100_000)
+    assert not copy.holds(lineage.life, 300_000)
+
+
+def test_a_life_of_a_later_generation_is_not_held_because_its_position_is_low() -> None:
+    lineage = Lineage()
+    for number in range(KEPT + 5):
+        lineage.begin(lineage.named(drawn(number)), number * 1000)
+    assert lineage.holds(b"\0\0\0\0" + DRAWN[0], 100)
+    assert not lineage.holds(b"\0\0\0\3" + DRAWN[0], 100)
+
+
+def test_an_accepted_loss_is_above_the_repairs_that_another_copy_has_seen() -> None:
+    lineage = Lineage([(b"\0\0\0\2" + DRAWN[0], OPEN)])
+    lineage.begin(lineage.named_after_loss(DRAWN[1]), 10)
+    assert lineage.life[:4] == b"\0\1\0\0"
+    assert not Lineage([(b"\0\0\0\5" + DRAWN[2], OPEN)]).holds(lineage.life, 11)
+    lineage.begin(lineage.named_after_repair(DRAWN[2]), 20)
+    assert lineage.life[:4] == b"\0\1\0\1"
+
+
+@pytest.mark.parametrize("what", ["an entry", "a vote"])
+@pytest.mark.parametrize("noted", [False, True])
+def test_a_copy_that_lacks_one_frame_is_told_from_the_folder(what: str, noted: bool) -> None:
+    """What the opening itself writes may be longer than the frame that is missing."""
+    rig = Rig()
+    journal = rig.open()
+    journal.begin_life(DRAWN[0])
+    journal.set_formation(b"f" * 100)
+    fill(journal, 1, 5)
+    journal.sync()
+    rig.settle()
+    if noted:
+        # As every second: the copy ends beyond what it knows to be durable.
+        journal.note_synced()
+    copy, end, life = rig.files(), journal.written_position, journal.lineage.life
+    if what == "an entry":
+        fill(journal, 6, 6)
+    else:
+        journal.setCurrentTerm(7, "2@dir")
+    journal.sync()
+    rig.settle()
+    other = rig.with_files(copy).open()
+    other.begin_life(DRAWN[1])
+    assert other.lineage.holds(life, end)
+    assert not other.lineage.holds(life, end + 1)
+    assert not other.lineage.holds(life, journal.durable_position)
+
+
+def test_a_copy_from_the_midst_of_a_jump_is_told_from_the_folder() -> None:
+    """Between a jump's manifest and the journal's reset, which the opening does."""
+    longer = Rig()
+    source = longer.open()
+    fill(source, 1, 20)
+    source.sync()
+    longer.settle()
+    rig = Rig()
+    journal = rig.open()
+    journal.begin_life(DRAWN[0])
+    fill(journal, 1, 5)
+    journal.sync()
+    rig.settle()
+    manifest = msgspec.structs.replace(
+        manifest_at(source, 19),
+        directory_id=journal.directory_id,
+        journal_position=journal.durable_position,
+    )
+    copy, life = rig.files(), journal.lineage.life
+    journal.setCurrentTerm(7, "2@dir")
+    journal.sync()
+    rig.settle()
+    other = rig.with_files(copy).open(manifest)
+    assert other.was_reset
+    assert not other.damage
+    other.begin_life(DRAWN[1])
+    assert not other.lineage.holds(life, journal.durable_position)
+
+
+def test_a_life_read_back_ends_where_the_next_one_began() -> None:
+    rig = Rig()
+    journal = rig.open()
+    journal.begin_life(DRAWN[0])
+    fill(journal, 1, 3)
+    journal.begin_life(DRAWN[1])
+    journal.sync()
+    rig.settle()
+    lives = journal.lineage.lives
+    rig.kill()
+    assert rig.open().lineage.lives[0] == lives[0]
+
+
+@pytest.mark.parametrize("is_repair", [False, True])
+def test_lives_read_back_are_those_that_were_written(is_repair: bool) -> None:
+    """Also when their frame fills a segment: the next begins with the state behind it."""
+    for spare in (0, 10, 1000):
+        rig = Rig(segment_bytes=1000)
+        journal = rig.open()
+        journal.begin_life(DRAWN[0])
+        fill(journal, 1, 3)
+        if is_repair:
+            journal.lost(b"\0\0\0\0lostlost", 10**6, "a peer remembers more")
+        journal.sync()
+        rig.settle()
+        head = HEADER_BYTES + ENTRY_HEAD.size
+        room = BUFFER_BYTES_MAX - journal._writer._buffered - head - spare
+        journal.add(b"x" * room, 4, 1)
+        segments = len(journal.segment_names)
+        (journal.repaired if is_repair else journal.begin_life)(DRAWN[1])
+        assert (len(journal.segment_names) > segments) is (spare < 1000)
+        lives = journal.lineage.lives
+        journal.sync()
+        rig.settle()
+        told = journal.durable_position
+        rig.kill()
+        again = rig.open()
+        assert [life for life, _ in again.lineage.lives] == [life for life, _ in lives]
+        assert again.lineage.lives[:-1] == lives[:-1]
+        again.begin_life(DRAWN[2])
+        assert again.lineage.holds(lives[-1][0], told)
+
+
+def test_a_repair_that_was_not_durable_is_made_again() -> None:
+    rig = Rig()
+    journal = rig.open()
+    journal.begin_life(DRAWN[0])
+    fill(journal, 1, 3)
+    journal.lost(B, 10**6, "a peer remembers more")
+    journal.sync()
+    rig.settle()
+    journal.repaired(DRAWN[1])
+    journal._writer.flush()
+    rig.kill()
+    journal = rig.open()
+    assert journal.damage == "a peer remembers more"
+    journal.repaired(DRAWN[2])
+    rig.stop(journal)
+    assert rig.open().damage == ""
+
+
+def test_an_accepted_loss_is_durable_at_once() -> None:
+    rig = Rig()
+    journal = rig.open()
+    journal.begin_life(DRAWN[0])
+    journal.lost(B, 10**6, "a peer remembers more")
+    journal.accept_loss()
+    rig.lose_power()
+    journal = rig.open()
+    assert journal.damage == ""
+    assert journal.lineage.holds(B, 10**9)

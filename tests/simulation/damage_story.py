@@ -1,0 +1,67 @@
+"""What the stories of damaged folders, and of folders put back, are told with.
+
+Rule: a story begins with three sound voters under load, and ends with all of them level. An entry
+that was acknowledged and is in no leader's log fails the run by itself (I5), so a story that ends
+has shown that nothing was lost.
+"""
+
+from quorum.journal.frames import Kind, find_frames
+from quorum.journal.identity import read_opening
+from runtime.simulated.platter import Platter
+from tests.simulation.quorum_cluster import QuorumCluster, Shape
+
+
+def cluster(seed: int = 5, nodes: int = 3, **shape: object) -> QuorumCluster:
+    fields = {"nodes": nodes, "proposals_per_s": 30.0, "reads_per_s": 5.0} | shape
+    made = QuorumCluster(seed, Shape(**fields))  # type: ignore[arg-type]
+    made.start_all()
+    assert made.world.run_for(3, lambda: made.serving() is not None)
+    made.proposers.start()
+    made.world.run_for(2)
+    return made
+
+
+def leader_of(made: QuorumCluster) -> int:
+    leader = made.serving()
+    assert leader is not None
+    return leader
+
+
+def followers_of(made: QuorumCluster) -> list[int]:
+    return [n for n in made.hosts if n != leader_of(made)]
+
+
+def role(made: QuorumCluster, node_id: int) -> str:
+    return made.owners[node_id].quorum.status().role
+
+
+def note(made: QuorumCluster, node_id: int) -> str:
+    return made.owners[node_id].quorum.status().note
+
+
+def settles(made: QuorumCluster, seconds: float = 20) -> None:
+    """At rest, all hold the same, and whoever leads holds what was ever acknowledged."""
+    made.busy = False
+    assert made.world.run_for(seconds, made.caught_up), {n: role(made, n) for n in made.hosts}
+
+
+def is_voter_again(made: QuorumCluster, node_id: int, seconds: float = 6) -> None:
+    assert made.world.run_for(seconds, lambda: role(made, node_id) in ("follower", "leader"))
+
+
+def frames(platter: Platter, kind: Kind) -> list[tuple[str, int]]:
+    """Where the bodies of a kind of frame stand: file and offset."""
+    found = []
+    for name in sorted(n for n in platter.names if n.endswith(".wal")):
+        data = bytes(platter.names[name].content)
+        opening = read_opening(name, data)
+        assert opening is not None
+        seed = opening.identity.seed(opening.sequence)
+        found += [(name, f.offset + 36) for f in find_frames(data, 0, seed) if f.kind == kind]
+    return found
+
+
+def stop_all(made: QuorumCluster) -> None:
+    made.world.run_for(0.5)
+    for host in made.hosts.values():
+        host.kill()

@@ -1,0 +1,130 @@
+"""One folder is copied, put back, flipped and killed in any order; its peers are sound, and linked.
+
+Rule: what the peers were told of the folder says what must be found. Started on a copy that is
+older than that, or that was damaged, the node calls itself damaged within an election timeout, or
+is repaired by then; and no peer ever calls itself damaged. In a calm cluster copies lack little,
+in a busy one they lack much.
+"""
+
+from collections import deque
+from random import Random
+
+import pytest
+
+from quorum.journal import Known, RaftJournal
+from quorum.journal.frames import Kind
+from runtime.simulated.host import SimulatedHost
+from tests.mutants.table import broken
+from tests.simulation.damage_story import cluster, followers_of, frames, note, role
+
+pytestmark = pytest.mark.simulation
+
+WAITS_S = (0.005, 0.02, 0.1, 0.3, 1.1)
+FOUND_WITHIN_S = 0.6
+REPAIRED_WITHIN_S = 4.0
+
+
+class PutBacks:
+    """One run."""
+
+    def __init__(self, seed: int, *, calm: bool) -> None:
+        self.dice = Random(seed)
+        self.made = cluster(seed, tail_bytes=self.dice.choice((20_000, 10_000_000)))
+        self.calm = calm
+        if calm:
+            self.made.busy = False
+            self.made.world.run_for(1.5)
+        self.victim = self.dice.choice(followers_of(self.made))
+        self.others = [n for n in self.made.hosts if n != self.victim]
+        self.directory = self.journal.directory_id
+        self.copies: list[tuple[Known, bool, dict[str, bytes]]] = []
+        self.found = 0
+
+    @property
+    def host(self) -> SimulatedHost:
+        return self.made.hosts[self.victim]
+
+    @property
+    def journal(self) -> RaftJournal:
+        return self.made.owners[self.victim].quorum.inside.journal
+
+    @property
+    def is_damaged(self) -> bool:
+        return role(self.made, self.victim) == "damaged"
+
+    def wait(self, seconds: float) -> None:
+        self.made.world.run_for(seconds)
+        for n in self.others:
+            assert role(self.made, n) != "damaged", note(self.made, n)
+
+    def work(self) -> None:
+        """Let some time pass, perhaps with a change, and take a copy."""
+        leader = self.made.serving()
+        if self.calm and leader in self.others and self.dice.random() < 0.7:
+            owner = self.made.owners[leader]
+            owner.process.run(lambda: self.made.proposers._burst(owner, 1))
+        self.wait(self.dice.choice(WAITS_S))
+        at = Known(self.journal.lineage.life, self.journal.written_position)
+        self.copies.append((at, self.is_damaged, self.host.platter.snapshot()))
+
+    def must_be_found(self, at: Known, was_damaged: bool) -> bool:
+        """Whether a peer was told of a later moment than a copy's."""
+        told = [
+            self.made.owners[n].quorum.inside.journal.known.get(self.directory) for n in self.others
+        ]
+        return was_damaged or any(
+            known is not None and (known.life != at.life or known.position > at.position)
+            for known in told
+        )
+
+    def strike(self) -> None:
+        """End the process, do something to its folder or nothing, and begin again."""
+        dice, host = self.dice, self.host
+        (host.lose_power if dice.random() < 0.3 else host.kill)()
+        act = dice.choice(("an older copy", "an older copy", "the newest copy", "a flip", ""))
+        must = False
+        if act == "a flip":
+            where = frames(host.platter, dice.choice((Kind.ENTRY, Kind.VOTE, Kind.LIFE)))
+            if where:
+                host.platter.flip_bit(*where[dice.randrange(max(1, len(where) // 2))])
+        elif act:
+            at, was_damaged, files = dice.choice(self.copies) if "older" in act else self.copies[-1]
+            host.platter.restore(files)
+            must = self.must_be_found(at, was_damaged)
+        self.made.start(self.victim)
+        self.see(must, act)
+
+    def see(self, must: bool, act: str) -> None:
+        for _ in range(int(FOUND_WITHIN_S / 0.01)):
+            if self.is_damaged:
+                break
+            self.wait(0.01)
+        if must:
+            self.found += 1
+            repairs = self.made.owners[self.victim].quorum.inside.repairs
+            assert self.is_damaged or repairs, f"{act} passes for the folder: {self.journal.known}"
+        if self.dice.random() < 0.6:
+            until = self.dice.uniform(0.5, 1) * REPAIRED_WITHIN_S
+            self.made.world.run_for(until, lambda: not self.is_damaged)
+            self.wait(0)
+
+
+def run(seed: int, *, calm: bool) -> int:
+    """Return how often something had to be found, and was."""
+    story = PutBacks(seed, calm=calm)
+    for _ in range(story.dice.randrange(4, 12)):
+        for _ in range(story.dice.randrange(1, 3)):
+            story.work()
+        story.strike()
+    return story.found
+
+
+@pytest.mark.parametrize("calm", [True, False])
+def test_whatever_is_put_back_is_found(calm: bool) -> None:
+    assert sum(run(seed, calm=calm) for seed in range(1, 16)) >= 20
+
+
+def test_a_build_that_credits_a_life_with_what_the_next_start_wrote_is_caught() -> None:
+    build = broken("a life is credited with what the next start wrote")
+    with build, pytest.raises(AssertionError, match="passes for the folder"):
+        deque((run(seed, calm=True) for seed in range(1, 40)), 0)
