@@ -8,6 +8,7 @@ everything, or an observer or a damaged voter that says so; nobody's history has
 import json
 from typing import Any
 
+from ledger.errors import LedgerError
 from ledger.verify import verify_ledger
 from runtime.requests import Reply, Request
 from snapshots.checkpoint import FOLDER
@@ -63,17 +64,28 @@ def put_bad_checkpoints_aside(cluster: Any) -> None:
 def _first_bad_offsets(cluster: Any) -> dict[int, int]:
     bad = {}
     for node_id, controller in cluster.running().items():
-        if controller.ledger is None:
-            # It still fetches one; what it had may say nothing any more, not even whose it was.
-            bad[node_id] = 0
-            continue
-        report = verify_ledger(cluster.hosts[node_id].disk(), live=True)
-        if not report.ok:
-            finding = report.first_bad
-            if finding is not None and node_id not in cluster.ward.victims:
+        finding = _first_bad(cluster, node_id, controller)
+        if finding is not None:
+            if node_id not in cluster.ward.victims:
                 cluster.world.fail(f"I10: a sound node's ledger is damaged: {finding}", node_id)
-            bad[node_id] = 0 if finding is None else finding.offset
+            bad[node_id] = finding[0]
     return bad
+
+
+def _first_bad(cluster: Any, node_id: int, controller: Any) -> tuple[int, str] | None:
+    """Return where a ledger is bad first, and what is; None: it is sound."""
+    if controller.ledger is None:
+        # It still fetches one; what it had may say nothing any more, not even whose it was.
+        return 0, "none yet"
+    try:
+        report = verify_ledger(cluster.hosts[node_id].disk(), live=True)
+    except LedgerError as error:
+        # Every segment was lost, or cut behind what the manifest still vouches for.
+        return 0, str(error)
+    if report.ok:
+        return None
+    found = report.first_bad
+    return (0, "it does not verify") if found is None else (found.offset, str(found))
 
 
 def _ask(cluster: Any, node_id: int, offset: int) -> None:

@@ -29,6 +29,9 @@ FOUND = [
     # An old folder was put back over a damaged one, when the only peer who knew what that one had
     # promised had lost its last second: beyond the promise, and the ward allowed it.
     (5495, 3, "damage"),
+    # A repair that a loss of power took back, said again at the next start: the ward called it an
+    # accusation without cause.
+    (21975, 5, "damage"),
 ]
 """Seeds that once failed: seed, nodes, kind."""
 
