@@ -30,6 +30,9 @@ class Ward(Protocol):
     def files(self, node_id: int) -> Sequence[str]:
         """Return the files that damage is promised to be found in, by name."""
 
+    def has_begun(self, node_id: int) -> bool:
+        """Tell whether a node runs and has taken its folder for its own."""
+
     def seen_below(self, node_id: int, name: str) -> int:
         """Return up to which byte of a file damage is surely seen, when it is read next."""
 
@@ -276,7 +279,7 @@ class Damage:
 
     def _see_refused(self, pair: tuple[int, int]) -> None:
         for node_id in pair:
-            if self._swapped == pair and self._strikes.host(node_id).running:
+            if self._swapped == pair and self._ward.has_begun(node_id):
                 self._strikes.world.fail("it runs on the folder of another node", node_id)
 
     def _swap_back(self, pair: tuple[int, int]) -> None:

@@ -26,6 +26,7 @@ FOUND_BUGS_OF_MORE_KINDS = {
     (476, "damage"): "a segment of another time passed for the line, and an assertion failed",
     (702, "damage"): "two of three nodes did not run in the end",
     (810, "damage"): "the judge read the ledger of a node that had none yet",
+    (6489, "damage"): "a node that could not read another's folder was said to run on it",
     (4822, "damage"): "the judge read the ledger of a node that had lost every segment",
 }
 

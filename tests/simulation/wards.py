@@ -108,6 +108,10 @@ class Ward:
     def is_deep(self, name: str) -> bool:
         return name == MANIFEST or name.endswith(SUFFIX)
 
+    def has_begun(self, node_id: int) -> bool:
+        # Who could not read it, by an error of the disk, may be on its way out for a while.
+        return self.cluster.hosts[node_id].running and self._inside(node_id) is not None
+
     def seen_below(self, node_id: int, name: str) -> int:
         platter = self.cluster.hosts[node_id].platter
         size = len(platter.names[name].content)

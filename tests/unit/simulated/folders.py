@@ -99,6 +99,9 @@ class Folders:
     def forgot(self, node_id: int) -> None:
         self.forgetful.append(node_id)
 
+    def has_begun(self, node_id: int) -> bool:
+        return self.hosts[node_id].running
+
     def changed_hands(self, nodes: Sequence[int]) -> None:
         """Refusals are seen by `refused`."""
 
