@@ -79,8 +79,12 @@ class Inside:
 
     @property
     def is_counted(self) -> bool:
-        """Whether what we acknowledge counts: our journal is sound as far as anyone can tell."""
-        return not self.journal.damage and self._is_compared()
+        """Whether what we acknowledge counts: our journal is sound as far as anyone can tell.
+
+        After a repair: once that is durable, and durably said to be.
+        """
+        journal = self.journal
+        return not journal.damage and journal.repair_is_noted and self._is_compared()
 
     def _is_compared(self) -> bool:
         if self.now >= self.silent_until:

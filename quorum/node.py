@@ -89,6 +89,7 @@ class QuorumNode:
         self._turn_due = False
         self._timer: Timer | None = None
         self._synced_at = clock.monotonic()
+        self._started = False
 
     # -- life --------------------------------------------------------------------------------
 
@@ -128,6 +129,7 @@ class QuorumNode:
             self._membership.form()
         if self.inside.formation.known:
             self._core_side.begin()
+        self._started = True
         # Not at once: the listener hears nothing before it knows the mark.
         self._timer = self._clock.call_later(0, self._on_timer)
         return manifest.mark if manifest is not None else None
@@ -203,7 +205,8 @@ class QuorumNode:
         self._links.stop()
 
     def _halt(self, reason: str) -> None:
-        if not self.inside.stopped:
+        # Before it has started, `start` itself raises what is wrong.
+        if self._started and not self.inside.stopped:
             self._end()
             self._log.critical("quorum_stopped", why=reason)
             # First: who reads is told why.

@@ -69,6 +69,7 @@ class RaftJournal(Journal):  # type: ignore[misc]
         self._known_written = dict(opened.state.known)
         self._position_needing_sync = opened.position
         self._position_of_vote = opened.position
+        self._repair_to_note = 0
         self._has_room = disk.free_bytes() >= reserve_bytes
         self._writer = SegmentWriter(
             disk,
@@ -128,6 +129,7 @@ class RaftJournal(Journal):  # type: ignore[misc]
             "journal_opened",
             first_index=state.first_index,
             last_index=state.last_index,
+            last_epoch=state.last_epoch,
             term=state.vote.term,
             position=self.durable_position,
             reset_to_manifest=self._reset,
@@ -199,6 +201,12 @@ class RaftJournal(Journal):  # type: ignore[misc]
         if self._state.damage:
             self._state.damage = ""
             self._begin(Kind.REPAIRED, self._state.lineage.named_after_repair(drawn))
+            self._repair_to_note = self._position_of_vote
+
+    @property
+    def repair_is_noted(self) -> bool:
+        """No repair waits to be noted as durable; before, nobody is told of it (see `opening`)."""
+        return not self._repair_to_note
 
     # -- lives -------------------------------------------------------------------------------
 
@@ -230,7 +238,12 @@ class RaftJournal(Journal):  # type: ignore[misc]
         for start-up. Raises OSError.
         """
         state = self._state
-        self._log.warning("loss_accepted", damage=state.damage, last_index=state.last_index)
+        self._log.warning(
+            "loss_accepted",
+            damage=state.damage,
+            last_index=state.last_index,
+            last_epoch=state.last_epoch,
+        )
         state.damage, state.known = "", {}
         state.vote = Vote(state.highest_term, UNKNOWN_VOTE)
         nobody = state.lineage.named_after_loss(bytes(DRAWN_BYTES))
@@ -411,6 +424,10 @@ class RaftJournal(Journal):  # type: ignore[misc]
 
         Only one sync is under way: what comes meanwhile is synced together, behind it.
         """
+        if 0 < self._repair_to_note <= self.durable_position:
+            # This frame's header says that the repair was durable.
+            self._repair_to_note = 0
+            self._promise(Kind.NOTE, b"")
         self._writer.sync(self._position_needing_sync)
 
     def note_synced(self) -> None:

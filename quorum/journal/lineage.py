@@ -21,6 +21,7 @@ from collections.abc import Iterable
 
 DRAWN_BYTES = 8
 _GENERATION_BYTES = 4
+_GENERATION_MAX = (1 << 8 * _GENERATION_BYTES) - 1
 _REPAIRS = 0xFFFF
 """The part of a generation that counts repairs; the part above it counts accepted losses."""
 LIFE_BYTES = _GENERATION_BYTES + DRAWN_BYTES
@@ -110,7 +111,8 @@ class Lineage:
 
 
 def _id_of(generation: int, drawn: bytes) -> bytes:
-    return generation.to_bytes(_GENERATION_BYTES, "big") + drawn
+    # A peer may name any generation; behind the last one there is none.
+    return min(generation, _GENERATION_MAX).to_bytes(_GENERATION_BYTES, "big") + drawn
 
 
 def _generation_of(life: bytes) -> int:

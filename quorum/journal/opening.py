@@ -137,11 +137,12 @@ def _judge(chain: Chain, synced: int) -> tuple[Damage | None, TornTail | None]:
 
 
 def _undo_unheard_repair(state: JournalState, synced: int) -> None:
-    """A repair that was not durable was told to nobody: it is made once more.
+    """A repair that nothing durable says was durable was told to nobody: it is made once more.
 
     Until it is told, a sound copy of before the damage may take the folder's place and be believed
     (see `quorum.guard.memory`); this folder, put back after that, would take the generation that
-    its repair began for later than what that copy promised.
+    its repair began for later than what that copy promised. So a node has a voice again only once
+    a frame behind the repair, itself durable, says that the repair was (`RaftJournal.sync`).
     """
     end, was = state.repaired
     if end > synced:

@@ -113,7 +113,7 @@ class SegmentWriter:
         if self._file_bytes >= self._segment_bytes and self.failure is None:
             self._roll()
 
-    def _write_buffer(self) -> None:
+    def _write_buffer(self) -> bool:
         data = b"".join(self._buffer)
         self._buffer.clear()
         self._buffered = 0
@@ -121,8 +121,9 @@ class SegmentWriter:
             self._file.append(data)
         except OSError as error:
             self._fail(error, f"writing {self._active.name}")
-            return
+            return False
         self._file_bytes += len(data)
+        return True
 
     def _roll(self) -> None:
         sequence = self._active.sequence + 1
@@ -220,7 +221,9 @@ class SegmentWriter:
         self._disk.sync_folder(FOLDER)
         self.durable_position = self.written_position
         self.append(Kind.NOTE, b"")
-        self._write_buffer()
+        if not self._write_buffer():
+            # The witness must not say of a note that isn't there that it is durable.
+            return
         self._file.sync()
         self.durable_position = self.written_position
         self._witness.note(self.durable_position)

@@ -71,9 +71,14 @@ class JournalState:
         return self.entries[-1][1] if self.entries else 0
 
     @property
+    def last_epoch(self) -> int:
+        """Epoch of the last entry; 0 when there is none."""
+        return self.entries[-1][2] if self.entries else 0
+
+    @property
     def highest_term(self) -> int:
         """The highest term seen in vote and entries."""
-        return max(self.vote.term, self.entries[-1][2] if self.entries else 0)
+        return max(self.vote.term, self.last_epoch)
 
     def apply(self, frame: Frame) -> None:
         """Add one frame. Raises IllegalFrameError."""

@@ -4,11 +4,25 @@ What brings those together is a person's word, `accept-loss`, and the order of s
 runbook gives.
 """
 
+import errno
+
 import pytest
 
-from quorum.node import ACCEPT_LOSS
-from tests.simulation.damage_story import cluster, is_voter_again, role, settles, stop_all
+from quorum.journal.frames import Kind
+from quorum.node import ACCEPT_LOSS, QuorumNode
+from tests.simulation.damage_story import (
+    cluster,
+    followers_of,
+    frames,
+    is_voter_again,
+    note,
+    role,
+    settles,
+    stop_all,
+)
+from tests.simulation.patches import patched
 from tests.simulation.quorum_cluster import QuorumCluster, Shape
+from tests.unit.quorum.bench import Bench
 
 pytestmark = pytest.mark.simulation
 
@@ -58,7 +72,7 @@ def from_several_moments(
 
 
 def start_the_newest_first(again: QuorumCluster) -> None:
-    """As the runbook says: a bare majority can elect nobody but the newest that is in it."""
+    """As the runbook says: a bare majority that the newest is in can elect nobody else."""
     for node_id in (NEWEST, 1):
         again.start(node_id)
     assert again.world.run_for(5, lambda: again.serving() == NEWEST)
@@ -101,9 +115,48 @@ def test_a_folder_of_before_an_accepted_loss_is_found_and_harms_nobody_else(late
 
 
 @pytest.mark.parametrize("how", ["kill", "lose_power"])
-def test_a_loss_that_was_accepted_stays_accepted_however_the_process_ends(how: str) -> None:
-    again, _ = from_several_moments(6, accepted=True)
-    again.start(NEWEST)
-    assert ACCEPT_LOSS not in again.hosts[NEWEST].platter.names
-    getattr(again.hosts[NEWEST], how)()
-    start_the_newest_first(again)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_loss_that_was_accepted_stays_accepted_however_the_process_ends(
+    seed: int, how: str
+) -> None:
+    made = cluster(seed)
+    victim = followers_of(made)[0]
+    stop_all(made)
+    host = made.hosts[victim]
+    where = frames(host.platter, Kind.ENTRY)
+    host.platter.flip_bit(*where[len(where) // 2])
+    host.platter.put(ACCEPT_LOSS, b"")
+    made.start(victim)
+    assert ACCEPT_LOSS not in host.platter.names
+    getattr(host, how)()
+    made.start(victim)
+    assert role(made, victim) == "follower", note(made, victim)
+
+
+@pytest.mark.parametrize("skip", [3, 4])
+def test_a_disk_that_fails_meanwhile_ends_the_start_and_leaves_the_file(skip: int) -> None:
+    """What was accepted, or the note behind it; and nothing runs on that supposes a start."""
+    bench = Bench()
+    bench.settle(0.5)
+    bench.host.kill()
+    bench.host.platter.put(ACCEPT_LOSS, b"")
+    bench.host.faults.fail("write", skip, errno.ENOSPC)
+    ends: list[str] = []
+    start = QuorumNode.start
+
+    def begin(node: QuorumNode) -> None:
+        try:
+            start(node)
+        except OSError as error:
+            ends.append(str(error))
+
+    with patched(((QuorumNode, "start", begin),)):
+        bench.boot()
+    bench.world.run_for(0.1)
+    assert "the disk is full" in ends[0]
+    assert ACCEPT_LOSS in bench.host.platter.names
+    bench.host.faults.succeed()
+    bench.host.kill()
+    bench.boot()
+    assert ACCEPT_LOSS not in bench.host.platter.names
+    assert bench.role == "follower"

@@ -274,6 +274,29 @@ def test_a_repair_that_nobody_was_told_of_is_none(seed: int) -> None:
     settles(made)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_repair_that_was_told_outlives_a_loss_of_power_in_a_calm_cluster(seed: int) -> None:
+    made = cluster(seed)
+    victim, third = followers_of(made)
+    made.busy = False
+    made.world.run_for(2)
+    host = made.hosts[victim]
+    host.kill()
+    where = frames(host.platter, Kind.ENTRY)
+    host.platter.flip_bit(*where[len(where) // 2])
+    made.start(victim)
+    is_voter_again(made, victim)
+    assert made.world.run_for(0.5, lambda: made.owners[victim].quorum.inside.may_vote)
+    made.world.run_for(60)
+    for each in made.hosts.values():
+        each.lose_power()
+    # The leader's machine does not come back.
+    made.start(victim)
+    made.start(third)
+    assert made.world.run_for(5, lambda: made.serving() is not None)
+    assert role(made, victim) in ("follower", "leader"), note(made, victim)
+
+
 def test_a_repair_that_power_took_back_is_no_accusation_without_cause() -> None:
     """The ward's own story: at the next start the node says again what it was told before."""
     made = QuorumCluster(5, Shape(nodes=3, proposals_per_s=30.0, reads_per_s=5.0))

@@ -8,10 +8,11 @@ in a busy one they lack much.
 
 from collections import deque
 from random import Random
+from typing import NamedTuple
 
 import pytest
 
-from quorum.journal import Known, RaftJournal
+from quorum.journal import RaftJournal
 from quorum.journal.frames import Kind
 from runtime.simulated.host import SimulatedHost
 from tests.mutants.table import broken
@@ -22,6 +23,23 @@ pytestmark = pytest.mark.simulation
 WAITS_S = (0.005, 0.02, 0.1, 0.3, 1.1)
 FOUND_WITHIN_S = 0.6
 REPAIRED_WITHIN_S = 4.0
+GENERATION_BYTES = 4
+
+
+class Copy(NamedTuple):
+    """A folder at a moment."""
+
+    lives: list[bytes]
+    end: int
+    is_damaged: bool
+    files: dict[str, bytes]
+
+    def lacks(self, life: bytes, position: int) -> bool:
+        """Whether it was made before a life came so far; what a repair made good is not lacking."""
+        newest = self.lives[-1]
+        if life == newest:
+            return position > self.end
+        return life not in self.lives and life[:GENERATION_BYTES] >= newest[:GENERATION_BYTES]
 
 
 class PutBacks:
@@ -37,7 +55,7 @@ class PutBacks:
         self.victim = self.dice.choice(followers_of(self.made))
         self.others = [n for n in self.made.hosts if n != self.victim]
         self.directory = self.journal.directory_id
-        self.copies: list[tuple[Known, bool, dict[str, bytes]]] = []
+        self.copies: list[Copy] = []
         self.found = 0
 
     @property
@@ -64,22 +82,21 @@ class PutBacks:
             owner = self.made.owners[leader]
             owner.process.run(lambda: self.made.proposers._burst(owner, 1))
         self.wait(self.dice.choice(WAITS_S))
-        at = Known(self.journal.lineage.life, self.journal.written_position)
-        self.copies.append((at, self.is_damaged, self.host.platter.snapshot()))
+        lives = [life for life, _ in self.journal.lineage.lives]
+        end = self.journal.written_position
+        self.copies.append(Copy(lives, end, self.is_damaged, self.host.platter.snapshot()))
 
-    def must_be_found(self, at: Known, was_damaged: bool) -> bool:
+    def must_be_found(self, copy: Copy) -> bool:
         """Whether a peer was told of a later moment than a copy's."""
         told = [
             self.made.owners[n].quorum.inside.journal.known.get(self.directory) for n in self.others
         ]
-        return was_damaged or any(
-            known is not None and (known.life != at.life or known.position > at.position)
-            for known in told
-        )
+        return copy.is_damaged or any(known is not None and copy.lacks(*known) for known in told)
 
     def strike(self) -> None:
         """End the process, do something to its folder or nothing, and begin again."""
         dice, host = self.dice, self.host
+        may = self.is_damaged or not self.journal.repair_is_noted
         (host.lose_power if dice.random() < 0.3 else host.kill)()
         act = dice.choice(("an older copy", "an older copy", "the newest copy", "a flip", ""))
         must = False
@@ -88,13 +105,14 @@ class PutBacks:
             if where:
                 host.platter.flip_bit(*where[dice.randrange(max(1, len(where) // 2))])
         elif act:
-            at, was_damaged, files = dice.choice(self.copies) if "older" in act else self.copies[-1]
-            host.platter.restore(files)
-            must = self.must_be_found(at, was_damaged)
+            copy = dice.choice(self.copies) if "older" in act else self.copies[-1]
+            host.platter.restore(copy.files)
+            must = self.must_be_found(copy)
         self.made.start(self.victim)
-        self.see(must, act)
+        self.see(must, may or bool(act), act)
 
-    def see(self, must: bool, act: str) -> None:
+    def see(self, must: bool, may: bool, act: str) -> None:
+        """Look for damage, which must be found, may be, or neither."""
         for _ in range(int(FOUND_WITHIN_S / 0.01)):
             if self.is_damaged:
                 break
@@ -103,6 +121,7 @@ class PutBacks:
             self.found += 1
             repairs = self.made.owners[self.victim].quorum.inside.repairs
             assert self.is_damaged or repairs, f"{act} passes for the folder: {self.journal.known}"
+        assert may or not self.is_damaged, f"accused: {note(self.made, self.victim)}"
         if self.dice.random() < 0.6:
             until = self.dice.uniform(0.5, 1) * REPAIRED_WITHIN_S
             self.made.world.run_for(until, lambda: not self.is_damaged)

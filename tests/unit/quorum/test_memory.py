@@ -181,6 +181,16 @@ def test_its_voice_counts_at_once_when_all_have_spoken(bench: Bench) -> None:
     assert bench.taken(Kind.PREVOTE) == [(2, (1, True))]
 
 
+def test_a_wiped_disk_under_a_voters_id_does_not_speak_for_the_voter(bench: Bench) -> None:
+    bench.host.kill()
+    bench.boot()
+    bench.link(2)
+    bench.link(3, directory_id=b"w" * 16, empty=False)
+    assert not bench.node.inside.may_vote
+    bench.settle(0.6)
+    assert bench.node.inside.may_vote
+
+
 def test_a_strangers_memory_says_nothing(bench: Bench) -> None:
     """A wiped disk under a voter's id is no voter: nothing is taken from it."""
     bench.unlink(3)

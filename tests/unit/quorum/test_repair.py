@@ -74,6 +74,42 @@ def test_it_votes_again_once_it_holds_what_the_leader_held_and_all_have_answered
     assert bench.taken(Kind.VOTE) == [(3, ())]
 
 
+def test_not_before_every_voter_has_said_what_it_remembers(bench: Bench) -> None:
+    """The generation that the repair begins has to be above all of that."""
+    bench.host.kill()
+    bench.boot()
+    bench.link(2)
+    bench.call(bench.node.judge, None, bench.greeting_of(3), None)
+    bench.call(bench.node.on_link_up, 3)
+    bench.append(2, 3, 3, 3, 1, 1, 1, 1, 3)
+    bench.settle(0.6)
+    for spoken in (False, True):
+        if spoken:
+            bench.say(3, Kind.REMEMBER, 0, b"", 0, b"", 0)
+            bench.settle(0.6)
+        answer(bench, 3, 3, 7)
+        answer(bench, 2, 3, 7)
+        bench.append(2, 3, 3, 7, 3)
+        bench.synced()
+        assert bench.role == ("follower" if spoken else "damaged")
+
+
+def test_it_has_no_voice_before_a_durable_frame_says_that_the_repair_was_durable(
+    bench: Bench,
+) -> None:
+    bench.append(2, 3, 3, 3, 1, 1, 1, 1, 3)
+    bench.settle(0.6)
+    answer(bench, 2, 3, 7)
+    answer(bench, 3, 3, 7)
+    bench.stick_disk()
+    bench.append(2, 3, 3, 7, 3)
+    assert bench.role == "follower"
+    assert not bench.node.inside.may_vote
+    bench.free_disk()
+    bench.settle(0.2)
+    assert bench.node.inside.may_vote
+
+
 def test_not_while_a_voter_names_a_higher_term_than_the_leaders(bench: Bench) -> None:
     bench.append(2, 3, 3, 3, 1, 1, 1, 1, 3)
     bench.settle(0.6)

@@ -1,5 +1,6 @@
 """What the core and the guard see of a journal, against a plain list."""
 
+import contextlib
 import errno
 from pathlib import Path
 
@@ -459,6 +460,21 @@ def test_an_error_anywhere_stops_the_journal_once(operation: str) -> None:
         assert len(rig.failures) == 1
         assert journal.failure is rig.failures[0]
         assert durable < 29 or operation == "unlink"
+
+
+@pytest.mark.parametrize("operation", ["write", "sync"])
+def test_whatever_of_a_stop_fails_is_no_damage_at_the_next_start(operation: str) -> None:
+    """A note that isn't there must not be witnessed as durable."""
+    for skip in range(4):
+        rig = Rig()
+        journal = rig.open()
+        fill(journal, 1, 3)
+        rig.faults.fail(operation, skip)
+        with contextlib.suppress(OSError):
+            journal.close()
+        rig.faults.succeed()
+        rig.kill()
+        assert rig.open().damage == "", skip
 
 
 def test_on_a_real_disk(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
-from quorum.journal import Known
+from quorum.journal import Known, RaftJournal
 from quorum.journal.frames import HEADER_BYTES
 from quorum.journal.lineage import KEPT, LIFE_BYTES, OPEN, Lineage
+from quorum.journal.opening import UNKNOWN_VOTE
 from quorum.journal.segments import BUFFER_BYTES_MAX
 from quorum.journal.state import ENTRY_HEAD
 from tests.unit.quorum.journal.rig import Rig, fill, manifest_at
@@ -287,15 +288,21 @@ def test_lives_read_back_are_those_that_were_written(is_repair: bool) -> None:
         assert again.lineage.holds(lives[-1][0], told)
 
 
-def test_a_repair_that_was_not_durable_is_made_again() -> None:
-    rig = Rig()
+def damaged(rig: Rig) -> RaftJournal:
     journal = rig.open()
     journal.begin_life(DRAWN[0])
     fill(journal, 1, 3)
     journal.lost(B, 10**6, "a peer remembers more")
     journal.sync()
     rig.settle()
+    return journal
+
+
+def test_a_repair_that_was_not_durable_is_made_again() -> None:
+    rig = Rig()
+    journal = damaged(rig)
     journal.repaired(DRAWN[1])
+    assert not journal.repair_is_noted
     journal._writer.flush()
     rig.kill()
     journal = rig.open()
@@ -305,12 +312,38 @@ def test_a_repair_that_was_not_durable_is_made_again() -> None:
     assert rig.open().damage == ""
 
 
-def test_an_accepted_loss_is_durable_at_once() -> None:
+@pytest.mark.parametrize("seed", range(12))
+def test_a_repair_that_is_noted_outlives_a_loss_of_power(seed: int) -> None:
+    rig = Rig(seed=seed)
+    journal = damaged(rig)
+    journal.repaired(DRAWN[1])
+    journal.sync()
+    rig.settle()
+    assert not journal.repair_is_noted
+    journal.sync()
+    assert journal.repair_is_noted
+    assert journal.position_of_vote > journal.durable_position
+    rig.settle()
+    rig.lose_power()
+    assert rig.open().damage == ""
+
+
+def test_behind_the_last_generation_there_is_none() -> None:
+    """Any peer may name any: a repair must not fail for that."""
+    lineage = Lineage([(A, OPEN)])
+    lineage.note_lost(b"\xff" * LIFE_BYTES, 5)
+    for name in (lineage.named_after_repair, lineage.named_after_loss):
+        assert name(DRAWN[0]) == b"\xff\xff\xff\xff" + DRAWN[0]
+
+
+def test_an_accepted_loss_is_durable_on_return() -> None:
     rig = Rig()
     journal = rig.open()
     journal.begin_life(DRAWN[0])
     journal.lost(B, 10**6, "a peer remembers more")
     journal.accept_loss()
+    assert journal.durable_position == journal.written_position
+    assert journal.getVotedForNodeId() == UNKNOWN_VOTE
     rig.lose_power()
     journal = rig.open()
     assert journal.damage == ""
