@@ -124,7 +124,8 @@ def test_the_runbook_quotes_what_is_said() -> None:
     """An operator searches for the words that stand before them."""
     text = (DOCS / "runbook.md").read_text()
     said = "\n".join(source.texts())
-    known = [e.name for e in source.events()] + [m.name for m in source.metrics()]
+    known = [word for e in source.events() for word in (e.name, *e.fields)]
+    known += [m.name for m in source.metrics()]
     known += [s.key for kind in (ControllerSettings, BrokerSettings) for s in source.settings(kind)]
     unknown = []
     for quoted in re.findall("`([^`\n]+)`", text):
