@@ -89,8 +89,12 @@ class Inside:
     def _is_compared(self) -> bool:
         if self.now >= self.silent_until:
             return True
-        others = self.formation.pinned.keys() - {self.config.node_id}
-        return others <= self.compared
+        return self.other_voters <= self.compared
+
+    @property
+    def other_voters(self) -> set[int]:
+        """Node ids of all voters but us."""
+        return self.formation.pinned.keys() - {self.config.node_id}
 
     @property
     def may_lead(self) -> bool:

@@ -18,8 +18,7 @@ from quorum.frames import Kind
 from quorum.guard.replicas import Replica
 from quorum.inside import Inside
 from quorum.journal.lineage import DRAWN_BYTES
-
-_UNKNOWN = "unknown"
+from quorum.journal.opening import UNKNOWN_VOTE
 
 
 class Repair:
@@ -63,8 +62,7 @@ class Repair:
             return
         self._answers[replica.node_id] = (term, last_index)
         leader = self._core.leader
-        others = inside.formation.pinned.keys() - {inside.config.node_id}
-        if leader is None or not others <= self._answers.keys() & inside.compared:
+        if leader is None or not inside.other_voters <= self._answers.keys() & inside.compared:
             return
         highest = max(term for term, _ in self._answers.values())
         leaders_term, leaders_last = self._answers.get(leader.node_id, (-1, 0))
@@ -82,7 +80,7 @@ class Repair:
         self._target = None
         # The forgotten vote may have been cast in this very term.
         inside.no_vote_up_to = term
-        inside.journal.setCurrentTerm(term, _UNKNOWN)
+        inside.journal.setCurrentTerm(term, UNKNOWN_VOTE)
         inside.repairs.append(f"journal repaired in epoch {term}: {inside.journal.damage}")
         inside.journal.repaired(inside.random.randbytes(DRAWN_BYTES))
         inside.log.info("journal_repaired", epoch=term, index=index)

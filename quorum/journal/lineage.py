@@ -1,10 +1,10 @@
 """The lives of one folder: what tells a folder that was put back from one that only slept.
 
-Rule: every life (one process, from its start on) draws an id and writes it down before its voice
-counts. The *lineage* says of each life up to which position the journal holds what that life made
-durable. Who was told by a life Y that it is durable up to P asks a later life: does your lineage
-hold Y up to P? A restored folder can't: either Y began after the copy was made, and is unknown
-to it, or Y was cut off where the copy was made, and the next life begins below P.
+Rule: every life (one process, from its start, or from a repair, on) draws an id and writes it down
+before its voice counts. The *lineage* says of each life up to which position the journal holds what
+that life made durable. Who was told by a life Y that it is durable up to P asks a later life: does
+your lineage hold Y up to P? A restored folder can't: either Y began after the copy was made, and is
+unknown to it, or Y was cut off where the copy was made, and the next life begins below P.
 
 Ids are drawn, so a folder that was put back and then written to for long is told from the one that
 it was: positions meet again, lives don't.

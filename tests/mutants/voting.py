@@ -126,7 +126,7 @@ VOTING = (
                 "quorum.guard.repair.Repair.on_answer",
                 edited(
                     (
-                        "not others <= self._answers.keys() & inside.compared",
+                        "not inside.other_voters <= self._answers.keys() & inside.compared",
                         "len(self._answers) < inside.formation.majority() - 1",
                     )
                 ),

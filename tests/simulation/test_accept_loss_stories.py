@@ -8,36 +8,42 @@ import errno
 
 import pytest
 
-from quorum.journal.frames import Kind
 from quorum.node import ACCEPT_LOSS, QuorumNode
-from tests.simulation.damage_story import (
+from tests.simulation.patches import patched
+from tests.simulation.quorum_cluster import QuorumCluster, Shape
+from tests.simulation.quorum_story import (
     cluster,
+    flip,
     followers_of,
-    frames,
     is_voter_again,
     note,
     role,
     settles,
     stop_all,
 )
-from tests.simulation.patches import patched
-from tests.simulation.quorum_cluster import QuorumCluster, Shape
 from tests.unit.quorum.bench import Bench
 
 pytestmark = pytest.mark.simulation
+
+
+def from_copies(
+    seed: int, copies: dict[int, dict[str, bytes]], made: QuorumCluster
+) -> QuorumCluster:
+    """A cluster that has yet to start, on copies of another one's folders."""
+    again = QuorumCluster(seed, Shape())
+    for node_id, host in again.hosts.items():
+        host.platter.restore(copies[node_id])
+    again.proposers.next = made.proposers.next
+    return again
 
 
 def test_all_put_back_to_one_moment_go_on_from_there() -> None:
     """The way out where a majority is lost: nobody is left who remembers more."""
     made = cluster()
     stop_all(made)
-    copies = {n: host.platter.snapshot() for n, host in made.hosts.items()}
-    again = QuorumCluster(6, Shape())
-    for node_id, host in again.hosts.items():
-        host.platter.restore(copies[node_id])
+    again = from_copies(6, {n: host.platter.snapshot() for n, host in made.hosts.items()}, made)
     again.start_all()
     assert again.world.run_for(3, lambda: again.serving() is not None)
-    again.proposers.next = made.proposers.next
     again.proposers.start()
     again.world.run_for(2)
     assert "damaged" not in {role(again, n) for n in again.hosts}
@@ -62,12 +68,10 @@ def from_several_moments(
     """Three folders, the third the newest, in a cluster that has yet to start."""
     made = cluster()
     copies = copies_one_after_another(made)
-    again = QuorumCluster(seed, Shape())
-    for node_id, host in again.hosts.items():
-        host.platter.restore(copies[node_id])
-        if accepted:
+    again = from_copies(seed, copies, made)
+    if accepted:
+        for host in again.hosts.values():
             host.platter.put(ACCEPT_LOSS, b"")
-    again.proposers.next = made.proposers.next
     return again, copies
 
 
@@ -123,8 +127,7 @@ def test_a_loss_that_was_accepted_stays_accepted_however_the_process_ends(
     victim = followers_of(made)[0]
     stop_all(made)
     host = made.hosts[victim]
-    where = frames(host.platter, Kind.ENTRY)
-    host.platter.flip_bit(*where[len(where) // 2])
+    flip(host.platter)
     host.platter.put(ACCEPT_LOSS, b"")
     made.start(victim)
     assert ACCEPT_LOSS not in host.platter.names

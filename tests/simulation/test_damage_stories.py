@@ -9,8 +9,9 @@ import pytest
 
 from quorum.journal.frames import Kind
 from runtime.simulated.platter import Platter
-from tests.simulation.damage_story import (
+from tests.simulation.quorum_story import (
     cluster,
+    flip,
     followers_of,
     frames,
     is_voter_again,
@@ -31,8 +32,7 @@ def test_a_flipped_frame_silences_one_voter_until_the_others_have_repaired_it(ki
     made = cluster()
     victim, third = followers_of(made)
     made.hosts[victim].kill()
-    where = frames(made.hosts[victim].platter, kind)
-    made.hosts[victim].platter.flip_bit(*where[len(where) // 2])
+    flip(made.hosts[victim].platter, kind)
     made.start(victim)
     assert role(made, victim) == "damaged"
     # The third is away, so the damaged one would have to be counted: nothing is acknowledged.
@@ -105,8 +105,7 @@ def test_with_two_damaged_nobody_leads_and_a_sound_copy_of_one_is_the_way_out() 
     sound = made.hosts[first].platter.snapshot()
     for victim in (first, second):
         platter = made.hosts[victim].platter
-        where = frames(platter, Kind.ENTRY)
-        platter.flip_bit(*where[len(where) // 2])
+        flip(platter)
     for node_id in made.hosts:
         made.start(node_id)
     made.world.run_for(10)

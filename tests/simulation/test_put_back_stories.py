@@ -10,22 +10,38 @@ import pytest
 
 from quorum.guard.memory import Memory
 from quorum.inside import Inside
-from quorum.journal.frames import Kind
 from runtime.simulated.world import SimulationFailedError
-from tests.simulation.damage_story import (
+from tests.simulation.patches import patched
+from tests.simulation.quorum_cluster import QuorumCluster, Shape
+from tests.simulation.quorum_story import (
     cluster,
+    flip,
     followers_of,
-    frames,
     is_voter_again,
     leader_of,
     note,
     role,
     settles,
+    under_way,
 )
-from tests.simulation.patches import patched
-from tests.simulation.quorum_cluster import QuorumCluster, Shape
 
 pytestmark = pytest.mark.simulation
+
+
+def heals(made: QuorumCluster, victim: int) -> None:
+    """With all voters in reach it is one of them again."""
+    made.network.heal()
+    is_voter_again(made, victim)
+    settles(made)
+
+
+def is_found_and_repaired(made: QuorumCluster, victim: int, copy: dict[str, bytes]) -> None:
+    """Put a folder's copy back under a cluster that is whole otherwise."""
+    made.hosts[victim].kill()
+    made.hosts[victim].platter.restore(copy)
+    made.start(victim)
+    assert made.world.run_for(1, lambda: role(made, victim) == "damaged")
+    is_voter_again(made, victim)
 
 
 def put_back(made: QuorumCluster, *, heard_by_the_third: bool = True) -> tuple[int, int, int]:
@@ -58,9 +74,7 @@ def test_a_restored_folder_is_no_voice_for_a_leader_that_lacks_what_was_acknowle
     assert role(made, victim) == "damaged"
     assert f"node {third} remembers this folder" in note(made, victim)
     assert made.serving() is None
-    made.network.heal()
-    is_voter_again(made, victim)
-    settles(made)
+    heals(made, victim)
     assert leader in made.hosts
 
 
@@ -93,9 +107,7 @@ def race_for_the_voice(seed: int) -> None:
     assert made.world.run_for(0.3, lambda: role(made, victim) == "damaged")
     made.world.run_for(2)
     assert made.serving() != third
-    made.network.heal()
-    is_voter_again(made, victim)
-    settles(made)
+    heals(made, victim)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -128,9 +140,7 @@ def forget_a_vote(seed: int) -> None:
     made.start(victim)
     made.world.run_for(5)
     assert role(made, victim) == "damaged"
-    made.network.heal()
-    is_voter_again(made, victim)
-    settles(made)
+    heals(made, victim)
 
 
 def test_a_vote_that_was_forgotten_is_not_cast_again() -> None:
@@ -149,11 +159,7 @@ def test_a_folder_moved_back_and_forth_is_found_each_time() -> None:
     copy = made.hosts[victim].platter.snapshot()
     for _ in range(3):
         made.world.run_for(1)
-        made.hosts[victim].kill()
-        made.hosts[victim].platter.restore(copy)
-        made.start(victim)
-        assert made.world.run_for(1, lambda: role(made, victim) == "damaged")
-        is_voter_again(made, victim)
+        is_found_and_repaired(made, victim, copy)
     settles(made)
 
 
@@ -164,11 +170,7 @@ def test_to_the_leader_no_acknowledgement_is_forgotten_however_late_the_copy_was
         copy = made.hosts[victim].platter.snapshot()
         before = made.owners[victim].last_delivered
         assert made.world.run_for(1, lambda b=before: made.owners[victim].last_delivered > b)  # type: ignore[misc]
-        made.hosts[victim].kill()
-        made.hosts[victim].platter.restore(copy)
-        made.start(victim)
-        assert made.world.run_for(1, lambda: role(made, victim) == "damaged")
-        is_voter_again(made, victim)
+        is_found_and_repaired(made, victim, copy)
     settles(made)
 
 
@@ -232,9 +234,7 @@ def test_a_copy_that_lacks_one_entry_is_found(seed: int) -> None:
     made.world.run_for(5)
     assert role(made, victim) == "damaged"
     assert f"node {third} remembers this folder" in note(made, victim)
-    made.network.heal()
-    is_voter_again(made, victim)
-    settles(made)
+    heals(made, victim)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -246,8 +246,7 @@ def test_a_repair_that_nobody_was_told_of_is_none(seed: int) -> None:
     host = made.hosts[victim]
     host.kill()
     sound = host.platter.snapshot()
-    where = frames(host.platter, Kind.ENTRY)
-    host.platter.flip_bit(*where[len(where) // 2])
+    flip(host.platter)
     made.start(victim)
     journal = made.owners[victim].quorum.inside.journal
     assert made.world.run_for(6, lambda: not journal.damage)
@@ -269,9 +268,7 @@ def test_a_repair_that_nobody_was_told_of_is_none(seed: int) -> None:
     made.start(victim)
     made.world.run_for(5)
     assert role(made, victim) == "damaged"
-    made.network.heal()
-    is_voter_again(made, victim)
-    settles(made)
+    heals(made, victim)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -282,8 +279,7 @@ def test_a_repair_that_was_told_outlives_a_loss_of_power_in_a_calm_cluster(seed:
     made.world.run_for(2)
     host = made.hosts[victim]
     host.kill()
-    where = frames(host.platter, Kind.ENTRY)
-    host.platter.flip_bit(*where[len(where) // 2])
+    flip(host.platter)
     made.start(victim)
     is_voter_again(made, victim)
     assert made.world.run_for(0.5, lambda: made.owners[victim].quorum.inside.may_vote)
@@ -301,10 +297,7 @@ def test_a_repair_that_power_took_back_is_no_accusation_without_cause() -> None:
     """The ward's own story: at the next start the node says again what it was told before."""
     made = QuorumCluster(5, Shape(nodes=3, proposals_per_s=30.0, reads_per_s=5.0))
     ward = made.expect_damage()
-    made.start_all()
-    assert made.world.run_for(3, lambda: made.serving() is not None)
-    made.proposers.start()
-    made.world.run_for(2)
+    under_way(made)
     victim, _ = followers_of(made)
     ward.victims = [victim]
     host = made.hosts[victim]

@@ -14,16 +14,17 @@ import pytest
 
 from quorum.journal import RaftJournal
 from quorum.journal.frames import Kind
+from quorum.journal.lineage import DRAWN_BYTES, LIFE_BYTES
 from runtime.simulated.host import SimulatedHost
 from tests.mutants.table import broken
-from tests.simulation.damage_story import cluster, followers_of, frames, note, role
+from tests.simulation.quorum_story import cluster, followers_of, frames, note, role
 
 pytestmark = pytest.mark.simulation
 
 WAITS_S = (0.005, 0.02, 0.1, 0.3, 1.1)
 FOUND_WITHIN_S = 0.6
 REPAIRED_WITHIN_S = 4.0
-GENERATION_BYTES = 4
+GENERATION_BYTES = LIFE_BYTES - DRAWN_BYTES
 
 
 class Copy(NamedTuple):

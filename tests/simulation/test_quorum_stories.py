@@ -8,29 +8,14 @@ from runtime.simulated.disk_faults import STUCK
 from runtime.simulated.world import SimulationFailedError
 from tests.mutants.table import broken
 from tests.simulation.quorum_cluster import QuorumCluster, Shape
+from tests.simulation.quorum_story import leader_of, settles, under_way
 
 pytestmark = pytest.mark.simulation
 
 
 def cluster(nodes: int = 3, seed: int = 5, **shape: object) -> QuorumCluster:
     made = QuorumCluster(seed, Shape(nodes=nodes, **shape))  # type: ignore[arg-type]
-    made.start_all()
-    assert made.world.run_for(3, lambda: made.serving() is not None)
-    made.proposers.start()
-    made.world.run_for(1)
-    return made
-
-
-def leader_of(made: QuorumCluster) -> int:
-    leader = made.serving()
-    assert leader is not None
-    return leader
-
-
-def settles(made: QuorumCluster, seconds: float = 20) -> None:
-    made.busy = False
-    ends = {n: o.last_delivered for n, o in made.running()}
-    assert made.world.run_for(seconds, made.caught_up), ends
+    return under_way(made, seconds=1)
 
 
 def test_a_killed_leader_is_replaced_within_a_fifth_of_a_second() -> None:

@@ -1,6 +1,6 @@
-"""What the stories of damaged folders, and of folders put back, are told with.
+"""What the stories of a simulated quorum, of its damage, and of folders put back, are told with.
 
-Rule: a story begins with three sound voters under load, and ends with all of them level. An entry
+Rule: a story begins with sound voters under load, and ends with all of them level. An entry
 that was acknowledged and is in no leader's log fails the run by itself (I5), so a story that ends
 has shown that nothing was lost.
 """
@@ -13,11 +13,15 @@ from tests.simulation.quorum_cluster import QuorumCluster, Shape
 
 def cluster(seed: int = 5, nodes: int = 3, **shape: object) -> QuorumCluster:
     fields = {"nodes": nodes, "proposals_per_s": 30.0, "reads_per_s": 5.0} | shape
-    made = QuorumCluster(seed, Shape(**fields))  # type: ignore[arg-type]
+    return under_way(QuorumCluster(seed, Shape(**fields)))  # type: ignore[arg-type]
+
+
+def under_way(made: QuorumCluster, seconds: float = 2) -> QuorumCluster:
+    """Start all, and let a leader serve proposals for a while."""
     made.start_all()
     assert made.world.run_for(3, lambda: made.serving() is not None)
     made.proposers.start()
-    made.world.run_for(2)
+    made.world.run_for(seconds)
     return made
 
 
@@ -42,7 +46,8 @@ def note(made: QuorumCluster, node_id: int) -> str:
 def settles(made: QuorumCluster, seconds: float = 20) -> None:
     """At rest, all hold the same, and whoever leads holds what was ever acknowledged."""
     made.busy = False
-    assert made.world.run_for(seconds, made.caught_up), {n: role(made, n) for n in made.hosts}
+    state = {n: (o.quorum.status().role, o.last_delivered) for n, o in made.running()}
+    assert made.world.run_for(seconds, made.caught_up), state
 
 
 def is_voter_again(made: QuorumCluster, node_id: int, seconds: float = 6) -> None:
@@ -59,6 +64,12 @@ def frames(platter: Platter, kind: Kind) -> list[tuple[str, int]]:
         seed = opening.identity.seed(opening.sequence)
         found += [(name, f.offset + 36) for f in find_frames(data, 0, seed) if f.kind == kind]
     return found
+
+
+def flip(platter: Platter, kind: Kind = Kind.ENTRY) -> None:
+    """Damage the frame of a kind that stands in the middle."""
+    where = frames(platter, kind)
+    platter.flip_bit(*where[len(where) // 2])
 
 
 def stop_all(made: QuorumCluster) -> None:
