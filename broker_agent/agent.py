@@ -28,6 +28,7 @@ from broker_agent.publishers import Publisher
 from broker_agent.registration import registration_of
 from broker_agent.snapshot_download import SnapshotDownload
 from broker_agent.states import BrokerState, Event, Standing
+from broker_agent.stop_limits import StopLimits
 from broker_agent.view import DiffersError, MetadataView, TooNewError, UnusableAnswerError
 from metadata.image import MetadataImage
 from metadata.messages.fetch import (
@@ -101,6 +102,7 @@ class AgentCore:
             self._on_loaded,
             self._log,
         )
+        self._stop_limits = StopLimits(config, clock, self._on_stop_limit)
         self.reason = "not registered yet"
         self.broker_epoch = -1
         self.high_watermark = -1
@@ -196,7 +198,7 @@ class AgentCore:
         if before is BrokerState.OFFLINE:
             self._leave("stopped before it was registered", orderly=True)
         elif before is not BrokerState.STOPPING:
-            self._wake_in(self._config.stop_limit_ms, self._on_stop_limit)
+            self._stop_limits.begin()
             self._say_now()
 
     def abandon(self) -> None:
@@ -260,6 +262,7 @@ class AgentCore:
             return
         self._follow_session(reply.session_timeout_ms)
         self._lease.renew(sent_at)
+        self._stop_limits.heard()
         self.high_watermark = max(self.high_watermark, reply.high_watermark)
         if registering:
             self.broker_epoch = reply.broker_epoch
@@ -371,10 +374,9 @@ class AgentCore:
             limit_s = self._config.registration_limit_ms / 1000
             self._expel(f"not registered within {limit_s:g} s: {self._loop.last_problem}")
 
-    def _on_stop_limit(self) -> None:
-        if self.state is BrokerState.STOPPING:
-            self._to(Event.STOP_EXPIRED, "its own limit for stopping has passed")
-            self._leave("stopped at its own limit; leaders may not have moved", orderly=False)
+    def _on_stop_limit(self, why: str) -> None:
+        self._to(Event.STOP_EXPIRED, why)
+        self._leave(why, orderly=False)
 
     def _wake_in(self, delay_ms: int, callback: Callable[[], None]) -> None:
         self._cancel_timer()
@@ -428,6 +430,7 @@ class AgentCore:
 
     def _end_activity(self) -> None:
         self._cancel_timer()
+        self._stop_limits.end()
         self._loop.end()
         self._catching_up.end()
         self._lease.end()

@@ -41,6 +41,8 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Not registered by then: the process ends."""
     stop_limit_ms: int = 300_000
     """A controlled shutdown that takes longer is cut short."""
+    stop_silence_ms: int = 4_000
+    """A controlled shutdown ends when the active controller has not answered for so long."""
     save_limit_ms: int = 10_000
     """How long an orderly end waits for the image to be on disk."""
     refetch_pause_ms: int = 600_000
@@ -89,6 +91,14 @@ def problems(config: AgentConfig) -> list[str]:
             f"heartbeat_ms is {config.heartbeat_ms}; with session_ms {config.session_ms} it must "
             f"be 10 to {longest}, or one lost answer fences the broker."
         )
+    found += [
+        f"{name} is {value}; it must be at least 1."
+        for name, value in (
+            ("stop_limit_ms", config.stop_limit_ms),
+            ("stop_silence_ms", config.stop_silence_ms),
+        )
+        if value < 1
+    ]
     if config.answer_slack_ms < 1:
         found.append(f"answer_slack_ms is {config.answer_slack_ms}; it must be at least 1.")
     return found

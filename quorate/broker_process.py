@@ -26,6 +26,7 @@ def agent_config(settings: BrokerSettings) -> AgentConfig:
         session_ms=settings.session_ms,
         heartbeat_ms=settings.heartbeat_ms,
         stop_limit_ms=settings.stop_limit_ms,
+        stop_silence_ms=settings.stop_silence_ms,
     )
     if found := problems(config):
         raise SettingsError(" ".join(found))

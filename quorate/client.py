@@ -104,8 +104,11 @@ class QuorateClient:
     async def from_one(
         self, url: str, path: str, query: Mapping[str, str] | None = None, deadline_s: float = 2.0
     ) -> Any:
-        """Ask exactly this controller, once."""
-        return await self._once(url, "GET", path, None, query or {}, {}, deadline_s)
+        """Ask exactly this controller, once. Raises ClientError."""
+        try:
+            return await self._once(url, "GET", path, None, query or {}, {}, deadline_s)
+        except _Retry as retry:
+            raise retry.error from None
 
     async def _call(
         self,

@@ -4,10 +4,10 @@ Rule: nothing here is a special mode. The files written are the configuration fi
 production uses, the processes are `quorate controller --config` and `quorate broker --config`,
 and certificates and tokens are checked as everywhere.
 
-    DIR/cluster.json          what it is; scripts read it
+    DIR/cluster.json          what runs; scripts read it. It is there once all are ready
     DIR/controller-1 …        a controller's folder (journal, log, checkpoints)
     DIR/broker-1 …            an agent's folder (image)
-    DIR/config, DIR/certs     configuration files, certificates
+    DIR/config, DIR/certs     the cluster's identity and configuration files; certificates
     DIR/admin.token           the administrator's token, 0600
     DIR/output                what the processes wrote
 """
@@ -28,6 +28,8 @@ from quorate.local_ca import LocalCertificateAuthority
 from runtime.randomness import from_system
 
 CLUSTER_FILE = "cluster.json"
+IDENTITY_FILE = Path("config", "identity.json")
+"""What makes a folder this cluster's. It is written before any process starts."""
 TOKEN_FILE = "admin.token"  # noqa: S105 - a file's name
 ADMIN = "User:admin"
 DEFAULT_FOLDER = Path("quorate-data")
@@ -47,7 +49,8 @@ class Node(msgspec.Struct, frozen=True):
 
     role: str
     id: int
-    pid: int
+    pid: int | None
+    """None: it does not run."""
     url: str
     quorum: str | None
     folder: str
@@ -85,10 +88,19 @@ class LocalCluster:
     ) -> None:
         self.folder = folder.resolve()
         self.timing = timing or Timing()
-        self.resumed = (self.folder / CLUSTER_FILE).exists()
+        # A folder of release 0.1 has no identity file: its cluster.json says the same.
+        self._known = next(
+            (
+                path
+                for path in (self.folder / IDENTITY_FILE, self.folder / CLUSTER_FILE)
+                if path.exists()
+            ),
+            None,
+        )
+        self.resumed = self._known is not None
         self.file = (
-            self._resume(controllers, brokers, port_base)
-            if self.resumed
+            self._resume(self._known, controllers, brokers, port_base)
+            if self._known is not None
             else self._new(
                 controllers or 3, 3 if brokers is None else brokers, port_base or DEFAULT_PORT_BASE
             )
@@ -138,11 +150,16 @@ class LocalCluster:
         return [*self.controllers.values(), *self.brokers.values()]
 
     def prepare(self) -> None:
-        """Make folders, certificates, token and configuration files. Raises LocalClusterError."""
+        """Make folders, certificates, token and configuration files. Raises LocalClusterError.
+
+        Removes cluster.json: whoever waits for that file waits for a cluster that is ready.
+        """
         self._refuse_foreign_folders()
         self._refuse_taken_ports()
         for name in ("config", "output"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._write(IDENTITY_FILE, msgspec.structs.replace(self.file, nodes=()))
+        (self.folder / CLUSTER_FILE).unlink(missing_ok=True)
         token = self._token()
         authority = LocalCertificateAuthority(
             self.folder / "certs", self.cluster_id, dt.datetime.now(dt.UTC)
@@ -153,15 +170,14 @@ class LocalCluster:
         for n in self.brokers:
             pair = authority.issue(f"broker-{n}", f"broker://{self.cluster_id}/{n}")
             self._write_config(f"broker-{n}", self._broker_config(n, pair))
-        self.write_cluster_file()
 
     def write_cluster_file(self) -> None:
-        """Write cluster.json with what runs now."""
+        """Write cluster.json with what runs now. Call it once all processes are ready."""
         nodes = [
             Node(
                 role,
                 n,
-                child.pid if child.running else 0,
+                child.pid if child.running else None,
                 self.controller_url(n) if role == "controller" else self.agent_url(n),
                 self.quorum_address(n) if role == "controller" else None,
                 str(self.folder / f"{role}-{n}"),
@@ -170,10 +186,15 @@ class LocalCluster:
             for n, child in children.items()
         ]
         self.file = msgspec.structs.replace(self.file, nodes=tuple(nodes))
-        text = msgspec.json.format(msgspec.json.encode(self.file), indent=2)
-        beside = self.folder / (CLUSTER_FILE + ".part")
+        self._write(Path(CLUSTER_FILE), self.file)
+
+    def _write(self, name: Path, file: ClusterFile) -> None:
+        """Replace a file whole: nobody reads half of it."""
+        text = msgspec.json.format(msgspec.json.encode(file), indent=2)
+        path = self.folder / name
+        beside = path.with_name(path.name + ".part")
         beside.write_bytes(text + b"\n")
-        beside.rename(self.folder / CLUSTER_FILE)
+        beside.rename(path)
 
     def check_alive(self) -> None:
         """Raise LocalClusterError, with its last words, when a process that should run ended."""
@@ -199,9 +220,8 @@ class LocalCluster:
         )
 
     def _resume(
-        self, controllers: int | None, brokers: int | None, port_base: int | None
+        self, path: Path, controllers: int | None, brokers: int | None, port_base: int | None
     ) -> ClusterFile:
-        path = self.folder / CLUSTER_FILE
         try:
             file = msgspec.json.decode(path.read_bytes(), type=ClusterFile)
         except (msgspec.DecodeError, OSError) as error:
@@ -231,7 +251,7 @@ class LocalCluster:
         )
         if found:
             raise LocalClusterError(
-                f"{self.folder} holds {', '.join(found)} but no {CLUSTER_FILE}: they belong to "
+                f"{self.folder} holds {', '.join(found)} but no {IDENTITY_FILE}: they belong to "
                 "another cluster. Use another folder with --data, or move them away."
             )
 

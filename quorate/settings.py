@@ -135,6 +135,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """The longest time that a fetch may be held."""
     stop_limit_ms: int = 300_000
     """A controlled shutdown that takes longer is cut short."""
+    stop_silence_ms: int = 4_000
+    """A controlled shutdown ends when the active controller has not answered for so long."""
 
 
 def load(path: Path, kind: type[T]) -> T:

@@ -363,7 +363,10 @@ class QuorumNode:
         if self.handing_up.announced is None:
             raise NotLeaderError(*self.leader_and_epoch())
         if not self.inside.journal.has_room:
-            raise NoRoomError("the disk is almost full: free space on it; nothing is lost")
+            raise NoRoomError(
+                f"{self.inside.journal.lack_of_room}; free space on it or move the folder to a "
+                "larger disk; nothing is lost"
+            )
         self._proposals.add(payload)
         self._wake()
 

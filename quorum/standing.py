@@ -71,5 +71,5 @@ def _note(inside: Inside, jump: Jump) -> str:
     if inside.disk_is_stuck:
         return "the disk does not answer"
     if not inside.journal.has_room:
-        return "the disk is almost full: it neither leads nor takes proposals"
+        return f"{inside.journal.lack_of_room}; it neither leads nor takes proposals"
     return ""

@@ -86,3 +86,4 @@ async def _tell(cluster: LocalCluster, screen: Console) -> str:
         raise KeyboardInterrupt from None
     finally:
         cluster.stop(5.0)
+        cluster.write_cluster_file()

@@ -1,6 +1,7 @@
 """`quorate status`: every controller as it answers for itself, and the brokers."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -9,6 +10,9 @@ from quorate.client import ClientError, QuorateClient
 from quorate.failure import Failure
 from quorate.finding import Cluster, cluster_options
 from quorate.output import console, print_json, styled, table
+
+_NEEDED = {"role", "active", "nodeId", "clusterId", "leaderEpoch"}
+"""Fields of a status that the tables rest on."""
 
 
 @click.command("status")
@@ -31,28 +35,34 @@ async def observe(client: QuorateClient, urls: tuple[str, ...]) -> dict[str, Any
     """Ask every controller for itself and the active one for brokers; one that is down is shown."""
     answers = await asyncio.gather(*(_status_of(client, url) for url in urls))
     active = next((a for a in answers if a.get("active")), None)
-    brokers: list[dict[str, Any]] = []
+    brokers: list[dict[str, Any]] | None = None
     if active is not None:
-        try:
+        # A controller that is slow to answer is part of the picture, not the end of it.
+        with suppress(ClientError, KeyError, TypeError):
             reply = await client.from_one(active["url"], "/v1/brokers", {"consistency": "stale"})
             brokers = reply["brokers"]
-        except (ClientError, KeyError):
-            brokers = []
     return {
         "clusterId": next((a["clusterId"] for a in answers if "clusterId" in a), None),
         "active": None if active is None else active["nodeId"],
         "epoch": None if active is None else active["leaderEpoch"],
         "controllers": answers,
-        "brokers": brokers,
+        "brokers": brokers or [],
+        "brokersKnown": brokers is not None,
     }
 
 
 async def _status_of(client: QuorateClient, url: str) -> dict[str, Any]:
     try:
         answer = await client.from_one(url, "/v1/status", {"consistency": "stale"})
-    except Exception as error:  # noqa: BLE001 - one controller that is down is part of the picture
-        return {"url": url, "role": "down", "active": False, "note": str(error)}
+    except ClientError as error:
+        return _down(url, str(error))
+    if not isinstance(answer, dict) or not answer.keys() >= _NEEDED:
+        return _down(url, "this is not a controller: it answered /v1/status with something else")
     return {"url": url, **answer}
+
+
+def _down(url: str, note: str) -> dict[str, Any]:
+    return {"url": url, "role": "down", "active": False, "note": note}
 
 
 def draw(found: dict[str, Any]) -> None:

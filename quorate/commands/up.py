@@ -154,7 +154,9 @@ def _summary(found: dict[str, Any]) -> str:
         for answer in found["controllers"]
     )
     brokers = ", ".join(f"{broker['brokerId']} {broker['state']}" for broker in found["brokers"])
-    return f"epoch {found['epoch']}; controllers: {controllers}; brokers: {brokers or 'none'}"
+    if not brokers:
+        brokers = "none" if found["brokersKnown"] else "not known"
+    return f"epoch {found['epoch']}; controllers: {controllers}; brokers: {brokers}"
 
 
 async def _pause(stop: asyncio.Event, seconds: float) -> None:

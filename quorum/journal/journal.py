@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 SEGMENT_BYTES = 16 * 1024 * 1024
 RESERVE_BYTES = 4 * SEGMENT_BYTES
+_MIB = 1024 * 1024
 
 
 class RaftJournal(Journal):  # type: ignore[misc]
@@ -70,7 +71,7 @@ class RaftJournal(Journal):  # type: ignore[misc]
         self._position_needing_sync = opened.position
         self._position_of_vote = opened.position
         self._repair_to_note = 0
-        self._has_room = disk.free_bytes() >= reserve_bytes
+        self._free_bytes = disk.free_bytes()
         self._writer = SegmentWriter(
             disk,
             opened.identity,
@@ -180,7 +181,15 @@ class RaftJournal(Journal):  # type: ignore[misc]
 
         False: refuse proposals now, rather than stop in the middle of one.
         """
-        return self._has_room
+        return self._free_bytes >= self._reserve_bytes
+
+    @property
+    def lack_of_room(self) -> str:
+        """Say how much room is missing, as part of a sentence; empty while there is enough."""
+        if self.has_room:
+            return ""
+        free, reserve = self._free_bytes // _MIB, self._reserve_bytes // _MIB
+        return f"the disk is almost full: {free} MiB are free, {reserve} MiB are kept in reserve"
 
     @property
     def size_bytes(self) -> int:
@@ -448,7 +457,7 @@ class RaftJournal(Journal):  # type: ignore[misc]
         if self._state.known != self._known_written:
             self._write_known()
         self.note_synced()
-        self._has_room = self._disk.free_bytes() >= self._reserve_bytes
+        self._free_bytes = self._disk.free_bytes()
 
     def scrub(self) -> Generator[int, None, None]:
         """Read through the closed segments; yields the bytes of each step. Raises DamagedError."""

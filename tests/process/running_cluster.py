@@ -70,6 +70,8 @@ class RunningCluster:
         self.timeout_s = 20.0
         """Of one question."""
         self.local.prepare()
+        # Commands of the tests find the cluster by it, also while it starts.
+        self.local.write_cluster_file()
         self.token = (self.folder / "admin.token").read_text().strip()
 
     # -- life ------------------------------------------------------------------------------------

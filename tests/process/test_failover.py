@@ -122,3 +122,16 @@ def test_no_broker_was_ever_fenced_says_the_log(cluster: RunningCluster) -> None
     assert "UnfenceBroker" in said.out
     assert "  FenceBroker" not in said.out
     cluster.check_nothing_lost()
+
+
+def test_an_agent_that_reaches_no_controller_still_stops(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with running(tmp_path_factory.mktemp("alone"), controllers=1, brokers=1) as alone:
+        alone.controller(1).kill()
+        agent = alone.local.brokers[1]
+        agent.signal(signal.SIGTERM)
+        # Its own limit for the whole shutdown is 300 s.
+        assert agent.wait(60.0), alone.output("broker-1")
+        assert agent.exit_code == 1
+        assert "no active controller has answered for 4 s" in alone.output("broker-1")

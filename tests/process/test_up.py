@@ -156,7 +156,7 @@ def test_piped_resumed_in_a_terminal_and_a_leader_killed_by_hand(tmp_path: Path)
         up.says("stopping brokers, then controllers")
         up.says("stopped cleanly")
         up.ends(0)
-        assert {node["pid"] for node in up.file["nodes"]} == {0}
+        assert {node["pid"] for node in up.file["nodes"]} == {None}
     brokers_ended_before_controllers(folder)
 
     with in_a_terminal(folder) as (up, keyboard):
@@ -172,7 +172,7 @@ def test_piped_resumed_in_a_terminal_and_a_leader_killed_by_hand(tmp_path: Path)
         other = int(up.says(rf"active controller ([^{active}])", since).group(1))
         up.says(r"\bdown\b", since)
         assert up.process.poll() is None
-        assert up.pid("controller", active) == 0
+        assert up.pid("controller", active) is None
         up.create("without-it")
         states = {broker["brokerId"]: broker["state"] for broker in up.asked("status")["brokers"]}
         assert states == {1: "online", 2: "online"}
@@ -260,17 +260,37 @@ def test_who_hears_of_an_end_finds_it_in_the_file(tmp_path: Path) -> None:
         found.append(json.loads((cluster.folder / "cluster.json").read_bytes())["nodes"][0]["pid"])
 
     tell_ended(cluster, set(), say)
-    assert found == [0]
+    assert found == [None]
 
 
 def test_ctrl_c_while_it_starts(tmp_path: Path) -> None:
+    """Nothing says that the cluster is there before it is, nor names a process afterwards."""
     folder = tmp_path / "cluster"
     with piped(folder, *ports()) as up:
         up.says("starting cluster")
+        assert not (folder / "cluster.json").exists()
         up.process.send_signal(signal.SIGINT)
         up.says("stopped cleanly")
         assert "ready" not in up.said
         up.ends(0)
+        assert {node["pid"] for node in up.file["nodes"]} == {None}
+    # The identity was there from the start: the next `up` resumes this very cluster.
+    cluster = LocalCluster(folder)
+    assert cluster.resumed
+    assert cluster.cluster_id == up.file["clusterId"]
+    cluster.prepare()
+    assert not (folder / "cluster.json").exists()
+
+
+def test_a_folder_of_the_first_release_is_resumed(tmp_path: Path) -> None:
+    """Release 0.1 kept the identity in cluster.json only, and wrote pid 0 for what had ended."""
+    first = LocalCluster(tmp_path / "cluster", 1, 0, free_port_base())
+    first.prepare()
+    first.write_cluster_file()
+    path = first.folder / "cluster.json"
+    path.write_text(path.read_text().replace("null", "0"))
+    (first.folder / "config" / "identity.json").unlink()
+    assert LocalCluster(first.folder).cluster_id == first.cluster_id
 
 
 def test_when_nobody_reads_its_output_any_more_it_stops_everything_in_order(

@@ -204,7 +204,9 @@ def test_a_session_that_shrinks_can_end_the_lease_on_the_spot(rig):
     assert rig.state is BrokerState.FENCED
 
 
-def test_a_stopping_broker_loses_its_right_with_its_lease_and_says_so(rig):
+def test_a_stopping_broker_loses_its_right_with_its_lease_and_says_so():
+    rig = Rig(stop_silence_ms=60_000)
+    rig.online()
     rig.do(rig.agent.stop)
     rig.run(0.1)
     assert rig.state is BrokerState.STOPPING

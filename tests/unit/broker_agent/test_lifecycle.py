@@ -223,6 +223,37 @@ def test_its_own_limit_ends_a_shutdown_that_nobody_grants():
     assert rig.gone == ("stopped at its own limit; leaders may not have moved", False)
 
 
+@pytest.mark.parametrize("fenced", [False, True])
+def test_a_stop_ends_when_no_active_controller_answers(fenced):
+    rig = Rig()
+    rig.active.may_unfence = not fenced
+    rig.start()
+    rig.run(1)
+    rig.active.silent = True
+    rig.do(rig.agent.stop)
+    rig.run(3.9)
+    assert rig.gone is None
+    rig.run(0.2)
+    assert rig.gone is not None
+    assert rig.gone[0].startswith("stopped without leave: no active controller has answered for 4")
+    assert rig.gone[1] is False
+
+
+def test_silence_counts_from_the_last_answer():
+    rig = Rig()
+    rig.online()
+    rig.do(rig.agent.stop)
+    rig.run(10)
+    rig.active.silent = True
+    rig.run(1.5)
+    rig.active.silent = False  # a failover
+    rig.run(10)
+    assert rig.gone is None
+    rig.active.silent = True
+    rig.run(6.5)
+    assert rig.gone is not None
+
+
 def test_a_fenced_broker_that_stops_serves_nobody():
     rig = Rig()
     rig.active.may_unfence = False

@@ -236,4 +236,5 @@ def test_a_full_or_stuck_disk_does_not_stand() -> None:
     bench.host.faults.capacity_bytes = 10_000
     bench.settle(5)
     assert bench.taken(Kind.PREVOTE_REQUEST) == [] or bench.term == 0
-    assert "almost full" in bench.node.status().note
+    note = bench.node.status().note
+    assert "the disk is almost full: 0 MiB are free, 64 MiB are kept in reserve" in note
