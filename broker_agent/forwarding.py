@@ -16,6 +16,7 @@ from metadata.errors import ErrorCode, QuorateError
 from metadata.messages.wire import decode_error
 from metadata.uuids import UUID7_RANDOM_BITS, uuid7, uuid_text
 from runtime.clock import Clock
+from runtime.origins import may_follow
 from runtime.randomness import Random
 from runtime.requests import ANONYMOUS, Reply, Request, Requester, Unreachable
 
@@ -84,7 +85,9 @@ class Forwarding:
                 on_error(_unreachable(answer), request.headers.get(REQUEST_ID))
                 return
             leader_url = _named_leader(answer)
-            if leader_url is not None and leader_url != url and hops > 1:
+            hop = leader_url is not None and leader_url != url and hops > 1
+            # Who asks, and a caller's token, go only where a controller proves itself as this one.
+            if leader_url is not None and hop and may_follow(url, leader_url):
                 self._ask(leader_url, request, reply, on_error, hops - 1)
                 return
             headers = {key: answer.headers[key] for key in _PASSED_BACK if key in answer.headers}

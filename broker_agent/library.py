@@ -29,6 +29,7 @@ from metadata.image import MetadataImage
 from runtime.asyncio_clock import AsyncioClock
 from runtime.http_client import HttpRequester
 from runtime.http_server import Authenticate, HttpServer, OnError
+from runtime.peer_proof import ControllerProof
 from runtime.randomness import from_system
 from runtime.real_disk import RealDisk
 
@@ -75,13 +76,22 @@ class BrokerAgent:
     ) -> None:
         """`data` is the agent's folder; `tls` the context towards the controllers.
 
-        Publishers are called in their order, `duties` after them. Raises ValueError for a
-        configuration that can't be.
+        Connections by `tls` are let through only to controllers of the cluster, so that no request
+        and no `token` reaches anybody else. Publishers are called in their order, `duties` after
+        them. Raises ValueError for a configuration that can't be, and for a `token` without TLS.
         """
         if found := problems(config):
             raise ValueError(" ".join(found))
+        if token is not None and (tls is None or not _all_https(config)):
+            raise ValueError(
+                "token: it would be sent over plain HTTP or to an unproven server; give `tls`, and "
+                "name the controllers by https://"
+            )
         self._config = config
         self._data = data
+        self._proof = ControllerProof(config.cluster_id)
+        if tls is not None:
+            self._proof.demand(tls)
         self._tls = tls
         self._token = token
         self._publishers = publishers
@@ -218,6 +228,7 @@ class BrokerAgent:
     ) -> None:
         """Use other certificates for connections from now on."""
         if tls is not None and self._requester is not None:
+            self._proof.demand(tls)
             self._requester.set_tls(tls)
         if server_tls is not None and self._server is not None:
             self._server.reload_tls(server_tls)
@@ -261,3 +272,7 @@ async def run_until_gone(
     finally:
         for number in (*stop_signals, *reload_signals):
             loop.remove_signal_handler(number)
+
+
+def _all_https(config: AgentConfig) -> bool:
+    return all(url.startswith("https://") for url in config.controllers)

@@ -6,9 +6,11 @@ older epoch than one we have seen is ignored, so a deposed controller can't pull
 An error makes us wait a little before the next try, longer each time up to half a heartbeat,
 so that a cluster without a leader isn't hammered; the first retry is immediate, since the usual
 cause is a leader that has just gone while another is there already. Two controllers that point
-at each other are an error too: only news (a newer epoch) is followed without a wait.
+at each other are an error too: only news (a newer epoch) is followed without a wait. A leader's URL
+is followed only over the scheme of the answer that names it: never from https to http.
 """
 
+from runtime.origins import may_follow
 from runtime.randomness import Random
 
 _FIRST_BACKOFF_S = 0.02
@@ -44,7 +46,7 @@ class Target:
 
     def hinted(self, leader_url: str | None, epoch: int) -> float:
         """The controller does not lead, and may have said who does. Returns seconds to wait."""
-        if leader_url is None or epoch < self._epoch:
+        if leader_url is None or epoch < self._epoch or not may_follow(self.url, leader_url):
             return self.failed()
         news = epoch > self._epoch
         self._epoch = epoch

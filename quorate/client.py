@@ -3,54 +3,51 @@
 Rule: a change carries one request id through all its tries, so a retry after a lost answer never
 acts twice (the controllers remember outcomes by that id). The client follows the leader that an
 answer names, goes round when nobody answers, waits as long as it is told to by who is overloaded,
-and gives up at its deadline with the last reason.
+and gives up at its deadline with the last reason. A leader's URL is followed only over the scheme
+of the answer that names it; HTTP redirects are never followed. `quorate.access` says who is shown
+the token.
 """
 
 import asyncio
 import ssl
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
 import msgspec
 
+from metadata.errors import ErrorCode, Fault
+from metadata.messages.errors import ErrorReply
 from metadata.uuids import uuid7, uuid_text
+from quorate.access import Access, AccessError, read_token
+from runtime.origins import may_follow
 from runtime.randomness import from_system
 
+__all__ = ["Access", "ClientError", "QuorateClient", "read_token"]
+
+REQUEST_ID = "x-quorate-request-id"
 _RETRY_STATUS = frozenset({421, 429, 503})
 _TOO_MANY = 429
 _PAUSE_S = 0.05
+_TRY_S = 5.0
+_FOLLOWED_AT_ONCE = 2
+"""So many leaders' URLs are followed without a pause; two may name each other for ever."""
+_URLS_MAX = 64
 
 
 class ClientError(Exception):
     """A request was refused, or nobody answered; `code` is the error's name."""
 
-    def __init__(self, code: str, message: str, status: int = 0) -> None:
+    def __init__(
+        self, code: str, message: str, status: int = 0, reply: ErrorReply | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.status = status
-
-
-class Access(msgspec.Struct, frozen=True):
-    """What a client needs to be let in."""
-
-    token: str | None = None
-    ca: str | None = None
-    cert: str | None = None
-    key: str | None = None
-
-    def context(self) -> ssl.SSLContext | None:
-        """The TLS context, or None when no authority is named (system's authorities)."""
-        if self.ca is None:
-            return None
-        context = ssl.create_default_context(cafile=self.ca)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        if self.cert is not None and self.key is not None:
-            context.load_cert_chain(self.cert, self.key)
-        return context
+        self.reply = reply or ErrorReply(code, message, whose_fault=Fault.CLIENT.value)
+        """The same with everything that was said, for programs."""
 
 
 class QuorateClient:
@@ -63,19 +60,25 @@ class QuorateClient:
         deadline_s: float = 10.0,
         client_id: str = "quorate-cli",
     ) -> None:
+        """`controllers`: their URLs. Raises ValueError without one."""
         if not controllers:
             raise ValueError("name at least one controller's URL")
+        self._named = frozenset(controllers)
         self._urls = list(controllers)
         self._access = access or Access()
         self._deadline_s = deadline_s
         self._client_id = client_id
         self._random = from_system()
         self._session: aiohttp.ClientSession | None = None
+        self.in_doubt: str | None = None
+        """The request id of a change that was sent and has not been answered."""
 
     async def __aenter__(self) -> Self:
-        context = self._access.context()
-        connector = aiohttp.TCPConnector(ssl=context if context is not None else True)
-        self._session = aiohttp.ClientSession(connector=connector)
+        """Raises runtime.tls.TlsFilesError."""
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=self._access.context()),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
         return self
 
     async def __aexit__(
@@ -88,18 +91,30 @@ class QuorateClient:
             await self._session.close()
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
-        """Read; linearizable unless the query says otherwise."""
+        """Read; linearizable unless the query says otherwise. Raises ClientError."""
         return await self._call("GET", path, None, query or {}, {})
 
     async def change(
-        self, method: str, path: str, body: Mapping[str, Any] | None, reason: str = ""
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        reason: str = "",
+        *,
+        request_id: str | None = None,
+        query: Mapping[str, str] | None = None,
     ) -> Any:
-        """Change something, at most once, however often the answer is lost."""
-        request_id = uuid7(int(time.time() * 1000), self._random.getrandbits(74))
-        headers = {"x-quorate-request-id": uuid_text(request_id)}
+        """Change something, at most once, however often the answer is lost.
+
+        `request_id`: that of an earlier call whose outcome is unknown, to find it out. Raises
+        ClientError; REQUEST_TIMED_OUT means that the outcome is unknown.
+        """
+        if request_id is None:
+            request_id = uuid_text(uuid7(int(time.time() * 1000), self._random.getrandbits(74)))
+        headers = {REQUEST_ID: request_id}
         if reason:
             headers["x-quorate-reason"] = reason
-        return await self._call(method, path, body, {}, headers)
+        return await self._call(method, path, body, query or {}, headers)
 
     async def from_one(
         self, url: str, path: str, query: Mapping[str, str] | None = None, deadline_s: float = 2.0
@@ -120,26 +135,64 @@ class QuorateClient:
     ) -> Any:
         until = time.monotonic() + self._deadline_s
         last = ClientError("NO_ANSWER", "no controller was asked")
-        at = 0
+        hopeless: dict[str, ClientError] = {}
+        at = followed = 0
+        self.in_doubt = None
         while (left := until - time.monotonic()) > 0:
             url = self._urls[at % len(self._urls)]
+            if url in hopeless:
+                at += 1
+                continue
             try:
-                return await self._once(url, method, path, body, query, headers, min(left, 5.0))
+                found = await self._once(url, method, path, body, query, headers, min(left, _TRY_S))
             except _Retry as retry:
                 last = retry.error
-                if retry.leader is not None and retry.leader != url:
-                    if retry.leader not in self._urls:
-                        self._urls.append(retry.leader)
-                    at = self._urls.index(retry.leader)
+                if retry.hopeless:
+                    hopeless[url] = retry.error
+                    if all(each in hopeless for each in self._urls):
+                        break
+                    at += 1
                     continue
-                if retry.wait_s > 0:
+                leader = self._followed(url, retry)
+                if leader is not None:
+                    at = leader
+                    followed += 1
+                    if followed <= _FOLLOWED_AT_ONCE:
+                        continue
+                    followed = 0
+                elif retry.wait_s > 0:
                     # It is the right one, and has too much to do; not all come at once.
                     pause_s = retry.wait_s * (1 + 0.5 * self._random.random())
                     await asyncio.sleep(min(pause_s, left))
                     continue
-            at += 1
+                else:
+                    at += 1
+            else:
+                self.in_doubt = None
+                return found
             await asyncio.sleep(min(_PAUSE_S, left))
-        raise ClientError(last.code, f"{last} (tried for {self._deadline_s:.0f} s)", last.status)
+        raise self._given_up(next(iter(hopeless.values()), last) if hopeless else last)
+
+    def _followed(self, url: str, retry: "_Retry") -> int | None:
+        """Return the place of the leader that `url` named; None: it named none to go on with."""
+        leader = retry.leader
+        if leader is None or leader == url or not may_follow(url, leader):
+            return None
+        if leader not in self._urls:
+            if len(self._urls) >= _URLS_MAX:
+                return None
+            self._urls.append(leader)
+        return self._urls.index(leader)
+
+    def _given_up(self, last: ClientError) -> ClientError:
+        """The error after the last try."""
+        if self.in_doubt is None:
+            message = f"{last} (tried for {self._deadline_s:g} s)" if last.reply.retriable else None
+            if message is None:
+                return last
+            reply = msgspec.structs.replace(last.reply, message=message)
+            return ClientError(last.code, message, last.status, reply)
+        return unknown_outcome(self.in_doubt, str(last), last.status)
 
     async def _once(
         self,
@@ -151,62 +204,140 @@ class QuorateClient:
         headers: Mapping[str, str],
         deadline_s: float,
     ) -> Any:
+        """Ask `url` once. Raises _Retry where another try may help, ClientError where not."""
         if self._session is None:
             raise RuntimeError("use the client in `async with`")
-        sent = {"x-quorate-client-id": self._client_id, "accept": "application/json", **headers}
-        if self._access.token is not None:
-            sent["authorization"] = f"Bearer {self._access.token}"
+        try:
+            shown = self._access.authorization(url, named=url in self._named)
+        except AccessError as error:
+            raise _Retry(ClientError("TOKEN_NOT_SENT", str(error)), hopeless=True) from None
+        sent = {"x-quorate-client-id": self._client_id, "accept": "application/json"}
+        # Until an answer comes, or none can, a change may have been made.
+        before, self.in_doubt = self.in_doubt, headers.get(REQUEST_ID)
         try:
             async with self._session.request(
                 method,
                 url + path,
                 params=dict(query),
                 json=body,
-                headers=sent,
-                timeout=aiohttp.ClientTimeout(total=deadline_s),
+                headers={**sent, **headers, **shown},
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=deadline_s, sock_connect=deadline_s * 0.9),
             ) as answer:
-                return _read(answer.status, await answer.read(), url)
-        except aiohttp.ClientConnectorCertificateError as error:
-            raise ClientError(
-                "CERTIFICATE_REFUSED", f"{url}: {error.certificate_error}; name the CA with --ca"
-            ) from None
+                status, said = answer.status, await answer.read()
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            self.in_doubt = before
+            raise _not_connected(url, error) from None
+        except aiohttp.InvalidURL:
+            self.in_doubt = before
+            wrong = ClientError("NO_ANSWER", f"{url} is not a usable URL")
+            raise _Retry(wrong, hopeless=True) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            what = str(error) or type(error).__name__
-            raise _Retry(ClientError("NO_ANSWER", f"{url} does not answer: {what}")) from None
+            raise _Retry(_broken(url, error, deadline_s)) from None
+        return self._read(status, said, url, before)
+
+    def _read(self, status: int, body: bytes, url: str, before: str | None) -> Any:
+        try:
+            return _read(status, body, url)
+        except (_Retry, ClientError) as answered:
+            error = answered.error if isinstance(answered, _Retry) else answered
+            if error.code not in _IN_DOUBT and not _is_a_proxys(error):
+                self.in_doubt = before
+            raise
+
+
+_IN_DOUBT = frozenset({ErrorCode.REQUEST_TIMED_OUT.value, ErrorCode.SHUTTING_DOWN.value})
+
+
+def _is_a_proxys(error: ClientError) -> bool:
+    return error.status >= 500 and error.code == f"HTTP_{error.status}"
+
+
+def unknown_outcome(request_id: str, why: str, status: int = 0) -> ClientError:
+    """The error of a change that was sent, and of which nobody knows whether it was made."""
+    message = (
+        f"outcome unknown: the change may have been made, or not ({why}). To find out, repeat the "
+        f"command with --request-id {request_id}: it takes effect at most once"
+    )
+    code = ErrorCode.REQUEST_TIMED_OUT
+    reply = ErrorReply(
+        code.value,
+        message,
+        whose_fault=code.fault.value,
+        retriable=True,
+        request_id=request_id,
+        details={"outcome": "unknown"},
+    )
+    return ClientError(code.value, message, status, reply)
 
 
 class _Retry(Exception):  # noqa: N818 - a signal within this file, not an error of its own
-    def __init__(self, error: ClientError, leader: str | None = None, wait_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        error: ClientError,
+        leader: str | None = None,
+        wait_s: float = 0.0,
+        *,
+        hopeless: bool = False,
+    ) -> None:
         super().__init__(str(error))
         self.error = error
         self.leader = leader
         self.wait_s = wait_s
+        self.hopeless = hopeless
+        """Asking the same URL again helps nobody."""
+
+
+def _not_connected(url: str, error: aiohttp.ClientError) -> _Retry:
+    """The connection was never made, so nothing was sent."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        why = error.certificate_error
+        if isinstance(why, ssl.SSLCertVerificationError) and not getattr(why, "verify_code", 0):
+            # The certificate is sound, and `runtime.peer_proof` refused it.
+            refused = f"{url} is sent no token: {why.strerror or why}"
+        else:
+            refused = f"{url}: {why}; name the CA of its cluster with --ca (QUORATE_CA)"
+        return _Retry(ClientError("CERTIFICATE_REFUSED", refused), hopeless=True)
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        plain = "WRONG_VERSION_NUMBER" in str(error) or "RECORD_LAYER_FAILURE" in str(error)
+        said = f"{url} does not speak TLS" if plain else f"{url}: no TLS connection ({error})"
+        advice = "; is it http://, or the port of something else?" if plain else ""
+        return _Retry(ClientError("NO_TLS", said + advice), hopeless=plain)
+    return _Retry(_no_answer(url, str(error) or type(error).__name__))
+
+
+def _broken(url: str, error: Exception, deadline_s: float) -> ClientError:
+    """The request may have been sent."""
+    if isinstance(error, TimeoutError):
+        return _no_answer(url, f"nothing within {deadline_s:.1f} s")
+    hung_up = isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError))
+    if url.startswith("http://") and (hung_up or isinstance(error, aiohttp.ClientResponseError)):
+        return _no_answer(url, "it speaks no plain HTTP; does it speak TLS? then use https://")
+    if hung_up:
+        # So does a TLS 1.3 server that does not accept our certificate.
+        return _no_answer(url, f"it hung up ({error}); does it know our certificate?")
+    return _no_answer(url, str(error) or type(error).__name__)
+
+
+def _no_answer(url: str, why: str) -> ClientError:
+    message = f"{url} does not answer: {why}"
+    reply = ErrorReply("NO_ANSWER", message, whose_fault=Fault.CLUSTER.value, retriable=True)
+    return ClientError("NO_ANSWER", message, reply=reply)
 
 
 def _read(status: int, body: bytes, url: str) -> Any:
     try:
         value = msgspec.json.decode(body) if body else None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         value = None
-    if status < 400:
+    if 200 <= status < 300:
         return value
-    fields = value if isinstance(value, dict) else {}
-    error = ClientError(
-        str(fields.get("code", f"HTTP_{status}")),
-        str(fields.get("message", f"{url} answered {status}")),
-        status,
-    )
-    if status in _RETRY_STATUS:
-        wait_ms = fields.get("retryAfterMs") if status == _TOO_MANY else None
-        raise _Retry(error, fields.get("leaderUrl"), (wait_ms or 0) / 1000)
-    raise error
-
-
-def read_token(path: Path) -> str:
-    """Read a token's file. Raises ClientError when it isn't there."""
     try:
-        return path.read_text().strip()
-    except OSError as error:
-        raise ClientError(
-            "NO_TOKEN", f"{path}: can't be read ({error.strerror}); name another with --token-file"
-        ) from None
+        reply = msgspec.convert(value, ErrorReply)
+    except msgspec.ValidationError:
+        reply = ErrorReply(f"HTTP_{status}", f"{url} answered {status}, and not in our words")
+    error = ClientError(reply.code, reply.message, status, reply)
+    if status in _RETRY_STATUS:
+        wait_ms = reply.retry_after_ms if status == _TOO_MANY else None
+        raise _Retry(error, reply.leader_url, (wait_ms or 0) / 1000)
+    raise error

@@ -2,6 +2,14 @@
 
 import click
 
+from metadata.errors import Fault
+from metadata.messages.errors import ErrorReply
+
 
 class Failure(click.ClickException):
     """Something could not be done; the message says why and what to do."""
+
+    def __init__(self, message: str, reply: ErrorReply | None = None) -> None:
+        """`reply`: the same for programs; without one it is made of the message."""
+        super().__init__(message)
+        self.reply = reply or ErrorReply("NOT_DONE", message, whose_fault=Fault.CLIENT.value)

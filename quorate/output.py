@@ -5,7 +5,7 @@ so) and nothing else; tables are drawn by rich, which leaves out colours when it
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -67,3 +67,17 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> Table:
     for name, value in pairs:
         drawn.add_row(Text(name, style="dim"), value if isinstance(value, Text) else str(value))
     return drawn
+
+
+def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--output table|json`."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["table", "json"]),
+        default="table",
+        show_default=True,
+        envvar="QUORATE_OUTPUT",
+        show_envvar=True,
+        help="For people, or for programs.",
+    )(command)

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from quorate.finding import Cluster, cluster_options
+from quorate.asking import Cluster, cluster_options
 from quorate.output import console, facts, print_json, styled, table
 
 

@@ -76,7 +76,11 @@ async def _tell(cluster: LocalCluster, screen: Console) -> str:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, task.cancel)
     try:
-        access = Access(read_token(Path(cluster.file.token_file)), cluster.file.ca)
+        access = Access(
+            read_token(Path(cluster.file.token_file)),
+            cluster.file.ca,
+            cluster_id=cluster.cluster_id,
+        )
         async with QuorateClient(cluster.controller_urls, access, 20.0, "quorate-demo") as client:
             story = Story(cluster, client, say)
             await story.tell()

@@ -15,8 +15,7 @@ from ledger.errors import LedgerError
 from metadata.image import MetadataImage, ReplayError
 from quorate.commands.audit.asking import progress
 from quorate.failure import Failure
-from quorate.finding import output_option
-from quorate.output import console, facts, print_json, print_line, table
+from quorate.output import console, facts, output_option, print_json, print_line, table
 from quorum.journal.damage import DamagedError
 from quorum.manifest import FILE as MANIFEST
 from quorum.manifest import decode_manifest

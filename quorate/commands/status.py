@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from quorate.asking import Cluster, cluster_options
 from quorate.client import ClientError, QuorateClient
 from quorate.failure import Failure
-from quorate.finding import Cluster, cluster_options
 from quorate.output import console, print_json, styled, table
 
 _NEEDED = {"role", "active", "nodeId", "clusterId", "leaderEpoch"}

@@ -5,8 +5,8 @@ from urllib.parse import quote
 
 import click
 
+from quorate.asking import Cluster, cluster_options
 from quorate.failure import Failure
-from quorate.finding import Cluster, cluster_options
 from quorate.output import console, facts, print_json, table
 
 

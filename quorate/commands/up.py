@@ -60,7 +60,11 @@ async def _run(cluster: LocalCluster) -> None:
     try:
         for child in cluster.children:
             child.start()
-        access = Access(read_token(Path(cluster.file.token_file)), cluster.file.ca)
+        access = Access(
+            read_token(Path(cluster.file.token_file)),
+            cluster.file.ca,
+            cluster_id=cluster.cluster_id,
+        )
         async with QuorateClient(cluster.controller_urls, access) as client:
             await _until_ready(cluster, client, stop)
             if not stop.is_set():

@@ -18,8 +18,7 @@ from quorate.commands.audit.asking import (
     tell_notes,
     where_argument,
 )
-from quorate.finding import output_option
-from quorate.output import console, print_json, table
+from quorate.output import console, output_option, print_json, table
 
 TOPIC: Final = "topic"
 _BAR: Final = 24

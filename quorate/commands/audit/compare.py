@@ -8,8 +8,7 @@ from ledger.verify import VerifyReport, verify_ledger
 from quorate.commands.audit.asking import failing, progress
 from quorate.commands.audit.comparing import comparison_json, first_difference, show_divergences
 from quorate.failure import Failure
-from quorate.finding import output_option
-from quorate.output import console, print_json, table
+from quorate.output import console, output_option, print_json, table
 
 
 @click.command("compare")

@@ -19,8 +19,7 @@ from audit.moments import MomentError, offset_of
 from audit.places import one_replica
 from quorate.commands.audit.asking import OnProgress, failing, progress, tell_notes
 from quorate.commands.audit.telling import short, styled
-from quorate.finding import output_option
-from quorate.output import console, print_json
+from quorate.output import console, output_option, print_json
 from runtime.collection import resting
 
 _USAGE = "WHERE A B, WHERE1 WHERE2, or --snapshots FILE1 FILE2 is meant"

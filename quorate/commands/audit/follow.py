@@ -13,8 +13,8 @@ from audit.settling import SETTLED, settled
 from ledger.batch import Batch
 from quorate.commands.audit.asking import failing, where_argument
 from quorate.commands.audit.telling import RecordPrinter
-from quorate.finding import output_option
 from quorate.interrupt import noting_interrupt
+from quorate.output import output_option
 
 
 @click.command("follow")

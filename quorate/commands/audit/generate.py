@@ -9,8 +9,7 @@ from audit.generated import GeneratedHistory, write_history
 from audit.generated.rhythm import moment
 from quorate.commands.audit.asking import progress
 from quorate.failure import Failure
-from quorate.finding import output_option
-from quorate.output import console, facts, print_json
+from quorate.output import console, facts, output_option, print_json
 
 _DAYS = 30.0
 

@@ -20,8 +20,7 @@ from quorate.commands.audit.asking import (
     where_argument,
 )
 from quorate.commands.audit.telling import cause, cause_json, short, styled
-from quorate.finding import output_option
-from quorate.output import print_line
+from quorate.output import output_option, print_line
 
 _FIELDS_A_LINE = 100
 """Characters: more go on lines of their own."""

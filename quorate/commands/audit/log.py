@@ -15,7 +15,7 @@ from quorate.commands.audit.asking import (
     where_argument,
 )
 from quorate.commands.audit.telling import RecordPrinter
-from quorate.finding import output_option
+from quorate.output import output_option
 
 
 @click.command("log")

@@ -13,8 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from audit.places import open_replicas
 from quorate.commands.audit.asking import failing, tell_notes, where_argument
 from quorate.failure import Failure
-from quorate.finding import output_option
-from quorate.output import console, facts, print_json
+from quorate.output import console, facts, output_option, print_json
 
 FILE = "audit-report.html"
 _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")

@@ -16,8 +16,7 @@ from audit.places import Replica, open_all
 from audit.tables import BY_NAME, INTS, AuditTable
 from quorate.commands.audit.asking import failing, progress, tell_notes
 from quorate.failure import Failure
-from quorate.finding import output_option
-from quorate.output import console, print_json, table
+from quorate.output import console, output_option, print_json, table
 from runtime.disk import FolderInUseError
 
 PIPELINE: Final = "pipeline"

@@ -12,8 +12,7 @@ from audit.state import State, state_at
 from audit.state_words import SHOWN, Entry, counts, entries
 from quorate.commands.audit.asking import failing, progress, tell_notes, where_argument
 from quorate.commands.audit.telling import short
-from quorate.finding import output_option
-from quorate.output import console, facts, print_json, table
+from quorate.output import console, facts, output_option, print_json, table
 from runtime.collection import resting
 
 

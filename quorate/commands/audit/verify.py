@@ -11,8 +11,7 @@ from audit.verification import Verified, verify_replica
 from quorate.commands.audit.asking import failing, progress, tell_notes
 from quorate.commands.audit.comparing import comparison_json, first_difference, show_divergences
 from quorate.failure import Failure
-from quorate.finding import output_option
-from quorate.output import console, print_json, table
+from quorate.output import console, output_option, print_json, table
 from runtime.collection import resting
 
 _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")

@@ -20,8 +20,7 @@ from quorate.commands.audit.asking import (
     where_argument,
 )
 from quorate.commands.audit.telling import cause, cause_json, styled
-from quorate.finding import output_option
-from quorate.output import print_json
+from quorate.output import output_option, print_json
 
 
 @click.command("who")

@@ -313,6 +313,12 @@ def test_controllers_that_point_at_each_other_are_not_asked_for_ever(front):
     assert len(front.forwarded) == 3
 
 
+def test_a_caller_is_not_passed_on_by_another_scheme(front):
+    front.rig.controllers.on_ask = lambda asked: asked.give(no_controller("https://elsewhere"))
+    assert front.ask("POST", "/v1/topics", b"{}").status == 421
+    assert [asked.url for asked in front.forwarded] == [ONE]
+
+
 def test_what_may_have_taken_effect_is_not_called_refused(front):
     front.rig.controllers.on_ask = lambda asked: asked.give(Unreachable("reset"))
     error = front.refused(front.ask("POST", "/v1/topics", b"{}"))

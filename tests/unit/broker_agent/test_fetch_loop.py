@@ -10,6 +10,7 @@ from metadata.errors import ErrorCode
 from metadata.messages.errors import ErrorReply
 from metadata.messages.fetch import MetadataFetchReply
 from metadata.messages.wire import MSGPACK, encode
+from runtime.origins import may_follow
 from runtime.requests import Reply, Unreachable
 from tests.unit.broker_agent.fake_cluster import dice
 from tests.unit.broker_agent.rig import ONE, THREE, TWO, Rig
@@ -106,6 +107,27 @@ def test_an_older_hint_is_ignored(rig):
     )
     rig.run(5.0)
     assert "http://deposed" not in {asked.url for asked in rig.controllers.fetches}
+
+
+@pytest.mark.parametrize(
+    ("asked", "named", "followed"),
+    [
+        ("https://one:1", "https://two:1", True),
+        ("http://one:1", "http://two:1", True),
+        ("https://one:1", "http://two:1", False),
+        ("http://one:1", "https://two:1", False),
+        ("https://one:1", "https://user@two:1", False),
+        ("https://one:1", "https://two:1/path", False),
+        ("https://one:1", "https://two:99999", False),
+        ("https://one:1", "https://two:1\x1b[2J", False),
+        ("https://one:1", "nonsense", False),
+    ],
+)
+def test_a_hint_is_followed_over_the_same_scheme_only(asked, named, followed):
+    target = Target((asked,), dice(), 1.0)
+    target.hinted(named, 7)
+    assert target.url == (named if followed else asked)
+    assert may_follow(asked, named) is followed
 
 
 def test_two_that_point_at_each_other_are_not_hammered(rig):

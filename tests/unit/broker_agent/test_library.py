@@ -242,10 +242,33 @@ async def test_an_expelled_process_ends_with_1_and_its_reason(controller, tmp_pa
     assert "another came" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("uri", [f"broker://{CLUSTER_ID}/8", "quorum://another-cluster/1", None])
+async def test_who_is_no_controller_of_its_cluster_gets_no_request(tmp_path: Path, uri):
+    """The same authority signed it: a broker that took over an address, or another cluster."""
+    authority = Authority(tmp_path / "ca")
+    controller = Controller(tls=server_context(authority.issue(uri)))
+    tls = client_context(authority.path)
+    heard: list[Asked] = []
+    controller.on_ask = heard.append
+    agent = BrokerAgent(config(controller), data=tmp_path / "agent", tls=tls, token="t", log=LOG)
+    async with agent:
+        await until(lambda: "a controller of cluster" in str(agent.health().last_problem))
+    assert heard == []
+    await controller.stop()
+
+
+def test_a_token_is_not_sent_in_clear(tmp_path: Path):
+    plain = AgentConfig(cluster_id=CLUSTER_ID, broker_id=1, controllers=("http://127.0.0.1:1",))
+    with pytest.raises(ValueError, match="token: it would be sent over plain HTTP"):
+        BrokerAgent(plain, data=tmp_path, token="t")
+
+
 async def test_certificates_are_read_anew_at_a_signal(tmp_path: Path):
     authority = Authority(tmp_path / "ca")
     files = authority.issue("broker://c/7")
-    controller = Controller(tls=server_context(files))
+    controller = Controller(
+        tls=server_context(authority.issue(f"quorum://{CLUSTER_ID}/1", "controller"))
+    )
     reads: list[int] = []
     broken = False
 

@@ -1,0 +1,38 @@
+"""Scheme, host and port of a URL, and whether a leader's URL may be followed.
+
+Rule: an answer may name another server only by the scheme on which it came itself. So nobody can
+lead a client from https to http, where no server proves who it is.
+"""
+
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class Origin(NamedTuple):
+    """Where a server is."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+def origin_of(url: str) -> Origin | None:
+    """Return where `url` points; None unless it is `http[s]://host[:port]` and no more."""
+    try:
+        parts = urlsplit(url)
+        scheme, host, port = parts.scheme, parts.hostname, parts.port
+    except ValueError:
+        return None
+    if scheme not in _PORTS or not host or not url.isprintable() or " " in url:
+        return None
+    if "@" in parts.netloc or parts.path not in ("", "/") or parts.query or parts.fragment:
+        return None
+    return Origin(scheme, host, port if port is not None else _PORTS[scheme])
+
+
+def may_follow(asked: str, named: str) -> bool:
+    """Whether the URL `named` in an answer of `asked` is one to go on with."""
+    to, came_from = origin_of(named), origin_of(asked)
+    return to is not None and came_from is not None and to.scheme == came_from.scheme
