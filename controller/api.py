@@ -10,6 +10,7 @@ Rule: no rule of the cluster lives here.
 """
 
 from collections.abc import Callable, Mapping
+from math import ceil
 from typing import Any, Protocol
 
 import msgspec
@@ -134,6 +135,8 @@ class _Call:
             retry_after_ms=retry_after_ms(error.code),
         )
         headers = self._headers(error.code, request_id)
+        if error.retry_after_ms is not None:
+            headers["retry-after"] = str(ceil(error.retry_after_ms / 1000))
         if url is not None:
             headers["x-quorate-leader"] = url
         self.on_reply(Reply(error.code.status, encode(body, self.format), headers))
@@ -233,6 +236,7 @@ class Api:
             meaning=canonical(message),
             reply_type=CreateTopicsReply,
             decide=lambda image: self._topics.create(image, message),
+            mutations=lambda _image: self._topics.creates(message),
             dry_run=message.dry_run,
             on_answer=self._or_elsewhere(call),
         )
@@ -251,6 +255,7 @@ class Api:
             meaning=canonical(message),
             reply_type=DeleteTopicsReply,
             decide=lambda image: self._topics.delete(image, message),
+            mutations=lambda image: self._topics.deletes(image, message),
             dry_run=message.dry_run,
             on_answer=self._or_elsewhere(call),
         )
@@ -263,6 +268,7 @@ class Api:
             meaning=b"",
             reply_type=UnregisterBrokerReply,
             decide=lambda image: self._brokers.unregister(image, broker_id),
+            mutations=lambda image: image.topics.replicas_on(broker_id),
             dry_run=yes_or_no(call.request.query, "dryRun"),
             on_answer=self._or_elsewhere(call),
         )

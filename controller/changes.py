@@ -13,8 +13,9 @@ import msgspec
 
 from controller.config import ControllerConfig
 from controller.idempotency import Answer, Idempotency, RequestKey, Standing, request_key
+from controller.mutation_quota import MutationQuota
 from controller.proposer import Decision, Lost, Outcome, Proposer, Written
-from controller.result import ControllerResult, Decide
+from controller.result import ControllerResult, Decide, Decided
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, QuorateError
 from metadata.image import MetadataImage
@@ -40,6 +41,7 @@ class Changes:
         clock: Clock,
         random: Random,
         proposer: Proposer,
+        quota: MutationQuota,
         confirm: Callable[[Callable[[bool], None]], None],
     ) -> None:
         """`confirm` calls back True when a majority has said, after the call, that we lead."""
@@ -48,6 +50,7 @@ class Changes:
         self._clock = clock
         self._random = random
         self._proposer = proposer
+        self._quota = quota
         self._idempotency = Idempotency(config.request_id_ahead_ms)
 
     def submit(
@@ -58,13 +61,15 @@ class Changes:
         meaning: bytes,
         reply_type: type[Any],
         decide: Decide,
+        mutations: Callable[[MetadataImage], int],
         dry_run: bool,
         on_answer: OnAnswer,
     ) -> None:
         """Decide, write and answer; or only decide and show the records (`dry_run`).
 
         `meaning` is what is asked for, in canonical bytes: the same id with another meaning is
-        refused.
+        refused. `mutations` counts the partitions that it concerns, for the quota; it may raise
+        QuorateError.
         """
         pending = self._proposer.pending
         if pending is None:
@@ -74,7 +79,7 @@ class Changes:
         try:
             provenance = provenance_of(request, operation)
             if dry_run:
-                self._show(decide, provenance, on_answer)
+                self._show(self._within_limits(decide, mutations), provenance, on_answer)
                 return
             key = request_key(request, meaning, now_ms, self._random)
             remembered = self._idempotency.recall(key, pending.image, now_ms)
@@ -93,7 +98,7 @@ class Changes:
         def decide_once(image: MetadataImage) -> ControllerResult | Generator[None, None, Any]:
             # What is remembered may have moved on while this waited for its turn.
             self._idempotency.recall(key, image, now_ms)
-            return decide(image)
+            return self._paid(decide, mutations, image)
 
         provenance = msgspec.structs.replace(
             provenance, request_id=key.request_id, request_digest=key.digest
@@ -108,6 +113,34 @@ class Changes:
                 key,
             )
         )
+
+    def _paid(
+        self,
+        decide: Decide,
+        mutations: Callable[[MetadataImage], int],
+        image: MetadataImage,
+    ) -> Generator[None, None, ControllerResult]:
+        """Charge the quota before anything is decided. A change that writes nothing is free."""
+        partitions = mutations(image)
+        self._quota.charge(partitions, self._proposer.epoch)
+        wrote = False
+        try:
+            decided = decide(image)
+            result = (yield from decided) if isinstance(decided, Generator) else decided
+            wrote = bool(result.records)
+            return result
+        finally:
+            if not wrote:
+                self._quota.refund(partitions)
+
+    def _within_limits(self, decide: Decide, mutations: Callable[[MetadataImage], int]) -> Decide:
+        """A dry run is refused for its size as the change would be; it uses up no quota."""
+
+        def decide_only(image: MetadataImage) -> Decided:
+            mutations(image)
+            return decide(image)
+
+        return decide_only
 
     def _confirmed(self, outcome: Outcome, tell: Callable[[Outcome], None]) -> None:
         """Tell an outcome when it is sure that nobody else led when it was decided."""

@@ -30,8 +30,12 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     default_replication_factor: int = 3
     """For topics that are created with -1 replicas."""
     topic_deletion: bool = True
-    partitions_per_request_max: int = 1_000_000
-    """A typing error must not fill the cluster's memory."""
+    partitions_per_request_max: int = 200_000
+    """A request that creates more is refused: a typing error must not fill the cluster's memory."""
+    partition_mutations_per_s: float = 20_000
+    """How fast the quota for partitions that are created, deleted or touched grows; 0: no quota."""
+    partition_mutations_burst: int = 200_000
+    """The most that the quota saves up."""
 
     fetch_bytes_max: int = 8 * MIB
     """The most that one MetadataFetch reply carries, whatever it asks for."""

@@ -25,6 +25,7 @@ from controller.leading import Leading, provenance_of_node
 from controller.managers.brokers import BrokerManager
 from controller.managers.topics import TopicManager
 from controller.metadata_fetch import Leadership, MetadataFetch
+from controller.mutation_quota import MutationQuota
 from controller.node_view import Condition, NodeView
 from controller.offset_waiters import OffsetWaiters
 from controller.parked import Parked
@@ -132,6 +133,9 @@ class Controller:
         config, clock = self._config, self._clock
         brokers = BrokerManager(config.cluster_id, self._heartbeats)
         topics = TopicManager(config, random)
+        self._quota = MutationQuota(
+            clock, config.partition_mutations_per_s, config.partition_mutations_burst
+        )
         self._proposer = Proposer(
             clock,
             self.quorum.propose,
@@ -166,6 +170,7 @@ class Controller:
             self.quorum,
             applier=self._applier,
             proposer=self._proposer,
+            quota=self._quota,
             leading=self._leading,
             heartbeats=self._heartbeats,
             awake=self._awake,
@@ -203,7 +208,7 @@ class Controller:
         self._api = Api(
             self._view,
             self._fetch,
-            Changes(config, clock, random, self._proposer, reads.linearizable),
+            Changes(config, clock, random, self._proposer, self._quota, reads.linearizable),
             Queries(reads, self._view.read, self._view.not_here),
             Watch(self._ledger, lambda: self._applier.image, self._watching, self._storage.damaged),
             SnapshotRanges(lambda: self._storage.store, lambda: self._view.heard),

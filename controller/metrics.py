@@ -10,6 +10,7 @@ from typing import Protocol
 from controller.damage import DamageRecord
 from controller.describe import count_states
 from controller.heartbeats import Heartbeats
+from controller.mutation_quota import MutationQuota
 from controller.scrubbing import Scrubbing
 from ledger.ledger import Ledger
 from metadata.image import MetadataImage
@@ -46,6 +47,10 @@ class Figures(Protocol):
     @property
     def waiting_decisions(self) -> int:
         """Requests that wait for their turn."""
+
+    @property
+    def quota(self) -> MutationQuota:
+        """What changes of partitions may still use."""
 
     @property
     def pending_bytes(self) -> int:
@@ -120,6 +125,21 @@ class ControllerMetrics:
             lambda: figures.stalled_s,
         )
 
+        gauge(
+            "quorate_partition_mutations_left",
+            "What the quota for changes of partitions holds on the leader; below 0: none now",
+            lambda: figures.quota.tokens,
+        )
+        counter(
+            "quorate_partition_mutations_total",
+            "Partitions that changes created, deleted or touched, as the quota counts them",
+            lambda: figures.quota.charged,
+        )
+        counter(
+            "quorate_partition_mutations_throttled_total",
+            "Changes that the quota refused",
+            lambda: figures.quota.refused,
+        )
         gauge("quorate_state_diverged", "1 while its state differs", lambda: figures.diverged)
         self._declare_damage(figures)
 

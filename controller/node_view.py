@@ -15,6 +15,7 @@ from controller.freshness import Freshness
 from controller.heartbeats import AwakeTime, Heartbeats
 from controller.leading import Leading
 from controller.metrics import ControllerMetrics
+from controller.mutation_quota import MutationQuota
 from controller.parked import Parked
 from controller.proposer import Proposer
 from controller.queries import View
@@ -56,6 +57,7 @@ class NodeView:
         *,
         applier: Applier,
         proposer: Proposer,
+        quota: MutationQuota,
         leading: Leading,
         heartbeats: Heartbeats,
         awake: AwakeTime,
@@ -79,6 +81,7 @@ class NodeView:
         self._storage = storage
         self._snapshotting = snapshotting
         self._held = held
+        self.quota = quota
         self.damage = damage
         self.scrubbing = scrubbing
         self._metrics = ControllerMetrics(registry, self)

@@ -288,9 +288,15 @@ class QuorateError(Exception):
     """A request can't be done. `message` says what and why, and what to do if not given."""
 
     def __init__(
-        self, code: ErrorCode, message: str = "", details: Mapping[str, str] | None = None
+        self,
+        code: ErrorCode,
+        message: str = "",
+        details: Mapping[str, str] | None = None,
+        retry_after_ms: int | None = None,
     ) -> None:
         self.code = code
+        self.retry_after_ms = retry_after_ms
+        """When to ask the same node again, where this is known better than by the code."""
         self.message = message or code.advice
         self.details: Mapping[str, str] = MappingProxyType(dict(details or {}))
         """Particulars by camelCase name, for programs."""

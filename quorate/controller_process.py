@@ -198,6 +198,9 @@ def controller_config(settings: ControllerSettings) -> ControllerConfig:
         checkpoint_interval_s=settings.checkpoint_ms / 1000,
         ledger_segment_bytes=settings.segment_bytes,
         scrub_bytes_per_s=settings.scrub_bytes_per_s,
+        partitions_per_request_max=settings.partitions_per_request_max,
+        partition_mutations_per_s=settings.partition_mutations_per_s,
+        partition_mutations_burst=settings.partition_mutations_burst,
     )
 
 

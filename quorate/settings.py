@@ -87,6 +87,12 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Kept in the journal behind a checkpoint, for followers that lag."""
     scrub_bytes_per_s: int = 1024 * 1024
     """So fast closed files are read through, once a day, to see that they are sound; 0: never."""
+    partitions_per_request_max: int = 200_000
+    """A request that creates more partitions is refused with POLICY_VIOLATION."""
+    partition_mutations_per_s: int = 20_000
+    """Partitions a second that changes may create, delete or touch (KIP-599); 0: no quota."""
+    partition_mutations_burst: int = 200_000
+    """How many of them the quota saves up; the next change waits once they are used up."""
 
     def trusting_the_network(self) -> "ControllerSettings":
         """The same with `insecure_network`."""
@@ -191,6 +197,15 @@ def check_controller(settings: ControllerSettings) -> list[str]:
             f"heartbeat_ms is {settings.heartbeat_ms}; it must be at most half of session_ms "
             f"({settings.session_ms}), or one lost heartbeat fences a broker."
         )
+    found += [
+        f"{key} is {value}; it must be {least} or more."
+        for key, value, least in (
+            ("partitions_per_request_max", settings.partitions_per_request_max, 1),
+            ("partition_mutations_per_s", settings.partition_mutations_per_s, 0),
+            ("partition_mutations_burst", settings.partition_mutations_burst, 1),
+        )
+        if value < least
+    ]
     if settings.log_level not in LOG_LEVELS:
         found.append(f"log_level is {settings.log_level!r}; use one of {', '.join(LOG_LEVELS)}.")
     found += _address_problems([peer.quorum for peer in settings.controllers], "controllers.quorum")

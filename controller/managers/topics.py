@@ -8,6 +8,7 @@ written; replay draws nothing.
 import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice, product
 
 from controller.config import ControllerConfig
@@ -60,7 +61,7 @@ class TopicManager:
             try:
                 _check_once(times, topic.name)
                 self._check_name(image, topic.name, created)
-                mine = yield from self._records(image, topic, len(records))
+                mine = yield from self._records(image, topic, len(records) - len(created))
             except QuorateError as error:
                 if len(request.topics) == 1:
                     raise
@@ -71,6 +72,53 @@ class TopicManager:
             results.append(_created(mine))
         reply = CreateTopicsReply(topics=tuple(results), dry_run=request.dry_run)
         return ControllerResult(records, reply)
+
+    def creates(self, request: CreateTopicsRequest) -> int:
+        """Count the partitions that are asked for. Raises QuorateError POLICY_VIOLATION.
+
+        Of several topics those that are too many are refused one by one, in `create`.
+        """
+        total = sum(self._asked(topic) for topic in request.topics)
+        if len(request.topics) == 1:
+            self._check_total(request.topics[0], total)
+        return min(total, self._config.partitions_per_request_max)
+
+    def deletes(self, image: MetadataImage, request: DeleteTopicsRequest) -> int:
+        """Count the partitions that would go. Raises QuorateError POLICY_VIOLATION.
+
+        A lone topic can always be deleted, however large it is.
+        """
+        wanted: Sequence[str] = request.names or request.topic_ids
+        total = 0
+        for text in wanted:
+            with suppress(QuorateError):
+                topic = _known_topic(image, text, by_id=not request.names)
+                total += len(image.topics.ids_of(topic.topic_id))
+        limit = self._config.partitions_per_request_max
+        if len(wanted) > 1 and total > limit:
+            raise QuorateError(
+                ErrorCode.POLICY_VIOLATION,
+                f"the topics have {total} partitions; a request deletes at most {limit} "
+                "(partitions_per_request_max), or one topic: send several requests",
+            )
+        return total
+
+    def _asked(self, topic: NewTopic) -> int:
+        """How many partitions a topic asks for; what isn't a number of partitions counts as 0."""
+        if topic.assignments:
+            return len(topic.assignments)
+        count = topic.num_partitions
+        return self._config.default_partitions if count == -1 else max(count, 0)
+
+    def _check_total(self, topic: NewTopic, total: int) -> None:
+        limit = self._config.partitions_per_request_max
+        if total > limit:
+            raise QuorateError(
+                ErrorCode.POLICY_VIOLATION,
+                f"topic {topic.name[:300]!r}: {total} partitions in one request; a request creates "
+                f"at most {limit} (partitions_per_request_max); send several requests, or let the "
+                "operator raise the limit",
+            )
 
     def delete(self, image: MetadataImage, request: DeleteTopicsRequest) -> ControllerResult:
         """Delete topics by names or by ids. An error of a lone topic is the request's."""
@@ -138,11 +186,12 @@ class TopicManager:
                 ErrorCode.INVALID_CONFIG,
                 f"config {config!r}: configs are not supported by this release; leave them out",
             )
+        self._check_total(topic, before + self._asked(topic))
         if topic.assignments:
             rows: Iterator[tuple[int, ...]] = iter(_assigned(image, topic))
             count = len(topic.assignments)
         else:
-            rows, count = self._placed(image, topic, before)
+            rows, count = self._placed(image, topic)
         topic_id = self._free_id(image)
         records: list[Record] = [TopicRecord(topic.name, topic_id)]
         for partition_id, replicas in enumerate(islice(rows, count)):
@@ -173,7 +222,7 @@ class TopicManager:
                 return topic_id
 
     def _placed(
-        self, image: MetadataImage, topic: NewTopic, before: int
+        self, image: MetadataImage, topic: NewTopic
     ) -> tuple[Iterator[tuple[int, ...]], int]:
         factor, count = topic.replication_factor, topic.num_partitions
         if factor == 0 or factor < -1:
@@ -189,12 +238,6 @@ class TopicManager:
                 f"default ({self._config.default_partitions})",
             )
         count = self._config.default_partitions if count == -1 else count
-        if before + count > self._config.partitions_per_request_max:
-            raise QuorateError(
-                ErrorCode.INVALID_PARTITIONS,
-                f"topic {topic.name!r}: a request creates at most "
-                f"{self._config.partitions_per_request_max} partitions; send several",
-            )
         candidates = [
             Candidate(broker.broker_id, broker.rack, broker.fenced)
             for broker in image.cluster.brokers.values()

@@ -77,6 +77,10 @@ class TopicsImage(msgspec.Struct, frozen=True):
         """Yield the partitions that have a replica on a broker, sorted."""
         return iter(self.replicas_by_broker.get(broker_id, NO_PARTITIONS))
 
+    def replicas_on(self, broker_id: int) -> int:
+        """Return how many partitions have a replica on a broker."""
+        return len(self.replicas_by_broker.get(broker_id, NO_PARTITIONS))
+
     def leads(self, broker_id: int) -> int:
         """Return how many partitions a broker leads."""
         return self.leader_counts.get(broker_id, 0)

@@ -68,7 +68,7 @@ def error_reply(
         leader_url=leader_url,
         request_id=request_id,
         server_time_ms=server_time_ms,
-        retry_after_ms=retry_after_ms,
+        retry_after_ms=error.retry_after_ms or retry_after_ms,
         details=dict(error.details),
     )
 

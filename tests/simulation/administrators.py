@@ -40,6 +40,7 @@ class Counts:
     unknown: int = 0
     reads: int = 0
     retries: int = 0
+    throttled: int = 0
 
 
 def out_of_time(answer: Reply) -> bool:
@@ -156,6 +157,9 @@ class Administrators:
             return
         self.counts.retries += 1
         again = int(self.dice.uniform(0.05, 0.6) * US)
+        if isinstance(answer, Reply) and answer.status == 429:
+            self.counts.throttled += 1
+            again = max(again, json.loads(answer.body)["retryAfterMs"] * 1000)
         self.process.schedule(again, lambda: self._send(change), "retry")
 
     def _correct_clock(self, code: str) -> None:

@@ -64,6 +64,8 @@ class Shape:
     """One topic in so many has twelve partitions; 0: none has."""
     slice_us: int = 0
     """Long work is done step by step, each of them so long; 0: all of it takes no time."""
+    mutations_per_s: int = 0
+    """The quota for changes of partitions, and twice as much for a burst; 0: the default."""
     rivals: int = 0
     """Clients who contend for a few names, and read in every way."""
     twins: bool = False
@@ -193,6 +195,8 @@ class Cluster:
                 checkpoint_bytes=shape.checkpoint_bytes,
                 ledger_segment_bytes=shape.segment_bytes,
                 scrub_interval_s=shape.scrub_s,
+                partition_mutations_per_s=shape.mutations_per_s or 20_000,
+                partition_mutations_burst=2 * shape.mutations_per_s or 200_000,
             ),
             clock=process.clock,
             random=dice,

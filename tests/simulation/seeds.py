@@ -148,6 +148,7 @@ def shape_of(seed: int, kind: str, torment_s: float) -> tuple[Shape, Torment]:
         shape.tail_bytes, shape.checkpoint_bytes = 1_000, 6_000
         shape.scrub_s = 1.0
         shape.slice_us = int(drawn.log_uniform(dice, 1, 2_000))
+        shape.mutations_per_s = dice.choice((0, 20, 60))
     return shape, torment
 
 

@@ -82,7 +82,7 @@ def test_a_topic_is_its_record_and_its_partitions_in_one_batch(cluster):
         ({"name": "f", "replicationFactor": 5}, 400, "INVALID_REPLICATION_FACTOR"),
         ({"name": "p", "numPartitions": 0}, 400, "INVALID_PARTITIONS"),
         ({"name": "p", "numPartitions": -2}, 400, "INVALID_PARTITIONS"),
-        ({"name": "p", "numPartitions": 2_000_000}, 400, "INVALID_PARTITIONS"),
+        ({"name": "p", "numPartitions": 2_000_000}, 400, "POLICY_VIOLATION"),
     ],
 )
 def test_what_is_refused(cluster, topic, status, code):

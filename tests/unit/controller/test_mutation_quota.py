@@ -1,0 +1,146 @@
+"""A change of too many partitions is refused, or told to wait, before anything is decided."""
+
+import pytest
+
+from controller.managers import topics
+from metadata.records import PartitionRecord, TopicRecord
+from tests.unit.controller.cluster import Cluster
+
+
+@pytest.fixture
+def cluster():
+    cluster = Cluster(partition_mutations_per_s=10, partition_mutations_burst=100)
+    cluster.online(1)
+    return cluster
+
+
+def create(cluster, name, partitions, **options):
+    topic = {"name": name, "numPartitions": partitions, "replicationFactor": 1}
+    return cluster.ask("POST", "/v1/topics", {"topics": [topic]} | options)
+
+
+def left(cluster):
+    _, text = cluster.ask("GET", "/metrics")
+    lines = dict(line.rsplit(" ", 1) for line in text.decode().splitlines() if line[0] != "#")
+    return float(lines["quorate_partition_mutations_left"])
+
+
+def test_a_topic_of_a_million_partitions_is_refused_by_default_and_nothing_is_placed(monkeypatch):
+    cluster = Cluster()
+    cluster.online(1)
+    monkeypatch.setattr(topics, "place", lambda *_: pytest.fail("a replica was placed"))
+    end = cluster.leader.ledger.log_end
+    for dry_run in (False, True):
+        status, reply = create(cluster, "huge", 1_000_000, dryRun=dry_run)
+        assert (status, reply["code"]) == (400, "POLICY_VIOLATION")
+        assert "200000" in reply["message"]
+        assert "partitions_per_request_max" in reply["message"]
+    assert cluster.leader.ledger.log_end == end
+
+
+def test_a_hundred_thousand_partitions_pass_by_default_and_then_again():
+    manager = topics.TopicManager(Cluster(nodes=1).leader._config, None)
+    quota = Cluster(nodes=1).leader._quota
+    for _ in range(2):
+        topic = topics.NewTopic(name="t", num_partitions=100_000, replication_factor=3)
+        quota.charge(manager.creates(topics.CreateTopicsRequest(topics=(topic,))), 1)
+
+
+def test_many_topics_of_one_request_share_the_limit():
+    cluster = Cluster(partitions_per_request_max=5)
+    cluster.online(1)
+    asked = [{"name": f"t{n}", "numPartitions": 2, "replicationFactor": 1} for n in range(3)] + [
+        {
+            "name": "assigned",
+            "assignments": [{"partitionIndex": i, "brokerIds": [1]} for i in (0, 1)],
+        }
+    ]
+    status, reply = cluster.ask("POST", "/v1/topics", {"topics": asked})
+    assert status == 200
+    codes = [topic["error"] and topic["error"]["code"] for topic in reply["topics"]]
+    assert codes == [None, None, "POLICY_VIOLATION", "POLICY_VIOLATION"]
+
+
+def test_one_change_may_overdraw_and_the_next_one_is_told_when_to_come_back(cluster):
+    assert create(cluster, "first", 100)[0] == 200
+    assert create(cluster, "overdraws", 50)[0] == 200
+    replies = cluster.send(
+        "POST",
+        "/v1/topics",
+        {"topics": [{"name": "waits", "numPartitions": 1, "replicationFactor": 1}]},
+    )
+    cluster.run_until(lambda: bool(replies))
+    assert replies[0].status == 429
+    status, reply = create(cluster, "waits", 1)
+    assert (status, reply["code"], reply["retriable"]) == (429, "THROTTLED", True)
+    assert 4_500 <= reply["retryAfterMs"] <= 5_000
+    assert replies[0].headers["retry-after"] == "5"
+    cluster.run((reply["retryAfterMs"] - 100) / 1000)
+    assert create(cluster, "waits", 1)[0] == 429
+    cluster.run(0.1)
+    assert create(cluster, "waits", 1)[0] == 200
+
+
+def test_deleted_partitions_and_those_of_a_broker_that_is_forgotten_count(cluster):
+    create(cluster, "t", 30)
+    before = left(cluster)
+    cluster.ask("DELETE", "/v1/topics/t")
+    assert before - left(cluster) == pytest.approx(30, abs=2)
+    create(cluster, "u", 30)
+    cluster.run(9.5)
+    before = left(cluster)
+    assert cluster.ask("DELETE", "/v1/brokers/1")[0] == 200
+    assert before - left(cluster) == pytest.approx(30, abs=2)
+
+
+def test_what_is_refused_later_and_what_is_only_shown_costs_nothing(cluster):
+    create(cluster, "there", 1)
+    cluster.run(1.0)
+    assert create(cluster, "there", 50)[1]["code"] == "TOPIC_ALREADY_EXISTS"
+    status, shown = create(cluster, "shown", 50, dryRun=True)
+    assert status == 200
+    assert len(shown["records"]) == 51
+    assert left(cluster) == 100
+
+
+def test_an_answer_that_is_remembered_costs_nothing(cluster):
+    headers = {"x-quorate-request-id": ""}
+    body = {"topics": [{"name": "t", "numPartitions": 60, "replicationFactor": 1}]}
+    _, reply = cluster.ask("POST", "/v1/topics", body)
+    headers["x-quorate-request-id"] = reply["requestId"]
+    before = left(cluster)
+    status, again = cluster.ask("POST", "/v1/topics", body, headers=headers)
+    assert (status, again["offset"]) == (200, reply["offset"])
+    assert left(cluster) >= before
+
+
+def test_a_new_leader_begins_with_a_full_bucket(cluster):
+    create(cluster, "first", 100)
+    create(cluster, "overdraws", 50)
+    assert create(cluster, "waits", 1)[0] == 429
+    cluster.lead(2)
+    cluster.lead(1)
+    assert create(cluster, "waits", 1)[0] == 200
+
+
+def test_a_topic_that_is_larger_than_the_limit_can_still_be_deleted():
+    cluster = Cluster(partitions_per_request_max=5)
+    cluster.online(1)
+    for number in (1, 2):
+        topic_id = bytes([number]) * 16
+        cluster.write(
+            TopicRecord(f"old-{number}", topic_id),
+            *(PartitionRecord(i, topic_id, (1,), (1,), (), (), 1, 0, 0) for i in range(8)),
+        )
+    names = ["old-1", "old-2"]
+    status, reply = cluster.ask("DELETE", "/v1/topics", {"names": names})
+    assert (status, reply["code"]) == (400, "POLICY_VIOLATION")
+    for name in names:
+        assert cluster.ask("DELETE", f"/v1/topics/{name}")[0] == 200
+
+
+def test_no_rate_means_no_quota():
+    cluster = Cluster(partition_mutations_per_s=0, partition_mutations_burst=1)
+    cluster.online(1)
+    for number in range(3):
+        assert create(cluster, f"t{number}", 10)[0] == 200
