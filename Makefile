@@ -11,10 +11,11 @@ N ?= 1000
 JOBS ?= 2
 MINUTES ?= 60
 EVERY ?= 3
+PARTITIONS ?= 1000000
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format seeds seed mutants crashpoints flips kills model evidence docs bench soak clean
+.PHONY: help demo test check format seeds seed mutants crashpoints flips kills model evidence docs bench lateness soak clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -71,6 +72,9 @@ docs: $(VENV)/.ready-dev ## Write again the parts of docs/ that come from the co
 
 bench: $(VENV)/.ready-dev ## Measure, each figure beside this machine's floor
 	$(BIN)/python -m benchmarks
+
+lateness: $(VENV)/.ready-dev ## Drive every route on 1,000,000 partitions; exit 1 when the loop is held: PARTITIONS=1000000
+	$(BIN)/python -m benchmarks.lateness --partitions $(PARTITIONS)
 
 soak: $(VENV)/.ready-dev ## Ten minutes of load on real processes; counts elections, fencings and stalls
 	$(BIN)/python -m benchmarks.soak

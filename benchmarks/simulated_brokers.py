@@ -38,8 +38,8 @@ class SimulatedBroker:
         self.leader_epoch = -1
         self.state = ""
 
-    def request(self, *, max_wait_ms: int = 0) -> bytes:
-        """The next request's bytes."""
+    def request(self, *, max_wait_ms: int = 0, wanted: WantedState = WantedState.ONLINE) -> bytes:
+        """The next request's bytes; a broker that has to register first wants to be fenced."""
         registration = None
         if self.epoch < 0:
             registration = Registration(
@@ -55,7 +55,7 @@ class SimulatedBroker:
             fetched_offset=self.offset,
             fetched_epoch=self.leader_epoch,
             applied_offset=self.offset,
-            wanted_state=WantedState.FENCED if self.epoch < 0 else WantedState.ONLINE,
+            wanted_state=WantedState.FENCED if self.epoch < 0 else wanted,
             max_bytes=0,
             max_wait_ms=max_wait_ms,
         )

@@ -35,6 +35,7 @@ from runtime.logging import configure
 from runtime.metrics import Registry
 from runtime.randomness import from_system
 from runtime.real_disk import RealDisk
+from runtime.slice_meter import name_long_callbacks
 from runtime.stalls import shown_stalls
 from runtime.tcp_links import TcpLinks
 from runtime.tls import peer_tls, server_context
@@ -56,6 +57,9 @@ class ControllerProcess:
         clock, random = AsyncioClock(), from_system()
         registry = Registry()
         self._stalls = shown_stalls(clock, registry)
+        self._slices = fair_loop.meter()
+        if self._slices is not None:
+            self._slices.show(registry)
         files = None if settings.tls is None else tls_files(settings.tls, config_file)
         own = settings.own()
         host, port = host_and_port(own.quorum, "controllers.quorum")
@@ -124,6 +128,10 @@ class ControllerProcess:
         follow_signals(loop, self._settings.log_level)
         self._http.start()
         self._stalls.start()
+        if self._slices is not None:
+            self._slices.watch_collector()
+        if self._settings.name_long_callbacks:
+            name_long_callbacks(self._on_long_callback)
         collection.loading()
         try:
             self.controller.start()
@@ -149,6 +157,9 @@ class ControllerProcess:
         self._why = reason
         sys.stderr.write(f"quorate controller: {reason}\n")
         self._stopping.set()
+
+    def _on_long_callback(self, name: str, seconds: float) -> None:
+        self._log.warning("callback_long", callback=name, seconds=round(seconds, 4))
 
     def _reload(self) -> None:
         """Take up new certificates; the old ones stay when the new can't be used."""

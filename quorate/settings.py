@@ -93,6 +93,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Partitions a second that changes may create, delete or touch (KIP-599); 0: no quota."""
     partition_mutations_burst: int = 200_000
     """How many of them the quota saves up; the next change waits once they are used up."""
+    name_long_callbacks: bool = False
+    """Log each callback that takes the loop more than 20 ms of processor time; for diagnosis."""
 
     def trusting_the_network(self) -> "ControllerSettings":
         """The same with `insecure_network`."""

@@ -20,6 +20,8 @@ import weakref
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
+from runtime.slice_meter import SliceMeter
+
 T = TypeVar("T")
 
 READY_MAX = 24
@@ -44,6 +46,8 @@ class FewAtATime(selectors.BaseSelector):
         self._keys: dict[int, selectors.SelectorKey] = {}
         self._sets: dict[int, select.epoll] = {}
         """Of those that are not in the common one."""
+        self.meter = SliceMeter()
+        """Of the work between two calls of `select`."""
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         fd = _descriptor(fileobj)
@@ -102,6 +106,13 @@ class FewAtATime(selectors.BaseSelector):
         return key
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Return who is ready. The loop works from the end of this call to the next one."""
+        self.meter.ended()
+        ready = self._ready(timeout)
+        self.meter.began()
+        return ready
+
+    def _ready(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
             seconds = -1.0
         else:
@@ -173,6 +184,12 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run` on such a loop."""
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(main)
+
+
+def meter() -> SliceMeter | None:
+    """Return what measures the running loop's slices; None on another kind of loop."""
+    selector = _SELECTORS.get(asyncio.get_running_loop())
+    return None if selector is None else selector.meter
 
 
 def prefer(sock: socket.socket) -> None:

@@ -165,6 +165,32 @@ class Read(_Metric):
             yield "", self.label_text(labels), values[labels]
 
 
+class ReadHistogram(_Metric):
+    """A histogram without labels that is kept elsewhere and read when it is asked for."""
+
+    kind = "histogram"
+
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        bounds: Sequence[float],
+        read: Callable[[], tuple[Sequence[int], float]],
+    ) -> None:
+        super().__init__(name, text, ())
+        self._bounds = (*bounds, math.inf)
+        self._read = read
+
+    def samples(self) -> Iterator[Sample]:
+        counts, seconds = self._read()
+        total = 0
+        for bound, count in zip(self._bounds, counts, strict=True):
+            total += count
+            yield "_bucket", self.label_text((), f'le="{_number(bound)}"'), total
+        yield "_sum", "", seconds
+        yield "_count", "", total
+
+
 M = TypeVar("M", bound=_Metric)
 
 
@@ -207,6 +233,19 @@ class Registry:
     ) -> None:
         """Declare a gauge kept elsewhere; as `read_counter`."""
         self._declared(Read("gauge", name, text, read, labels))
+
+    def read_histogram(
+        self,
+        name: str,
+        text: str,
+        bounds: Sequence[float],
+        read: Callable[[], tuple[Sequence[int], float]],
+    ) -> None:
+        """Declare a histogram kept elsewhere.
+
+        `read` gives how many lie within each bound and beyond the last, and the sum of all.
+        """
+        self._declared(ReadHistogram(name, text, bounds, read))
 
     def render(self) -> bytes:
         """Return all metrics in Prometheus' text form, to be sent as `CONTENT_TYPE`."""

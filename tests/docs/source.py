@@ -31,6 +31,7 @@ _METRICS = {
     "gauge": "gauge",
     "read_gauge": "gauge",
     "histogram": "histogram",
+    "read_histogram": "histogram",
 }
 
 

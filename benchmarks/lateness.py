@@ -1,0 +1,166 @@
+"""`make lateness`: no slice of work on the loop is long, whatever is asked, on a large state.
+
+Builds a cluster of real processes with 1,000,000 partitions, drives every load of
+`benchmarks.lateness_loads`, and prints for each what the worst of the three controllers paid:
+processor time of a slice at p99.9 and at worst, and how late the loop was by the wall clock, which
+is shown and not judged. Exit 1 when a slice was longer than 20 ms at p99.9 or 50 ms at worst, when
+the leader's epoch changed, or when a route or a record is driven by no load.
+
+--partitions N  how many (1000000)
+--seconds S     how long each load lasts (3)
+--only TEXT     only loads whose name has this in it; coverage isn't judged then
+--name          the controllers' logs name every callback that takes more than 20 ms
+--json FILE     write the table
+--folder DIR    where the cluster lives; kept
+"""
+
+import argparse
+import ast
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from benchmarks.lateness_loads import LOADS, Load
+from benchmarks.lateness_stage import Stage, stage
+from benchmarks.slices import Cost, read
+from controller.routes import ROUTES
+from metadata.records import RECORD_CLASSES
+
+P999_MS, WORST_MS = 20.0, 50.0
+NOT_BY_REQUEST = {
+    "AbortTransactionRecord": "of a defect, or of a leader that went",
+    "BeginEpochRecord": "of an election",
+    "EpochStartRecord": "of a snapshot",
+    "NoOpRecord": "of an election",
+    "VotersRecord": "of an election",
+    "KRaftVersionRecord": "of the first activation",
+    "ClusterGenerationRecord": "of the first activation, and of a repair",
+}
+"""Records that the controller writes, but not because somebody asks."""
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    load: str
+    cost: Cost
+    epoch_changed: bool
+    problem: str
+
+    @property
+    def met(self) -> bool:
+        """The bounds hold."""
+        cost = self.cost
+        within = cost.cpu_p999_ms <= P999_MS and cost.cpu_worst_ms <= WORST_MS
+        return within and not self.epoch_changed and not self.problem
+
+
+def written_records() -> set[str]:
+    """The classes of records that the controller's code makes, found in its sources."""
+    names = {kind.__name__ for kind in RECORD_CLASSES}
+    found: set[str] = set()
+    for path in (Path(__file__).parents[1] / "controller").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                found |= {node.func.id} & names
+    return found
+
+
+def not_driven(loads: tuple[Load, ...] = LOADS) -> list[str]:
+    """Routes and records for which there is no load."""
+    routes = {name for load in loads for name in load.routes}
+    records = {name for load in loads for name in load.records}
+    wanted = written_records() - set(NOT_BY_REQUEST)
+    return [f"route {r.name}" for r in ROUTES if r.name not in routes] + [
+        f"record {name}" for name in sorted(wanted - records)
+    ]
+
+
+async def measure(on: Stage, load: Load) -> Row:
+    """Run one load."""
+    epoch = await on.find_leader()
+    before = await read(on.controllers)
+    problem = ""
+    try:
+        async with asyncio.timeout(max(120.0, 4 * on.seconds)):
+            await load.run(on)
+    except Exception as error:  # noqa: BLE001 - the others are measured all the same
+        problem = f"{type(error).__name__}: {error}"[:200]
+    await asyncio.sleep(0.2)
+    cost = (await read(on.controllers)).since(before)
+    return Row(load.name, cost, await on.find_leader() != epoch, problem)
+
+
+async def _run(arguments: argparse.Namespace, folder: Path) -> list[Row]:
+    rows = []
+    started = time.monotonic()
+    settings = {"name_long_callbacks": True} if arguments.name else {}
+    async with stage(folder, arguments.partitions, **settings) as on:
+        on.seconds = arguments.seconds
+        status = await on.json("/v1/status")
+        print(
+            f"{status['partitions']:,} partitions of {status['topics']:,} topics, made in "
+            f"{time.monotonic() - started:.0f} s\n\n{'load':<34}{'p99.9 ms':>9}{'worst ms':>9}"
+            f"{'late ms':>9}",
+            flush=True,
+        )
+        for load in LOADS:
+            if arguments.only and not any(text in load.name for text in arguments.only):
+                continue
+            row = await measure(on, load)
+            rows.append(row)
+            print(_line(row), flush=True)
+        if arguments.name:
+            _name_long(on.controllers.log_events("callback_long"))
+    return rows
+
+
+def _name_long(events: list[dict[str, Any]]) -> None:
+    """Print which callbacks were long, how often, and the longest of each."""
+    found: dict[str, list[float]] = {}
+    for event in events:
+        found.setdefault(event["callback"], []).append(event["seconds"])
+    for name, seconds in sorted(found.items(), key=lambda item: -max(item[1])):
+        print(f"  {name}: {len(seconds)} times over 20 ms, the longest {max(seconds) * 1e3:.0f} ms")
+
+
+def _line(row: Row) -> str:
+    cost = row.cost
+    words = [] if row.met else ["MISSED"]
+    words += ["another epoch"] if row.epoch_changed else []
+    words += [row.problem] if row.problem else []
+    return (
+        f"{row.load:<34}{cost.cpu_p999_ms:>9.1f}{cost.cpu_worst_ms:>9.1f}"
+        f"{cost.late_worst_ms:>9.1f}  {'; '.join(words)}"
+    )
+
+
+def main() -> int:
+    """Measure; exit 1 when a bound is missed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.lateness", description="Drive every route, and judge slices."
+    )
+    parser.add_argument("--partitions", type=int, default=1_000_000)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--only", action="append", metavar="TEXT")
+    parser.add_argument("--name", action="store_true", help="name long callbacks")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--folder", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="quorate-lateness-") as temporary:
+        rows = asyncio.run(_run(arguments, arguments.folder or Path(temporary)))
+    if arguments.json is not None:
+        arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
+    missing = [] if arguments.only else not_driven()
+    for one in missing:
+        print(f"not driven: {one}")
+    return 1 if missing or not all(row.met for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+"""The loads of `make lateness`: every route with its worst parameters, every kind of record.
+
+Rule: a load names the routes that it drives (`controller.routes.ROUTES`) and, if it writes, the
+records. The run fails when a route, or a record that the controller can write, is driven by none.
+A new route or record needs a row here.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from benchmarks.http_pipe import Pipe
+from benchmarks.lateness_stage import BIGGEST, BROKERS, Stage
+from benchmarks.simulated_brokers import PATH, SimulatedBroker
+from metadata.messages.fetch import MetadataFetchReply, MetadataFetchRequest, WantedState
+from metadata.messages.wire import encode
+from runtime.requests import JSON, MSGPACK
+
+Run = Callable[[Stage], Awaitable[None]]
+_MIB = 1024 * 1024
+
+
+class Load(NamedTuple):
+    """One row of the table."""
+
+    name: str
+    routes: tuple[str, ...]
+    run: Run
+    records: tuple[str, ...] = ()
+    """Classes of the records that it writes."""
+
+
+def _get(*paths: str, accept: str = JSON) -> Run:
+    """Ask for these, one after another, for as long as a load lasts."""
+
+    async def run(stage: Stage) -> None:
+        for _ in stage.going_on():
+            for path in paths:
+                status, _ = await stage.ask("GET", path, accept=accept)
+                assert status == 200, (path, status)
+
+    return run
+
+
+async def _everywhere(stage: Stage) -> None:
+    """Reads that any node answers: from a standby."""
+    standby = next(n for n in stage.controllers.ports if n != stage.leader)
+    offset = (await stage.json("/v1/status"))["offset"]
+    for turn in stage.going_on():
+        how = "consistency=stale" if turn % 2 else f"minOffset={offset}"
+        for path in ("/v1/brokers", "/v1/topics", f"/v1/topics/{BIGGEST}", "/v1/brokers/1"):
+            status, _ = await stage.ask("GET", f"{path}?{how}", node=standby)
+            assert status == 200, (path, status)
+
+
+def _fetch(content_type: str) -> Run:
+    """An agent that fetches the whole log, 8 MiB at a time."""
+
+    async def run(stage: Stage) -> None:
+        offset, epoch = 0, 0
+        broker = stage.brokers.brokers[0]
+        end = (await stage.json("/v1/status"))["offset"]
+        for _ in stage.going_on():
+            request = MetadataFetchRequest(
+                cluster_id="benchmark",
+                broker_id=broker.broker_id,
+                incarnation_id=broker.incarnation,
+                broker_epoch=broker.epoch,
+                fetched_offset=offset,
+                fetched_epoch=epoch,
+                applied_offset=broker.offset,
+                wanted_state=WantedState.ONLINE,
+                max_bytes=8 * _MIB,
+            )
+            body = encode(request, content_type)
+            status, _ = await stage.ask("POST", PATH, body, accept=content_type, sent=content_type)
+            assert status == 200, status
+            # Somewhere else in the log each time; a place between batches is not needed.
+            offset, epoch = (offset + end // 7) % end, broker.leader_epoch
+
+    return run
+
+
+async def _snapshot(stage: Stage) -> None:
+    """All ranges of the newest checkpoint."""
+    name = (await stage.json("/v1/status"))["newestSnapshot"]
+    assert name is not None, "no checkpoint was written"
+    position = 0
+    for _ in stage.going_on():
+        status, data = await stage.ask(
+            "GET",
+            f"/v1/snapshots/{name}",
+            headers={"range": f"bytes={position}-{position + 8 * _MIB}"},
+            keep=True,
+        )
+        assert status == 206, status
+        position = position + len(data) if data else 0
+
+
+async def _whole_log(stage: Stage) -> None:
+    """The log's beginning, middle and end in each format, at the largest size."""
+    end = (await stage.json("/v1/status"))["offset"]
+    for turn in stage.going_on():
+        form = ("json", "batches")[turn % 2]
+        accept = (JSON, MSGPACK)[turn // 2 % 2]
+        offset = end * (turn % 10) // 10
+        path = f"/v1/log?offset={offset}&maxBytes={8 * _MIB}&format={form}"
+        status, _ = await stage.ask("GET", path, accept=accept)
+        assert status == 200, status
+
+
+async def _topics_come_and_go(stage: Stage) -> None:
+    for turn in stage.going_on():
+        names = [f"new-{stage.leader}-{turn}-{n}" for n in range(100)]
+        await _made(stage, *((name, 10) for name in names))
+        for by in ("dry", "real"):
+            status, answer = await stage.change(
+                "DELETE", "/v1/topics", {"names": names, "dryRun": by == "dry"}
+            )
+            assert status == 200, answer
+        await _made(stage, (names[0], 1))
+        status, answer = await stage.change("DELETE", f"/v1/topics/{names[0]}")
+        assert status == 200, answer
+
+
+async def _made(stage: Stage, *topics: tuple[str, int]) -> None:
+    message = {
+        "topics": [{"name": n, "numPartitions": p, "replicationFactor": 3} for n, p in topics]
+    }
+    status, answer = await stage.change("POST", "/v1/topics", message)
+    assert status == 200, answer
+    errors = [topic["error"] for topic in answer["topics"] if topic.get("error")]
+    assert not errors, errors[0]
+
+
+async def _separators(stage: Stage) -> None:
+    """Names that are spelled like very many others in metrics."""
+    for turn in stage.going_on():
+        name = f"{turn}" + ".a_b" * 30
+        await _made(stage, (name, 1))
+        status, answer = await stage.change("DELETE", f"/v1/topics/{name}")
+        assert status == 200, answer
+
+
+async def _beat(
+    stage: Stage, broker: SimulatedBroker, wanted: WantedState = WantedState.ONLINE
+) -> MetadataFetchReply:
+    """One heartbeat on a connection of its own."""
+    pipe = await Pipe.open(stage.controllers.ports[stage.leader])
+    try:
+        return broker.take(*await pipe.exchange(broker.request(wanted=wanted)))
+    finally:
+        pipe.close()
+
+
+async def _registrations(stage: Stage) -> None:
+    """Brokers that hold nothing register, come online, stop, and are forgotten."""
+    for turn in stage.going_on():
+        broker = SimulatedBroker(BROKERS + 1000 + turn)
+        for wanted in (WantedState.ONLINE, WantedState.ONLINE, WantedState.STOPPING):
+            await _beat(stage, broker, wanted)
+        status, answer = await stage.change("DELETE", f"/v1/brokers/{broker.broker_id}")
+        assert status == 200, answer
+
+
+async def _holder_restarts(stage: Stage) -> None:
+    """A broker that holds many replicas stops in order, and its next process comes online."""
+    number = len(stage.brokers.brokers) - 1
+    stage.beaten.add(number)
+    for _ in stage.going_on():
+        old = stage.brokers.brokers[number]
+        while not (await _beat(stage, old, WantedState.STOPPING)).may_stop:
+            await stage.brokers.beat_once(number)
+        new = stage.brokers.brokers[number] = SimulatedBroker(old.broker_id)
+        while new.state != "online":
+            await _beat(stage, new)
+            await asyncio.sleep(0.05)
+    stage.beaten.discard(number)
+
+
+async def _idle(stage: Stage) -> None:
+    await asyncio.sleep(stage.seconds)
+
+
+_TOPIC = f"/v1/topics/{BIGGEST}"
+LOADS = (
+    Load("nothing but heartbeats", ("metadata_fetch",), _idle),
+    Load("probes", ("live", "ready"), _get("/health/live", "/health/ready")),
+    Load("metrics", ("metrics",), _get("/metrics")),
+    Load("status and quorum", ("status", "describe_quorum"), _get("/v1/status", "/v1/quorum")),
+    Load("OpenAPI document", ("openapi_document",), _get("/v1/openapi.json")),
+    Load("brokers", ("list_brokers",), _get("/v1/brokers")),
+    Load("brokers, MessagePack", ("list_brokers",), _get("/v1/brokers", accept=MSGPACK)),
+    Load("one broker", ("describe_broker",), _get("/v1/brokers/1")),
+    Load("topics, 1 and 1000", ("list_topics",), _get("/v1/topics?limit=1", "/v1/topics")),
+    Load("topics behind the last", ("list_topics",), _get("/v1/topics?after=zzz", accept=MSGPACK)),
+    Load("the biggest topic", ("describe_topic",), _get(_TOPIC)),
+    Load("the biggest topic, MessagePack", ("describe_topic",), _get(_TOPIC, accept=MSGPACK)),
+    Load("stale and minOffset, a standby", ("list_brokers", "describe_topic"), _everywhere),
+    Load("the log, 8 MiB, each format", ("read_log",), _whole_log),
+    Load("fetches of 8 MiB", ("metadata_fetch",), _fetch(MSGPACK)),
+    Load("fetches of 8 MiB, JSON", ("metadata_fetch",), _fetch(JSON)),
+    Load("a snapshot by ranges", ("read_snapshot",), _snapshot),
+    Load(
+        "topics come and go",
+        ("create_topics", "delete_topics", "delete_topic"),
+        _topics_come_and_go,
+        ("TopicRecord", "PartitionRecord", "RemoveTopicRecord", "RequestOutcomeRecord"),
+    ),
+    Load("names with 30 separators", ("create_topics",), _separators),
+    Load(
+        "brokers come and go",
+        ("metadata_fetch", "unregister_broker"),
+        _registrations,
+        ("RegisterBrokerRecord", "BrokerRegistrationChangeRecord", "UnregisterBrokerRecord"),
+    ),
+    Load(
+        "a broker with replicas restarts",
+        ("metadata_fetch",),
+        _holder_restarts,
+        ("PartitionChangeRecord", "BeginTransactionRecord", "EndTransactionRecord"),
+    ),
+)

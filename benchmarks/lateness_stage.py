@@ -1,0 +1,162 @@
+"""The cluster that `make lateness` measures: three real controllers, many partitions, brokers.
+
+Rule: what is there was made by requests, as users make it; nothing is put into the folders. Brokers
+heartbeat all the while, once a second each.
+"""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from benchmarks.cluster import Controllers
+from benchmarks.http_pipe import NoAnswerError, request_id
+from benchmarks.simulated_brokers import SimulatedBrokers
+from benchmarks.topics import create
+from runtime.requests import JSON
+
+BROKERS = 100
+BIGGEST = "biggest"
+_BIGGEST_SHARE = 10
+"""One topic has a tenth of all partitions."""
+_MANY = 10
+"""Partitions of each small topic; together they are a fifth of all."""
+_SETTINGS: dict[str, Any] = {
+    # While topics are created, brokers that are not heard shall not be fenced.
+    "session_ms": 60_000,
+}
+
+
+class Stage:
+    """What loads are run on."""
+
+    def __init__(self, controllers: Controllers, brokers: SimulatedBrokers) -> None:
+        self.controllers = controllers
+        self.brokers = brokers
+        self.session = aiohttp.ClientSession(auto_decompress=False)
+        self.leader = 0
+        self.answers: dict[str, int] = {}
+        """How many answers there were, by `METHOD path status`."""
+        self.beaten: set[int] = set()
+        """Places in `brokers` of those whose heartbeats a load sends itself."""
+        self.seconds = 3.0
+        """How long a load lasts."""
+
+    async def find_leader(self) -> int:
+        """Ask who leads, and return its epoch."""
+        self.leader = await self.controllers.active()
+        epoch: int = (await self.controllers.status(self.leader, 30.0))["leaderEpoch"]
+        return epoch
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        accept: str = JSON,
+        sent: str = JSON,
+        headers: dict[str, str] | None = None,
+        node: int | None = None,
+        keep: bool = False,
+    ) -> tuple[int, bytes]:
+        """One request to the leader; the answer is read and, unless `keep`, dropped."""
+        port = self.controllers.ports[self.leader if node is None else node]
+        url = f"http://127.0.0.1:{port}{path}"
+        everything = {"accept": accept, "content-type": sent, **(headers or {})}
+        kept: list[bytes] = []
+        async with self.session.request(
+            method, url, data=body or None, headers=everything
+        ) as response:
+            if keep:
+                kept = [data async for data in response.content.iter_any()]
+            else:
+                async for _ in response.content.iter_any():
+                    pass
+            key = f"{method} {path.partition('?')[0]} {response.status}"
+            self.answers[key] = self.answers.get(key, 0) + 1
+            return response.status, b"".join(kept)
+
+    async def json(self, path: str) -> dict[str, Any]:
+        """`GET` of something in JSON."""
+        answer: dict[str, Any] = json.loads((await self.ask("GET", path, keep=True))[1])
+        return answer
+
+    async def change(
+        self, method: str, path: str, message: object | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """A change with a request id of its own; status and answer."""
+        name, _, value = request_id().strip().partition(": ")
+        body = b"" if message is None else msgspec.json.encode(message)
+        status, answer = await self.ask(method, path, body, headers={name: value}, keep=True)
+        return status, json.loads(answer)
+
+    def going_on(self) -> Iterator[int]:
+        """Count turns until the load's time is over; two turns at least."""
+        until = time.monotonic() + self.seconds
+        turn = 0
+        while turn < 2 or time.monotonic() < until:
+            yield turn
+            turn += 1
+
+
+@contextlib.asynccontextmanager
+async def stage(folder: Path, partitions: int, **settings: Any) -> AsyncIterator[Stage]:
+    """A cluster with so many partitions, its brokers online and heartbeating."""
+    # A checkpoint for some 100,000 partitions that are made: the folders hold a few.
+    wanted = {"checkpoint_bytes": max(1 << 20, 20 * partitions), **_SETTINGS, **settings}
+    async with Controllers(folder, **wanted) as controllers:
+        port = controllers.ports[await controllers.active()]
+        async with SimulatedBrokers(port, BROKERS) as brokers:
+            made = Stage(controllers, brokers)
+            beating = asyncio.create_task(_beat(brokers, made.beaten))
+            try:
+                await create(controllers, _bodies(partitions))
+                await made.find_leader()
+                yield made
+            finally:
+                beating.cancel()
+                await made.session.close()
+
+
+def _bodies(partitions: int) -> Iterator[bytes]:
+    """The requests that make the state, largest topic first."""
+    biggest = max(1, partitions // _BIGGEST_SHARE)
+    small = max(1, partitions // 5 // _MANY)
+    rest = partitions - biggest - small * _MANY
+    size = max(1, min(1_000, rest))
+    yield _body((BIGGEST, biggest))
+    for start in range(0, small, 100):
+        yield _body(*((f"small-{n}", _MANY) for n in range(start, min(start + 100, small))))
+    for number, left in enumerate(range(rest, 0, -size)):
+        yield _body((f"middle-{number}", min(size, left)))
+
+
+def _body(*topics: tuple[str, int]) -> bytes:
+    return msgspec.json.encode(
+        {
+            "topics": [
+                {"name": name, "numPartitions": count, "replicationFactor": 3}
+                for name, count in topics
+            ]
+        }
+    )
+
+
+async def _beat(brokers: SimulatedBrokers, others: set[int]) -> None:
+    """Heartbeats of all, a second apart. Who is refused or cut off tries again."""
+    number = 0
+    while True:
+        await asyncio.sleep(1.0 / len(brokers.brokers))
+        number = (number + 1) % len(brokers.brokers)
+        if number in others:
+            continue
+        with contextlib.suppress(NoAnswerError, RuntimeError, OSError):
+            async with asyncio.timeout(10.0):
+                await brokers.beat(number)
