@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice, product
+from itertools import islice
 
 from controller.config import ControllerConfig
 from controller.managers.partition_events import is_active
@@ -17,6 +17,7 @@ from controller.managers.placement import Candidate, PlacementError, place
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, QuorateError
 from metadata.image import MetadataImage
+from metadata.image.topics import spelling
 from metadata.messages import (
     CreatedTopic,
     CreateTopicsReply,
@@ -39,7 +40,6 @@ from runtime.randomness import Random
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _METADATA_TOPIC = "__cluster_metadata"
-_SPELLINGS_MAX = 1024
 _STEP = 256
 Working = Generator[None, None, ControllerResult]
 
@@ -68,7 +68,7 @@ class TopicManager:
                 results.append(CreatedTopic(name=topic.name, error=error_reply(error)))
                 continue
             records.extend(mine)
-            created[_spelling(topic.name)] = topic.name
+            created[spelling(topic.name)] = topic.name
             results.append(_created(mine))
         reply = CreateTopicsReply(topics=tuple(results), dry_run=request.dry_run)
         return ControllerResult(records, reply)
@@ -169,7 +169,7 @@ class TopicManager:
             )
         if image.topics.named(name) is not None:
             raise QuorateError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists")
-        other = created.get(_spelling(name)) or _spelled_alike(image, name)
+        other = created.get(spelling(name)) or image.topics.spelled_alike(name)
         if other is not None:
             raise QuorateError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -330,24 +330,3 @@ def _known_topic(image: MetadataImage, text: str, *, by_id: bool) -> TopicRecord
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic named {text[:300]!r}"
         )
     return topic
-
-
-def _spelling(name: str) -> str:
-    """What metrics make of a name."""
-    return name.replace(".", "_")
-
-
-def _spelled_alike(image: MetadataImage, name: str) -> str | None:
-    """A topic whose name is this one once '.' is read as '_'."""
-    places = [i for i, character in enumerate(name) if character in "._"]
-    if 2 ** len(places) > _SPELLINGS_MAX:
-        wanted = _spelling(name)
-        return next((n for n in image.topics.by_name if _spelling(n) == wanted), None)
-    for characters in product("._", repeat=len(places)):
-        letters = list(name)
-        for place_, character in zip(places, characters, strict=True):
-            letters[place_] = character
-        other = "".join(letters)
-        if image.topics.named(other) is not None:
-            return other
-    return None

@@ -1,9 +1,10 @@
 """Topics and partitions, and what must be found fast about them.
 
 Rule: what the records say is in `by_id` and `partitions`; everything else is derived from it by
-replay and is in no snapshot and no state hash: names, the partitions of a topic, the partitions
-that have a replica on a broker, those without a leader, how many each broker leads. The derived
-maps are maps of the same kind, so an image stays immutable and a lone change stays cheap.
+replay and is in no snapshot and no state hash: names and their spellings, the partitions of a
+topic, the partitions that have a replica on a broker, those without a leader, how many each broker
+leads. The derived maps are maps of the same kind, so an image stays immutable and a lone change
+stays cheap.
 """
 
 from collections.abc import Iterator
@@ -58,11 +59,19 @@ class TopicsImage(msgspec.Struct, frozen=True):
     leaderless: BucketMap[PartitionKey, bool]
     leader_counts: BucketMap[int, int]
     """How many partitions a broker leads, for those that lead any."""
+    by_spelling: BucketMap[str, tuple[str, ...]]
+    """The names, sorted, that metrics spell alike; only for names that have a '.' or a '_'. A log
+    may hold several names of one spelling; the controller refuses to add another one."""
 
     def named(self, name: str) -> Topic | None:
         """Return the topic of that name."""
         topic_id = self.by_name.get(name)
         return None if topic_id is None else self.by_id[topic_id]
+
+    def spelled_alike(self, name: str) -> str | None:
+        """Return a topic whose name differs from this one only in '.' against '_', or is equal."""
+        names = self.by_spelling.get(spelling(name))
+        return names[0] if names else None
 
     def ids_of(self, topic_id: bytes) -> PartitionIds:
         """Return the partition numbers of a topic, ascending; none if there is no such topic."""
@@ -95,7 +104,13 @@ EMPTY_TOPICS = TopicsImage(
     BucketMap(mix_int),
     NO_PARTITIONS,
     BucketMap(mix_int),
+    BucketMap(mix_text),
 )
+
+
+def spelling(name: str) -> str:
+    """What metrics make of a topic's name."""
+    return name.replace(".", "_")
 
 
 def partition_record(key: PartitionKey, partition: Partition) -> PartitionRecord:

@@ -25,6 +25,7 @@ from metadata.image.topics import (
     PartitionIds,
     Topic,
     TopicsImage,
+    spelling,
 )
 from metadata.records import (
     NO_LEADER,
@@ -48,6 +49,7 @@ class TopicsDelta:
         self.partitions: Overlay[PartitionKey, Partition] = Overlay(image.partitions)
         self._by_name: Overlay[str, bytes] = Overlay(image.by_name)
         self._partition_ids: Overlay[bytes, PartitionIds] = Overlay(image.partition_ids)
+        self._by_spelling: Overlay[str, tuple[str, ...]] = Overlay(image.by_spelling)
         self._were: dict[PartitionKey, Partition] = {}
         """What the image holds of partitions that were written here."""
         self._changed_partition = self.partitions.changed.get
@@ -67,6 +69,7 @@ class TopicsDelta:
             (yield from moves.apply_replicas(image.replicas_by_broker)),
             (yield from image.leaderless.changing(moves.leaderless)),
             moves.apply_leaders(image.leader_counts),
+            (yield from self._by_spelling.apply_in_steps()),
         )
 
     def create_topic(self, record: TopicRecord, offset: int) -> None:
@@ -78,6 +81,10 @@ class TopicsDelta:
         topic_id = self._intern(record.topic_id, record.topic_id)
         self.by_id.set(topic_id, record)
         self._by_name.set(record.name, topic_id)
+        if "." in record.name or "_" in record.name:
+            alike = spelling(record.name)
+            names = self._by_spelling.get(alike) or ()
+            self._by_spelling.set(alike, tuple(sorted((*names, record.name))))
 
     def remove_topic(self, record: RemoveTopicRecord, offset: int) -> str:
         """Forget a topic and its partitions; return its name."""
@@ -89,6 +96,10 @@ class TopicsDelta:
         self._partition_ids.remove(record.topic_id)
         self.by_id.remove(record.topic_id)
         self._by_name.remove(topic.name)
+        if "." in topic.name or "_" in topic.name:
+            alike = spelling(topic.name)
+            names = self._by_spelling.get(alike) or ()
+            self._by_spelling.changed[alike] = tuple(n for n in names if n != topic.name) or None
         return topic.name
 
     def set_partition(self, record: PartitionRecord, offset: int) -> None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from metadata.buckets import BucketMap
+from metadata.errors import QuorateError
 from metadata.messages import WantedState
 from metadata.records import (
     ConfigRecord,
@@ -298,3 +300,22 @@ def test_worked_case_j_controlled_shutdown():
     cluster.run(0.1)
     assert seen(cluster) == (2, (2, 3), 1, 1)
     assert cluster.broker(1).in_controlled_shutdown
+
+
+def test_a_name_with_many_separators_is_looked_up_once(cluster, monkeypatch):
+    """There are 2^11 other spellings of this name, and there may be 100,000 topics."""
+    cluster.create_topic("a_" * 11)
+    looked = []
+    plain_get, plain_iter = BucketMap.get, BucketMap.__iter__
+    monkeypatch.setattr(
+        BucketMap, "get", lambda self, *a: (looked.append(a), plain_get(self, *a))[1]
+    )
+    monkeypatch.setattr(
+        BucketMap, "__iter__", lambda self: (looked.append(len(self)), plain_iter(self))[1]
+    )
+    topics = cluster.leader._api._topics
+    with pytest.raises(QuorateError, match="would be the same as 'a_a_"):
+        topics._check_name(cluster.image, "a." * 11, {})
+    assert len(looked) <= 2
+    topics._check_name(cluster.image, "b." * 12, {})
+    assert len(looked) <= 4

@@ -240,3 +240,16 @@ def test_a_removed_partition_is_unknown() -> None:
     delta.replay(RemoveTopicRecord(TOPIC_ID), 2)
     with pytest.raises(ReplayError, match="there is no topic"):
         delta.replay(PartitionChangeRecord(0, TOPIC_ID), 3)
+
+
+def test_names_that_metrics_spell_alike_are_found_as_long_as_one_of_them_is_there() -> None:
+    """A log of old may hold several; they come in any order and go in any other."""
+    names = ["a_b.c", "a.b.c", "plain", "a.b_c"]
+    ids = [bytes([number]) * 16 for number in range(4)]
+    image = replayed(*(TopicRecord(n, i) for n, i in zip(names, ids, strict=True)))
+    assert image.topics.spelled_alike("a_b_c") == "a.b.c"
+    assert image.topics.spelled_alike("plain") is None
+    for number, left in ((1, "a.b_c"), (3, "a_b.c"), (0, None)):
+        image = replayed(RemoveTopicRecord(ids[number]), image=image)
+        assert image.topics.spelled_alike("a.b.c") == left
+    assert not len(image.topics.by_spelling)
