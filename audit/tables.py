@@ -118,8 +118,9 @@ BROKER_INTERVALS: Final = AuditTable(
     ),
 )
 """`state`: `fenced`, else `stopping` (in controlled shutdown), else `online`, as registrations say
-it; a registration of the same incarnation keeps the state. From each change of state to the next,
-judged at the end of each moment. An unregistered broker has no interval."""
+it; below `logberg.version` 1 a registration of the same incarnation keeps the state. From each
+change of state to the next, judged at the end of each moment. An unregistered broker has no
+interval."""
 
 AVAILABILITY: Final = AuditTable(
     "availability",

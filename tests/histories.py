@@ -400,7 +400,7 @@ class History:
         if self._dice.random() < 0.2:
             self._write(ZkMigrationStateRecord(self._dice.randint(0, 3)))
             return
-        name = self._dice.choice(("metadata.version", "group.version"))
+        name = self._dice.choice(("metadata.version", "group.version", "logberg.version"))
         self._write(FeatureLevelRecord(name, self._dice.randint(0, 25)))
 
     def _quorum(self) -> None:

@@ -1,16 +1,18 @@
 """The job `broker_intervals`: when each broker was fenced, online or stopping.
 
-Rule: as the controllers' own replay reads registrations. Fenced comes first, then stopping; the
-same incarnation that registers again keeps its flags, a new one brings its own. States are
-compared where moments end.
+Rule: as the controllers' own replay reads registrations. Fenced comes first, then stopping. A
+registration brings its flags; below `logberg.version` 1 the same incarnation that registers again
+keeps the flags that it has (ADR 0015). States are compared where moments end.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from audit.embedded.feed import Feed, Question
+from metadata.features import LITERAL_AMENDMENTS_FROM, LOGBERG_VERSION
 from metadata.records import (
     BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
     FenceBrokerRecord,
     FencingChange,
     Record,
@@ -67,6 +69,7 @@ class BrokerTracker:
         self._flags: dict[int, _Flags] = {}
         self._begun: dict[int, tuple[int, int, str]] = {}
         self._touched: dict[int, None] = {}
+        self._literal = False
 
     def step(self, base: int, time_ms: int, records: Iterable[Record]) -> Iterator[BrokerInterval]:
         """Take in all records of a moment and yield the intervals that it ends."""
@@ -95,9 +98,12 @@ class BrokerTracker:
                 self._change(record)
             case RegisterBrokerRecord():
                 before = self._flags.get(record.broker_id)
-                if before is None or before.incarnation_id != record.incarnation_id:
+                same = before is not None and before.incarnation_id == record.incarnation_id
+                if self._literal or not same:
                     flags = (record.incarnation_id, record.fenced, record.in_controlled_shutdown)
                     self._set(record.broker_id, _Flags(*flags))
+            case FeatureLevelRecord(name=name, feature_level=level) if name == LOGBERG_VERSION:
+                self._literal = level >= LITERAL_AMENDMENTS_FROM
             case UnregisterBrokerRecord():
                 del self._flags[record.broker_id]
                 self._touched[record.broker_id] = None

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from audit.spark.silver import BROKER_RESOURCE, CONFIG, REMOVE_TOPIC, TOPIC_RESOURCE
+from audit.spark.silver_words import LITERAL, RESTORED
 from audit.spark.tables import conformed
 from audit.tables import BROKER_INTERVALS, PARTITION_INTERVALS
 from metadata.records import NO_LEADER
@@ -90,6 +91,7 @@ def broker_intervals(events: DataFrame) -> DataFrame:
     )
     moments = (
         broker_states(events)
+        .where(F.col("broker_id").isNotNull())
         .withColumn("state", state)
         .groupBy("broker_id", F.col("settled_base").alias("base"))
         .agg(F.max("settled_ms").alias("ms"), F.max_by(F.struct("state"), "offset").alias("_last"))
@@ -102,15 +104,26 @@ def broker_intervals(events: DataFrame) -> DataFrame:
 def broker_states(events: DataFrame) -> DataFrame:
     """Return `silver.broker_events` with all flags as they were behind each event.
 
-    `there` is false once a broker is unregistered. A registration of the incarnation that is known
-    changes no flag.
+    `there` is false once a broker is unregistered. Below `logberg.version` 1 a registration of the
+    incarnation that is known changes no flag (ADR 0015).
     """
+    levels = events.where(F.col("kind").isin(LITERAL, RESTORED)).agg(
+        F.sort_array(F.collect_list(F.struct("offset", "kind"))).alias("_levels")
+    )
+    level = F.try_element_at(
+        F.filter("_levels", lambda level: level["offset"] < F.col("offset")), F.lit(-1)
+    )
+    events = (
+        events.crossJoin(F.broadcast(levels))
+        .withColumn("literal", F.coalesce(level["kind"] == LITERAL, F.lit(col=False)))
+        .drop("_levels")
+    )
     order = Window.partitionBy("broker_id").orderBy("offset")
     before = order.rowsBetween(Window.unboundedPreceding, -1)
     registers, leaves = F.col("kind") == "registered", F.col("kind") == "unregistered"
     mark = F.when(registers, F.col("incarnation")).when(leaves, "")
     known = F.coalesce(F.last(mark, ignorenulls=True).over(before), F.lit(""))
-    keeps = registers & (F.col("incarnation") == F.col("_known"))
+    keeps = registers & (F.col("incarnation") == F.col("_known")) & ~F.col("literal")
     there = F.when(registers, F.lit(col=True)).when(leaves, F.lit(col=False))
     return (
         events.withColumn("_known", known)
@@ -123,7 +136,7 @@ def broker_states(events: DataFrame) -> DataFrame:
                 "incarnation": F.last("incarnation", ignorenulls=True).over(order),
             }
         )
-        .drop("_known")
+        .drop("_known", "literal")
     )
 
 

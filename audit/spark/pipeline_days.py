@@ -101,11 +101,13 @@ def _partitions_now(events: DataFrame) -> DataFrame:
 
 
 def _brokers_now(events: DataFrame) -> DataFrame:
-    """Return the brokers that are there, each as one registration."""
+    """Return the brokers that are there, each as one registration, and what amendments mean."""
     order = Window.partitionBy("broker_id").orderBy(F.col("offset").desc())
     latest = broker_states(events).withColumn("_place", F.row_number().over(order))
-    return latest.where((F.col("_place") == 1) & F.col("there")).withColumns(
-        {"kind": F.lit("registered"), **{column: F.lit("") for column in silver.WHO}}
+    level = F.col("broker_id").isNull()
+    kind = F.when(level, F.col("kind")).otherwise("registered")
+    return latest.where((F.col("_place") == 1) & (F.col("there") | level)).withColumns(
+        {"kind": kind, **{column: F.lit("") for column in silver.WHO}}
     )
 
 

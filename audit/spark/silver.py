@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from audit.spark.silver_words import fields, incarnation, resource
+from audit.spark.silver_words import amendments, fields, incarnation, resource
 from audit.spark.tables import conformed, day_of
 from audit.tables import LOG, PARTITION_EVENTS, PRIVILEGED
 from metadata.records import ConfigResourceType, LeaderRecoveryState
@@ -27,7 +27,15 @@ UNFENCE: Final = "UNFENCE_BROKER_RECORD"
 CHANGE_BROKER: Final = "BROKER_REGISTRATION_CHANGE_RECORD"
 
 TOPIC_TYPES: Final = (TOPIC, REMOVE_TOPIC, PARTITION, PARTITION_CHANGE)
-BROKER_TYPES: Final = (REGISTER_BROKER, UNREGISTER_BROKER, FENCE, UNFENCE, CHANGE_BROKER)
+FEATURE_LEVEL: Final = "FEATURE_LEVEL_RECORD"
+BROKER_TYPES: Final = (
+    REGISTER_BROKER,
+    UNREGISTER_BROKER,
+    FENCE,
+    UNFENCE,
+    CHANGE_BROKER,
+    FEATURE_LEVEL,
+)
 PRIVILEGED_TYPES: Final = {
     "ACCESS_CONTROL_ENTRY_RECORD": "acl",
     "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": "acl",
@@ -35,7 +43,7 @@ PRIVILEGED_TYPES: Final = {
     "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": "user",
     "DELEGATION_TOKEN_RECORD": "token",
     "REMOVE_DELEGATION_TOKEN_RECORD": "token",
-    "FEATURE_LEVEL_RECORD": "feature",
+    FEATURE_LEVEL: "feature",
     "KRAFT_VERSION_RECORD": "feature",
     "VOTERS_RECORD": "voters",
     "CLUSTER_GENERATION_RECORD": "voters",
@@ -145,17 +153,19 @@ def broker_events(settled: DataFrame) -> DataFrame:
     """Return what registrations say of brokers: a row for each record that concerns one.
 
     `kind` is `registered`, `changed` or `unregistered`; `fenced` and `stopping` are null where
-    they are untouched; `incarnation` is a registration's. Needs `record`.
+    they are untouched; `incarnation` is a registration's. A level of `logberg.version` is a row of
+    kind `literal` or `restored`, without a broker: what amendments mean behind it. Needs `record`.
     """
-    registers = F.col("type") == REGISTER_BROKER
+    registers, levels = F.col("type") == REGISTER_BROKER, F.col("type") == FEATURE_LEVEL
     fenced = F.when(F.col("fenced") != 0, F.col("fenced") > 0)
     leaves = F.col("in_controlled_shutdown") != 0
     kind = (
         F.when(registers, "registered")
+        .when(levels, amendments(F.when(levels, F.col("record"))))
         .when(F.col("type") == UNREGISTER_BROKER, "unregistered")
         .otherwise("changed")
     )
-    return settled.where(F.col("type").isin(*BROKER_TYPES)).select(
+    rows = settled.where(F.col("type").isin(*BROKER_TYPES)).select(
         "broker_id",
         "offset",
         *SETTLING,
@@ -165,6 +175,7 @@ def broker_events(settled: DataFrame) -> DataFrame:
         F.when(registers, leaves).when(leaves, F.lit(col=True)).alias("stopping"),
         incarnation(F.when(registers, F.col("record"))).alias("incarnation"),
     )
+    return rows.where(F.col("kind").isNotNull())
 
 
 def _with_name_of_id(log: DataFrame, names: DataFrame) -> DataFrame:

@@ -4,14 +4,19 @@ Rule: words about records are made in `audit.subjects` and nowhere else; here it
 executors. They skip null, so a caller hands in the bytes of the few records that need it.
 """
 
+from typing import Final
+
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType
 
 from audit import subjects
 from audit.names import Names
 from metadata.codec import decode_record
-from metadata.records import RegisterBrokerRecord
+from metadata.features import LITERAL_AMENDMENTS_FROM, LOGBERG_VERSION
+from metadata.records import FeatureLevelRecord, RegisterBrokerRecord
 
+LITERAL: Final = "literal"
+RESTORED: Final = "restored"
 _NO_NAMES = Names()
 
 
@@ -31,9 +36,22 @@ def _incarnation(record: bytes | None) -> str | None:
     return registration.incarnation_id.hex()
 
 
+def _amendments(record: bytes | None) -> str | None:
+    if record is None:
+        return None
+    level = decode_record(record)
+    assert isinstance(level, FeatureLevelRecord)
+    if level.name != LOGBERG_VERSION:
+        return None
+    return LITERAL if level.feature_level >= LITERAL_AMENDMENTS_FROM else RESTORED
+
+
 resource = F.udf(_resource, StringType(), useArrow=True)
 """The first word of a record that is not about a topic's id."""
 fields = F.udf(_fields, StringType(), useArrow=True)
 """A record's data as JSON, secrets starred."""
 incarnation = F.udf(_incarnation, StringType(), useArrow=True)
 """The incarnation id of a RegisterBrokerRecord, in hexadecimal."""
+amendments = F.udf(_amendments, StringType(), useArrow=True)
+"""What a FeatureLevelRecord makes of amended registrations: `literal`, `restored` (ADR 0015), or
+null where it is about another feature."""

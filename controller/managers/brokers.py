@@ -14,6 +14,8 @@ from collections.abc import Callable, Generator
 from enum import Enum
 from typing import NamedTuple
 
+import msgspec
+
 from controller.heartbeats import Heartbeats
 from controller.managers.partition_events import (
     ELR_FEATURE,
@@ -40,6 +42,7 @@ from metadata.uuids import parse_uuid
 
 _NOWHERE_YET = 2**63 - 1
 """Lowest applied offset when no broker is active."""
+_NO_EPOCH = -1
 _RESERVED_DIRECTORIES = 100
 Working = Generator[None, None, ControllerResult]
 
@@ -144,7 +147,10 @@ class BrokerManager:
             # Its session ended and the fence decision is yet to come: nothing may stay led by
             # a process that is gone.
             leaving.extend((yield from leave_isr(image, request.broker_id)))
-        return _registration(request, registration, incarnation_id, log_dirs, leaving, image.offset)
+        record = _registration(request, registration, incarnation_id, log_dirs)
+        if before is not None and same:
+            return ControllerResult((_amended(record, before),), reason="registration")
+        return _with_epoch(record, leaving, image.offset)
 
     def standing(self, image: MetadataImage, beat: Beat) -> Standing:
         """What the heartbeat's broker is and becomes. Raises QuorateError STALE_BROKER_EPOCH."""
@@ -242,14 +248,12 @@ def _registration(
     registration: Registration,
     incarnation_id: bytes,
     log_dirs: tuple[bytes, ...],
-    leaving: list[Record],
-    offset: int,
-) -> ControllerResult:
-    """The registration's record, whose epoch is its own offset."""
-    record = RegisterBrokerRecord(
+) -> RegisterBrokerRecord:
+    """The record of a process that is new: fenced, and its epoch not known yet."""
+    return RegisterBrokerRecord(
         request.broker_id,
         incarnation_id,
-        offset + len(leaving),
+        _NO_EPOCH,
         tuple(
             BrokerEndpoint(e.name, e.host, e.port, e.security_protocol)
             for e in sorted(registration.endpoints, key=lambda endpoint: endpoint.name)
@@ -262,10 +266,27 @@ def _registration(
         log_dirs=log_dirs,
     )
 
-    def rebase(moved_to: int) -> ControllerResult:
-        return _registration(request, registration, incarnation_id, log_dirs, leaving, moved_to)
 
-    return ControllerResult((*leaving, record), reason="registration", rebase=rebase)
+def _amended(record: RegisterBrokerRecord, before: BrokerRegistration) -> RegisterBrokerRecord:
+    """The record of a process that is registered: it keeps its epoch and its flags."""
+    return msgspec.structs.replace(
+        record,
+        broker_epoch=before.broker_epoch,
+        fenced=before.fenced,
+        in_controlled_shutdown=before.in_controlled_shutdown,
+    )
+
+
+def _with_epoch(
+    record: RegisterBrokerRecord, leaving: list[Record], offset: int
+) -> ControllerResult:
+    """A new process's registration: its epoch is the offset of its own record."""
+    own = msgspec.structs.replace(record, broker_epoch=offset + len(leaving))
+    return ControllerResult(
+        (*leaving, own),
+        reason="registration",
+        rebase=lambda moved_to: _with_epoch(record, leaving, moved_to),
+    )
 
 
 def _checked_directories(

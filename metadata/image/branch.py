@@ -74,7 +74,7 @@ class Branch:
             if name == "topics":
                 arguments += (self._interned,)
             elif name == "cluster":
-                arguments += (self._unsettled,)
+                arguments += (self._unsettled, self.family("features").levels)
             delta = self._deltas[name] = DELTAS[name](*arguments)
         return delta
 

@@ -1,10 +1,15 @@
 """Who is in the cluster: brokers and controllers that have registered.
 
 Rule: a registration's flags belong to an incarnation. A broker that amends its registration keeps
-fenced, in-shutdown and epoch; only a new incarnation clears them (KIP-631, 841). The offset at
-which a controlled shutdown began is the end offset of the batch that holds the flag: every active
-broker that has applied so much has seen the leaders move. It is known when the batch ends, and
-stands in the image, so that it survives a change of the active controller (Kafka's doesn't).
+fenced, in-shutdown and epoch; only a new incarnation clears them (KIP-631, 841). The controller
+writes the values that hold, and replay takes the record at its word. Release 0.1 wrote an amendment
+with a new epoch and fenced; where `logberg.version` is not finalised yet, replay therefore restores
+the values from before the amendment (ADR 0015).
+
+The offset at which a controlled shutdown began is the end offset of the batch that holds the flag:
+every active broker that has applied so much has seen the leaders move. It is known when the batch
+ends, and stands in the image, so that it survives a change of the active controller (Kafka's
+doesn't). An amendment during the shutdown doesn't move it.
 """
 
 from collections.abc import Generator
@@ -12,6 +17,7 @@ from collections.abc import Generator
 import msgspec
 
 from metadata.buckets import BucketMap, mix_int
+from metadata.features import LITERAL_AMENDMENTS_FROM, LOGBERG_VERSION
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
 from metadata.records import (
@@ -89,9 +95,15 @@ def broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
 class ClusterDelta:
     """Replay of what brokers and controllers register and change."""
 
-    def __init__(self, image: ClusterImage, unsettled: list[int]) -> None:
-        """`unsettled` collects the brokers whose shutdown offset is this batch's end."""
+    def __init__(
+        self, image: ClusterImage, unsettled: list[int], levels: Overlay[str, int]
+    ) -> None:
+        """`unsettled` collects the brokers whose shutdown offset is this batch's end.
+
+        `levels` are those of the features delta: finalised as of the record being replayed.
+        """
         self._unsettled = unsettled
+        self._levels = levels
         self.brokers = Overlay(image.brokers)
         self.controllers = Overlay(image.controllers)
 
@@ -102,14 +114,18 @@ class ClusterDelta:
         )
 
     def register_broker(self, record: RegisterBrokerRecord, offset: int) -> None:
-        """A new incarnation replaces all; the same one keeps its flags and epoch."""
+        """The record replaces the registration; see the module for amendments of release 0.1."""
         before = self.brokers.get(record.broker_id)
         epoch, fenced, leaving = record.broker_epoch, record.fenced, record.in_controlled_shutdown
         shutdown_offset = _SETTLED_AT_BATCH_END if leaving else NOT_SHUTTING_DOWN
         if before is not None and before.incarnation_id == record.incarnation_id:
-            epoch, fenced = before.broker_epoch, before.fenced
-            leaving = before.in_controlled_shutdown
-            shutdown_offset = before.controlled_shutdown_offset
+            if (self._levels.get(LOGBERG_VERSION) or 0) < LITERAL_AMENDMENTS_FROM:
+                epoch, fenced = before.broker_epoch, before.fenced
+                leaving = before.in_controlled_shutdown
+            if leaving and before.in_controlled_shutdown:
+                shutdown_offset = before.controlled_shutdown_offset
+            elif not leaving:
+                shutdown_offset = NOT_SHUTTING_DOWN
         if shutdown_offset == _SETTLED_AT_BATCH_END:
             self._unsettled.append(record.broker_id)
         registration = BrokerRegistration(

@@ -41,6 +41,18 @@ SERVING = (
         hunted("cluster", "twins"),
     ),
     Mutant(
+        "an amendment says a new epoch",
+        "3, I14",
+        "A process that registers again is written down as a new one, and replay has to know better.",
+        (
+            Patch(
+                "controller.managers.brokers.BrokerManager.register",
+                edited(("if before is not None and same:", "if False:")),
+            ),
+        ),
+        hunted("cluster", "cuts"),
+    ),
+    Mutant(
         "heartbeat to a deposed controller counts",
         "3, I8",
         "An agent takes answers of an older epoch than it has seen.",

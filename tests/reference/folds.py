@@ -17,15 +17,17 @@ TOPIC = 2
 
 
 def _register_broker(state: State, fields: Fields, offset: int) -> None:
-    """The same process again amends its registration, and stays in the state that it is in."""
-    broker = fields["brokerId"]
-    known = state.now["brokers"].get(broker)
+    """The record is what holds; below logberg.version 1 the same process again keeps its state."""
+    broker, now = fields["brokerId"], state.now
+    known = now["brokers"].get(broker)
+    same = known is not None and known["incarnationId"] == fields["incarnationId"]
     kept: Fields = {}
-    if known is not None and known["incarnationId"] == fields["incarnationId"]:
+    if same and now["features"].get("logberg.version", {"featureLevel": 0})["featureLevel"] < 1:
         kept = {field: known[field] for field in ("brokerEpoch", "fenced", "inControlledShutdown")}
-    else:
-        state.now["shutdowns"].pop(broker, None)
-    state.put("brokers", fields, **kept)
+    row = {**fields, **kept}
+    if not same or not row["inControlledShutdown"]:
+        now["shutdowns"].pop(broker, None)
+    state.put("brokers", row)
 
 
 def _unregister_broker(state: State, fields: Fields, offset: int) -> None:

@@ -7,6 +7,7 @@ I7       a linearizable read is never older than what was told before it began (
 I8       of one broker id at most one process may serve at a time, and no broker leads a partition
          that is fenced or not registered
 I9       a request id takes effect at most once; an acknowledged one exactly once
+I14      a registration in the log says what holds behind its batch: epoch and flags
 I13      replaying a ledger from its beginning gives the live image, also by the reference
 """
 
@@ -20,7 +21,8 @@ from ledger.reader import LedgerReader
 from ledger.verify import verify_ledger
 from metadata.codec import decode_records
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_from_records
-from metadata.records import RequestOutcomeRecord
+from metadata.image.cluster import broker_record
+from metadata.records import RegisterBrokerRecord, RequestOutcomeRecord
 from metadata.uuids import uuid_text
 from runtime.simulated.process import SimulatedProcess
 from snapshots.store import finish_steps, list_checkpoints, load_steps
@@ -149,6 +151,16 @@ class Invariants:
             cluster.world.fail(f"I9: took effect more than once: {twice}", None)
         return facts + cluster.judgement.judge()
 
+    def _check_literal(self, image: MetadataImage, records: list[Any]) -> None:
+        """A reader that takes a registration at its word has the registration that holds."""
+        for record in records:
+            if isinstance(record, RegisterBrokerRecord):
+                held = broker_record(image.cluster.brokers[record.broker_id])
+                if held != record:
+                    self.cluster.world.fail(
+                        f"I14: the log says {record}, what holds is {held}", None
+                    )
+
     def _replayed(self, disk: Any) -> tuple[MetadataImage, int, Counter[str]]:
         reader = LedgerReader(disk)
         image, mark = EMPTY, LogMark.beginning(reader.cluster_id)
@@ -170,6 +182,7 @@ class Invariants:
             image = delta.apply()
             if image.transaction is None:
                 self._check_leaders(image, None)
+                self._check_literal(image, records)
             # A transaction has one outcome, in the last of its batches.
             done = any(isinstance(record, RequestOutcomeRecord) for record in records)
             if done and header.provenance.operation in {"CreateTopics", "DeleteTopics"}:

@@ -1,8 +1,10 @@
 """Brokers: the tables of the lifecycle's spec, sections 3 to 5, row by row, and its cases."""
 
+import msgspec
 import pytest
 
 from metadata.errors import ErrorCode
+from metadata.image.cluster import broker_record
 from metadata.messages import SeenState, SupportedFeature, WantedState
 from metadata.records import (
     BrokerRegistrationChangeRecord,
@@ -88,6 +90,20 @@ def test_the_same_process_gets_the_same_epoch_and_amends_its_registration(cluste
     assert cluster.broker(1).rack == "moved"
     assert not cluster.broker(1).fenced
     assert kinds(cluster.records()).count(RegisterBrokerRecord) == 2
+    assert cluster.records()[-1] == broker_record(cluster.broker(1))
+
+
+def test_an_amendment_of_a_stopping_broker_says_that_it_is_stopping(cluster):
+    """What the record says is what holds, for readers that know nothing of amendments."""
+    broker, _ = cluster.online(1, 2)
+    cluster.assign("t", (1, 2))
+    broker.fetch(STOPPING)
+    cluster.run(0.1)
+    before = cluster.broker(1)
+    assert before.in_controlled_shutdown
+    Broker(cluster, 1, rack="moved", incarnation=broker.incarnation).fetch(FENCED)
+    assert cluster.records()[-1] == broker_record(cluster.broker(1))
+    assert cluster.broker(1) == msgspec.structs.replace(before, rack="moved")
 
 
 def test_a_new_process_gets_a_new_epoch_and_is_fenced(cluster):

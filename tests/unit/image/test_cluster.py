@@ -3,9 +3,11 @@
 import pytest
 
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, ReplayError
+from metadata.image.cluster import broker_record
 from metadata.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
+    FeatureLevelRecord,
     FenceBrokerRecord,
     NoOpRecord,
     RegisterControllerRecord,
@@ -104,6 +106,41 @@ def test_the_same_incarnation_does_not_gain_flags_either() -> None:
     image = replayed(registration(in_controlled_shutdown=True), image=image)
     assert not image.cluster.brokers[1].in_controlled_shutdown
     assert not image.cluster.brokers[1].fenced
+
+
+LITERAL = FeatureLevelRecord("logberg.version", 1)
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+@pytest.mark.parametrize("leaving", [True, False])
+def test_an_amendment_is_literal_behind_the_upgrade(fenced: bool, leaving: bool) -> None:
+    """From logberg.version 1 on, a reader that takes the record at its word has our image."""
+    image = replayed(LITERAL, registration(), change(fenced=-1, in_controlled_shutdown=1))
+    amendment = registration(
+        rack="b", broker_epoch=99, fenced=fenced, in_controlled_shutdown=leaving
+    )
+    broker = replayed(amendment, NoOpRecord(), image=image).cluster.brokers[1]
+    assert broker_record(broker) == amendment
+    # An amendment neither begins a shutdown anew nor keeps the offset of one that is over.
+    assert broker.controlled_shutdown_offset == (3 if leaving else -1)
+
+
+def test_an_amendment_that_begins_a_shutdown_begins_it_there() -> None:
+    """No controller writes it, and replay takes it at its word."""
+    image = replayed(LITERAL, registration())
+    image = replayed(registration(in_controlled_shutdown=True), NoOpRecord(), image=image)
+    assert image.cluster.brokers[1].controlled_shutdown_offset == 4
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_the_level_counts_as_of_the_record(level: int) -> None:
+    """Earlier records of the same batch count, later ones do not."""
+    amendment = registration(broker_epoch=99)
+    raised = FeatureLevelRecord("logberg.version", level)
+    image = replayed(registration(), raised, amendment)
+    assert image.cluster.brokers[1].broker_epoch == (99 if level else 10)
+    image = replayed(registration(), amendment, LITERAL)
+    assert image.cluster.brokers[1].broker_epoch == 10
 
 
 def test_log_dirs_empty_is_untouched() -> None:
