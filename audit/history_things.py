@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from audit.search import SearchError
 from audit.subjects import config_kind, quota_word
+from metadata.features import LOGBERG_VERSION
 from metadata.records import (
     AccessControlEntryRecord,
     BeginEpochRecord,
@@ -166,6 +167,8 @@ def _is_config(kind: str, name: str, key: str | None = None) -> Test:
 def _broker(text: str) -> dict[type[Record], Test]:
     number = _number("broker", text)
     return {
+        # What an amended registration means depends on this level (ADR 0015).
+        FeatureLevelRecord: lambda record: TAKES * (record.name == LOGBERG_VERSION),
         RegisterBrokerRecord: lambda record: ABOUT * (record.broker_id == number),
         UnregisterBrokerRecord: lambda record: ABOUT * (record.broker_id == number),
         BrokerRegistrationChangeRecord: lambda record: ABOUT * (record.broker_id == number),
@@ -273,4 +276,8 @@ _KINDS: Final[dict[str, Callable[[str], dict[type[Record], Test]]]] = {
     "quorum": _quorum,
 }
 
-_TABLES: Final = {"partition": ("partitions",), "config": ("configs",)}
+_TABLES: Final = {
+    "partition": ("partitions",),
+    "config": ("configs",),
+    "broker": ("brokers", "configs", "producer_ids"),
+}

@@ -43,7 +43,7 @@ SERVING = (
     Mutant(
         "an amendment says a new epoch",
         "3, I14",
-        "A process that registers again is written down as a new one, and replay has to know better.",
+        "A process that registers again is written down as if it were a new one.",
         (
             Patch(
                 "controller.managers.brokers.BrokerManager.register",
