@@ -9,6 +9,7 @@ from itertools import islice
 
 from controller.heartbeats import Heartbeats
 from metadata.image import BrokerRegistration, MetadataImage, Partition, Topic
+from metadata.image.topics import NOTHING
 from metadata.messages import (
     BrokerDescription,
     BrokerStateName,
@@ -38,7 +39,7 @@ def broker_state(broker: BrokerRegistration, heard: Heartbeats | None) -> Broker
 def count_states(image: MetadataImage, heard: Heartbeats | None) -> dict[str, int]:
     """How many brokers are in each state."""
     counts = {state.value: 0 for state in BrokerStateName}
-    for broker in image.cluster.brokers.values():
+    for broker in image.cluster.brokers.unordered_values():
         counts[broker_state(broker, heard).value] += 1
     return counts
 
@@ -76,7 +77,7 @@ def describe_broker(
         rack=broker.rack,
         log_dirs=tuple(uuid_text(directory) for directory in broker.log_dirs),
         leaders=image.topics.leads(broker.broker_id),
-        replicas=sum(1 for _ in image.topics.replicas_of(broker.broker_id)),
+        replicas=image.topics.replicas_on(broker.broker_id),
         last_contact_ms=None if silence is None else int(silence * 1000),
         applied_offset=None if applied < 0 else applied,
     )
@@ -120,8 +121,7 @@ def summarize_topics(
     image: MetadataImage, after: str, limit: int
 ) -> tuple[tuple[TopicSummary, ...], str | None]:
     """Topics whose names come after one, in order; and the last name if there are more."""
-    names = (name for name in image.topics.by_name if name > after)
-    chosen = list(islice(names, limit + 1))
+    chosen = list(islice(image.topics.names.after(after), limit + 1))
     more = len(chosen) > limit
     summaries = tuple(summarize_topic(image, name) for name in chosen[:limit])
     return summaries, chosen[limit - 1] if more else None
@@ -131,19 +131,18 @@ def summarize_topic(image: MetadataImage, name: str) -> TopicSummary:
     """One topic in a list."""
     topic = image.topics.named(name)
     assert topic is not None
-    count = leaderless = under_replicated = factor = 0
-    for _, partition in image.topics.partitions_of(topic.topic_id):
-        factor = factor or len(partition.replicas)
-        count += 1
-        leaderless += partition.leader < 0
-        under_replicated += len(partition.isr) < len(partition.replicas)
+    numbers, lacks = (
+        image.topics.ids_of(topic.topic_id),
+        image.topics.lacks.get(topic.topic_id, NOTHING),
+    )
+    first = image.topics.partitions[topic.topic_id, numbers[0]] if len(numbers) else None
     return TopicSummary(
         name=name,
         topic_id=uuid_text(topic.topic_id),
-        partition_count=count,
-        replication_factor=factor,
-        leaderless=leaderless,
-        under_replicated=under_replicated,
+        partition_count=len(numbers),
+        replication_factor=0 if first is None else len(first.replicas),
+        leaderless=lacks.leader,
+        under_replicated=lacks.in_sync,
     )
 
 

@@ -37,7 +37,7 @@ class OutcomesImage(msgspec.Struct, frozen=True):
 
     by_key: BucketMap[bytes, Outcome]
     floors: BucketMap[str, bytes]
-    order: SortedKeys
+    order: SortedKeys[bytes]
     size: int
     """Bytes: 56 and the answer's length for each outcome."""
 

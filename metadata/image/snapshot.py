@@ -49,14 +49,16 @@ def controllers_records(image: MetadataImage) -> Iterator[Record]:
 
 
 def _table(image: MetadataImage, table: Table) -> Iterator[Record]:
-    for key, value in image.table(table).items():
-        yield from table.records(key, value)
+    entries = image.table(table)
+    # The outcomes may be a million; their order is kept.
+    for key in image.outcomes.order if table.name == "outcomes" else entries:
+        yield from table.records(key, entries[key])
 
 
 def _topics(image: MetadataImage) -> Iterator[Record]:
     """Each topic with its partitions behind it: no need to sort all partitions at once."""
-    for topic_id, topic in image.topics.by_id.items():
-        yield topic
+    for topic_id in image.topics.ids:
+        yield image.topics.by_id[topic_id]
         for partition_id, partition in image.topics.partitions_of(topic_id):
             yield partition_record((topic_id, partition_id), partition)
 

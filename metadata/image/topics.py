@@ -1,13 +1,15 @@
 """Topics and partitions, and what must be found fast about them.
 
 Rule: what the records say is in `by_id` and `partitions`; everything else is derived from it by
-replay and is in no snapshot and no state hash: names and their spellings, the partitions of a
-topic, the partitions that have a replica on a broker, those without a leader, how many each broker
-leads. The derived maps are maps of the same kind, so an image stays immutable and a lone change
-stays cheap.
+replay and is in no snapshot and no state hash: names and ids in order, the spellings of names, the
+partitions of a topic, the partitions that have a replica on a broker, those without a leader, how
+many each broker leads, which topics lack leaders or in-sync replicas. So nothing that is asked
+often has to be counted or sorted. The derived maps are immutable too, and a lone change stays
+cheap.
 """
 
 from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,6 +21,7 @@ from metadata.buckets import (
     mix_partition,
     mix_text,
 )
+from metadata.image.sorted_keys import SortedKeys
 from metadata.records import PartitionRecord, TopicRecord
 
 Topic = TopicRecord
@@ -48,6 +51,18 @@ class Partition(msgspec.Struct, frozen=True, gc=False):
     partition_epoch: int
 
 
+class Lacks(NamedTuple):
+    """What partitions of one topic lack."""
+
+    leader: int
+    """How many have no leader."""
+    in_sync: int
+    """How many have fewer replicas in sync than replicas."""
+
+
+NOTHING: Final = Lacks(0, 0)
+
+
 class TopicsImage(msgspec.Struct, frozen=True):
     """Topics, partitions and the maps derived from them."""
 
@@ -62,6 +77,12 @@ class TopicsImage(msgspec.Struct, frozen=True):
     by_spelling: BucketMap[str, tuple[str, ...]]
     """The names, sorted, that metrics spell alike; only for names that have a '.' or a '_'. A log
     may hold several names of one spelling; the controller refuses to add another one."""
+    names: SortedKeys[str]
+    """Of all topics, in order."""
+    ids: SortedKeys[bytes]
+    """Of all topics, in order."""
+    lacks: BucketMap[bytes, Lacks]
+    """By topic id, for topics that lack something."""
 
     def named(self, name: str) -> Topic | None:
         """Return the topic of that name."""
@@ -105,6 +126,9 @@ EMPTY_TOPICS = TopicsImage(
     NO_PARTITIONS,
     BucketMap(mix_int),
     BucketMap(mix_text),
+    SortedKeys(),
+    SortedKeys(),
+    BucketMap(mix_bytes),
 )
 
 

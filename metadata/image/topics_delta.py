@@ -21,6 +21,8 @@ from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
 from metadata.image.topics import (
     NO_PARTITIONS,
+    NOTHING,
+    Lacks,
     Partition,
     PartitionIds,
     Topic,
@@ -70,6 +72,9 @@ class TopicsDelta:
             (yield from image.leaderless.changing(moves.leaderless)),
             moves.apply_leaders(image.leader_counts),
             (yield from self._by_spelling.apply_in_steps()),
+            (yield from image.names.changing(self._by_name.changed)),
+            (yield from image.ids.changing(self.by_id.changed)),
+            (yield from moves.apply_lacks(image.lacks)),
         )
 
     def create_topic(self, record: TopicRecord, offset: int) -> None:
@@ -257,6 +262,9 @@ class _Moves:
         self._leads_more = defaultdict[int, int](int)
         """How many partitions more each broker leads; negative if fewer."""
         self.leaderless: dict[PartitionKey, bool | None] = {}
+        self._leader_lacks = defaultdict[bytes, int](int)
+        self._in_sync_lacks = defaultdict[bytes, int](int)
+        """By topic: how many partitions more lack something; negative if fewer."""
 
     def find(
         self,
@@ -273,6 +281,11 @@ class _Moves:
             new = None if after is None else after.leader
             if old != new:
                 self._move_leader(key, old, new)
+            more = (after is not None and len(after.isr) < len(after.replicas)) - (
+                before is not None and len(before.isr) < len(before.replicas)
+            )
+            if more:
+                self._in_sync_lacks[key[0]] += more
             if before is None:
                 for broker_id in () if after is None else after.replicas:
                     came[broker_id].append(key)
@@ -283,10 +296,12 @@ class _Moves:
         """-1 is nobody, None is no partition."""
         if before == NO_LEADER:
             self.leaderless[key] = None
+            self._leader_lacks[key[0]] -= 1
         elif before is not None:
             self._leads_more[before] -= 1
         if after == NO_LEADER:
             self.leaderless[key] = True
+            self._leader_lacks[key[0]] += 1
         elif after is not None:
             self._leads_more[after] += 1
 
@@ -316,6 +331,20 @@ class _Moves:
                 written = 0
                 yield
         return by_broker.with_changes(changed)
+
+    def apply_lacks(
+        self, lacks: BucketMap[bytes, Lacks]
+    ) -> Generator[None, None, BucketMap[bytes, Lacks]]:
+        """Return the next map of what topics lack."""
+        changes: dict[bytes, Lacks | None] = {}
+        for topic_id in {**self._leader_lacks, **self._in_sync_lacks}:
+            leader, in_sync = lacks.get(topic_id, NOTHING)
+            now = Lacks(
+                leader + self._leader_lacks.get(topic_id, 0),
+                in_sync + self._in_sync_lacks.get(topic_id, 0),
+            )
+            changes[topic_id] = None if now == NOTHING else now
+        return (yield from lacks.changing(changes))
 
     def apply_leaders(self, counts: BucketMap[int, int]) -> BucketMap[int, int]:
         """Return the next map of how many each broker leads."""

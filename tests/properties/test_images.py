@@ -68,6 +68,24 @@ def assert_sound(image: MetadataImage) -> None:
     assert {t: list(ids) for t, ids in topics.partition_ids.items()} == numbers
     leaderless = {key for key, partition in topics.partitions.items() if partition.leader == -1}
     assert set(topics.leaderless) == leaderless
+    assert list(topics.names) == sorted(topic.name for topic in topics.by_id.values())
+    assert list(topics.ids) == sorted(topics.by_id)
+    assert {b: topics.replicas_on(b) for b in by_broker} == {
+        b: len(k) for b, k in by_broker.items()
+    }
+    alike: dict[str, list[str]] = {}
+    for name in topics.names:
+        if "." in name or "_" in name:
+            alike.setdefault(name.replace(".", "_"), []).append(name)
+    assert {s: list(names) for s, names in topics.by_spelling.items()} == alike
+    lacks: dict[bytes, list[int]] = {}
+    for (topic_id, _), partition in topics.partitions.items():
+        counts = lacks.setdefault(topic_id, [0, 0])
+        counts[0] += partition.leader == -1
+        counts[1] += len(partition.isr) < len(partition.replicas)
+    assert {t: list(c) for t, c in topics.lacks.items()} == {
+        t: counts for t, counts in lacks.items() if counts != [0, 0]
+    }
     assert list(image.outcomes.order) == list(image.outcomes.by_key)
     assert image.outcomes.size == sum(56 + len(o.answer) for o in image.outcomes.by_key.values())
 
