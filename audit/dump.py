@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from audit.callers import caller
 from audit.folder import open_reader
 from ledger.batch import Batch
 from metadata.codec import decode_records
@@ -52,6 +53,12 @@ def batch_in_words(batch: Batch, *, show_secrets: bool = False) -> dict[str, Any
             for offset, record in enumerate(decode_records(batch.records), header.base_offset)
         ],
     }
+
+
+def caller_of(batch: dict[str, Any]) -> str:
+    """Return in one line who caused a batch that `batch_in_words` gave."""
+    names = ("principal", "onBehalfOf", "authMethod", "clientAddress")
+    return caller(*(batch.get(name, "") for name in names))
 
 
 def utc(timestamp_ms: int) -> str:

@@ -1,13 +1,18 @@
 """Names: what ids in records stand for, as of then.
 
 Rule: a topic's id means the name in the newest TopicRecord of that id before it, whatever became
-of that record's transaction; ids are never used again, so nothing is forgotten when a topic or an
-ACL goes. It grows with the topics and ACLs that ever were, not with the log.
+of that record's transaction; ids are never used again, so nothing is forgotten when a topic, an
+ACL or a delegation token goes. It grows with those that ever were, not with the log.
 """
 
 from collections.abc import Iterable
 
-from metadata.records import AccessControlEntryRecord, Record, TopicRecord
+from metadata.records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    Record,
+    TopicRecord,
+)
 from metadata.uuids import uuid_text
 
 
@@ -18,6 +23,8 @@ class Names:
         """`known`: records to learn from at once, such as those of a checkpoint."""
         self.topics: dict[bytes, str] = {}
         self.acls: dict[bytes, AccessControlEntryRecord] = {}
+        self.token_owners: dict[str, str] = {}
+        """Principals, by token id."""
         for record in known:
             self.learn(record)
 
@@ -30,6 +37,9 @@ class Names:
         elif kind is AccessControlEntryRecord:
             assert isinstance(record, AccessControlEntryRecord)
             self.acls[record.id] = record
+        elif kind is DelegationTokenRecord:
+            assert isinstance(record, DelegationTokenRecord)
+            self.token_owners[record.token_id] = record.owner
 
     def topic(self, topic_id: bytes) -> str | None:
         """Return a topic's name; None if its TopicRecord was not seen."""

@@ -209,8 +209,8 @@ def _token(record: DelegationTokenRecord, _names: Names) -> tuple[str, ...]:
     return (f"token:{record.token_id}", *_user(record.owner))
 
 
-def _token_removed(record: RemoveDelegationTokenRecord, _names: Names) -> tuple[str, ...]:
-    return (f"token:{record.token_id}",)
+def _token_removed(record: RemoveDelegationTokenRecord, names: Names) -> tuple[str, ...]:
+    return (f"token:{record.token_id}", *_user(names.token_owners.get(record.token_id, "")))
 
 
 def _quota(record: ClientQuotaRecord, _names: Names) -> tuple[str, ...]:

@@ -150,7 +150,10 @@ CHANGES: Final = AuditTable(
 PRIVILEGED: Final = AuditTable(
     "privileged",
     1,
-    _columns(f"offset:int timestamp_ms:int day:text kind:text subject:text {_WHO} fields:text"),
+    _columns(
+        f"offset:int timestamp_ms:int day:text kind:text subject:text {_WHO} auth_method:text "
+        "client_address:text fields:text"
+    ),
 )
 """Settled changes that an auditor asks about first, by the time of their own batch. `kind`: `acl`
 (added or removed), `user` (SCRAM, set or removed), `token` (set or removed), `unclean_election`

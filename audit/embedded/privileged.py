@@ -62,7 +62,7 @@ def privileged(question: Question) -> list[Row]:
         kind = kind_of(logged.record)
         if kind is None:
             continue
-        time_ms = logged.header.timestamp_ms
+        time_ms, provenance = logged.header.timestamp_ms, logged.header.provenance
         rows.append(
             (
                 logged.offset,
@@ -70,7 +70,9 @@ def privileged(question: Question) -> list[Row]:
                 day_of(time_ms),
                 kind,
                 resource(logged.record, names),
-                *who(logged.header.provenance),
+                *who(provenance),
+                provenance.auth_method,
+                provenance.client_address,
                 fields_text(logged.record),
             )
         )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
+from audit.callers import caller
 from audit.report.facts import Rows
 from audit.report.period import Period
 from audit.report.tabular import Cell, Table, at, count, table, text
@@ -70,7 +71,7 @@ def privileged(rows: Rows, period: Period) -> Privileged:
             continue
         kinds[kind] += 1
         settings += kind == _UNCLEAN and subject.startswith("config:")
-        who.setdefault(kind, Counter())[said_by(principal, behalf)] += 1
+        who.setdefault(kind, Counter())[caller(principal, behalf)] += 1
         latest[kind].append(row)
     everyday = [kind for kind in latest if kind not in _GRAVE]
     names = set().union(*who.values())
@@ -101,25 +102,22 @@ def _table(
     return table(caption, columns, map(_row, shown), left_out=left_out)
 
 
-def said_by(principal: str, behalf: str) -> str:
-    """Name who did it; a broker that forwards a request names for whom."""
-    return f"{principal} for {behalf}" if behalf else principal
-
-
 def shortened(words: str) -> str:
     """Cut what is longer than a table can bear, and show that it was cut."""
     return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def _row(row: tuple[object, ...]) -> tuple[Cell, ...]:
-    offset, timestamp_ms, _, kind, subject, who, behalf, _, operation, reason, fields = row
+    offset, timestamp_ms, _, kind, subject, who, behalf, _, operation, reason, *rest = row
+    method, address, fields = rest
+    by = caller(str(who), str(behalf or ""), str(method or ""), str(address or ""))
     assert isinstance(offset, int)
     assert isinstance(timestamp_ms, int)
     return (
         at(timestamp_ms),
         text(str(kind).replace("_", " "), "bad" if kind == _UNCLEAN else "tag"),
         Cell(shortened(str(subject)), None, "long", shortened(_readable(str(fields)))),
-        Cell(shortened(said_by(str(who), str(behalf or ""))), None, "name", str(operation or "")),
+        Cell(shortened(by), None, "name", str(operation or "")),
         text(shortened(str(reason or "")), "long"),
         Cell(str(offset), offset, "num mono"),
     )

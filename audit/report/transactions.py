@@ -6,9 +6,10 @@ begins at its BeginTransactionRecord; records of one that begins before the peri
 
 from typing import Any, Final, NamedTuple
 
+from audit.callers import caller
 from audit.report.facts import Rows
 from audit.report.period import Period
-from audit.report.privileged import said_by, shortened
+from audit.report.privileged import shortened
 from audit.report.tabular import Cell, Table, at, count, missing, table, text
 
 _ROWS: Final = 100
@@ -65,12 +66,13 @@ def transactions(rows: Rows, period: Period) -> Transactions:
 
 def _row(each: _Found) -> tuple[Cell, ...]:
     first = each.first
-    who, behalf, operation, reason = first[8], first[9], first[11], first[12]
+    method, address, who, behalf = first[5], first[6], first[8], first[9]
+    operation, reason = first[11], first[12]
     return (
         text(first[15], "warn"),
         at(first[1]),
         at(each.last_ms),
-        Cell(shortened(said_by(who, behalf)), None, "name", operation),
+        Cell(shortened(caller(who, behalf, method, address)), None, "name", operation),
         text(shortened(reason), "long"),
         count(each.records),
         Cell(f"{first[0]} \N{EN DASH} {each.last_offset}", first[0], "mono"),

@@ -16,6 +16,7 @@ import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from audit.callers import caller
 from audit.spark.pipeline_store import Carried, Lost
 from metadata.records import NO_LEADER
 
@@ -64,6 +65,9 @@ class Change(NamedTuple):
     kind: str
     subject: str
     principal: str
+    on_behalf_of: str
+    auth_method: str
+    client_address: str
     operation: str
 
 
@@ -144,7 +148,8 @@ def judge(
 
 
 def _of_change(row: Change) -> Alert:
-    by, operation = row.principal or "somebody", row.operation or "an unnamed operation"
+    by = caller(row.principal, row.on_behalf_of, row.auth_method, row.client_address)
+    operation = row.operation or "an unnamed operation"
     sentence = f"{by} changed {row.subject} ({row.kind}) by {operation}"
     return Alert(PRIVILEGED, row.subject, row.offset, row.timestamp_ms, sentence)
 

@@ -99,6 +99,8 @@ def _privileged(log: AuditedLog) -> DataFrame:
         *_OF_TOPICS,
         *_OF_CONFIGS,
         "day",
+        "auth_method",
+        "client_address",
         "leader_recovery_state",
         "record",
     )

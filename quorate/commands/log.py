@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from audit.agreement import Agreement, agree
-from audit.dump import dump, utc
+from audit.dump import caller_of, dump, utc
 from audit.folder import NoLogError, node_folders
 from audit.replay import Replayed, replay
 from ledger.chain import LogMark
@@ -66,9 +66,7 @@ def dump_log(
 def _show_batch(batch: dict[str, Any]) -> None:
     end = batch["baseOffset"] + batch["count"] - 1
     span = f"{batch['baseOffset']}" if batch["count"] == 1 else f"{batch['baseOffset']}-{end}"
-    who = batch.get("principal", "-")
-    if behalf := batch.get("onBehalfOf"):
-        who += f" for {behalf}"
+    who = caller_of(batch)
     reason = f"  “{batch['reason']}”" if "reason" in batch else ""
     click.echo(
         f"{span}  epoch {batch['epoch']}  {batch['time']}  {who}  "

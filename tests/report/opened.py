@@ -1,6 +1,8 @@
 """A page in the browser, and what a test asks of it."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,16 @@ class Opened:
         self.driver.execute_cdp_cmd(
             "Emulation.setEmulatedMedia", {"media": media, "features": pairs}
         )
+
+    @contextmanager
+    def as_wide_as(self, width: int) -> Iterator[None]:
+        """Pretend to be a screen of this width in CSS pixels; a window can't be a phone's."""
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        try:
+            yield
+        finally:
+            self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
     def run(self, script: str, *arguments: Any) -> Any:
         """Run a script in the page; its value."""

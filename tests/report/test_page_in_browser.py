@@ -214,14 +214,36 @@ def test_on_paper_it_is_light_and_without_controls(opened: Opened) -> None:
     assert {opened.style(each, "maxHeight") for each in opened.all(".table")} == {"none"}
 
 
-@pytest.mark.parametrize("width", [1200, 500])
-def test_nothing_is_wider_than_the_window(opened: Opened, width: int) -> None:
-    opened.driver.set_window_size(width, 900)
-    wide, room = opened.run(
-        "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
-    )
-    opened.driver.set_window_size(1200, 900)
+_CUT_OFF = """
+const cut = [];
+for (const box of document.querySelectorAll("body *")) {
+  const style = getComputedStyle(box);
+  if (!/hidden|clip/.test(style.overflowX) || style.clipPath !== "none") continue;
+  const room = box.getBoundingClientRect();
+  const texts = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const range = document.createRange();
+    range.selectNodeContents(texts.currentNode);
+    const seen = range.getBoundingClientRect();
+    if (seen.width && (seen.left < room.left - 1 || seen.right > room.right + 1))
+      cut.push(texts.currentNode.data.trim());
+  }
+}
+return cut;
+"""
+"""Texts that lie partly outside of a box that hides what is outside of it."""
+
+
+@pytest.mark.parametrize("width", [1200, 500, 400, 320])
+def test_nothing_is_wider_than_the_window_nor_cut_off(opened: Opened, width: int) -> None:
+    with opened.as_wide_as(width):
+        wide, room = opened.run(
+            "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+        )
+        cut_off = opened.run(_CUT_OFF)
+    assert room == width
     assert wide <= room
+    assert cut_off == []
 
 
 def test_readers_of_the_screen_find_their_way(opened: Opened) -> None:

@@ -28,7 +28,7 @@ PARTITIONS = (
 BROKERS = "offset bigint, broker_id int, settled_ms bigint, kind string, fenced boolean"
 PRIVILEGED_DDL = (
     "offset bigint, timestamp_ms bigint, kind string, subject string, principal string, "
-    "operation string"
+    "on_behalf_of string, auth_method string, client_address string, operation string"
 )
 
 
@@ -51,9 +51,12 @@ def fenced(offset, ms, broker=3):
 
 
 def test_a_privileged_change_is_told_once():
-    row = Change(7, 500, "acl", "acl:x", "User:eve", "CREATE_ACLS")
+    row = Change(7, 500, "acl", "acl:x", "User:eve", "", "token", "10.0.0.7", "CREATE_ACLS")
     found = told(([], [], [row], 500), ([], [], [], 900))
     assert found == [(PRIVILEGED, "acl:x", 7, 500)]
+    _, (alert,) = judge(Carried(), Concerning([row], [], []), RULES)
+    said = "User:eve (token from 10.0.0.7) changed acl:x (acl) by CREATE_ACLS"
+    assert alert.sentence == said
 
 
 def test_an_ordinary_change_is_not_told():
@@ -132,7 +135,7 @@ def test_what_concerns_a_rule_is_gathered_from_tables_and_nothing_else_is(spark)
         (11, 3, 80, "registered", True),
         (12, 3, 90, "changed", None),
     ]
-    change = Change(13, 95, "acl", "acl:x", "User:eve", "CREATE_ACLS")
+    change = Change(13, 95, "acl", "acl:x", "User:eve", "", "token", "10.0.0.7", "CREATE_ACLS")
     rows = [removed, gained, of_another, lost, created, untouched]
     happened = Happened(
         spark.createDataFrame(rows, PARTITIONS),

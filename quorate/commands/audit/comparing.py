@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from audit.compare import Comparison, Divergence
+from audit.dump import caller_of
 from quorate.commands.audit.telling import short
 
 
@@ -58,7 +59,7 @@ def _show_batch(name: str, batch: dict[str, Any]) -> None:
     if not batch:
         click.echo(f"  {name}: nothing there")
         return
-    who = batch.get("principal", "-")
+    who = caller_of(batch)
     said = f"{batch.get('time', '')}  {who}  {batch.get('operation', '-')}"
     click.echo(f"  {name}: {batch['baseOffset']}  {said}  #{batch['hash'][:16]}")
     for record in batch.get("records", ()):

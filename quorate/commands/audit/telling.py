@@ -8,6 +8,7 @@ from typing import Any
 import click
 import msgspec
 
+from audit.callers import caller
 from audit.dump import utc
 from audit.search import Found
 from audit.settling import SETTLED, Logged
@@ -20,18 +21,16 @@ STYLES = {"aborted": "red", "open": "yellow", "created": "green", "removed": "re
 
 
 def batch_line(header: BatchHeader) -> str:
-    """Return a batch's heading: offsets, epoch, time, who for whom, operation, reason."""
+    """Return a batch's heading: offsets, epoch, time, caller, operation, reason."""
     end = header.end_offset - 1
     span = f"{header.base_offset}" if header.count == 1 else f"{header.base_offset}-{end}"
     return f"{span}  epoch {header.epoch}  {utc(header.timestamp_ms)}  {cause(header)}"
 
 
 def cause(header: BatchHeader) -> str:
-    """Return who for whom, operation, reason and request id, as far as they are known."""
+    """Return the caller, operation, reason and request id, as far as they are known."""
     said = header.provenance
-    who = said.principal or "-"
-    if said.on_behalf_of:
-        who = f"{said.on_behalf_of} via {who}"
+    who = caller(said.principal, said.on_behalf_of, said.auth_method, said.client_address)
     words = [who, said.operation or "-"]
     if said.reason:
         words.append(f"“{said.reason}”")

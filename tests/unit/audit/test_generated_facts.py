@@ -271,8 +271,11 @@ def test_the_audit_finds_what_is_told(tmp_path: Path) -> None:
     said = [[f.subject, f.from_offset, f.until_offset] for f in history.of("leaderless")]
     assert sorted(offline, key=str) == sorted(said, key=str)
     found: dict[str, list[int]] = {}
+    callers = callers_in("log", replicas)
+    assert callers_in("privileged", replicas).items() <= callers.items()
     for row in run_job("privileged", replicas):
         found.setdefault(row[3], []).append(row[0])
+    assert any(all(words) for words in callers_in("privileged", replicas).values())
     assert found["acl"] == [fact.from_offset for fact in history.of("acl")]
     assert found["user"] == [fact.from_offset for fact in history.of("scram")]
     (election,) = history.of("unclean_election")
@@ -280,3 +283,10 @@ def test_the_audit_finds_what_is_told(tmp_path: Path) -> None:
     flapping = {int(f.subject.partition(":")[2]) for f in history.of("broker_flapped")}
     fenced = [row[0] for row in run_job("broker_intervals", replicas) if row[5] == "fenced"]
     assert all(fenced.count(broker) > 6 for broker in flapping)
+
+
+def callers_in(job: str, replicas: list) -> dict[int, tuple[str, ...]]:
+    """How and from where each record's request came, by offset, as a table of the audit says it."""
+    columns = [column.name for column in BY_NAME[job].columns]
+    places = [columns.index(name) for name in ("principal", "auth_method", "client_address")]
+    return {row[0]: tuple(row[place] for place in places) for row in run_job(job, replicas)}

@@ -264,7 +264,10 @@ def test_who_names_the_user_and_the_broker_that_carried_the_request(lifelike) ->
     )
     said = carried.provenance
     result = run(log.command, where, "--from", str(carried.base_offset), "--limit", "1")
-    assert f"{said.on_behalf_of} via {said.principal}" in result.stdout
+    assert (
+        f"{said.principal} for {said.on_behalf_of} ({said.auth_method} from {said.client_address})"
+        in result.stdout
+    )
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from metadata.records import (
     PartitionChangeRecord,
     ProducerIdsRecord,
     RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     TopicRecord,
     UserScramCredentialRecord,
@@ -29,7 +30,8 @@ from tests.unit.audit.memory_log import history
 
 ORDERS, UNKNOWN, ACL = b"\x01" * 16, b"\x02" * 16, b"\x03" * 16
 ENTRY = AccessControlEntryRecord(ACL, 2, "orders", 3, "User:alice", "*", 3, 3)
-NAMES = Names([TopicRecord("orders", ORDERS), ENTRY])
+TOKEN = DelegationTokenRecord("User:bob", "User:al", (), 1, 2, 3, "t1")
+NAMES = Names([TopicRecord("orders", ORDERS), ENTRY, TOKEN])
 
 
 @pytest.mark.parametrize(
@@ -55,10 +57,9 @@ NAMES = Names([TopicRecord("orders", ORDERS), ENTRY])
         ),
         (RemoveAccessControlEntryRecord(UNKNOWN), (f"acl:{uuid_text(UNKNOWN)}",)),
         (UserScramCredentialRecord("bob", 1, b"s", b"k", b"k", 4096), ("user:bob",)),
-        (
-            DelegationTokenRecord("User:bob", "User:al", (), 1, 2, 3, "t1"),
-            ("token:t1", "user:bob"),
-        ),
+        (TOKEN, ("token:t1", "user:bob")),
+        (RemoveDelegationTokenRecord("t1"), ("token:t1", "user:bob")),
+        (RemoveDelegationTokenRecord("t2"), ("token:t2",)),
         (
             ClientQuotaRecord(
                 (EntityData("user", "bob"), EntityData("client-id", None)), "k", 1.0, False
