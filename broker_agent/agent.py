@@ -98,7 +98,14 @@ class AgentCore:
             clock,
             self._view,
             self._images,
-            SnapshotDownload(config.cluster_id, clock, disk, requester, self._log),
+            SnapshotDownload(
+                config.cluster_id,
+                uuid_text(self._incarnation_id),
+                clock,
+                disk,
+                requester,
+                self._log,
+            ),
             self._on_loaded,
             self._log,
         )

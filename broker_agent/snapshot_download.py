@@ -40,12 +40,15 @@ class SnapshotDownload:
     def __init__(
         self,
         cluster_id: str,
+        incarnation_id: str,
         clock: Clock,
         disk: Disk,
         requester: Requester,
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
+        """`incarnation_id`: this process's, as text. The controller counts pieces as contact."""
         self._cluster_id = cluster_id
+        self._incarnation_id = incarnation_id
         self._clock = clock
         self._disk = disk
         self._requester = requester
@@ -77,7 +80,12 @@ class SnapshotDownload:
             on_done(None if problem else checkpoint, problem)
 
         self._log.info(SNAPSHOT_FETCH_BEGAN, snapshot=snapshot.id, bytes=snapshot.size)
-        query = {"brokerId": str(broker[0]), "brokerEpoch": str(broker[1])}
+        query = {
+            "brokerId": str(broker[0]),
+            "brokerEpoch": str(broker[1]),
+            "clusterId": self._cluster_id,
+            "incarnationId": self._incarnation_id,
+        }
         self._current = _Download(
             self._disk,
             CheckpointFetch(self._disk, self._cluster_id, checkpoint, snapshot.size),

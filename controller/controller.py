@@ -131,7 +131,7 @@ class Controller:
     def _wire(self, random: Random, version: str, registry: Registry) -> None:
         """Make what decides and answers."""
         config, clock = self._config, self._clock
-        brokers = BrokerManager(config.cluster_id, self._heartbeats)
+        brokers = BrokerManager(self._heartbeats)
         topics = TopicManager(config, random)
         self._quota = MutationQuota(
             clock, config.partition_mutations_per_s, config.partition_mutations_burst
@@ -211,7 +211,7 @@ class Controller:
             Changes(config, clock, random, self._proposer, self._quota, reads.linearizable),
             Queries(reads, self._view.read, self._view.not_here),
             Watch(self._ledger, lambda: self._applier.image, self._watching, self._storage.damaged),
-            SnapshotRanges(lambda: self._storage.store, lambda: self._view.heard),
+            SnapshotRanges(lambda: self._storage.store, self._fetch.note_piece),
             brokers,
             topics,
         )

@@ -60,6 +60,11 @@ class FetchContent:
         self._read_at = (-1, -1, -1)
         self._read: tuple[bytes, ...] = ()
 
+    @property
+    def log_end(self) -> int:
+        """The end of the committed log here: nobody can have applied more of it."""
+        return self._ledger().log_end
+
     def find(self, request: MetadataFetchRequest) -> Content:
         """The fetch part of the answer, as things stand. Raises QuorateError STORAGE_ERROR."""
         try:

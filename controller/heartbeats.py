@@ -120,19 +120,25 @@ class Heartbeats:
         """Forget everything: we lead no more."""
         self._contacts.clear()
 
-    def touch(self, broker_id: int, broker_epoch: int, applied_offset: int | None = None) -> bool:
-        """Note a contact. Returns whether the applied offset rose.
+    def touch(self, broker_id: int, broker_epoch: int) -> None:
+        """Note a contact of a process whose identity was checked.
 
         A contact of another broker epoch than the one in the table changes nothing.
         """
         contact = self._contacts.get(broker_id)
         if contact is None or contact.broker_epoch != broker_epoch:
-            return False
+            return
         now = self._awake.now()
         contact.last = now
         contact.deadline = now + self._session_s
         contact.graced = False
-        if applied_offset is None or applied_offset <= contact.applied_offset:
+
+    def report(self, broker_id: int, broker_epoch: int, applied_offset: int) -> bool:
+        """Note what that process has applied; at most our log's end. Returns whether it rose."""
+        contact = self._contacts.get(broker_id)
+        if contact is None or contact.broker_epoch != broker_epoch:
+            return False
+        if applied_offset <= contact.applied_offset:
             return False
         contact.applied_offset = applied_offset
         return True

@@ -1,8 +1,13 @@
 """MetadataFetch: registration, heartbeat and fetch of deltas in one exchange (KIP-500).
 
-Rule: contact is noted on arrival, before any queue. The heartbeat part decides only when
-something changes, and never delays the fetch part. What a reply says of the broker is what is
-committed; batches go out as they stand on disk, below the high watermark, the same bytes for all.
+Rule: contact is noted on arrival, before any queue, once the request has shown that it is the
+registered process's (`identity.py`). The heartbeat part decides only when something changes, and
+never delays the fetch part. What a reply says of the broker is what is committed; batches go out
+as they stand on disk, below the high watermark, the same bytes for all.
+
+A broker can have applied only what it was sent, so an applied offset beyond the log end is refused.
+Where the fetched offset is beyond it too, the histories part: the reply says so, and the applied
+offset, which is of another history, counts as 0.
 
 A request with nothing to say is held. It is released by the next commit, by a change of this
 broker's standing, or when its wait is over.
@@ -18,12 +23,13 @@ from controller.degraded import retry_after_ms
 from controller.doubt import Doubt
 from controller.fetch_content import Content, FetchContent
 from controller.heartbeats import Heartbeats
-from controller.managers.brokers import Beat, BrokerManager, State, has_caught_up, registered
+from controller.identity import Claim, Identity, check_incarnation, check_process, is_process
+from controller.managers.brokers import Beat, BrokerManager, State, has_caught_up
 from controller.parked import Parked
 from controller.proposer import Decision, Lost, Outcome, Proposer
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, QuorateError
-from metadata.image import BrokerRegistration, MetadataImage
+from metadata.image import MetadataImage
 from metadata.messages import (
     ErrorReply,
     MetadataFetchReply,
@@ -78,6 +84,7 @@ class MetadataFetch:
     ) -> None:
         self._config = config
         self._brokers = brokers
+        self._identity = Identity(config.cluster_id)
         self._heartbeats = heartbeats
         self._proposer = proposer
         self._content = content
@@ -94,24 +101,45 @@ class MetadataFetch:
         if pending is None:
             on_reply(self._refusal(self._not_leading()))
             return
+        claim = _claim_of(request)
         try:
-            check_speaks_for(caller, request.broker_id)
+            self._identity.check_claim(caller, claim)
         except QuorateError as error:
             on_reply(self._refusal(error))
             return
-        self._heartbeats.touch(request.broker_id, request.broker_epoch)
-        if self._doubt.holds(lambda: self.handle(request, caller, on_reply)):
+        if request.broker_epoch >= 0 and is_process(pending.image, claim):
+            self._heartbeats.touch(request.broker_id, request.broker_epoch)
+        # While in doubt a refusal must wait, too: another leader may know a newer registration.
+        if not self._doubt.holds(lambda: self._proceed(request, caller, on_reply)):
+            self._proceed(request, caller, on_reply)
+
+    def note_piece(self, caller: Caller, claim: Claim) -> None:
+        """Note the contact of a broker that loads a snapshot, if we lead. Raises QuorateError."""
+        pending = self._proposer.pending
+        if pending is None:
             return
-        rose = request.broker_epoch >= 0 and self._heartbeats.touch(
-            request.broker_id, request.broker_epoch, request.applied_offset
-        )
+        self._identity.check_claim(caller, claim)
+        if is_process(pending.image, claim):
+            self._heartbeats.touch(claim.broker_id, claim.broker_epoch)
+
+    def _proceed(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
+        """Decide and answer, now that it is known that we lead (or that we don't)."""
+        pending = self._proposer.pending
+        if pending is None:
+            on_reply(self._refusal(self._not_leading()))
+            return
+        rose = False
         try:
-            self._brokers.check_cluster(request)
             self._check_epoch(request)
+            if request.broker_epoch >= 0:
+                check_process(pending.image, _claim_of(request))
+            request = self._believed(request)
             if request.broker_epoch < 0 or request.registration is not None:
                 self._register(request, caller, on_reply)
                 return
-            _check_process(pending.image, request)
+            rose = self._heartbeats.report(
+                request.broker_id, request.broker_epoch, request.applied_offset
+            )
             self._beat(request, caller)
         except QuorateError as error:
             on_reply(self._refusal(error))
@@ -139,13 +167,22 @@ class MetadataFetch:
                 f"{request.fetched_epoch}: ask the others who leads",
             )
 
+    def _believed(self, request: MetadataFetchRequest) -> MetadataFetchRequest:
+        """The request, its applied offset judged by our log's end. Raises QuorateError."""
+        log_end = self._content.log_end
+        if request.applied_offset <= log_end:
+            return request
+        if request.fetched_offset > log_end:
+            return msgspec.structs.replace(request, applied_offset=0)
+        raise QuorateError(
+            ErrorCode.INVALID_REQUEST,
+            f"appliedOffset: {request.applied_offset} is beyond the log's end, {log_end}; say the "
+            "end of what was applied",
+        )
+
     # -- registration -----------------------------------------------------------------------
 
     def _register(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
-        if request.broker_epoch >= 0 and self._proposer.pending is not None:
-            # An amendment must come from the process that is registered.
-            registered(self._proposer.pending.image, request.broker_id, request.broker_epoch)
-
         def done(outcome: Outcome) -> None:
             if isinstance(outcome, QuorateError):
                 on_reply(self._refusal(outcome))
@@ -155,7 +192,7 @@ class MetadataFetch:
                 on_reply(self._refusal(self._not_leading()))
                 return
             try:
-                _check_incarnation(broker, request)
+                check_incarnation(broker, parse_uuid(request.incarnation_id))
             except QuorateError as error:
                 # Unregistered since, and the id was given to another process.
                 on_reply(self._refusal(error))
@@ -308,32 +345,13 @@ class MetadataFetch:
         )
 
 
-def check_speaks_for(caller: Caller, broker_id: int) -> None:
-    """A certificate of a broker speaks for that broker only, one of a controller for none.
-
-    Checked before contact is noted: nobody keeps another's session alive. Raises QuorateError.
-    """
-    role, _, name = caller.principal.partition(":")
-    own = role == "Broker" and name == str(broker_id)
-    if caller.method == "certificate" and role != "User" and not own:
-        raise QuorateError(
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            f"{caller.principal} can't speak for broker {broker_id}: use the certificate "
-            f"that was made for it (broker://<cluster id>/{broker_id})",
-        )
-
-
-def _check_process(image: MetadataImage, request: MetadataFetchRequest) -> None:
-    _check_incarnation(registered(image, request.broker_id, request.broker_epoch), request)
-
-
-def _check_incarnation(broker: BrokerRegistration, request: MetadataFetchRequest) -> None:
-    if broker.incarnation_id != parse_uuid(request.incarnation_id):
-        raise QuorateError(
-            ErrorCode.STALE_BROKER_EPOCH,
-            f"epoch {broker.broker_epoch} of broker {request.broker_id} belongs to another "
-            "process; stop this one",
-        )
+def _claim_of(request: MetadataFetchRequest) -> Claim:
+    return Claim(
+        request.broker_id,
+        request.broker_epoch,
+        request.cluster_id,
+        parse_uuid(request.incarnation_id),
+    )
 
 
 def _beat_of(request: MetadataFetchRequest) -> Beat:

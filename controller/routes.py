@@ -93,6 +93,12 @@ ROUTES = (
         (
             Parameter("brokerId", "integer", "who loads it"),
             Parameter("brokerEpoch", "integer", "and its epoch"),
+            Parameter("clusterId", "string", "the broker's cluster; another one is refused"),
+            Parameter(
+                "incarnationId",
+                "string",
+                "the broker's process; of another one it is no sign of life",
+            ),
         ),
         "application/octet-stream",
         status=206,

@@ -1,17 +1,18 @@
 """A snapshot's bytes over HTTP, by ranges, so that a broken transfer resumes.
 
 Rule: a piece that a broker asks for is a sign of life: loading an image may take longer than a
-session. Bytes go out as they stand in the file; whoever loads them verifies the whole.
+session. It counts only for the registered process that it comes from. Bytes go out as they stand
+in the file; whoever loads them verifies the whole.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from controller.heartbeats import Heartbeats
-from controller.metadata_fetch import check_speaks_for
+from controller.identity import Claim
 from controller.queries import whole_number
 from metadata.errors import ErrorCode, QuorateError
-from runtime.requests import Reply, Request
+from metadata.uuids import UuidError, parse_uuid
+from runtime.requests import Caller, Reply, Request
 from snapshots.checkpoint import CheckpointId
 from snapshots.errors import CheckpointError, CheckpointNotFoundError, PositionOutOfRangeError
 from snapshots.store import CheckpointStore
@@ -24,19 +25,22 @@ class SnapshotRanges:
     """Answers `GET /v1/snapshots/{id}`."""
 
     def __init__(
-        self, store: Callable[[], CheckpointStore | None], heard: Callable[[], Heartbeats | None]
+        self,
+        store: Callable[[], CheckpointStore | None],
+        note_contact: Callable[[Caller, Claim], None],
     ) -> None:
-        """`heard` is None while we don't lead: a standby serves bytes and notes no contact."""
+        """`note_contact` checks a claim and notes it; a standby serves bytes and notes nothing."""
         self._store = store
-        self._heard = heard
+        self._note_contact = note_contact
 
     def read(self, request: Request, text: str) -> Reply:
         """A piece: status 206 with `content-range`; without a range, from the beginning.
 
-        At most 1 MiB each. Raises QuorateError SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE, and
-        CLUSTER_AUTHORIZATION_FAILED for who speaks for another broker.
+        At most 1 MiB each. Raises QuorateError SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE,
+        CLUSTER_AUTHORIZATION_FAILED for who speaks for another broker, INCONSISTENT_CLUSTER_ID.
         """
-        self._note_contact(request)
+        if "brokerId" in request.query:
+            self._note_contact(request.caller, _claim_of(request.query))
         store = self._store()
         try:
             checkpoint = CheckpointId.parse(text)
@@ -57,13 +61,20 @@ class SnapshotRanges:
             headers["content-range"] = f"bytes */{size}"
         return Reply(206, data, headers)
 
-    def _note_contact(self, request: Request) -> None:
-        heard = self._heard()
-        if heard is None or "brokerId" not in request.query:
-            return
-        broker_id = whole_number(request.query, "brokerId", 0)
-        check_speaks_for(request.caller, broker_id)
-        heard.touch(broker_id, whole_number(request.query, "brokerEpoch", 0))
+
+def _claim_of(query: Mapping[str, str]) -> Claim:
+    """Which process asks. Raises QuorateError INVALID_REQUEST."""
+    incarnation = query.get("incarnationId")
+    try:
+        incarnation_id = None if incarnation is None else parse_uuid(incarnation)
+    except UuidError as error:
+        raise QuorateError(ErrorCode.INVALID_REQUEST, f"incarnationId: {error}") from None
+    return Claim(
+        whole_number(query, "brokerId", 0),
+        whole_number(query, "brokerEpoch", 0),
+        query.get("clusterId"),
+        incarnation_id,
+    )
 
 
 def _range(text: str) -> tuple[int, int]:

@@ -103,23 +103,11 @@ def registered(image: MetadataImage, broker_id: int, broker_epoch: int) -> Broke
 class BrokerManager:
     """Decides about brokers."""
 
-    def __init__(self, cluster_id: str, heartbeats: Heartbeats) -> None:
-        self._cluster_id = cluster_id
+    def __init__(self, heartbeats: Heartbeats) -> None:
         self._heartbeats = heartbeats
-
-    def check_cluster(self, request: MetadataFetchRequest) -> None:
-        """Raise QuorateError INCONSISTENT_CLUSTER_ID for a broker of another cluster."""
-        if request.cluster_id != self._cluster_id:
-            raise QuorateError(
-                ErrorCode.INCONSISTENT_CLUSTER_ID,
-                f"this is cluster {self._cluster_id}, broker {request.broker_id} belongs to "
-                f"{request.cluster_id}: point it at its own controllers, or start it with an "
-                "empty folder",
-            )
 
     def register(self, image: MetadataImage, request: MetadataFetchRequest) -> Working:
         """Register a broker process, or amend the registration of the same one."""
-        self.check_cluster(request)
         registration = request.registration
         if registration is None:
             raise QuorateError(

@@ -18,8 +18,9 @@ SERVING = (
         "A request of an older incarnation is taken for the registered one's.",
         (
             Patch("controller.managers.brokers.registered", instead(_registered)),
-            Patch("controller.metadata_fetch.registered", instead(_registered)),
-            Patch("controller.metadata_fetch._check_incarnation", gives(None)),
+            Patch("controller.identity.registered", instead(_registered)),
+            Patch("controller.identity.check_incarnation", gives(None)),
+            Patch("controller.metadata_fetch.check_incarnation", gives(None)),
         ),
         hunted("cluster", "everything"),
     ),

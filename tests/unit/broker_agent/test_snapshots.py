@@ -4,9 +4,17 @@ import pytest
 
 from broker_agent.states import BrokerState
 from metadata.records import NoOpRecord
+from metadata.uuids import uuid_text
 from runtime.requests import Reply, Unreachable
 from runtime.simulated.disk_faults import SLOW
-from tests.unit.broker_agent.fake_cluster import LATENCY_S, Log, partition, snapshot_of, topic
+from tests.unit.broker_agent.fake_cluster import (
+    CLUSTER_ID,
+    LATENCY_S,
+    Log,
+    partition,
+    snapshot_of,
+    topic,
+)
 from tests.unit.broker_agent.rig import Rig
 
 
@@ -33,7 +41,12 @@ def test_a_snapshot_is_fetched_and_what_comes_behind_it():
     assert rig.agent.catching_up.snapshots_loaded == 1
     assert rig.seen.steps[0] == (0, rig.agent.broker_epoch + 1, rig.agent.broker_epoch + 1, True)
     query = next(a.request.query for a in rig.controllers.asked if not a.is_fetch)
-    assert query == {"brokerId": "7", "brokerEpoch": str(rig.agent.broker_epoch)}
+    assert query == {
+        "brokerId": "7",
+        "brokerEpoch": str(rig.agent.broker_epoch),
+        "clusterId": CLUSTER_ID,
+        "incarnationId": uuid_text(rig.agent._incarnation_id),
+    }
 
 
 def test_one_that_lags_gets_a_snapshot_while_it_serves_and_is_told_that_it_replaces():

@@ -23,7 +23,7 @@ from metadata.messages import (
 )
 from metadata.messages.wire import JSON, MSGPACK, decode_fetch_reply
 from metadata.uuids import uuid_text
-from runtime.requests import Caller, Request
+from runtime.requests import ANONYMOUS, Caller, Request
 from runtime.simulated.disk import SimulatedDisk
 from runtime.simulated.disk_faults import DiskFaults
 from runtime.simulated.platter import Platter
@@ -249,12 +249,14 @@ class Broker:
         )
         return msgspec.structs.replace(request, **changes)
 
-    def send(self, wanted=WantedState.ONLINE, node=None, **changes):
+    def send(self, wanted=WantedState.ONLINE, node=None, caller=None, **changes):
         """Send a fetch; returns the list that the decoded reply will be in."""
         cluster, replies = self.cluster, []
         node = node or cluster.shared.leader
         body = msgspec.msgpack.encode(self.request(wanted, **changes))
-        request = Request("POST", "/v1/metadata/fetch", body, {}, {"content-type": MSGPACK})
+        request = Request(
+            "POST", "/v1/metadata/fetch", body, {}, {"content-type": MSGPACK}, caller or ANONYMOUS
+        )
 
         def take(reply):
             replies.append(decode_fetch_reply(reply.status, reply.body, MSGPACK))

@@ -113,13 +113,15 @@ def test_an_unfenced_broker_is_overdue_after_a_session_and_a_fenced_one_never(cl
 
 def test_contact_counts_only_with_the_broker_epoch(clock, heartbeats):
     clock.sleep(5.0)
-    assert not heartbeats.touch(1, 11, 50)
+    heartbeats.touch(1, 11)
+    assert not heartbeats.report(1, 11, 50)
     clock.sleep(5.0)
     assert heartbeats.most_overdue() == 1
-    assert heartbeats.touch(1, 10, 50)
+    heartbeats.touch(1, 10)
+    assert heartbeats.report(1, 10, 50)
     assert heartbeats.most_overdue() is None
     assert heartbeats.applied_offset(1) == 50
-    assert not heartbeats.touch(1, 10, 49)
+    assert not heartbeats.report(1, 10, 49)
     assert heartbeats.applied_offset(1) == 50
     assert heartbeats.applied_offset(2) == NOT_REPORTED
 
