@@ -1,6 +1,11 @@
-"""What an agent writes to a controller."""
+"""What an agent writes to a controller.
 
-from broker_agent.config import AgentConfig
+Rule: an agent that keeps an image replays the log by this build's code, so it declares the feature
+levels that this build supports. Its configuration may add features, and may narrow these.
+"""
+
+from broker_agent.config import AgentConfig, FeatureRange
+from metadata.features import SUPPORTED
 from metadata.messages.fetch import Endpoint, Registration, SupportedFeature
 from metadata.uuids import uuid_text
 
@@ -23,8 +28,15 @@ def registration_of(config: AgentConfig) -> Registration:
                 min_supported_version=feature.min,
                 max_supported_version=feature.max,
             )
-            for feature in config.features
+            for feature in _features(config)
         ),
         rack=config.rack,
         log_dirs=tuple(uuid_text(directory) for directory in config.log_dirs),
     )
+
+
+def _features(config: AgentConfig) -> list[FeatureRange]:
+    """What the configuration says, and this build's levels for what it doesn't name."""
+    ours = {name: FeatureRange(name, *levels) for name, levels in SUPPORTED.items()}
+    theirs = {feature.name: feature for feature in config.features}
+    return [feature for _, feature in sorted({**ours, **theirs}.items())]

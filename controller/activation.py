@@ -2,17 +2,20 @@
 
 Rule: it decides nothing before all that was committed earlier is applied here; then BeginEpoch is
 the first record of its epoch. It discards a transaction that an earlier epoch left open. In an
-empty log the cluster begins: generation 1, and who its voters are.
+empty log the cluster begins: generation 1, who its voters are, and its feature levels. They stand
+in the same batch, so a log without levels is one that release 0.1 began, and nothing else.
 """
 
 from collections.abc import Sequence
 
 from controller.result import ControllerResult
+from metadata.features import BASE
 from metadata.image import MetadataImage
 from metadata.records import (
     BeginEpochRecord,
     ClusterGenerationRecord,
     EpochVoter,
+    FeatureLevelRecord,
     KRaftVersionRecord,
     Record,
     Voter,
@@ -41,9 +44,15 @@ def begin_epoch(
             ClusterGenerationRecord(1, ""),
             KRaftVersionRecord(K_RAFT_VERSION),
             VotersRecord(tuple(_voter(voter) for voter in members)),
+            *base_levels(),
         ]
         reason = "the cluster's first leader"
     return ControllerResult(records, reason=reason)
+
+
+def base_levels() -> tuple[FeatureLevelRecord, ...]:
+    """The records that finalise the levels at which every log begins."""
+    return tuple(FeatureLevelRecord(name, level) for name, level in sorted(BASE.items()))
 
 
 def _voter(voter: api.Voter) -> Voter:

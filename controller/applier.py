@@ -272,6 +272,9 @@ class Applier:
         batch = self.pending.oldest().batch if own and self.pending else parse(item.payload)
         image = self.image
         reason = ledger.objection(item.epoch, batch)
+        if not reason and self._meeting is not None and batch.header.end_offset >= self._meeting[0]:
+            # Before it is replayed: onto an image of another history it may not replay at all.
+            self._meet(batch.header.end_offset, batch.hash)
         if not reason and not own and batch.header.end_offset > self._replayed_to:
             image = yield from self._replay([batch])
         accepted = ledger.accept(item.epoch, batch)
@@ -290,8 +293,6 @@ class Applier:
     ) -> None:
         """A batch is in the ledger, and in `image`, which may hold later ones too."""
         end = batch.header.end_offset
-        if self._meeting is not None and end >= self._meeting[0]:
-            self._meet(end, batch.hash)
         self.image = image
         self._replayed_to = max(self._replayed_to, image.offset, end)
         self._handed_up = max(self._handed_up, end)

@@ -32,6 +32,7 @@ from controller.parked import Parked
 from controller.proposer import Proposer
 from controller.queries import Queries
 from controller.reads import Reads
+from controller.registering import ANNOUNCEMENT, Registering, registration_of
 from controller.scrubbing import Scrubbing
 from controller.snapshot_ranges import SnapshotRanges
 from controller.snapshotting import Snapshotting
@@ -153,12 +154,23 @@ class Controller:
             provenance_of_node(config.node_id),
             self._log,
         )
+        self._registering = Registering(
+            registration_of(config, random.randbytes(16)),
+            clock,
+            self._proposer,
+            self.quorum.announce,
+            self.quorum.voters,
+            lambda: self._applier.image,
+            lambda node_id, operation: provenance_of_node(node_id)(operation),
+            self._log,
+        )
         self._leading = Leading(
             config.node_id,
             self._applier,
             self._proposer,
             self._heartbeats,
             self._fencing,
+            self._registering,
             self.quorum.voters,
             self._log,
         )
@@ -325,7 +337,10 @@ class Controller:
         self._storage.installed(mark)
 
     def on_digest(self, node_id: int, digest: bytes) -> None:
-        self._digests.on_digest(node_id, digest)
+        if digest[:1] == ANNOUNCEMENT:
+            self._registering.on_announcement(node_id, digest)
+        else:
+            self._digests.on_digest(node_id, digest)
         self._view.note_current()
         self._judge()
 
@@ -366,6 +381,7 @@ class Controller:
         self.quorum.set_digest(self._marks.encode())
         self._judge()
         self._fetch.on_progress()
+        self._registering.look()
         self._watching.wake()
         self._snapshotting.consider()
 

@@ -15,6 +15,7 @@ from controller.fencing import Fencing
 from controller.heartbeats import Heartbeats
 from controller.pending import Pending
 from controller.proposer import Decision, Outcome, Proposer, Written
+from controller.registering import Registering
 from ledger.batch import Provenance
 from ledger.ledger import Ledger
 from metadata.records import (
@@ -45,6 +46,7 @@ class Leading:
         proposer: Proposer,
         heartbeats: Heartbeats,
         fencing: Fencing,
+        registering: Registering,
         voters: Callable[[], tuple[Voter, ...]],
         log: FilteringBoundLogger,
     ) -> None:
@@ -53,6 +55,7 @@ class Leading:
         self._proposer = proposer
         self._heartbeats = heartbeats
         self._fencing = fencing
+        self._registering = registering
         self._voters = voters
         self._log = log
         self._elected = -1
@@ -78,6 +81,7 @@ class Leading:
         self._applier.pending = None
         self._applier.leading_epoch = -1
         self._fencing.end()
+        self._registering.end()
         self._heartbeats.clear()
         self._proposer.end()
         self._log.info("controller_resigned", epoch=self._proposer.epoch)
@@ -124,6 +128,7 @@ class Leading:
             if isinstance(outcome, Written):
                 self.active = True
                 self._log.info("controller_active", epoch=epoch, offset=outcome.offset)
+                self._registering.begin()
 
         self._proposer.submit(
             Decision(

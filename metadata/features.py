@@ -1,9 +1,15 @@
-"""Feature levels: their names.
+"""Feature levels: their names, the levels this build supports, and where a cluster begins.
 
-Rule: a name written here stands in logs for ever.
+Rule: a name written here stands in logs for ever. A level that a build does not know stops it:
+the rules of replay may differ behind it.
+
+The base is what release 0.1 wrote without saying so, in Kafka's terms: directories of replicas
+(level 17), registered controllers (15), and voters in the log (kraft.version 1, which Kafka ties to
+3.9-IV0, level 21). It wrote no eligible leader replicas (23) and no cordoned directories (30).
 """
 
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 METADATA_VERSION: Final = "metadata.version"
 """Kafka's: which of Kafka's records, and in which versions, a log may hold (KIP-584, 778)."""
@@ -14,3 +20,93 @@ name for ever, although the project is still called Quorate."""
 LITERAL_AMENDMENTS_FROM: Final = 1
 """The level of `logberg.version` from which replay takes an amended registration at its word. Below
 it, replay restores epoch and flags of the registration before, as release 0.1 did (ADR 0015)."""
+ELR_VERSION: Final = "eligible.leader.replicas.version"
+"""Kafka's: partitions remember replicas that are safe to elect (KIP-966)."""
+
+
+class Levels(NamedTuple):
+    """The levels of one feature that a node supports, both ends included."""
+
+    low: int
+    high: int
+
+    def __contains__(self, level: object) -> bool:
+        return isinstance(level, int) and self.low <= level <= self.high
+
+    def __str__(self) -> str:
+        return str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
+
+
+SUPPORTED: Final[Mapping[str, Levels]] = {
+    ELR_VERSION: Levels(0, 1),
+    LOGBERG_VERSION: Levels(1, 1),
+    METADATA_VERSION: Levels(21, 33),
+}
+"""What this build supports, by name."""
+
+BASE: Final[Mapping[str, int]] = {LOGBERG_VERSION: 1, METADATA_VERSION: 21}
+"""The lowest levels that cover what 0.1 wrote. New logs begin here, too: whoever runs 0.1's agents
+may join, and the operator raises the levels when all nodes run the new release."""
+
+METADATA_VERSION_NAMES: Final[Mapping[int, str]] = {
+    3: "3.2-IV0",
+    5: "3.3-IV1",
+    6: "3.3-IV2",
+    7: "3.3-IV3",
+    8: "3.4-IV0",
+    11: "3.5-IV2",
+    13: "3.6-IV1",
+    14: "3.6-IV2",
+    15: "3.7-IV0",
+    17: "3.7-IV2",
+    21: "3.9-IV0",
+    22: "4.0-IV0",
+    23: "4.0-IV1",
+    24: "4.0-IV2",
+    25: "4.0-IV3",
+    26: "4.1-IV0",
+    27: "4.1-IV1",
+    28: "4.2-IV0",
+    29: "4.2-IV1",
+    30: "4.3-IV0",
+    31: "4.4-IV0",
+    32: "4.4-IV1",
+    33: "4.4-IV2",
+}
+"""Kafka's names of the levels of metadata.version that matter here."""
+
+NEEDS: Final[Mapping[tuple[str, int], tuple[str, int]]] = {
+    (ELR_VERSION, 1): (METADATA_VERSION, 23),
+}
+"""A feature's level, and the level of another feature that it needs (KIP-1022)."""
+
+
+def described(name: str, level: int) -> str:
+    """`metadata.version 23 (4.0-IV1)`."""
+    known = METADATA_VERSION_NAMES.get(level) if name == METADATA_VERSION else None
+    return f"{name} {level}" if known is None else f"{name} {level} ({known})"
+
+
+def levels_of(declared: Iterable[tuple[str, int, int]], name: str) -> Levels:
+    """Return what a node supports that declares (name, lowest, highest), for one feature.
+
+    A node that doesn't declare metadata.version or logberg.version supports their base: 0.1's
+    agents declare nothing. Any other feature that is not declared is not supported: 0 to 0.
+    """
+    for feature, low, high in declared:
+        if feature == name:
+            return Levels(low, high)
+    base = BASE.get(name, 0)
+    return Levels(base, base)
+
+
+def unknown_level(name: str, level: int) -> str:
+    """Return why this build can't read on behind a level; empty when it can."""
+    supported = SUPPORTED.get(name)
+    if supported is None or level <= supported.high:
+        return ""
+    return (
+        f"the log is at feature level {name} {level} from here on, and this build knows levels up "
+        f"to {supported.high}: it was written by a newer release. Run a build that supports "
+        f"{name} {level} on this node; `quorate features list` on a running node shows which do"
+    )

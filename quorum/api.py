@@ -133,7 +133,7 @@ class QuorumListener(Protocol):
         """The mark is durable; entries behind it follow by `on_committed`."""
 
     def on_digest(self, node_id: int, digest: bytes) -> None:
-        """A peer's newest digest arrived."""
+        """A peer's newest digest arrived, or its announcement: the first byte says which."""
 
     def on_stopped(self, reason: str) -> None:
         """The quorum stopped itself (a broken disk, a broken promise); `reason` is a sentence."""
@@ -190,6 +190,12 @@ class Quorum(Protocol):
 
     def set_digest(self, digest: bytes) -> None:
         """Send this with the heartbeats from now on; at most 512 bytes."""
+
+    def announce(self, data: bytes) -> None:
+        """Send this, too, with the heartbeats from now on; at most 512 bytes, empty: nothing.
+
+        It arrives by `on_digest`. Its first byte must differ from a digest's.
+        """
 
     def list_files(
         self,

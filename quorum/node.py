@@ -399,6 +399,9 @@ class QuorumNode:
     def set_digest(self, digest: bytes) -> None:
         self._digests.set(digest)
 
+    def announce(self, data: bytes) -> None:
+        self._digests.announce(data)
+
     def list_files(
         self,
         node_id: int,

@@ -25,6 +25,7 @@ from controller.managers.partition_events import (
 )
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, QuorateError
+from metadata.features import levels_of
 from metadata.image import MetadataImage
 from metadata.image.cluster import BrokerRegistration
 from metadata.messages import MetadataFetchRequest, Registration, UnregisterBrokerReply, WantedState
@@ -304,15 +305,14 @@ def _checked_directories(
 
 def _check_features(image: MetadataImage, registration: Registration) -> None:
     """Every finalised feature must lie in what the broker supports. Raises QuorateError."""
-    supported = {
-        f.name: (f.min_supported_version, f.max_supported_version) for f in registration.features
-    }
+    declared = [
+        (f.name, f.min_supported_version, f.max_supported_version) for f in registration.features
+    ]
     for name, level in image.features.levels.items():
-        default = (1, 1) if name == "metadata.version" else (0, 0)
-        low, high = supported.get(name, default)
-        if not low <= level <= high:
+        supported = levels_of(declared, name)
+        if level not in supported:
             raise QuorateError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"feature {name} is finalised at level {level}, and the broker supports {low} to "
-                f"{high}; use software that supports it",
+                f"feature {name} is finalised at level {level}, and the broker supports "
+                f"{supported}; use software that supports it",
             )

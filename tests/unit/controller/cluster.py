@@ -56,6 +56,7 @@ class Cluster:
         self.run(0.1)
         if leader is not None:
             self.lead(leader)
+            self.run_until(self.registered)
 
     # -- life -----------------------------------------------------------------------------
 
@@ -111,6 +112,14 @@ class Cluster:
 
     # -- looking --------------------------------------------------------------------------
 
+    def registered(self):
+        """Every controller that runs has registered itself, and the leader knows it."""
+        known = self.image.cluster.controllers
+        alive = {node.node_id for node in self.shared.alive()}
+        return all(
+            known.get(node_id) == self.controllers[node_id]._registering._own for node_id in alive
+        )
+
     @property
     def leader(self):
         return self.controllers[self.shared.leader]
@@ -143,6 +152,11 @@ class Cluster:
         """Content of the segments on a node's disk, by name."""
         names = self.platters[node_id].names
         return {n: bytes(i.content) for n, i in names.items() if n.endswith(".log")}
+
+    def holds(self, node_id, before):
+        """A node has these segments again; behind them the log may have gone on."""
+        files = self.ledger_files(node_id)
+        return all(files.get(name, b"").startswith(content) for name, content in before.items())
 
     def records(self, since=0):
         return [

@@ -18,6 +18,7 @@ from quorum.api import (
 )
 
 COMMIT_S = 0.002
+HEARTBEAT_S = 0.1
 
 
 class InMemoryCluster:
@@ -88,6 +89,7 @@ class InMemoryQuorum:
         """How many proposals its journal has room for; None: no end."""
         self.refused = 0
         self.current = None
+        self.announcement = b""
         cluster.nodes[node_id] = self
 
     # -- the test's side ------------------------------------------------------------------
@@ -223,6 +225,18 @@ class InMemoryQuorum:
             self.deliver()
 
         self.clock.call_soon(go_on)
+
+    def announce(self, data: bytes) -> None:
+        """Said again and again, while there is something to say."""
+        begins = data and not self.announcement
+        self.announcement = data
+        if begins:
+            self.repeat()
+
+    def repeat(self):
+        if self.announcement and self.started:
+            self.set_digest(self.announcement)
+            self.clock.call_later(HEARTBEAT_S, self.repeat)
 
     def set_digest(self, digest: bytes) -> None:
         assert len(digest) <= 512
