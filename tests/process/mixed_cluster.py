@@ -1,0 +1,144 @@
+"""A cluster of real processes in which some are of an old release and some of this build.
+
+Rule: the old release makes the folder, so configuration files, certificates and cluster.json are
+those that its users have. A process changes its build while it is stopped; its folder stays.
+"""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from quorate.child import Child
+from quorate.local_cluster import LocalCluster, Timing, free_port_base
+from tests.process.running_cluster import RunningCluster, Said
+from tests.releases.old_release import OLD, command_of, python_of
+
+NEW = "this build"
+_PREPARE = """
+import sys
+from pathlib import Path
+from quorate.local_cluster import LocalCluster, Timing
+folder, controllers, brokers, port_base, session_ms = sys.argv[1:]
+timing = Timing(int(session_ms), int(session_ms) // 6)
+LocalCluster(Path(folder), int(controllers), int(brokers), int(port_base), timing).prepare()
+"""
+
+
+class MixedCluster(RunningCluster):
+    """`old` names the processes that begin as the old release: controller-1, broker-2."""
+
+    def __init__(
+        self,
+        folder: Path,
+        controllers: int,
+        brokers: int,
+        *,
+        old: tuple[str, ...],
+        session_ms: int = 3_000,
+    ) -> None:
+        numbers = [controllers, brokers, free_port_base(), session_ms]
+        subprocess.run(
+            [*python_of(), "-c", _PREPARE, str(folder), *map(str, numbers)], check=True, timeout=60
+        )
+        timing = Timing(session_ms, session_ms // 6)
+        self.local = LocalCluster(folder, timing=timing)  # type: ignore[assignment]
+        self.folder = self.local.folder
+        self.acknowledged: list[str] = []
+        self.timeout_s = 20.0
+        self.token = (self.folder / "admin.token").read_text().strip()
+        self.builds: dict[str, str] = {}
+        for child in self.local.children:
+            self.run_as(child, OLD if child.name in old else NEW)
+
+    def run_as(self, child: Child, build: str) -> None:
+        """Run a process as another build from its next start on."""
+        assert not child.running
+        arguments = child._arguments[child._arguments.index("quorate") + 1 :]
+        command = [sys.executable, "-m", "quorate"] if build == NEW else command_of(build)
+        child._arguments = [*command, *arguments]
+        self.builds[child.name] = build
+
+    def restart_as(self, child: Child, build: str) -> None:
+        """Stop a process in order, change its build, start it, and wait until all is well."""
+        child.signal(15)
+        assert child.wait(20.0), f"{child.name} did not stop"
+        assert child.exit_code == 0, child.obituary()
+        self.run_as(child, build)
+        child.start()
+        self.until(self.settled, f"{child.name} is back as {build}")
+        self.until(self.caught_up, f"{child.name} has caught up as {build}")
+
+    def said_by(self, name: str, words: str) -> list[str]:
+        """The lines of a process's output that contain some words."""
+        return [line for line in self.output(name).splitlines() if words in line]
+
+    def old_command(self, *arguments: str) -> Said:
+        """Run a command of the old release's command line on this cluster."""
+        done = subprocess.run(
+            [*command_of(), *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            cwd=self.folder,
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
+
+
+class Load:
+    """Creates topics all the time, and looks at the brokers' states, each on a thread."""
+
+    def __init__(self, cluster: MixedCluster) -> None:
+        self._cluster = cluster
+        self._done = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._until_done, args=(act,), daemon=True)
+            for act in (self._create, self._look)
+        ]
+        self.seen: set[tuple[int, str]] = set()
+        self.failed: list[BaseException] = []
+
+    def _create(self) -> None:
+        self._cluster.create(f"load-{len(self._cluster.acknowledged)}")
+
+    def _look(self) -> None:
+        with suppress(OSError):
+            self.seen |= set(self._cluster.broker_states().items())
+
+    def _until_done(self, act: Any) -> None:
+        while not self._done.wait(0.1):
+            try:
+                act()
+            except BaseException as error:  # noqa: BLE001 - raised again by the test's own thread
+                self.failed.append(error)
+                return
+
+    def __enter__(self) -> "Load":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        for thread in self._threads:
+            thread.join()
+        if self.failed:
+            raise self.failed[0]
+
+
+@contextmanager
+def mixed(
+    folder: Path, controllers: int = 3, brokers: int = 0, *, old: tuple[str, ...]
+) -> Iterator[MixedCluster]:
+    """A started cluster; nothing of it is left running."""
+    cluster = MixedCluster(folder, controllers, brokers, old=old)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.kill()

@@ -1,0 +1,102 @@
+"""This build beside release 0.1.0: agents, controllers and commands of either, in one cluster.
+
+The old release's processes are real: they run from its wheel (`tests/releases`).
+"""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.process.mixed_cluster import NEW, Load, MixedCluster, mixed
+from tests.process.running_cluster import Said
+from tests.releases.old_release import OLD, old_release, python_of
+
+pytestmark = pytest.mark.process
+
+CONTROLLERS = ("controller-1", "controller-2", "controller-3")
+BROKERS = ("broker-1", "broker-2")
+
+
+def test_the_old_release_runs_from_its_own_folder() -> None:
+    """Were this build imported instead, every test below would test nothing."""
+    said = "import quorate, quorum.greeting as g; print(quorate.__file__, g.__file__)"
+    done = subprocess.run([*python_of(), "-c", said], capture_output=True, text=True, check=True)
+    assert [Path(name).parent.parent for name in done.stdout.split()] == [old_release()] * 2
+
+
+def works(cluster: MixedCluster, command: Callable[..., Said]) -> None:
+    """The main commands do what they say, for people and for programs."""
+
+    def asked(*arguments: str) -> str:
+        said = command(*arguments, "--data", str(cluster.folder))
+        assert said.code == 0, said
+        return said.out
+
+    asked("topics", "create", "by-command", "--partitions", "3", "--replication-factor", "2")
+    assert "by-command" in asked("topics", "list")
+    described = json.loads(asked("topics", "describe", "by-command", "--output", "json"))
+    assert len(described["topics"][0]["partitions"]) == 3
+    brokers = json.loads(asked("brokers", "list", "--output", "json"))
+    assert {broker["state"] for broker in brokers["brokers"]} == {"online"}
+    asked("brokers", "describe", "1")
+    asked("quorum", "status")
+    asked("status")
+    asked("topics", "delete", "by-command")
+    missing = command("topics", "describe", "by-command", "--data", str(cluster.folder))
+    assert missing.code == 1, missing
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in missing.err
+
+
+def serves_through_a_failover(cluster: MixedCluster) -> None:
+    """Brokers keep their sessions when the leader is killed, and register anew when restarted."""
+    with Load(cluster) as load:
+        killed = cluster.leader()
+        cluster.controller(killed).kill()
+        cluster.leader(but=killed)
+        cluster.controller(killed).start()
+        cluster.until(cluster.settled, "the killed controller is back")
+        cluster.until(cluster.caught_up, "it has caught up")
+    assert {state for _, state in load.seen} == {"online"}
+    broker = cluster.local.brokers[1]
+    broker.signal(15)
+    assert broker.wait(20.0)
+    assert broker.exit_code == 0, broker.obituary()
+    broker.start()
+    cluster.until(cluster.settled, "the restarted broker is online")
+
+
+def test_old_agents_and_the_old_command_line_work_with_new_controllers(tmp_path: Path) -> None:
+    with mixed(tmp_path, brokers=2, old=BROKERS) as cluster:
+        works(cluster, cluster.old_command)
+        serves_through_a_failover(cluster)
+        cluster.check_nothing_lost()
+
+
+def test_new_agents_and_the_new_command_line_work_with_old_controllers(tmp_path: Path) -> None:
+    with mixed(tmp_path, brokers=2, old=CONTROLLERS) as cluster:
+        works(cluster, cluster.command)
+        serves_through_a_failover(cluster)
+        cluster.check_nothing_lost()
+
+
+def test_a_cluster_is_upgraded_node_by_node_under_load(tmp_path: Path) -> None:
+    """One controller goes back to the old release on the way, too: until the last is new it may."""
+    with mixed(tmp_path, brokers=2, old=CONTROLLERS + BROKERS) as cluster:
+        with Load(cluster) as load:
+            for n in (1, 2):
+                cluster.restart_as(cluster.controller(n), NEW)
+            cluster.restart_as(cluster.controller(1), OLD)
+            for n in (1, 3):
+                cluster.restart_as(cluster.controller(n), NEW)
+            assert {state for _, state in load.seen} == {"online"}
+            for child in cluster.local.brokers.values():
+                cluster.restart_as(child, NEW)
+        assert set(cluster.builds.values()) == {NEW}
+        for name in CONTROLLERS:
+            # Never sent: what the old release does not know.
+            assert cluster.said_by(name, "frame_refused") == []
+            assert cluster.said_by(name, "greeting_refused") == []
+        cluster.check_nothing_lost()
