@@ -13,7 +13,7 @@ from audit.replay import Replayed, replay
 from ledger.chain import LogMark
 from ledger.errors import LedgerError
 from metadata.image import MetadataImage, ReplayError
-from quorate.commands.audit.asking import progress
+from quorate.commands.audit.progress import progress
 from quorate.failure import Failure
 from quorate.output import console, facts, output_option, print_json, print_line, table
 from quorum.journal.damage import DamagedError

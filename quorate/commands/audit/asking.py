@@ -1,16 +1,14 @@
-"""What the commands of `quorate audit` share: WHERE, failures with a sentence, progress.
+"""What the commands of `quorate audit` share: WHERE, failures with a sentence, notes.
 
 Rule: whatever a log, a checkpoint, a moment or a name can be wrong in ends with exit code 1 and its
-sentence; results are on stdout, notes and progress on stderr.
+sentence; results are on stdout, notes on stderr.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from audit.moments import MomentError
 from audit.places import NoLogError
@@ -31,8 +29,6 @@ EXPECTED: Final = (
     ReplayError,
     OSError,
 )
-
-OnProgress = Callable[[int, int], None]
 
 where_argument = click.argument("where")
 
@@ -57,24 +53,6 @@ def failing() -> Iterator[None]:
         raise
     except EXPECTED as error:
         raise Failure(str(error)) from None
-
-
-@contextmanager
-def progress(what: str) -> Iterator[OnProgress]:
-    """Show a bar on stderr while the work takes long; nothing when it is not a terminal."""
-    stderr = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-        console=stderr,
-        transient=True,
-        disable=not stderr.is_terminal,
-    )
-    with bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=min(done, total), total=total)
 
 
 def tell_notes(notes: Iterable[str]) -> None:

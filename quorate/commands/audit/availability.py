@@ -14,10 +14,10 @@ from quorate.commands.audit.asking import (
     fail_for,
     failing,
     keep_going_option,
-    progress,
     tell_notes,
     where_argument,
 )
+from quorate.commands.audit.progress import progress
 from quorate.output import console, output_option, print_json, table
 
 TOPIC: Final = "topic"

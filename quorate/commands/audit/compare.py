@@ -5,8 +5,9 @@ import click
 from audit.compare import compare
 from audit.places import open_all
 from ledger.verify import VerifyReport, verify_ledger
-from quorate.commands.audit.asking import failing, progress
+from quorate.commands.audit.asking import failing
 from quorate.commands.audit.comparing import comparison_json, first_difference, show_divergences
+from quorate.commands.audit.progress import progress
 from quorate.failure import Failure
 from quorate.output import console, output_option, print_json, table
 

@@ -17,7 +17,8 @@ from audit.diff import (
 from audit.dump import utc
 from audit.moments import MomentError, offset_of
 from audit.places import one_replica
-from quorate.commands.audit.asking import OnProgress, failing, progress, tell_notes
+from quorate.commands.audit.asking import failing, tell_notes
+from quorate.commands.audit.progress import OnProgress, progress
 from quorate.commands.audit.telling import short, styled
 from quorate.output import console, output_option, print_json
 from runtime.collection import resting

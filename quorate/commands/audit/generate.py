@@ -7,7 +7,8 @@ import click
 
 from audit.generated import GeneratedHistory, write_history
 from audit.generated.rhythm import moment
-from quorate.commands.audit.asking import progress
+from quorate.commands.audit.local_paths import LocalPath
+from quorate.commands.audit.progress import progress
 from quorate.failure import Failure
 from quorate.output import console, facts, output_option, print_json
 
@@ -17,7 +18,7 @@ _DAYS = 30.0
 @click.command("generate")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=LocalPath(file_okay=False),
     required=True,
     help="Folder for the controllers' folders; new, or empty.",
 )

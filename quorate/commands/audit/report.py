@@ -2,16 +2,15 @@
 
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from audit.places import open_replicas
 from quorate.commands.audit.asking import failing, tell_notes, where_argument
+from quorate.commands.audit.local_paths import LocalPath
+from quorate.commands.audit.progress import progress_of_steps
 from quorate.failure import Failure
 from quorate.output import console, facts, output_option, print_json
 
@@ -23,7 +22,7 @@ _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
 @where_argument
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=LocalPath(file_okay=False),
     required=True,
     help=f"Folder that gets {FILE}; made if it isn't there.",
 )
@@ -61,14 +60,12 @@ def command(
     known = tuple(map(_head, heads))
     wanted = Wanted(from_moment, to_moment, title, int(time.time() * 1000), known)
 
-    def work(on_progress: Callable[[str, int, int], None]) -> tuple[Any, str]:
-        gathered = gather(open_replicas(where), wanted, on_progress)
-        return gathered, page(gathered)
-
     path = out / FILE
     try:
         with failing():
-            gathered, text = _with_progress(work)
+            with progress_of_steps("opening") as on_progress:
+                gathered = gather(open_replicas(where), wanted, on_progress)
+                text = page(gathered)
             out.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     except DrawingError as error:
@@ -110,24 +107,3 @@ def _tell(path: Path, size: int, gathered: Any, output: str) -> None:
     ]
     console().print(facts(pairs))
     tell_notes(gathered.notes)
-
-
-def _with_progress(work: Callable[[Callable[[str, int, int], None]], Any]) -> Any:
-    """Show on stderr what is being done and how far it is; nothing when it is not a terminal."""
-    screen = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-        console=screen,
-        transient=True,
-        disable=not screen.is_terminal,
-    )
-    with bar:
-        task = bar.add_task("opening", total=None)
-
-        def on_progress(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=min(done, total), total=total)
-
-        return work(on_progress)

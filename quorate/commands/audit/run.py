@@ -14,7 +14,9 @@ from audit import embedded
 from audit.moments import offset_of
 from audit.places import Replica, open_all
 from audit.tables import BY_NAME, INTS, AuditTable
-from quorate.commands.audit.asking import failing, progress, tell_notes
+from quorate.commands.audit.asking import failing, tell_notes
+from quorate.commands.audit.local_paths import LocalPath
+from quorate.commands.audit.progress import progress, telling
 from quorate.failure import Failure
 from quorate.output import console, output_option, print_json, table
 from runtime.disk import FolderInUseError
@@ -42,7 +44,7 @@ Row = tuple[Any, ...]
 @click.option("--up-to", help="Offset, time (2026-11-20T10:00:00Z), -2h, or end.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="FILE.csv, FILE.json (a document a line), or a folder for Parquet.",
 )
 @click.option("--follow", is_flag=True, help="pipeline: go on with what is appended, until Ctrl-C.")
@@ -147,12 +149,20 @@ def _spark(master: str, memory: str) -> Iterator[Any]:
             SparkUnavailableError,
             audit_session,
         )
+        from audit.spark.standing import standing  # noqa: PLC0415 - needs the extra
     except ImportError as error:
         raise Failure(
             f"Spark isn't here ({error.name}): {_EXTRA}, or use the plain engine."
         ) from None
+    session: Any = None
+
+    def told() -> str:
+        return "starting Spark" if session is None else standing(session)
+
     try:
-        yield audit_session(master=master, driver_memory=memory)
+        with telling(told):
+            session = audit_session(master=master, driver_memory=memory)
+            yield session
     except SparkUnavailableError as error:
         raise Failure(str(error)) from None
     except SPARK_ERRORS as error:

@@ -10,7 +10,8 @@ from audit.moments import offset_of
 from audit.places import one_replica
 from audit.state import State, state_at
 from audit.state_words import SHOWN, Entry, counts, entries
-from quorate.commands.audit.asking import failing, progress, tell_notes, where_argument
+from quorate.commands.audit.asking import failing, tell_notes, where_argument
+from quorate.commands.audit.progress import progress
 from quorate.commands.audit.telling import short
 from quorate.output import console, facts, output_option, print_json, table
 from runtime.collection import resting

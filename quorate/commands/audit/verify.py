@@ -8,8 +8,9 @@ import click
 from audit.compare import Comparison, compare
 from audit.places import Replica, open_all
 from audit.verification import Verified, verify_replica
-from quorate.commands.audit.asking import failing, progress, tell_notes
+from quorate.commands.audit.asking import failing, tell_notes
 from quorate.commands.audit.comparing import comparison_json, first_difference, show_divergences
+from quorate.commands.audit.progress import progress
 from quorate.failure import Failure
 from quorate.output import console, output_option, print_json, table
 from runtime.collection import resting

@@ -15,10 +15,10 @@ from quorate.commands.audit.asking import (
     fail_for,
     failing,
     keep_going_option,
-    progress,
     tell_notes,
     where_argument,
 )
+from quorate.commands.audit.progress import progress
 from quorate.commands.audit.telling import cause, cause_json, styled
 from quorate.output import output_option, print_json
 

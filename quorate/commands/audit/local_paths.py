@@ -1,0 +1,31 @@
+"""Where a command of the audit writes: paths of this machine.
+
+Rule: a URL is refused. As a path, `s3://bucket/out` would be a local folder of that name.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+class LocalPath(click.Path):
+    """A path of this machine; anything that looks like a URL is wrong usage."""
+
+    def __init__(self, *, file_okay: bool = True) -> None:
+        """`file_okay` False: a folder is meant."""
+        super().__init__(path_type=Path, file_okay=file_okay)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if _URL.match(str(value)):
+            self.fail(
+                f"{value} is a URL, and this command writes to this machine only: name a local "
+                "path, and copy what it writes with your object store's own tool. On a cluster, "
+                "`audit/spark/submit.py` writes to URLs.",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
