@@ -319,7 +319,20 @@ class Applier:
             self.place = Mark(item.entry, item.epoch, ledger.mark().encode())
 
     def _replay(self, batches: Sequence[Batch]) -> Generator[bool, None, MetadataImage]:
-        delta = MetadataDelta(self.image)
+        if self.image.transaction is not None and not self.image.transaction.built:
+            # We led when it was begun, and lead no more: what follows needs its branch.
+            assert self._ledger is not None
+            image, end = self.image.rewound(), self.image.offset
+            for batch in self._ledger.batches(image.offset):
+                if batch.header.end_offset <= end:
+                    image = yield from self._replay_over(image, [batch])
+            self.image = image
+        return (yield from self._replay_over(self.image, batches))
+
+    def _replay_over(
+        self, image: MetadataImage, batches: Sequence[Batch]
+    ) -> Generator[bool, None, MetadataImage]:
+        delta = MetadataDelta(image)
         for batch in batches:
             header = batch.header
             records = decode_records(batch.records)
@@ -332,8 +345,8 @@ class Applier:
             try:
                 next(steps)
             except StopIteration as done:
-                image: MetadataImage = done.value
-                return image
+                applied: MetadataImage = done.value
+                return applied
             yield True
 
     def _note_full_disk(self, error: OSError) -> None:

@@ -95,10 +95,16 @@ class Changes:
             on_answer(error, request.headers.get("x-quorate-request-id"))
             return
 
+        def not_remembered(image: MetadataImage) -> bool:
+            try:
+                return self._idempotency.recall(key, image, now_ms) is None
+            except QuorateError:
+                return False
+
         def decide_once(image: MetadataImage) -> ControllerResult | Generator[None, None, Any]:
             # What is remembered may have moved on while this waited for its turn.
             self._idempotency.recall(key, image, now_ms)
-            return self._paid(decide, mutations, image)
+            return self._paid(decide, mutations, image, not_remembered)
 
         provenance = msgspec.structs.replace(
             provenance, request_id=key.request_id, request_digest=key.digest
@@ -119,8 +125,12 @@ class Changes:
         decide: Decide,
         mutations: Callable[[MetadataImage], int],
         image: MetadataImage,
+        not_remembered: Callable[[MetadataImage], bool],
     ) -> Generator[None, None, ControllerResult]:
-        """Charge the quota before anything is decided. A change that writes nothing is free."""
+        """Charge the quota before anything is decided. A change that writes nothing is free.
+
+        What is prepared for long must not be written when its request id has expired meanwhile.
+        """
         partitions = mutations(image)
         self._quota.charge(partitions, self._proposer.epoch)
         wrote = False
@@ -128,6 +138,10 @@ class Changes:
             decided = decide(image)
             result = (yield from decided) if isinstance(decided, Generator) else decided
             wrote = bool(result.records)
+            if (rests_on := result.rests_on) is not None:
+                return result._replace(
+                    rests_on=lambda later: not_remembered(later) and rests_on(later)
+                )
             return result
         finally:
             if not wrote:

@@ -58,6 +58,11 @@ class Lanes(Generic[T]):
             self._waiting.append((self._clock.monotonic(), item))
         return True
 
+    @property
+    def has_first(self) -> bool:
+        """Something of our own, or of a broker, waits."""
+        return bool(self._first)
+
     def take(self) -> T:
         """Take out what is next."""
         if self._first:

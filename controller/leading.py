@@ -115,7 +115,7 @@ class Leading:
     def _activate(self, epoch: int, ledger: Ledger | None) -> None:
         if self._elected != epoch or ledger is None:
             return
-        pending = Pending(self._applier.image, ledger.mark())
+        pending = Pending(self._applier.image.without_branch(), ledger.mark())
         self._applier.pending = pending
         self._applier.leading_epoch = epoch
         self._heartbeats.begin(

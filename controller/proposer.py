@@ -1,8 +1,9 @@
 """Decisions become batches, strictly one after another.
 
-Rule: a decision reads the pending image, and nothing else is decided until its last batch is
-proposed: not while it yields, and not between the Begin and the End of a transaction. So what is
-acknowledged never stands inside a transaction that a new epoch discards.
+Rule: a decision reads the pending image, and nothing else is written until its last batch is
+proposed: not between the Begin and the End of a transaction above all. So what is acknowledged
+never stands inside a transaction that a new epoch discards. What people ask for and is large is
+prepared beside the others (see `preparing`) and has the turn only while it is written.
 
 What doesn't fit one batch is written as one logical transaction (KIP-868) over several.
 """
@@ -16,17 +17,20 @@ from structlog.typing import FilteringBoundLogger
 from controller.idempotency import Answer, RequestKey, outcome_record
 from controller.lanes import Lanes
 from controller.pending import Pending
+from controller.preparing import TRIES_MAX, Preparation, Preparing, cut
 from controller.result import ControllerResult, Decide
-from ledger.batch import BatchHeader, Provenance, array_head, seal
+from ledger.batch import Batch, BatchHeader, Provenance, array_head, seal
 from ledger.errors import LedgerError
-from metadata.codec import RecordDecodeError, decode_records, encode_record
+from metadata.codec import RecordDecodeError, decode_record, decode_records, encode_record
 from metadata.errors import ErrorCode, QuorateError
-from metadata.image import MetadataDelta, ReplayError
+from metadata.image import MetadataDelta, MetadataImage, ReplayError
+from metadata.image.metadata_image import OpenTransaction
 from metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     Record,
+    RequestOutcomeRecord,
 )
 from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError
 from runtime.clock import Clock
@@ -34,8 +38,6 @@ from runtime.slices import LoopShare, run_in_slices
 
 IN_FLIGHT_BYTES_MAX = 64 * 1024 * 1024
 """With so much proposed and not committed, decisions wait: a slow disk must not fill our memory."""
-BATCH_TARGET_BYTES = 256 * 1024
-"""More than this becomes several batches: a follower decodes a batch in one go."""
 _ANSWER_BYTES_MAX = 512 * 1024
 _STEP = 256
 """Records between two yields."""
@@ -110,6 +112,9 @@ class Proposer:
         self._frozen = False
         self._no_room_to_begin = ""
         self._cancel: Callable[[], None] | None = None
+        self._preparing: Preparing[Decision] = Preparing(
+            clock, self._decide_next, self._not_prepared
+        )
         self._share = LoopShare(clock, self._decide_next, _SHARE_S)
         self.pending: Pending | None = None
         """None while we don't lead."""
@@ -131,8 +136,9 @@ class Proposer:
         if self._cancel is not None:
             self._cancel()
             self._cancel = None
-        waiting = self._lanes.take_all()
         deciding, self._deciding = self._deciding, None
+        prepared = [d for d in self._preparing.take_all() if d is not deciding]
+        waiting = [*prepared, *self._lanes.take_all()]
         pending.drop()
         if deciding is not None:
             deciding.on_outcome(Lost(self._wrote_some))
@@ -173,7 +179,7 @@ class Proposer:
     @property
     def waiting(self) -> int:
         """Decisions that wait for their turn."""
-        return len(self._lanes)
+        return len(self._lanes) + len(self._preparing)
 
     @property
     def busy(self) -> bool:
@@ -184,14 +190,19 @@ class Proposer:
         while (
             self._deciding is None
             and not self._frozen
-            and self._lanes
+            and (self._lanes or self._preparing.ready is not None)
             and self.pending is not None
             and self.pending.bytes < IN_FLIGHT_BYTES_MAX
             and not self._share.spent()
         ):
-            decision = self._deciding = self._lanes.take()
             self._wrote_some = False
-            work = self._work(decision, self.pending)
+            ready = None if self._lanes.has_first else self._preparing.ready
+            if ready is not None:
+                decision = self._deciding = ready.decision
+                work = self._write_prepared(ready, self.pending)
+            else:
+                decision = self._deciding = self._lanes.take()
+                work = self._work(decision, self.pending)
             try:
                 next(work)
             except StopIteration:
@@ -207,11 +218,7 @@ class Proposer:
         self._deciding = None
         if self._wrote_some:
             self.freeze("a decision failed when a part of it was written")
-        decision.on_outcome(
-            QuorateError(
-                ErrorCode.UNKNOWN_SERVER_ERROR, "a defect of the server: its log says more"
-            )
-        )
+        _answer_defect(decision)
 
     def _after_slices(self) -> None:
         self._cancel = None
@@ -220,16 +227,57 @@ class Proposer:
 
     def _work(self, decision: Decision, pending: Pending) -> Generator[None, None, None]:
         """Decide, write, and arrange for the answer; yields when it takes long."""
+        preparation = Preparation(decision, decision.decide, pending.image)
+        if not preparation.starts_small():
+            if not decision.first and not decision.begins_epoch:
+                self._preparing.add(preparation)
+                return
+            yield from preparation.steps()
+        yield from self._finish(preparation, pending)
+
+    def _write_prepared(
+        self, preparation: Preparation[Decision], pending: Pending
+    ) -> Generator[None, None, None]:
+        """Write what was prepared if it still holds. Else prepare it again: last, in its turn."""
+        decision, tries = preparation.decision, preparation.tries + 1
         try:
-            decided = decision.decide(pending.image)
-            result = (yield from decided) if isinstance(decided, Generator) else decided
-            plan = yield from self._plan(decision, result, pending)
+            if not preparation.still_holds(pending.image):
+                preparation = Preparation(decision, decision.decide, pending.image, tries)
+                if tries <= TRIES_MAX:
+                    self._preparing.again(preparation)
+                    return
+                yield from preparation.steps()
+            yield from self._finish(preparation, pending)
+        except Exception:
+            self._prepare_next()
+            raise
+        self._prepare_next()
+
+    def _prepare_next(self) -> None:
+        following = self._preparing.written()
+        if following is not None and self.pending is not None:
+            self._preparing.add(Preparation(following, following.decide, self.pending.image))
+
+    def _not_prepared(self, decision: Decision) -> None:
+        """A defect came up while it was prepared: nothing of it was written."""
+        _answer_defect(decision)
+        self._prepare_next()
+
+    def _finish(
+        self, preparation: Preparation[Decision], pending: Pending
+    ) -> Generator[None, None, None]:
+        """Write what a preparation found, and arrange for the answer."""
+        decision = preparation.decision
+        try:
+            if preparation.error is not None:
+                raise preparation.error
+            plan = yield from self._plan(preparation, pending)
         except QuorateError as error:
             # An error may rest on what is not committed yet, so it waits like any answer.
             self._answer_when_committed(decision, pending, error)
             return
         try:
-            outcome = yield from self._write_all(decision, plan, pending)
+            outcome = yield from self._write_all(preparation, plan, pending)
         except (NotLeaderError, QuorumStoppedError):
             # The quorum knows first, `end` follows; the answer must not wait for it.
             self._deciding = None
@@ -240,11 +288,17 @@ class Proposer:
             self._answer_when_committed(decision, pending, outcome)
 
     def _write_all(
-        self, decision: Decision, plan: "_Plan", pending: Pending
+        self, preparation: Preparation[Decision], plan: "_Plan", pending: Pending
     ) -> Generator[None, None, Written | QuorateError]:
+        decision = preparation.decision
         try:
-            for number, batch in enumerate(plan.batches):
-                yield from self._write(decision, plan, batch, pending, last=number == plan.last)
+            if preparation.defect is not None:
+                raise preparation.defect
+            if preparation.is_replayed:
+                yield from self._write_replayed(preparation, plan, pending)
+            else:
+                for number, batch in enumerate(plan.batches):
+                    yield from self._write(decision, plan, batch, pending, last=number == plan.last)
         except _DEFECTS as error:
             return (yield from self._give_up(decision, plan, pending, error))
         wrote = bool(plan.result.records)
@@ -298,14 +352,16 @@ class Proposer:
         )
 
     def _plan(
-        self, decision: Decision, result: ControllerResult, pending: Pending
+        self, preparation: Preparation[Decision], pending: Pending
     ) -> Generator[None, None, "_Plan"]:
-        """Encode the records and cut them into batches."""
-        batches = yield from _cut(result.records)
+        """Add what makes a transaction of several batches, and the answer to be remembered."""
+        decision, result = preparation.decision, preparation.result
+        assert result is not None
+        batches = preparation.batches
         if len(batches) > 1 and result.rebase is not None:
             # The Begin record comes first and moves all offsets by one.
             result = result.rebase(pending.image.offset + 1)
-            batches = yield from _cut(result.records)
+            batches = yield from cut(result.records)
         total = len(result.records)
         if len(batches) > 1:
             batches[0].insert(
@@ -336,6 +392,64 @@ class Proposer:
         last: bool,
     ) -> Generator[None, None, None]:
         """Seal one batch, replay it from its bytes into the pending image, propose it."""
+        batch = self._seal(decision, plan, encoded, pending, last=last)
+        yield from _pause(len(encoded))
+        header = batch.header
+        delta = MetadataDelta(pending.image)
+        records = decode_records(batch.records)
+        for number, record in enumerate(records, start=1):
+            delta.replay(record, header.base_offset + number - 1)
+            if number % _STEP == 0:
+                yield
+        delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
+        image = yield from delta.apply_in_steps()
+        self._push(batch, image, pending)
+        self._preparing.follow(records, header.base_offset, header.timestamp_ms)
+        self._on_records(records)
+
+    def _write_replayed(
+        self, preparation: Preparation[Decision], plan: "_Plan", pending: Pending
+    ) -> Generator[None, None, None]:
+        """Seal and propose batches that were replayed already, in `preparing`.
+
+        Until the transaction ends its branch is in no image: who needs it replays the ledger.
+        """
+        decision, begun_at, before = preparation.decision, pending.mark.log_end, pending.image
+        after = yield from preparation.over(before)
+        for number, encoded in enumerate(plan.batches):
+            last = number == plan.last
+            batch = self._seal(decision, plan, encoded, pending, last=last)
+            header = batch.header
+            if last:
+                delta = MetadataDelta(after)
+                behind = 2 if plan.last else 1
+                outcome = decode_record(encoded[-behind])
+                if isinstance(outcome, RequestOutcomeRecord):
+                    delta.replay(outcome, header.end_offset - behind)
+                delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
+                image = yield from delta.apply_in_steps()
+            else:
+                image = msgspec.structs.replace(
+                    before,
+                    offset=header.end_offset,
+                    timestamp_ms=header.timestamp_ms,
+                    transaction=OpenTransaction(
+                        decision.provenance.operation, begun_at, before, built=False
+                    ),
+                )
+            self._push(batch, image, pending)
+            yield
+
+    def _seal(
+        self,
+        decision: Decision,
+        plan: "_Plan",
+        encoded: list[bytes],
+        pending: Pending,
+        *,
+        last: bool,
+    ) -> Batch:
+        """Make the next batch of encoded records."""
         mark = pending.mark
         now_ms = self._clock.wall_ms()
         if mark.timestamp_ms - now_ms > self._lag_warn_ms:
@@ -349,20 +463,12 @@ class Proposer:
         header = BatchHeader(
             mark.log_end, len(encoded), self.epoch, timestamp_ms, plan.provenance, mark.head
         )
-        batch = seal(header, array_head(len(encoded)) + b"".join(encoded))
-        yield from _pause(len(encoded))
-        delta = MetadataDelta(pending.image)
-        records = decode_records(batch.records)
-        for number, record in enumerate(records, start=1):
-            delta.replay(record, mark.log_end + number - 1)
-            if number % _STEP == 0:
-                yield
-        delta.finish_batch(header.end_offset, header.epoch, timestamp_ms)
-        image = yield from delta.apply_in_steps()
+        return seal(header, array_head(len(encoded)) + b"".join(encoded))
+
+    def _push(self, batch: Batch, image: MetadataImage, pending: Pending) -> None:
         self._propose(batch.encoded)
         self._wrote_some = True
         pending.push(batch, image)
-        self._on_records(records)
 
 
 class _Plan(NamedTuple):
@@ -377,20 +483,10 @@ class _Plan(NamedTuple):
         return len(self.batches) - 1
 
 
-def _cut(records: Sequence[Record]) -> Generator[None, None, list[list[bytes]]]:
-    """Encode each record and cut the row into batches of the size we aim at."""
-    batches: list[list[bytes]] = []
-    size = BATCH_TARGET_BYTES
-    for number, record in enumerate(records, start=1):
-        encoded = encode_record(record)
-        if size + len(encoded) > BATCH_TARGET_BYTES:
-            batches.append([])
-            size = 0
-        batches[-1].append(encoded)
-        size += len(encoded)
-        if number % _STEP == 0:
-            yield
-    return batches
+def _answer_defect(decision: Decision) -> None:
+    decision.on_outcome(
+        QuorateError(ErrorCode.UNKNOWN_SERVER_ERROR, "a defect of the server: its log says more")
+    )
 
 
 def _pause(records: int) -> Iterator[None]:

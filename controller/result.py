@@ -26,6 +26,9 @@ class ControllerResult(NamedTuple):
     """Why, for the batch's envelope, when the caller gave no reason."""
     rebase: "Callable[[int], ControllerResult] | None" = None
     """Decide again for another offset of the first record; for records that hold offsets."""
+    rests_on: "Callable[[MetadataImage], bool] | None" = None
+    """Tell whether the records would still be right in a later image. Only for records that add
+    topics and nothing else: these may be worked out beside other changes (see `preparing`)."""
 
 
 Decided = ControllerResult | Generator[None, None, ControllerResult]

@@ -7,7 +7,7 @@ written; replay draws nothing.
 
 import re
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
@@ -71,7 +71,10 @@ class TopicManager:
             created[spelling(topic.name)] = topic.name
             results.append(_created(mine))
         reply = CreateTopicsReply(topics=tuple(results), dry_run=request.dry_run)
-        return ControllerResult(records, reply)
+        rests_on = None
+        if len(created) == len(request.topics):
+            rests_on = _still_right(image, records)
+        return ControllerResult(records, reply, rests_on=rests_on)
 
     def creates(self, request: CreateTopicsRequest) -> int:
         """Count the partitions that are asked for. Raises QuorateError POLICY_VIOLATION.
@@ -255,6 +258,34 @@ class TopicManager:
                 ErrorCode.INVALID_REPLICATION_FACTOR, f"topic {topic.name!r}: {error}"
             ) from None
         return _with_first(first, rows), count
+
+
+def _still_right(
+    image: MetadataImage, records: Sequence[Record]
+) -> Callable[[MetadataImage], bool]:
+    """Tell of a later image whether topics could be added to it as they were to this one."""
+
+    def still_right(later: MetadataImage) -> bool:
+        topics = [record for record in records if isinstance(record, TopicRecord)]
+        return _same_brokers(image, later) and all(
+            later.topics.by_id.get(topic.topic_id) is None
+            and later.topics.named(topic.name) is None
+            and later.topics.spelled_alike(topic.name) is None
+            for topic in topics
+        )
+
+    return still_right
+
+
+def _same_brokers(image: MetadataImage, later: MetadataImage) -> bool:
+    """The same brokers are active, in the same processes, with the same directories."""
+    return image.cluster is later.cluster or all(
+        (broker := later.cluster.brokers.get(before.broker_id)) is not None
+        and (broker.active, broker.fenced) == (before.active, before.fenced)
+        and broker.broker_epoch == before.broker_epoch
+        and broker.log_dirs == before.log_dirs
+        for before in image.cluster.brokers.values()
+    )
 
 
 def _check_once(times: Counter[str], topic: str) -> None:

@@ -67,6 +67,8 @@ class MetadataDelta:
         self._transaction: tuple[str | None, int] | None = None
         self._current = self._visible
         if image.transaction is not None:
+            if not image.transaction.built:
+                raise ReplayError(image.offset, "the open transaction's branch was not built")
             self._transaction = (image.transaction.name, image.transaction.offset)
             self._current = self._branch_of(image.transaction.branch)
         self._handlers = self._current.handlers

@@ -32,6 +32,9 @@ class OpenTransaction(msgspec.Struct, frozen=True):
     """Of its Begin record; what may be shown to anybody is the state before it."""
     branch: "MetadataImage"
     """The state as it will be when the transaction ends now."""
+    built: bool = True
+    """False: `branch` is only the state before the Begin. The controller that writes a large
+    transaction does not need it; `rewound` is where to replay the transaction from."""
 
 
 class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
@@ -64,16 +67,35 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         """Return the map of a table."""
         return getattr(getattr(self, table.family), table.map)
 
+    def rewound(self) -> "MetadataImage":
+        """Return the image before the Begin of the open transaction."""
+        assert self.transaction is not None
+        return msgspec.structs.replace(self, offset=self.transaction.offset, transaction=None)
+
+    def without_branch(self) -> "MetadataImage":
+        """Return the image with an empty branch in place of one that was not built.
+
+        Only for who discards it: BeginEpoch comes next.
+        """
+        if self.transaction is None or self.transaction.built:
+            return self
+        return msgspec.structs.replace(
+            self, transaction=msgspec.structs.replace(self.transaction, built=True)
+        )
+
     def same_state(self, other: "MetadataImage") -> bool:
-        """Tell whether all families and an open transaction are equal, wherever the logs end."""
+        """Tell whether all families and an open transaction are equal, wherever the logs end.
+
+        A branch that was not built is not compared.
+        """
         if any(self.table(table) != other.table(table) for table in TABLES):
             return False
         mine, theirs = self.transaction, other.transaction
         if mine is None or theirs is None:
             return mine is theirs
-        return (mine.name, mine.offset) == (theirs.name, theirs.offset) and mine.branch.same_state(
-            theirs.branch
-        )
+        if (mine.name, mine.offset) != (theirs.name, theirs.offset):
+            return False
+        return not (mine.built and theirs.built) or mine.branch.same_state(theirs.branch)
 
     def same_derived(self, other: "MetadataImage") -> bool:
         """Tell whether what replay derives is equal too; it must be where the state is."""

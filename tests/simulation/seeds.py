@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from controller import proposer
+from controller import preparing, proposer
 from runtime import slices
 from runtime.simulated.clock import SimulatedClock
 from runtime.simulated.faults import Nemesis
@@ -155,9 +155,10 @@ def shape_of(seed: int, kind: str, torment_s: float) -> tuple[Shape, Torment]:
 def _constants(shape: Shape) -> Iterator[Patch]:
     """Yield what must be smaller than in production, so that it matters in a small world."""
     if shape.batch_bytes:
-        yield proposer, "BATCH_TARGET_BYTES", shape.batch_bytes
+        yield preparing, "BATCH_TARGET_BYTES", shape.batch_bytes
     if shape.slice_us:
         yield proposer, "_STEP", 2
+        yield preparing, "STEP", 2
         yield proposer, "_SHARE_S", 0.0
         yield slices, "SLICE_S", 0.0
         yield SimulatedClock, "SOON_US", shape.slice_us

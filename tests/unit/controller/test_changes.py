@@ -6,6 +6,9 @@ import msgspec
 import pytest
 
 from controller.idempotency import Idempotency, RequestKey
+from controller.proposer import Decision
+from controller.result import ControllerResult
+from ledger.batch import Provenance
 from metadata.codec import decode_records
 from metadata.errors import QuorateError
 from metadata.image.outcomes import KEPT_MS
@@ -14,6 +17,7 @@ from metadata.records import (
     BeginEpochRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
+    NoOpRecord,
     RemoveTopicRecord,
     RequestOutcomeRecord,
     TopicRecord,
@@ -108,15 +112,30 @@ def test_the_same_id_for_another_request_is_refused(cluster, under_way):
     assert (status, reply["code"]) == (409, "REQUEST_ID_REUSED")
 
 
-def test_the_same_id_for_another_request_is_refused_while_the_first_waits_for_its_turn(cluster):
+def hold_the_turn(cluster):
+    """A decision of the controller's own that takes until the function it returns is called."""
+    released = []
+
+    def decide(_image):
+        while not released:
+            yield
+        return ControllerResult((NoOpRecord(),))
+
     cluster.processes[1].clock.cost_us = 50
+    decision = Decision(decide, Provenance(operation="Test"), lambda _: None, first=True)
+    cluster.processes[1].run(lambda: cluster.leader._proposer.submit(decision))
+    return lambda: released.append(True)
+
+
+def test_the_same_id_for_another_request_is_refused_while_the_first_waits_for_its_turn(cluster):
     key = request_id(cluster)
-    big = cluster.send("POST", "/v1/topics", body("big", 20_000))
+    release = hold_the_turn(cluster)
     first = cluster.send("POST", "/v1/topics", body("t"), headers={"x-quorate-request-id": key})
     assert not first
     status, reply = create(cluster, "other", key)
     assert (status, reply["code"]) == (409, "REQUEST_ID_REUSED")
-    cluster.run_until(lambda: bool(big and first))
+    release()
+    cluster.run_until(lambda: bool(first))
     assert first[0].status == 200
 
 
@@ -125,14 +144,13 @@ def test_an_id_that_the_floor_passes_while_it_waits_is_refused(cluster):
     waiting = request_id(cluster, 1)
     create(cluster, "t", request_id(cluster, 2))
     machine.wall_offset_us += (KEPT_MS - 2 * 60 * 60 * 1000) * 1000
-    cluster.processes[1].clock.cost_us = 50
-    big = cluster.send("POST", "/v1/topics", body("big", 20_000))
+    release = hold_the_turn(cluster)
     late = cluster.send(
         "POST", "/v1/topics", body("late"), headers={"x-quorate-request-id": waiting}
     )
     machine.wall_offset_us += 3 * 60 * 60 * 1000 * 1000
-    cluster.run_until(lambda: bool(big and late))
-    assert big[0].status == 200
+    release()
+    cluster.run_until(lambda: bool(late))
     assert json.loads(late[0].body)["code"] == "REQUEST_EXPIRED"
 
 
@@ -366,15 +384,18 @@ def test_nothing_of_a_transaction_is_read_before_its_end_and_a_new_epoch_discard
     cluster.assert_equal()
 
 
-@pytest.mark.parametrize("good", [0, 20_000])
-def test_a_decision_that_cannot_be_replayed_is_refused_and_nothing_of_it_lasts(cluster, good):
+@pytest.mark.parametrize(("good", "prepared"), [(0, True), (20_000, True), (20_000, False)])
+def test_a_decision_that_cannot_be_replayed_is_refused_and_nothing_of_it_lasts(
+    cluster, good, prepared
+):
     topics = cluster.leader._api._topics
     create_well = topics.create
 
     def create_wrongly(image, request):
         result = yield from create_well(image, request)
         records = [*result.records, RemoveTopicRecord(b"nobody's id 1234")]
-        return result._replace(records=records)
+        rests_on = result.rests_on if prepared else None
+        return result._replace(records=records, rests_on=rests_on)
 
     topics.create = create_wrongly
     status, reply = cluster.ask("POST", "/v1/topics", body("t", good or 1))
@@ -383,7 +404,7 @@ def test_a_decision_that_cannot_be_replayed_is_refused_and_nothing_of_it_lasts(c
     assert cluster.image.transaction is None
     assert cluster.image.topics.named("t") is None
     kinds = [type(r) for r in cluster.records()]
-    assert kinds.count(AbortTransactionRecord) == bool(good)
+    assert kinds.count(AbortTransactionRecord) == (not prepared)
     cluster.create_topic("t", factor=1)
     cluster.assert_equal()
 
@@ -391,8 +412,14 @@ def test_a_decision_that_cannot_be_replayed_is_refused_and_nothing_of_it_lasts(c
 def test_decisions_wait_for_the_end_of_a_transaction_and_contact_does_not(cluster):
     clock = cluster.processes[1].clock
     clock.cost_us = 50  # so that long work yields
+    proposer = cluster.leader._proposer
     big = cluster.send("POST", "/v1/topics", body("big", 20_000))
+    cluster.run_until(lambda: proposer._preparing.ready is not None)
+    clock.cost_us = 5_000
+    cluster.run_until(lambda: proposer.pending.image.transaction is not None)
     small = cluster.send("POST", "/v1/topics", body("small"))
+    assert proposer.pending.image.transaction is not None
+    assert proposer.waiting == 2
     cluster.run_until(lambda: bool(big and small))
     assert (big[0].status, small[0].status) == (200, 200)
     names = [r.name for r in cluster.records() if isinstance(r, TopicRecord)]
@@ -433,11 +460,11 @@ def test_many_changes_are_pipelined_and_all_are_answered(cluster):
 def test_too_many_waiting_requests_are_told_to_slow_down():
     cluster = Cluster(waiting_decisions_max=2)
     cluster.online(1)
-    cluster.processes[1].clock.cost_us = 50
-    replies = [cluster.send("POST", "/v1/topics", body("big", 20_000))]
-    replies += [cluster.send("POST", "/v1/topics", body(f"t{i}")) for i in range(4)]
+    release = hold_the_turn(cluster)
+    replies = [cluster.send("POST", "/v1/topics", body(f"t{i}")) for i in range(4)]
+    release()
     cluster.run_until(lambda: all(replies))
-    assert sorted(r[0].status for r in replies) == [200, 200, 200, 429, 429]
+    assert sorted(r[0].status for r in replies) == [200, 200, 429, 429]
     throttled = next(json.loads(r[0].body) for r in replies if r[0].status == 429)
     assert throttled["retryAfterMs"] == 1000
 

@@ -1,0 +1,199 @@
+"""Large changes are prepared beside the others, and written as if they had been decided alone."""
+
+import json
+
+import pytest
+
+from controller import preparing
+from metadata.image.metadata_image import hash_from_scratch
+from metadata.records import BeginTransactionRecord, EndTransactionRecord, TopicRecord
+from runtime.simulated.clock import SimulatedClock
+from tests.unit.controller.cluster import Broker, Cluster
+from tests.unit.controller.test_changes import body
+
+BIG = 20_000
+"""Partitions: some eight batches."""
+
+
+@pytest.fixture
+def cluster():
+    cluster = Cluster()
+    cluster.online(1, 2, 3)
+    # Each look at the clock costs: long work is cut into slices.
+    cluster.processes[1].clock.cost_us = 50
+    return cluster
+
+
+@pytest.fixture
+def release(monkeypatch):
+    """Large changes are decided, and then go on only when this is called."""
+    released = []
+    plain = preparing.Preparation._replay
+
+    def replay(self):
+        while not released:
+            yield
+        yield from plain(self)
+
+    monkeypatch.setattr(preparing.Preparation, "_replay", replay)
+    monkeypatch.setattr(SimulatedClock, "SOON_US", 1_000)
+    return lambda: released.append(True)
+
+
+def big_topic(cluster, name="big"):
+    """Ask for a large topic, which is then under way."""
+    replies = cluster.send("POST", "/v1/topics", body(name, BIG))
+    cluster.run(0.1)
+    assert cluster.leader._proposer._preparing._now is not None
+    assert not replies
+    return replies
+
+
+def names(cluster):
+    return [r.name for r in cluster.records() if isinstance(r, TopicRecord)]
+
+
+def done(cluster, *replies):
+    cluster.run_until(lambda: all(replies))
+    cluster.processes[1].clock.cost_us = 0
+    cluster.assert_equal()
+    image = cluster.image
+    assert image.state_hash == hash_from_scratch(image)
+    return [(reply[0].status, json.loads(reply[0].body)) for reply in replies]
+
+
+def test_small_changes_and_registrations_are_decided_while_a_large_one_is_prepared(
+    cluster, release
+):
+    big = big_topic(cluster)
+    small = [cluster.send("POST", "/v1/topics", body(f"small-{n}")) for n in range(100)]
+    cluster.run_until(lambda: all(small))
+    Broker(cluster, 4).register()
+    assert not big
+    release()
+    (answer,) = done(cluster, big)
+    assert answer[0] == 200
+    assert names(cluster)[-1] == "big"
+    kinds = [type(record) for record in cluster.records()]
+    begin, end = kinds.index(BeginTransactionRecord), kinds.index(EndTransactionRecord)
+    assert end - begin == BIG + 3
+
+
+def test_what_came_meanwhile_is_in_the_image_too_whatever_it_was(cluster, release):
+    cluster.create_topic("old", partitions=6, factor=3)
+    big = big_topic(cluster)
+    cluster.ask("DELETE", "/v1/topics/old")
+    cluster.create_topic("new", partitions=2, factor=2)
+    release()
+    (answer,) = done(cluster, big)
+    assert answer[0] == 200
+    topics = cluster.image.topics
+    assert topics.named("old") is None
+    assert topics.named("new") is not None
+    assert sum(topics.leads(broker) for broker in (1, 2, 3)) == len(topics.partitions) == BIG + 2
+
+
+def test_a_name_that_was_taken_meanwhile_is_refused_when_it_is_prepared_again(cluster, release):
+    big = big_topic(cluster, "same")
+    cluster.create_topic("same", factor=1)
+    release()
+    (answer,) = done(cluster, big)
+    assert answer[1]["code"] == "TOPIC_ALREADY_EXISTS"
+    assert BeginTransactionRecord not in {type(r) for r in cluster.records()}
+
+
+def test_brokers_that_were_fenced_meanwhile_get_no_leader(cluster, release):
+    big = big_topic(cluster)
+    assert cluster.ask("DELETE", "/v1/brokers/3")[0] == 200
+    release()
+    (answer,) = done(cluster, big)
+    assert answer[0] == 200
+    partitions = cluster.image.topics.partitions
+    assert all(set(p.replicas) <= {1, 2} for p in partitions.values())
+
+
+def test_a_change_that_is_always_overtaken_keeps_the_turn_in_the_end(cluster, monkeypatch):
+    monkeypatch.setattr(preparing, "FOLLOWED_MAX", 0)
+    begun = []
+    plain = preparing.Preparation._replay
+
+    def replay(self):
+        begun.append(self.tries)
+        cluster.send("POST", "/v1/topics", body(f"small-{len(begun)}"))
+        return plain(self)
+
+    monkeypatch.setattr(preparing.Preparation, "_replay", replay)
+    big = cluster.send("POST", "/v1/topics", body("big", BIG))
+    (answer,) = done(cluster, big)
+    assert answer[0] == 200
+    assert begun == [1, 2, 3, 4]
+    assert names(cluster) == ["small-1", "small-2", "small-3", "big", "small-4"]
+
+
+def test_two_large_changes_are_prepared_one_after_the_other(cluster, release):
+    first = big_topic(cluster, "first")
+    second = big_topic(cluster, "second")
+    assert cluster.leader._proposer.waiting == 2
+    release()
+    answers = done(cluster, first, second)
+    assert [status for status, _ in answers] == [200, 200]
+    assert names(cluster) == ["first", "second"]
+
+
+def test_a_leader_that_goes_says_so_and_leaves_nothing(cluster, release):
+    big, behind = big_topic(cluster, "first"), big_topic(cluster, "second")
+    end = cluster.image.offset
+    cluster.lead(2)
+    assert [r[0].status for r in (big, behind)] == [503, 503]
+    assert not names(cluster)
+    assert cluster.image.offset == end + 1
+    release()
+    cluster.lead(1)
+    done(cluster, cluster.send("POST", "/v1/topics", body("first", BIG)))
+
+
+@pytest.mark.parametrize("committed", [3, 100])
+def test_a_leader_that_goes_in_the_middle_replays_what_it_had_only_written(cluster, committed):
+    """Its branch was never built. What is committed of the transaction may yet be all of it."""
+    cluster.processes[1].clock.cost_us = 0
+    cluster.shared.cut(2, 3)
+    cluster.send("POST", "/v1/topics", body("big", BIG))
+    quorum = cluster.shared.nodes[1]
+    cluster.run_until(lambda: len(quorum.waiting) >= 5)
+    cluster.run(0.1)
+    waiting = list(quorum.waiting)
+    quorum.waiting.clear()
+    cluster.shared.heal()
+    epoch = cluster.shared.epoch
+    cluster.shared.commit(epoch, waiting[:3])
+    cluster.run(0.1)
+    assert not cluster.controllers[1].image.transaction.built
+    old = cluster.controllers[1]
+    cluster.processes[1].run(lambda: old.on_leadership_lost(epoch))
+    cluster.shared.commit(epoch, waiting[3:committed])
+    cluster.run(0.2)
+    cluster.lead(1)
+    there = cluster.image.topics.named("big") is not None
+    assert there == (committed > len(waiting))
+    cluster.create_topic("small", factor=1)
+    cluster.assert_equal()
+
+
+def test_a_defect_in_a_preparation_is_answered_and_the_next_one_goes_on(cluster, monkeypatch):
+    plain = preparing.Preparation._replay
+
+    def replay(self):
+        yield
+        if not seen:
+            seen.append(self)
+            raise RuntimeError("a defect")
+        yield from plain(self)
+
+    seen = []
+    monkeypatch.setattr(preparing.Preparation, "_replay", replay)
+    first = cluster.send("POST", "/v1/topics", body("first", BIG))
+    second = cluster.send("POST", "/v1/topics", body("second", BIG))
+    with pytest.raises(Exception, match="a defect"):
+        cluster.run_until(lambda: bool(first))
+    answers = done(cluster, first, second)
+    assert [status for status, _ in answers] == [500, 200]
