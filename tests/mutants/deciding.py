@@ -192,7 +192,7 @@ DECIDING = (
         "A batch gets the leader's clock, also when that is behind the log.",
         (
             Patch(
-                "controller.proposer.Proposer._write",
+                "controller.proposer.Proposer._seal",
                 edited(("timestamp_ms = max(now_ms, mark.timestamp_ms)", "timestamp_ms = now_ms")),
             ),
         ),

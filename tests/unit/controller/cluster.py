@@ -22,6 +22,7 @@ from metadata.messages import (
     WantedState,
 )
 from metadata.messages.wire import JSON, MSGPACK, decode_fetch_reply
+from metadata.records import NoOpRecord
 from metadata.uuids import uuid_text
 from runtime.requests import ANONYMOUS, Caller, Request
 from runtime.simulated.disk import SimulatedDisk
@@ -140,6 +141,18 @@ class Cluster:
         node = self.shared.leader
         self.processes[node].run(lambda: self.controllers[node]._proposer.submit(decision))
         self.run_until(lambda: bool(done))
+
+    def hold_the_turn(self, steps=1_000):
+        """Let the leader decide something of its own for so many steps; all else waits."""
+
+        def decide(_image):
+            yield from [None] * steps
+            return ControllerResult((NoOpRecord(),))
+
+        node = self.shared.leader
+        self.processes[node].clock.cost_us = 50
+        decision = Decision(decide, Provenance(operation="Test"), lambda _: None, first=True)
+        self.processes[node].run(lambda: self.controllers[node]._proposer.submit(decision))
 
     def partition(self, name, number=0):
         return self.image.topics.partitions[self.image.topics.named(name).topic_id, number]

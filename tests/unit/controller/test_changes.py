@@ -6,9 +6,6 @@ import msgspec
 import pytest
 
 from controller.idempotency import Idempotency, RequestKey
-from controller.proposer import Decision
-from controller.result import ControllerResult
-from ledger.batch import Provenance
 from metadata.codec import decode_records
 from metadata.errors import QuorateError
 from metadata.image.outcomes import KEPT_MS
@@ -17,7 +14,6 @@ from metadata.records import (
     BeginEpochRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
-    NoOpRecord,
     RemoveTopicRecord,
     RequestOutcomeRecord,
     TopicRecord,
@@ -112,29 +108,13 @@ def test_the_same_id_for_another_request_is_refused(cluster, under_way):
     assert (status, reply["code"]) == (409, "REQUEST_ID_REUSED")
 
 
-def hold_the_turn(cluster):
-    """A decision of the controller's own that takes until the function it returns is called."""
-    released = []
-
-    def decide(_image):
-        while not released:
-            yield
-        return ControllerResult((NoOpRecord(),))
-
-    cluster.processes[1].clock.cost_us = 50
-    decision = Decision(decide, Provenance(operation="Test"), lambda _: None, first=True)
-    cluster.processes[1].run(lambda: cluster.leader._proposer.submit(decision))
-    return lambda: released.append(True)
-
-
 def test_the_same_id_for_another_request_is_refused_while_the_first_waits_for_its_turn(cluster):
     key = request_id(cluster)
-    release = hold_the_turn(cluster)
+    cluster.hold_the_turn()
     first = cluster.send("POST", "/v1/topics", body("t"), headers={"x-quorate-request-id": key})
     assert not first
     status, reply = create(cluster, "other", key)
     assert (status, reply["code"]) == (409, "REQUEST_ID_REUSED")
-    release()
     cluster.run_until(lambda: bool(first))
     assert first[0].status == 200
 
@@ -144,12 +124,11 @@ def test_an_id_that_the_floor_passes_while_it_waits_is_refused(cluster):
     waiting = request_id(cluster, 1)
     create(cluster, "t", request_id(cluster, 2))
     machine.wall_offset_us += (KEPT_MS - 2 * 60 * 60 * 1000) * 1000
-    release = hold_the_turn(cluster)
+    cluster.hold_the_turn()
     late = cluster.send(
         "POST", "/v1/topics", body("late"), headers={"x-quorate-request-id": waiting}
     )
     machine.wall_offset_us += 3 * 60 * 60 * 1000 * 1000
-    release()
     cluster.run_until(lambda: bool(late))
     assert json.loads(late[0].body)["code"] == "REQUEST_EXPIRED"
 
@@ -460,9 +439,8 @@ def test_many_changes_are_pipelined_and_all_are_answered(cluster):
 def test_too_many_waiting_requests_are_told_to_slow_down():
     cluster = Cluster(waiting_decisions_max=2)
     cluster.online(1)
-    release = hold_the_turn(cluster)
+    cluster.hold_the_turn()
     replies = [cluster.send("POST", "/v1/topics", body(f"t{i}")) for i in range(4)]
-    release()
     cluster.run_until(lambda: all(replies))
     assert sorted(r[0].status for r in replies) == [200, 200, 429, 429]
     throttled = next(json.loads(r[0].body) for r in replies if r[0].status == 429)
