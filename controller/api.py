@@ -9,7 +9,7 @@ range (206). Headers that a change takes: `x-quorate-request-id`, `-reason`, `-c
 Rule: no rule of the cluster lives here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from math import ceil
 from typing import Any, Protocol
 
@@ -46,10 +46,11 @@ from metadata.messages import (
     UnregisterBrokerReply,
     error_reply,
 )
+from metadata.messages.parts import GROUP, LongMessage, encode_in_parts
 from metadata.messages.wire import JSON, decode, encode, reply_type
 from quorum.api import LeaderAndEpoch
 from runtime.metrics import CONTENT_TYPE
-from runtime.requests import Reply, Request
+from runtime.requests import Reply, Request, whole
 
 OnReply = Callable[[Reply], None]
 
@@ -105,12 +106,40 @@ class _Call:
         """The request's message. Raises QuorateError."""
         return decode(message_type, self.request.body, self.content_type)
 
-    def answer(self, outcome: msgspec.Struct | QuorateError, request_id: str | None = None) -> None:
-        """Reply with a message or an error."""
+    def answer(
+        self,
+        outcome: msgspec.Struct | LongMessage | QuorateError,
+        request_id: str | None = None,
+    ) -> None:
+        """Reply with a message, which may be a long one, or an error."""
         if isinstance(outcome, QuorateError):
             self.refuse(outcome, request_id)
+        elif isinstance(outcome, LongMessage):
+            parts = encode_in_parts(outcome, self.format)
+            reply = Reply(200, b"", self._headers(None, None), parts)
+            # Few entries take no longer than one part.
+            self.on_reply(whole(reply) if outcome.length <= GROUP else reply)
         else:
             self.reply(200, outcome, request_id)
+
+    def answer_later(self, outcome: Generator[None, None, LongMessage] | QuorateError) -> None:
+        """Reply with a message that has to be found first, in steps, or an error."""
+        if isinstance(outcome, QuorateError):
+            self.refuse(outcome)
+            return
+
+        def parts() -> Generator[bytes, None, None]:
+            # Each step gives nothing, and whoever sends it looks after others.
+            while True:
+                try:
+                    next(outcome)
+                except StopIteration as found:
+                    message = found.value
+                    break
+                yield b""
+            yield from encode_in_parts(message, self.format)
+
+        self.on_reply(Reply(200, b"", self._headers(None, None), parts()))
 
     def reply(
         self,
@@ -303,7 +332,7 @@ class Api:
         self._queries.read(call.request, lambda view: one_broker(view, text), call.answer)
 
     def _read_log(self, call: _Call) -> None:
-        self._watch.read(call.request, call.answer)
+        self._watch.read(call.request, call.answer_later)
 
     # -- the node -------------------------------------------------------------------------
 

@@ -37,8 +37,9 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     partition_mutations_burst: int = 200_000
     """The most that the quota saves up."""
 
-    fetch_bytes_max: int = 8 * MIB
-    """The most that one MetadataFetch reply carries, whatever it asks for."""
+    fetch_bytes_max: int = MIB
+    """The most that one MetadataFetch reply carries, whatever it asks for: a few milliseconds of
+    reading, verifying and writing. Who needs more asks again."""
     parked_requests_max: int = 20_000
     """Held requests, of all kinds together; beyond it they are answered at once."""
     waiting_decisions_max: int = 10_000

@@ -4,7 +4,7 @@ Rule: pure functions of an image, and of what the active controller hears. Every
 brokers by id, topics by name, partitions by number.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from controller.heartbeats import Heartbeats
@@ -84,16 +84,21 @@ def describe_broker(
 
 
 def describe_topic(image: MetadataImage, topic: Topic) -> TopicDescription:
-    """One topic with all its partitions."""
+    """One topic, without its partitions."""
     return TopicDescription(
         name=topic.name,
         topic_id=uuid_text(topic.topic_id),
-        partitions=tuple(
-            describe_partition(image, number, partition)
-            for number, partition in image.topics.partitions_of(topic.topic_id)
-        ),
+        partitions=(),
         configs=image.configs.of(ConfigResourceType.TOPIC, topic.name),
     )
+
+
+def describe_partitions(
+    image: MetadataImage, topic: Topic, numbers: Iterable[int]
+) -> Iterator[PartitionDescription]:
+    """Some partitions of a topic."""
+    partitions = image.topics.partitions
+    return (describe_partition(image, n, partitions[topic.topic_id, n]) for n in numbers)
 
 
 def describe_partition(
@@ -117,14 +122,11 @@ def describe_partition(
     )
 
 
-def summarize_topics(
-    image: MetadataImage, after: str, limit: int
-) -> tuple[tuple[TopicSummary, ...], str | None]:
-    """Topics whose names come after one, in order; and the last name if there are more."""
+def topic_names(image: MetadataImage, after: str, limit: int) -> tuple[list[str], str | None]:
+    """Names behind one, in order; and the last of them if there are more."""
     chosen = list(islice(image.topics.names.after(after), limit + 1))
     more = len(chosen) > limit
-    summaries = tuple(summarize_topic(image, name) for name in chosen[:limit])
-    return summaries, chosen[limit - 1] if more else None
+    return chosen[:limit], chosen[limit - 1] if more else None
 
 
 def summarize_topic(image: MetadataImage, name: str) -> TopicSummary:
@@ -146,9 +148,12 @@ def summarize_topic(image: MetadataImage, name: str) -> TopicSummary:
     )
 
 
-def brokers_of(image: MetadataImage, heard: Heartbeats | None) -> Iterator[BrokerDescription]:
-    """All brokers."""
-    return (describe_broker(image, b, heard) for b in image.cluster.brokers.values())
+def brokers_of(
+    image: MetadataImage, heard: Heartbeats | None, ids: Iterable[int]
+) -> Iterator[BrokerDescription]:
+    """These brokers."""
+    brokers = image.cluster.brokers
+    return (describe_broker(image, brokers[broker_id], heard) for broker_id in ids)
 
 
 def _is_offline(image: MetadataImage, broker_id: int) -> bool:

@@ -11,9 +11,11 @@ import msgspec
 from controller.describe import (
     brokers_of,
     describe_broker,
+    describe_partitions,
     describe_topic,
     readable_offset,
-    summarize_topics,
+    summarize_topic,
+    topic_names,
 )
 from controller.heartbeats import Heartbeats
 from controller.reads import Reads
@@ -25,10 +27,11 @@ from metadata.messages import (
     ListBrokersReply,
     ListTopicsReply,
 )
+from metadata.messages.parts import LongMessage
 from runtime.requests import Request
 
 TOPICS_LISTED_MAX = 1000
-OnAnswer = Callable[[msgspec.Struct | QuorateError], None]
+OnAnswer = Callable[[msgspec.Struct | LongMessage | QuorateError], None]
 
 
 class View(NamedTuple):
@@ -53,7 +56,10 @@ class Queries:
         self._not_here = not_here
 
     def read(
-        self, request: Request, answer: Callable[[View], msgspec.Struct], on_answer: OnAnswer
+        self,
+        request: Request,
+        answer: Callable[[View], msgspec.Struct | LongMessage],
+        on_answer: OnAnswer,
     ) -> None:
         """Answer with what `answer` makes of an image that is new enough for the request."""
 
@@ -85,44 +91,51 @@ class Queries:
             )
 
 
-def list_topics(view: View, query: Mapping[str, str]) -> ListTopicsReply:
-    """`GET /v1/topics`."""
+def list_topics(view: View, query: Mapping[str, str]) -> LongMessage:
+    """`GET /v1/topics`. Raises QuorateError."""
     limit = min(whole_number(query, "limit", TOPICS_LISTED_MAX), TOPICS_LISTED_MAX)
     if limit < 1:
         raise QuorateError(ErrorCode.INVALID_REQUEST, "limit: 1 or more")
-    topics, more = summarize_topics(view.image, query.get("after", ""), limit)
-    return ListTopicsReply(
+    names, more = topic_names(view.image, query.get("after", ""), limit)
+    head = ListTopicsReply(
         offset=readable_offset(view.image),
         epoch=view.image.epoch,
         age_ms=view.age_ms,
-        topics=topics,
+        topics=(),
         next_after=more,
     )
+    topics = (summarize_topic(view.image, name) for name in names)
+    return LongMessage(head, "topics", topics, len(names))
 
 
-def one_topic(view: View, name: str) -> DescribeTopicsReply:
+def one_topic(view: View, name: str) -> LongMessage:
     """`GET /v1/topics/{name}`. Raises QuorateError."""
     topic = view.image.topics.named(name)
     if topic is None:
         raise QuorateError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic named {name[:300]!r}"
         )
-    return DescribeTopicsReply(
-        offset=readable_offset(view.image),
-        epoch=view.image.epoch,
+    image, numbers = view.image, view.image.topics.ids_of(topic.topic_id)
+    head = DescribeTopicsReply(
+        offset=readable_offset(image),
+        epoch=image.epoch,
         age_ms=view.age_ms,
-        topics=(describe_topic(view.image, topic),),
+        topics=(describe_topic(image, topic),),
     )
+    partitions = describe_partitions(image, topic, numbers)
+    return LongMessage(head, "partitions", partitions, len(numbers))
 
 
-def list_brokers(view: View) -> ListBrokersReply:
+def list_brokers(view: View) -> LongMessage:
     """`GET /v1/brokers`."""
-    return ListBrokersReply(
-        offset=readable_offset(view.image),
-        epoch=view.image.epoch,
+    image, ids = view.image, sorted(view.image.cluster.brokers)
+    head = ListBrokersReply(
+        offset=readable_offset(image),
+        epoch=image.epoch,
         age_ms=view.age_ms,
-        brokers=tuple(brokers_of(view.image, view.heard)),
+        brokers=(),
     )
+    return LongMessage(head, "brokers", brokers_of(image, view.heard, ids), len(ids))
 
 
 def one_broker(view: View, text: str) -> DescribeBrokerReply:

@@ -39,6 +39,7 @@ from runtime.http_reading import (
     bearer_token,
     check_form,
 )
+from runtime.http_streaming import Turns, gather, send
 from runtime.listening import Admission, Arrival, Listener, bind_tcp, bind_unix
 from runtime.requests import Caller, Handler, Reply, Request
 
@@ -99,8 +100,10 @@ class HttpServer:
         self._tcp_listeners: list[Listener] = []
         self._unix_listeners: list[Listener] = []
         self.admission = Admission(self.limits.connections, self.limits.connections_per_address)
+        self._turns = Turns()
         self.counters: Counter[str] = Counter()
-        """For metrics: requests, status_<status>, refused_<code>, abandoned."""
+        """For metrics: requests, status_<status>, refused_<code>, abandoned, streamed,
+        broken_off."""
         self.manager = web.Server(
             self._serve, request_factory=_make_request, handler_cancellation=True
         )
@@ -185,7 +188,29 @@ class HttpServer:
             if refused.status == HTTPStatus.REQUEST_TIMEOUT:
                 connection.hang_up()
             return self._refusal(refused)
-        return self._response(await self._ask(request))
+        return await self._answered(http, await self._ask(request))
+
+    async def _answered(self, http: web.BaseRequest, reply: Reply) -> web.StreamResponse:
+        """The response for a reply; one that is long is sent while it is made."""
+        if reply.parts is not None:
+            reply = await gather(reply, self._turns)
+        if reply.parts is None:
+            return self._response(reply)
+        self.counters[f"status_{reply.status}"] += 1
+        self.counters["streamed"] += 1
+        response = web.StreamResponse(status=reply.status, headers=reply.headers)
+        _name_server(response)
+        response.enable_chunked_encoding()
+        try:
+            await send(http, response, reply, self._turns, self.limits.reply_s)
+        except Exception as error:
+            # The status is out: only the end of the connection can say that the rest is missing.
+            self.counters["broken_off"] += 1
+            self._log.warning("http_reply_broken_off", path=http.path, error=repr(error))
+            if http.transport is not None:
+                http.transport.abort()
+            raise ConnectionResetError("the reply was broken off") from error
+        return response
 
     async def _ask(self, request: Request) -> Reply:
         """Return the handler's reply, or one for a handler that fails or is too late."""
@@ -243,11 +268,15 @@ class HttpServer:
     def _response(self, reply: Reply) -> web.Response:
         self.counters[f"status_{reply.status}"] += 1
         response = web.Response(body=reply.body, status=reply.status, headers=reply.headers)
-        response.headers[hdrs.SERVER] = "quorate"
-        response.headers["X-Content-Type-Options"] = "nosniff"
+        _name_server(response)
         if reply.body:
             response.headers[CONTENT_DIGEST] = content_digest(reply.body)
         return response
+
+
+def _name_server(response: web.StreamResponse) -> None:
+    response.headers[hdrs.SERVER] = "quorate"
+    response.headers["X-Content-Type-Options"] = "nosniff"
 
 
 class _Waiting:

@@ -2,9 +2,13 @@
 
 Rule: rules never see HTTP. A handler gets a `Request` and calls `reply` once, now or later;
 aiohttp is one carrier (`http_server`, `http_client`), the simulator another.
+
+An answer of no bounded size is made while it is sent: `Reply.parts` gives it piece by piece, and
+whoever carries it asks for the next piece between other work, and only when the caller has taken
+those before. A carrier that gives up closes it, and what it was made from is let go.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Protocol
 
 import msgspec
@@ -45,6 +49,16 @@ class Reply(msgspec.Struct, frozen=True):
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = {}
+    parts: Generator[bytes, None, None] | None = None
+    """What comes behind `body`; each step takes at most some milliseconds, and may give nothing."""
+
+
+def whole(reply: Reply) -> Reply:
+    """Return the answer with all its parts in `body`: for carriers that send it in one piece."""
+    if reply.parts is None:
+        return reply
+    body = b"".join((reply.body, *reply.parts))
+    return msgspec.structs.replace(reply, body=body, parts=None)
 
 
 class Unreachable(msgspec.Struct, frozen=True):

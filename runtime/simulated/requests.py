@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable
 from functools import partial
 
-from runtime.requests import Handler, OnReply, Reply, Request, Unreachable
+from runtime.requests import Handler, OnReply, Reply, Request, Unreachable, whole
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.process import Death, SimulatedProcess
 from runtime.simulated.world import Event
@@ -133,7 +133,7 @@ class SimulatedRequests:
             answered = True
             if server.process.alive:
                 server.end(number)
-                self._answer(server, answer, pending)
+                self._answer(server, whole(answer), pending)
 
         server.handler(request, reply)
 

@@ -12,7 +12,7 @@ import msgspec
 from controller.degraded import Ask, asks_of
 from controller.routes import ROUTES, Route
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
-from runtime.requests import Reply, Request
+from runtime.requests import Reply, Request, whole
 
 PATIENCE_S = 40.0
 
@@ -39,7 +39,7 @@ class Asked:
 
     def __call__(self, reply: Reply) -> None:
         assert self.reply is None, "answered twice"
-        self.reply, self.took_s = reply, self.cluster.world.now - self.began
+        self.reply, self.took_s = whole(reply), self.cluster.world.now - self.began
 
     @property
     def answer(self) -> Answer:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ledger.errors import LedgerError
 from ledger.verify import verify_ledger
-from runtime.requests import Reply, Request
+from runtime.requests import Reply, Request, whole
 from snapshots.checkpoint import FOLDER
 from snapshots.errors import CheckpointError
 from snapshots.store import finish_steps, list_checkpoints, load_steps
@@ -94,7 +94,7 @@ def _ask(cluster: Any, node_id: int, offset: int) -> None:
 
     def answered(answer: Reply) -> None:
         """Only the reading counts; an answer must be one that a client can read."""
-        json.loads(answer.body or b"{}")
+        json.loads(whole(answer).body or b"{}")
 
     request = Request("GET", "/v1/log", query={"offset": str(offset)})
     process.schedule(0, lambda: controller.handle(request, answered), "operator asks")

@@ -24,7 +24,7 @@ from metadata.messages import (
 from metadata.messages.wire import JSON, MSGPACK, decode_fetch_reply
 from metadata.records import NoOpRecord
 from metadata.uuids import uuid_text
-from runtime.requests import ANONYMOUS, Caller, Request
+from runtime.requests import ANONYMOUS, Caller, Request, whole
 from runtime.simulated.disk import SimulatedDisk
 from runtime.simulated.disk_faults import DiskFaults
 from runtime.simulated.platter import Platter
@@ -213,7 +213,9 @@ class Cluster:
             caller or Caller("User:alice", "token", "10.0.0.7"),
         )
         node = node or self.shared.leader
-        self.processes[node].run(lambda: self.controllers[node].handle(request, replies.append))
+        self.processes[node].run(
+            lambda: self.controllers[node].handle(request, lambda r: replies.append(whole(r)))
+        )
         return replies
 
     def ask(self, method, path, body=None, **options):

@@ -1,0 +1,116 @@
+"""Answers that are made while they are sent, a slice at a time.
+
+Rule: all of them share one slice of the loop's pass, in turns, however many there are, and none is
+made ahead of its reader: what is made waits in the connection's buffer, at most some 64 KiB, and
+while that is full nothing more is made. Who doesn't take the whole within the server's patience
+loses the connection, so that what the answer is made from is let go.
+
+An answer that turns out to be short goes out as any other, with its length and its checksum.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+
+from aiohttp import web
+
+from runtime.requests import Reply
+
+SLICE_S = 0.005
+WHOLE_BYTES = 1_280 * 1024
+"""Up to here an answer is gathered and sent in one piece: a batch of 1 MiB, and what is around."""
+PIECE_BYTES = 64 * 1024
+
+
+class Turns:
+    """Who makes something takes turns: one slice of one answer in a pass of the loop."""
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self) -> None:
+        """Wait for a turn; `leave` ends it."""
+        if not self._taken:
+            self._taken = True
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Give the turn to the next one, whose slice is in a later pass."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._taken = False
+
+
+async def gather(reply: Reply, turns: Turns) -> Reply:
+    """Make the answer up to `WHOLE_BYTES`; what is left, if anything, stays in its parts."""
+    assert reply.parts is not None
+    pieces, size, more = [reply.body], len(reply.body), True
+    try:
+        while more and size < WHOLE_BYTES:
+            piece, more = await _slice(reply.parts, turns, WHOLE_BYTES - size)
+            pieces.append(piece)
+            size += len(piece)
+    except BaseException:
+        reply.parts.close()
+        raise
+    return Reply(reply.status, b"".join(pieces), reply.headers, reply.parts if more else None)
+
+
+async def send(
+    http: web.BaseRequest, response: web.StreamResponse, reply: Reply, turns: Turns, within_s: float
+) -> None:
+    """Send what is made and make the rest.
+
+    Raises TimeoutError when the reader was too slow, ConnectionError when it left, and what the
+    parts raise: then the answer is broken off, and its connection must end.
+    """
+    assert reply.parts is not None
+    try:
+        async with asyncio.timeout(within_s):
+            await response.prepare(http)
+            view = memoryview(reply.body)
+            for start in range(0, len(view), PIECE_BYTES):
+                await response.write(view[start : start + PIECE_BYTES])
+            more = True
+            while more:
+                piece, more = await _slice(reply.parts, turns, PIECE_BYTES)
+                if piece:
+                    await response.write(piece)
+            await response.write_eof()
+    finally:
+        reply.parts.close()
+
+
+async def _slice(
+    parts: Generator[bytes, None, None],
+    turns: Turns,
+    size_max: int,
+    now: Callable[[], float] = time.monotonic,
+) -> tuple[bytes, bool]:
+    """Make some of it in one turn; whether there is more."""
+    await turns.take()
+    try:
+        until, pieces, size = now() + SLICE_S, [], 0
+        for piece in parts:
+            pieces.append(piece)
+            size += len(piece)
+            if size >= size_max or now() >= until:
+                return b"".join(pieces), True
+        return b"".join(pieces), False
+    finally:
+        # The next one's turn, and our own, come in later passes.
+        turns.leave()
+        await asyncio.sleep(0)

@@ -1,0 +1,59 @@
+"""A long message in parts is the same bytes as at once."""
+
+import pytest
+
+from metadata.messages import (
+    BrokerDescription,
+    DescribeTopicsReply,
+    ListBrokersReply,
+    PartitionDescription,
+    ReadRecordsReply,
+    TopicDescription,
+)
+from metadata.messages.brokers import BrokerStateName
+from metadata.messages.parts import GROUP, LongMessage, encode_in_parts
+from metadata.messages.wire import JSON, MSGPACK, encode
+
+COUNTS = (0, 1, 15, 16, GROUP, GROUP + 1, 1_000, 70_000)
+
+
+@pytest.mark.parametrize("content_type", [JSON, MSGPACK])
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_topic_with_many_partitions(count: int, content_type: str) -> None:
+    partitions = tuple(
+        PartitionDescription(n, n % 3, n, 0, (1, 2, 3), (1, 2), offline_replicas=(3,))
+        for n in range(count)
+    )
+    topic = TopicDescription("a", "id", partitions, {"partitions": '"partitions":[]', "x": "[]"})
+    reply = DescribeTopicsReply(7, 1, (topic,))
+    head = DescribeTopicsReply(7, 1, (TopicDescription("a", "id", (), topic.configs),))
+    parts = encode_in_parts(LongMessage(head, "partitions", iter(partitions), count), content_type)
+    assert b"".join(parts) == encode(reply, content_type)
+
+
+@pytest.mark.parametrize("content_type", [JSON, MSGPACK])
+def test_brokers(content_type: str) -> None:
+    brokers = tuple(
+        BrokerDescription(n, n, "i", BrokerStateName.ONLINE, False, False, rack='"brokers":[]')
+        for n in range(100)
+    )
+    head = ListBrokersReply(7, 1, (), None)
+    parts = encode_in_parts(LongMessage(head, "brokers", iter(brokers), 100), content_type)
+    assert b"".join(parts) == encode(ListBrokersReply(7, 1, brokers, None), content_type)
+
+
+@pytest.mark.parametrize("content_type", [JSON, MSGPACK])
+def test_lists_in_lists(content_type: str) -> None:
+    """Batches in words: each is long, and so are its records."""
+    batches = [
+        {"offset": n, "reason": "records", "records": [{"n": k} for k in range(n)]}
+        for n in (3, 0, 100)
+    ]
+    entries = (
+        LongMessage({**batch, "records": []}, "records", iter(batch["records"]), n)  # type: ignore[arg-type,call-overload]
+        for batch, n in zip(batches, (3, 0, 100), strict=True)
+    )
+    head = ReadRecordsReply(0, 9, 0, 9)
+    parts = encode_in_parts(LongMessage(head, "batches", entries, 3), content_type)
+    whole = ReadRecordsReply(0, 9, 0, 9, tuple(batches))
+    assert b"".join(parts) == encode(whole, content_type)
