@@ -1,80 +1,106 @@
-"""The command `quorate`.
+"""From the command line's arguments to an exit code.
 
-Rule: results on stdout, everything else on stderr; exit 0 done, 1 not done (and why, in a
-sentence that says what to do), 2 wrong usage. Subcommands are imported when they are called, so
-that a controller starts without paying for tables and a table without paying for a controller.
+Rule: results on stdout, everything else on stderr. Every expected failure is one sentence on
+stderr, or with `--output json` one JSON document with the fields of an ErrorReply; exit 1 for what
+was not done, 2 for wrong usage. Whoever reads our output may have had enough (`| head`): that ends
+the command quietly, with exit code 0.
 """
 
-import importlib
+import errno
+import os
+import re
 import sys
-from contextlib import nullcontext
+from collections.abc import Sequence
 
 import click
+import msgspec
+from click.shell_completion import shell_complete
 
-from quorate.light_start import light_start
-from quorate.version import VERSION
+from metadata.errors import Fault
+from metadata.messages.errors import ErrorReply
+from quorate.command_tree import cli
+from quorate.completing import PROGRAM, VARIABLE
+from quorate.failure import Failure
 
-_COMMANDS = {
-    "demo": ("quorate.commands.demo", "The whole story with real processes, in under a minute."),
-    "up": ("quorate.commands.up", "Start a cluster here and show it until Ctrl-C."),
-    "status": ("quorate.commands.status", "How the cluster is: controllers, brokers, offsets."),
-    "quorum": ("quorate.commands.quorum", "Who votes, who leads, who lags."),
-    "brokers": ("quorate.commands.brokers", "List, describe and unregister brokers."),
-    "topics": ("quorate.commands.topics", "Create, list, describe and delete topics."),
-    "log": ("quorate.commands.log", "Dump, replay and verify a log on disk."),
-    "audit": ("quorate.commands.audit", "Ask the log: who, what, when, why; and was it tampered."),
-    "controller": ("quorate.commands.controller", "Run a controller in the foreground."),
-    "broker": ("quorate.commands.broker", "Run a broker agent in the foreground."),
-    "cluster-id": ("quorate.commands.cluster_id", "Draw an id for a new cluster."),
-}
-_SERVICES = ("controller", "broker")
+__all__ = ["cli", "main"]
 
-
-class _Lazy(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        with (
-            light_start(needs_authorities=cmd_name == "broker")
-            if cmd_name in _SERVICES
-            else nullcontext()
-        ):
-            module = importlib.import_module(_COMMANDS[cmd_name][0])
-        command = module.command
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
-
-
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(VERSION, message="quorate %(version)s")
-def cli() -> None:
-    """Quorate: a self-managed metadata quorum in the style of KIP-500."""
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+_OUTPUT = "QUORATE_OUTPUT"
 
 
 def main() -> None:
-    """Run the command line; every expected failure is one sentence and exit code 1."""
+    """Run the command line, and exit."""
+    arguments = sys.argv[1:]
+    if instruction := os.environ.get(VARIABLE):
+        sys.exit(shell_complete(cli, {}, PROGRAM, VARIABLE, instruction))
     try:
-        cli.main(standalone_mode=False)
-    except click.exceptions.Abort:
-        sys.exit(130)
+        with cli.make_context(PROGRAM, list(arguments)) as context:
+            cli.invoke(context)
+        sys.stdout.flush()
     except click.exceptions.Exit as leaving:
         sys.exit(leaving.exit_code)
     except click.UsageError as error:
-        error.show()
+        _tell_usage(error, as_json=_wants_json(arguments))
         sys.exit(2)
     except click.ClickException as error:
-        click.echo(f"quorate: {error.format_message()}", err=True)
+        _tell(error, as_json=_wants_json(arguments))
         sys.exit(1)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.exceptions.Abort):
         sys.exit(130)
     except BrokenPipeError:
-        # The reader (`| head`) has what it wanted; stdout can't be flushed any more.
-        sys.stderr.close()
+        # Python flushes stdout once more at its end: that must not fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _tell(Failure(f"the output can't be written: {error}"), as_json=False)
+        sys.exit(1)
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    """Whether errors are for programs; also when the arguments can't be read."""
+    said = os.environ.get(_OUTPUT)
+    for at, argument in enumerate(arguments):
+        if argument in ("-o", "--output") and at + 1 < len(arguments):
+            said = arguments[at + 1]
+        elif argument.startswith("--output="):
+            said = argument.partition("=")[2]
+        elif argument.startswith("-o") and not argument.startswith("--"):
+            said = argument[2:]
+    return said == "json"
+
+
+def _tell(error: click.ClickException, *, as_json: bool) -> None:
+    # Imported here: a controller that starts pays for no tables.
+    from quorate.output import print_line, say  # noqa: PLC0415
+
+    lines = error.lines if isinstance(error, Failure) else (error.format_message(),)
+    if as_json:
+        reply = error.reply if isinstance(error, Failure) else _reply("NOT_DONE", lines[0])
+        print_line(msgspec.to_builtins(reply), err=True)
+        return
+    for at, line in enumerate(lines):
+        say(line if at else f"{PROGRAM}: {line}", err=True)
+
+
+def _tell_usage(error: click.UsageError, *, as_json: bool) -> None:
+    from quorate.output import print_line, say  # noqa: PLC0415 - as above
+
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return
+    # click writes a list of choices over several lines.
+    message = re.sub(r"\s*[\r\n]\s*", " ", error.format_message())
+    if as_json:
+        print_line(msgspec.to_builtins(_reply("WRONG_USAGE", message)), err=True)
+        return
+    if error.ctx is not None:
+        click.echo(error.ctx.get_usage(), err=True)
+        click.echo(f"Try '{error.ctx.command_path} --help' for help.\n", err=True)
+    say(f"Error: {message}", err=True)
+
+
+def _reply(code: str, message: str) -> ErrorReply:
+    return ErrorReply(code, message, whose_fault=Fault.CLIENT.value)

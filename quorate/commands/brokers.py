@@ -5,10 +5,11 @@ from typing import Any
 import click
 
 from quorate.asking import Cluster, cluster_options
-from quorate.output import console, facts, print_json, styled, table
+from quorate.output import facts, print_json, say, show, styled, table
+from quorate.suggesting import SuggestingGroup
 
 
-@click.group("brokers")
+@click.group("brokers", cls=SuggestingGroup)
 def command() -> None:
     """List, describe and unregister brokers."""
 
@@ -22,9 +23,9 @@ def list_brokers(*, cluster: Cluster, output: str) -> None:
         print_json(reply)
         return
     if not reply["brokers"]:
-        click.echo("no broker is registered")
+        say("no broker is registered")
         return
-    console().print(
+    show(
         table(
             ["broker", "state", "broker epoch", "rack", "leads", "replicas", "listeners"],
             [
@@ -54,7 +55,7 @@ def describe(*, broker_id: int, cluster: Cluster, output: str) -> None:
         return
     broker = reply["broker"]
     contact = broker.get("lastContactMs")
-    console().print(
+    show(
         facts(
             [
                 ("broker", broker["brokerId"]),
@@ -89,7 +90,7 @@ def unregister(
     elif reply["dryRun"]:
         print_json(reply["records"])
     else:
-        click.echo(f"broker {broker_id} is forgotten (offset {reply['offset']})")
+        say(f"broker {broker_id} is forgotten (offset {reply['offset']})")
 
 
 def _listeners(broker: dict[str, Any]) -> str:

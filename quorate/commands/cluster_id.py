@@ -3,10 +3,11 @@
 import click
 
 from metadata.uuids import uuid4_from, uuid_text
+from quorate.output import say
 from runtime.randomness import from_system
 
 
 @click.command("cluster-id")
 def command() -> None:
     """Draw an id for a new cluster: the same goes into every node's configuration."""
-    click.echo(uuid_text(uuid4_from(from_system().getrandbits(122))))
+    say(uuid_text(uuid4_from(from_system().getrandbits(122))))

@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 
 import click
-from rich.console import Console
+from rich.text import Text
 
 from quorate.client import Access, QuorateClient, read_token
 from quorate.demo_story import EXPECTED_ERRORS, Story
 from quorate.failure import Failure
 from quorate.local_cluster import LocalCluster, LocalClusterError, Timing, free_port_base
-from quorate.output import console
+from quorate.output import say
 
 _TIMING = Timing(session_ms=3_000, heartbeat_ms=500)
 
@@ -33,30 +33,32 @@ def command(data: Path | None) -> None:
     Nothing is left running. The folder is kept, with the processes' output.
     """
     folder = data or Path(tempfile.mkdtemp(prefix="quorate-demo-"))
-    screen = console()
     began = time.monotonic()
     try:
         cluster = LocalCluster(folder, 3, 3, free_port_base(), _TIMING)
         if cluster.resumed:
             raise Failure(f"{folder} holds a cluster already; name a new folder with --data.")
         cluster.prepare()
-        screen.print(f"[bold]Quorate[/bold]: three controllers, three brokers, in {folder}\n")
-        proof = asyncio.run(_tell(cluster, screen))
+        say(Text("Quorate", "bold"), f": three controllers, three brokers, in {folder}")
+        say("")
+        proof = asyncio.run(_tell(cluster))
     except LocalClusterError as error:
-        raise Failure(str(error)) from None
+        first, *more = str(error).splitlines()
+        raise Failure(first, more=more) from None
     except EXPECTED_ERRORS as error:
-        screen.print(f"  [red]✗[/red] {error}")
+        say("  ", Text("✗", "red"), f" {error}")
         raise Failure(
             f"the claim above did not hold; the processes' output is in {folder / 'output'}"
         ) from None
-    screen.print(f"\n[bold green]proved[/bold green]: {proof}, in {time.monotonic() - began:.0f} s")
-    screen.print(f"kept: {folder}. Try next:")
+    say("")
+    say(Text("proved", "bold green"), f": {proof}, in {time.monotonic() - began:.0f} s")
+    say(f"kept: {folder}. Try next:")
     for line in (
         f"{_own_name()} log dump {folder}",
         f"{_own_name()} log verify {folder}",
         f"{_own_name()} up --data {folder}",
     ):
-        screen.print(f"  {line}", soft_wrap=True)
+        say(f"  {line}")
 
 
 def _own_name() -> str:
@@ -66,9 +68,9 @@ def _own_name() -> str:
     return os.path.relpath(Path(sys.argv[0]).with_name("quorate"))
 
 
-async def _tell(cluster: LocalCluster, screen: Console) -> str:
-    def say(line: str, seconds: float) -> None:
-        screen.print(f"  [green]✓[/green] {line} [dim]({seconds:.1f} s)[/dim]", soft_wrap=True)
+async def _tell(cluster: LocalCluster) -> str:
+    def tell(line: str, seconds: float) -> None:
+        say("  ", Text("✓", "green"), f" {line} ", Text(f"({seconds:.1f} s)", "dim"))
 
     task = asyncio.current_task()
     assert task is not None
@@ -82,11 +84,11 @@ async def _tell(cluster: LocalCluster, screen: Console) -> str:
             cluster_id=cluster.cluster_id,
         )
         async with QuorateClient(cluster.controller_urls, access, 20.0, "quorate-demo") as client:
-            story = Story(cluster, client, say)
+            story = Story(cluster, client, tell)
             await story.tell()
             return story.proof
     except asyncio.CancelledError:
-        screen.print("  interrupted; stopping everything")
+        say("  interrupted; stopping everything")
         raise KeyboardInterrupt from None
     finally:
         cluster.stop(5.0)

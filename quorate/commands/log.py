@@ -15,7 +15,8 @@ from ledger.errors import LedgerError
 from metadata.image import MetadataImage, ReplayError
 from quorate.commands.audit.progress import progress
 from quorate.failure import Failure
-from quorate.output import console, facts, output_option, print_json, print_line, table
+from quorate.output import facts, output_option, print_json, print_line, say, show, table
+from quorate.suggesting import SuggestingGroup
 from quorum.journal.damage import DamagedError
 from quorum.manifest import FILE as MANIFEST
 from quorum.manifest import decode_manifest
@@ -29,7 +30,7 @@ _FOLDERS = click.argument("folders", type=click.Path(path_type=Path), nargs=-1)
 _EXPECTED = (NoLogError, LedgerError, ReplayError, DamagedError, OSError)
 
 
-@click.group("log")
+@click.group("log", cls=SuggestingGroup)
 def command() -> None:
     """Dump, replay and verify a log on disk.
 
@@ -68,13 +69,13 @@ def _show_batch(batch: dict[str, Any]) -> None:
     span = f"{batch['baseOffset']}" if batch["count"] == 1 else f"{batch['baseOffset']}-{end}"
     who = caller_of(batch)
     reason = f"  “{batch['reason']}”" if "reason" in batch else ""
-    click.echo(
+    say(
         f"{span}  epoch {batch['epoch']}  {batch['time']}  {who}  "
         f"{batch.get('operation', '-')}{reason}  #{batch['hash'][:12]}"
     )
     for record in batch["records"]:
         fields = " ".join(f"{name}={_short(value)}" for name, value in record["data"].items())
-        click.echo(f"    {record['offset']}  {record['type']}  {fields}")
+        say(f"    {record['offset']}  {record['type']}  {fields}")
 
 
 def _short(value: Any) -> str:
@@ -129,8 +130,7 @@ def _agreement_json(found: Agreement) -> dict[str, Any]:
 
 
 def _show_agreement(found: Agreement) -> None:
-    screen = console()
-    screen.print(
+    show(
         table(
             ["log", "verdict", "segments", "batches", "records", "log end", "head"],
             [
@@ -149,9 +149,9 @@ def _show_agreement(found: Agreement) -> None:
     )
     for node in found.nodes:
         for note in node.report.notes:
-            screen.print(f"note: {Path(node.folder).name}: {note}")
+            say(f"note: {Path(node.folder).name}: {note}")
     if found.ok and len(found.nodes) > 1:
-        screen.print(f"{len(found.nodes)} logs agree up to offset {found.common_offset}")
+        say(f"{len(found.nodes)} logs agree up to offset {found.common_offset}")
 
 
 def _first_problem(found: Agreement) -> str:
@@ -209,10 +209,9 @@ def _state_json(state: Replayed) -> dict[str, Any]:
 
 
 def _show_states(states: list[Replayed]) -> None:
-    screen = console()
     for state in states:
         image = state.image
-        screen.print(
+        show(
             facts(
                 [
                     ("log", state.folder),
@@ -230,7 +229,7 @@ def _show_states(states: list[Replayed]) -> None:
             )
         )
     if len(states) > 1 and len({state.state_hash for state in states}) == 1:
-        screen.print(f"{len(states)} logs, one state hash")
+        say(f"{len(states)} logs, one state hash")
 
 
 def _holds(image: MetadataImage) -> str:

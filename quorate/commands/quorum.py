@@ -5,10 +5,11 @@ from typing import Any
 import click
 
 from quorate.asking import Cluster, cluster_options
-from quorate.output import console, facts, print_json, styled, table
+from quorate.output import facts, print_json, show, styled, table
+from quorate.suggesting import SuggestingGroup
 
 
-@click.group("quorum")
+@click.group("quorum", cls=SuggestingGroup)
 def command() -> None:
     """Who votes, who leads, who lags."""
 
@@ -21,8 +22,7 @@ def status(*, cluster: Cluster, output: str) -> None:
     if output == "json":
         print_json(reply)
         return
-    screen = console()
-    screen.print(
+    show(
         facts(
             [
                 ("cluster", reply["clusterId"]),
@@ -35,10 +35,8 @@ def status(*, cluster: Cluster, output: str) -> None:
                 ),
                 *([("note", reply["note"])] if reply["note"] else []),
             ]
-        )
-    )
-    screen.print()
-    screen.print(
+        ),
+        "",
         table(
             ["node", "role", "directory", "listens", "durable to", "lag", "heard"],
             [
@@ -53,7 +51,7 @@ def status(*, cluster: Cluster, output: str) -> None:
                 )
                 for member in reply["members"]
             ],
-        )
+        ),
     )
 
 

@@ -9,7 +9,7 @@ import click
 from quorate.asking import Cluster, cluster_options
 from quorate.client import ClientError, QuorateClient
 from quorate.failure import Failure
-from quorate.output import console, print_json, styled, table
+from quorate.output import Sheet, print_json, show, styled, table
 
 _NEEDED = {"role", "active", "nodeId", "clusterId", "leaderEpoch"}
 """Fields of a status that the tables rest on."""
@@ -67,11 +67,10 @@ def _down(url: str, note: str) -> dict[str, Any]:
 
 def draw(found: dict[str, Any]) -> None:
     """Print what was observed."""
-    for part in tables(found):
-        console().print(part)
+    show(*tables(found))
 
 
-def tables(found: dict[str, Any]) -> list[Any]:
+def tables(found: dict[str, Any]) -> list[Sheet | str]:
     """The observation as tables: controllers, then brokers."""
     active = found["active"]
     title = f"cluster {found['clusterId']}" + (
@@ -115,7 +114,7 @@ def tables(found: dict[str, Any]) -> list[Any]:
         for answer in found["controllers"]
         for sentence in answer.get("repairs", ())
     ]
-    parts = [controllers, "", *repairs] if repairs else [controllers]
+    parts: list[Sheet | str] = [controllers, "", *repairs] if repairs else [controllers]
     return [*parts, "", brokers] if found["brokers"] else parts
 
 

@@ -7,10 +7,11 @@ import click
 
 from quorate.asking import Cluster, cluster_options
 from quorate.failure import Failure
-from quorate.output import console, facts, print_json, table
+from quorate.output import facts, print_json, say, show, table
+from quorate.suggesting import SuggestingGroup
 
 
-@click.group("topics")
+@click.group("topics", cls=SuggestingGroup)
 def command() -> None:
     """Create, list, describe and delete topics."""
 
@@ -54,7 +55,7 @@ def _show_created(reply: dict[str, Any]) -> None:
         return
     for topic in reply["topics"]:
         if topic["error"] is None:
-            click.echo(
+            say(
                 f"created {topic['name']}: {topic['numPartitions']} partitions, "
                 f"{topic['replicationFactor']} replicas each (offset {reply['offset']})"
             )
@@ -79,9 +80,9 @@ def list_topics(*, cluster: Cluster, output: str) -> None:
         print_json(reply)
         return
     if not reply["topics"]:
-        click.echo("no topics")
+        say("no topics")
         return
-    console().print(
+    show(
         table(
             ["topic", "id", "partitions", "replicas", "leaderless", "under-replicated"],
             [
@@ -108,12 +109,11 @@ def describe(*, name: str, cluster: Cluster, output: str) -> None:
     if output == "json":
         print_json(reply)
         return
-    screen = console()
     for topic in reply["topics"]:
-        screen.print(
+        show(
             facts([("topic", topic["name"]), ("id", topic["topicId"]), ("offset", reply["offset"])])
         )
-        screen.print(
+        show(
             table(
                 ["partition", "leader", "leader epoch", "partition epoch", "replicas", "isr"],
                 [
@@ -145,7 +145,7 @@ def delete(*, name: str, dry_run: bool, reason: str, cluster: Cluster, output: s
     elif reply["dryRun"]:
         print_json(reply["records"])
     elif all(topic["error"] is None for topic in reply["topics"]):
-        click.echo(f"deleted {name} (offset {reply['offset']})")
+        say(f"deleted {name} (offset {reply['offset']})")
     _fail_for(reply)
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Group
+from rich.console import Console, Group
 from rich.live import Live
 
 from quorate.client import Access, QuorateClient, read_token
 from quorate.commands.status import observe, tables
 from quorate.failure import Failure
 from quorate.local_cluster import CONTROLLERS, DEFAULT_FOLDER, LocalCluster, LocalClusterError
-from quorate.output import console
+from quorate.output import drawn, say
 
 _READY_LIMIT_S = 60.0
 _POLL_S = 0.5
@@ -47,7 +47,8 @@ def command(
         cluster.prepare()
         asyncio.run(_run(cluster))
     except LocalClusterError as error:
-        raise Failure(str(error)) from None
+        first, *more = str(error).splitlines()
+        raise Failure(first, more=more) from None
 
 
 async def _run(cluster: LocalCluster) -> None:
@@ -118,12 +119,12 @@ async def _show(cluster: LocalCluster, client: QuorateClient, stop: asyncio.Even
     urls = tuple(cluster.controller_urls)
     told: set[int] = set()
     if sys.stdout.isatty():
-        screen = console()
+        screen = Console(highlight=False)
         with Live(console=screen, auto_refresh=False, transient=True) as live:
             while not stop.is_set():
                 # Above the live table, where it stays.
-                tell_ended(cluster, told, lambda text: screen.print(text, style="bold red"))
-                live.update(Group(*tables(await observe(client, urls))), refresh=True)
+                tell_ended(cluster, told, lambda text: screen.print(drawn(text), style="bold red"))
+                live.update(Group(*map(drawn, tables(await observe(client, urls)))), refresh=True)
                 await _pause(stop, _POLL_S)
         return
     last = ""
@@ -148,7 +149,10 @@ def tell_ended(cluster: LocalCluster, told: set[int], say: Callable[[str], None]
         cluster.write_cluster_file()
     for child in new:
         told.add(child.pid)
-        say(f"{child.obituary()} The others go on; Ctrl-C and `up` again brings it back.")
+        how, *its_last_lines = child.obituary().splitlines()
+        say(f"{how} The others go on; Ctrl-C and `up` again brings it back.")
+        for line in its_last_lines:
+            say(f"  {child.name}: {line}")
 
 
 def _summary(found: dict[str, Any]) -> str:
@@ -171,5 +175,4 @@ async def _pause(stop: asyncio.Event, seconds: float) -> None:
 
 
 def _say(text: str) -> None:
-    click.echo(text)
-    sys.stdout.flush()
+    say(text)

@@ -7,6 +7,9 @@ waits for a plotting library, and nobody needs Spark who doesn't ask for it.
 import importlib
 
 import click
+from click.shell_completion import CompletionItem
+
+from quorate.suggesting import SuggestingGroup
 
 _COMMANDS = {
     "state": "What the cluster was, at an offset or a time.",
@@ -24,7 +27,7 @@ _COMMANDS = {
 }
 
 
-class _Lazy(click.Group):
+class _Lazy(SuggestingGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
@@ -38,6 +41,15 @@ class _Lazy(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [
+            CompletionItem(name, help=text)
+            for name, text in _COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
 
 
 @click.group("audit", cls=_Lazy)

@@ -17,6 +17,7 @@ from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError
 from metadata.image import ReplayError
 from quorate.failure import Failure
+from quorate.output import note
 from snapshots.errors import CheckpointError
 
 EXPECTED: Final = (
@@ -57,5 +58,5 @@ def failing() -> Iterator[None]:
 
 def tell_notes(notes: Iterable[str]) -> None:
     """Print notes on stderr."""
-    for note in notes:
-        click.echo(f"note: {note}", err=True)
+    for each in notes:
+        note(each)

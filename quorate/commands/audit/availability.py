@@ -18,7 +18,7 @@ from quorate.commands.audit.asking import (
     where_argument,
 )
 from quorate.commands.audit.progress import progress
-from quorate.output import console, output_option, print_json, table
+from quorate.output import output_option, print_json, say, show, table
 
 TOPIC: Final = "topic"
 _BAR: Final = 24
@@ -157,14 +157,13 @@ def _print_tables(
     ranked: list[tuple[str, Sums]],
     things: int,
 ) -> None:
-    screen = console()
     if not things:
-        screen.print(f"no {by} was there in that time")
+        say(f"no {by} was there in that time")
         return
-    screen.print(_table("day", sorted(days.items()), by, total))
+    show(_table("day", sorted(days.items()), by, total))
     if ranked:
-        screen.print()
-        screen.print(_table(f"worst of {things}", ranked, by, None))
+        say("")
+        show(_table(f"worst of {things}", ranked, by, None))
 
 
 def _table(heading: str, rows: list[tuple[str, Sums]], by: str, total: Sums | None) -> Any:

@@ -9,7 +9,7 @@ from quorate.commands.audit.asking import failing
 from quorate.commands.audit.comparing import comparison_json, first_difference, show_divergences
 from quorate.commands.audit.progress import progress
 from quorate.failure import Failure
-from quorate.output import console, output_option, print_json, table
+from quorate.output import output_option, print_json, show, table
 
 
 @click.command("compare")
@@ -46,7 +46,7 @@ def command(where: tuple[str, ...], output: str) -> None:
             (name, report.log_end, report.head.hex(), problems.get(name, ""))
             for name, report in reports.items()
         ]
-        console().print(table(["log", "read up to", "head", "damage"], rows))
+        show(table(["log", "read up to", "head", "damage"], rows))
         show_divergences(compared)
     if compared.divergences:
         raise Failure(first_difference(compared))

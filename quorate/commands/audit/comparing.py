@@ -2,21 +2,20 @@
 
 from typing import Any
 
-import click
-
 from audit.compare import Comparison, Divergence
 from audit.dump import caller_of
 from quorate.commands.audit.telling import short
+from quorate.output import say
 
 
 def show_divergences(compared: Comparison) -> None:
     """Print who agrees, who was left out, and each first difference in the words of both."""
     if not compared.divergences and len(compared.agreed) > 1:
-        click.echo(f"{len(compared.agreed)} logs agree up to offset {compared.common_offset}")
+        say(f"{len(compared.agreed)} logs agree up to offset {compared.common_offset}")
     for name, why in compared.left_out.items():
-        click.echo(f"{name} could not be compared: {why}")
+        say(f"{name} could not be compared: {why}")
     for found in compared.divergences:
-        click.echo(_sentence(found, compared))
+        say(_sentence(found, compared))
         for name, batch in ((found.replica, found.batch), (found.other, found.other_batch)):
             _show_batch(name, batch)
 
@@ -57,13 +56,13 @@ def _sentence(found: Divergence, compared: Comparison) -> str:
 
 def _show_batch(name: str, batch: dict[str, Any]) -> None:
     if not batch:
-        click.echo(f"  {name}: nothing there")
+        say(f"  {name}: nothing there")
         return
     who = caller_of(batch)
     said = f"{batch.get('time', '')}  {who}  {batch.get('operation', '-')}"
-    click.echo(f"  {name}: {batch['baseOffset']}  {said}  #{batch['hash'][:16]}")
+    say(f"  {name}: {batch['baseOffset']}  {said}  #{batch['hash'][:16]}")
     for record in batch.get("records", ()):
         fields = " ".join(f"{field}={short(value)}" for field, value in record["data"].items())
-        click.echo(f"      {record['offset']}  {record['type']}  {fields}")
+        say(f"      {record['offset']}  {record['type']}  {fields}")
     if "unreadable" in batch:
-        click.echo(f"      {batch['unreadable']}")
+        say(f"      {batch['unreadable']}")

@@ -20,7 +20,7 @@ from audit.places import one_replica
 from quorate.commands.audit.asking import failing, tell_notes
 from quorate.commands.audit.progress import OnProgress, progress
 from quorate.commands.audit.telling import short, styled
-from quorate.output import console, output_option, print_json
+from quorate.output import output_option, print_json, say
 from runtime.collection import resting
 
 _USAGE = "WHERE A B, WHERE1 WHERE2, or --snapshots FILE1 FILE2 is meant"
@@ -59,11 +59,13 @@ def command(
         print_json(_json(found, changes))
         return
     tell_notes(found.notes)
-    screen = console()
-    screen.print(f"- {_side(found.before)}\n+ {_side(found.after)}", highlight=False, markup=False)
+    say(f"- {_side(found.before)}")
+    say(f"+ {_side(found.after)}")
     for change in changes:
-        click.echo(f"{styled(change.kind)}  {change.table}  {change.name}{_fields(change)}")
-    screen.print(f"{len(changes)} different" if changes else "no difference")
+        say(styled(change.kind), f"  {change.table}  {change.name}")
+        for line in _fields(change):
+            say(f"    {line}")
+    say(f"{len(changes)} different" if changes else "no difference")
 
 
 def _find(
@@ -100,12 +102,11 @@ def _side(side: Side) -> str:
     return f"{side.shown}, {utc(image.timestamp_ms)}, chain head {side.head.hex()[:16]}"
 
 
-def _fields(change: Different) -> str:
+def _fields(change: Different) -> list[str]:
     if change.kind != CHANGED:
         held = {name: old if new is None else new for name, (old, new) in change.fields.items()}
-        return "\n    " + " ".join(f"{name}={short(value)}" for name, value in held.items())
-    said = (f"{name}: {short(old)} → {short(new)}" for name, (old, new) in change.fields.items())
-    return "".join(f"\n    {one}" for one in said)
+        return [" ".join(f"{name}={short(value)}" for name, value in held.items())]
+    return [f"{name}: {short(old)} → {short(new)}" for name, (old, new) in change.fields.items()]
 
 
 def _json(found: Difference, changes: list[Different]) -> dict[str, Any]:

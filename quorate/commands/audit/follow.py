@@ -14,7 +14,7 @@ from ledger.batch import Batch
 from quorate.commands.audit.asking import failing, where_argument
 from quorate.commands.audit.telling import RecordPrinter
 from quorate.interrupt import noting_interrupt
-from quorate.output import output_option
+from quorate.output import output_option, say
 
 
 @click.command("follow")
@@ -100,7 +100,5 @@ class _Printer(RecordPrinter):
     def note(self, offset: int, outcome: str) -> None:
         """Take note of one of its records; the first is told, on stderr."""
         if offset != self._noted + 1:
-            click.echo(
-                f"note: a transaction at offset {offset} is {outcome}: it doesn't count", err=True
-            )
+            say(f"note: a transaction at offset {offset} is {outcome}: it doesn't count", err=True)
         self._noted = offset

@@ -10,7 +10,7 @@ from audit.generated.rhythm import moment
 from quorate.commands.audit.local_paths import LocalPath
 from quorate.commands.audit.progress import progress
 from quorate.failure import Failure
-from quorate.output import console, facts, output_option, print_json
+from quorate.output import facts, output_option, print_json, say, show
 
 _DAYS = 30.0
 
@@ -104,11 +104,10 @@ def _as_json(history: GeneratedHistory) -> dict[str, Any]:
 
 
 def _show(history: GeneratedHistory) -> None:
-    screen = console()
     size = f"{history.brokers} brokers, {history.topics} topics, {history.partitions} partitions"
     folders = "one folder" if len(history.nodes) == 1 else f"{len(history.nodes)} equal folders"
     disk = f"{folders}; segments: {history.segments}, checkpoints: {len(history.checkpoints)}"
-    screen.print(
+    show(
         facts(
             [
                 ("cluster", f"{history.cluster_id}, seed {history.seed}"),
@@ -120,12 +119,13 @@ def _show(history: GeneratedHistory) -> None:
             ]
         )
     )
-    screen.print()
+    say("")
     for sentence in history.story:
-        screen.print(sentence, soft_wrap=True)
-    screen.print("\nTry next:")
+        say(sentence)
+    say("")
+    say("Try next:")
     for line in _next(history):
-        screen.print(f"  {line}", soft_wrap=True)
+        say(f"  {line}")
 
 
 def _next(history: GeneratedHistory) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from quorate.commands.audit.asking import (
 )
 from quorate.commands.audit.progress import progress
 from quorate.commands.audit.telling import cause, cause_json, short, styled
-from quorate.output import output_option, print_line
+from quorate.output import output_option, print_line, say
 
 _FIELDS_A_LINE = 100
 """Characters: more go on lines of their own."""
@@ -71,7 +71,7 @@ def command(
                     _show(event, as_json=output == "json")
     tell_notes(notes)
     if not events:
-        click.echo(f"nothing happened to {thing} there", err=True)
+        say(f"nothing happened to {thing} there", err=True)
     fail_for(damage)
 
 
@@ -81,11 +81,11 @@ def _show(event: Event, *, as_json: bool) -> None:
         return
     first, *others = event.causes
     also = f"  (a transaction of {len(others) + 1} batches)" if others else ""
-    click.echo(f"{event.records[0].offset}  {utc(event.moment.time_ms)}  {cause(first)}{also}")
+    say(f"{event.records[0].offset}  {utc(event.moment.time_ms)}  {cause(first)}{also}")
     for difference in event.differences:
         _show_difference(difference)
     if not event.differences:
-        click.echo("    nothing changed: it was so already")
+        say("    nothing changed: it was so already")
 
 
 def _show_difference(difference: Difference) -> None:
@@ -98,14 +98,14 @@ def _show_difference(difference: Difference) -> None:
     ]
     if difference.kind == "removed":
         words = [f"{name} was {short(before)}" for name, (before, _) in difference.fields.items()]
-    heading = f"    {difference.what} {styled(difference.kind)}"
+    heading = (f"    {difference.what} ", styled(difference.kind))
     line = ", ".join(words)
     if len(line) <= _FIELDS_A_LINE:
-        click.echo(f"{heading}: {line}" if line else heading)
+        say(*heading, f": {line}" if line else "")
         return
-    click.echo(f"{heading}:")
+    say(*heading, ":")
     for word in words:
-        click.echo(f"        {word}")
+        say(f"        {word}")
 
 
 def _as_json(event: Event) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from quorate.commands.audit.asking import failing, tell_notes, where_argument
 from quorate.commands.audit.local_paths import LocalPath
 from quorate.commands.audit.progress import progress_of_steps
 from quorate.failure import Failure
-from quorate.output import console, facts, output_option, print_json
+from quorate.output import facts, output_option, print_json, show
 
 FILE = "audit-report.html"
 _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
@@ -105,5 +105,5 @@ def _tell(path: Path, size: int, gathered: Any, output: str) -> None:
         ("log", "sound" if verified.ok else "NOT SOUND: the page's first lines say why"),
         ("head", head or "none that all replicas agree on"),
     ]
-    console().print(facts(pairs))
+    show(facts(pairs))
     tell_notes(gathered.notes)

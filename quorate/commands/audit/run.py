@@ -2,6 +2,7 @@
 
 import csv
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from quorate.commands.audit.asking import failing, tell_notes
 from quorate.commands.audit.local_paths import LocalPath
 from quorate.commands.audit.progress import progress, telling
 from quorate.failure import Failure
-from quorate.output import console, output_option, print_json, table
+from quorate.output import output_option, print_json, say, show, table
 from runtime.disk import FolderInUseError
 
 PIPELINE: Final = "pipeline"
@@ -26,7 +27,7 @@ _SPARK: Final = "spark"
 _ERROR: Final = re.compile(r"^(?:[a-z_]+\.)*(\w+Error): (.+)$", re.MULTILINE)
 _EXTRA: Final = "install quorate[audit]"
 _ROWS_SHOWN: Final = 1_000
-"""In a table for people, who would wait for more to be laid out and not read it."""
+"""On a terminal, whose reader would wait for more to be laid out and not read it."""
 
 Row = tuple[Any, ...]
 
@@ -128,7 +129,7 @@ def _pipeline(where: str, out: Path, follow: bool, master: str, memory: str, out
         from audit.spark.pipeline_store import PipelineFolderError  # noqa: PLC0415
 
         def tell(alert: Alert) -> None:
-            click.echo(f"alert: {alert.time_ms} {alert.sentence}", err=True)
+            say(f"alert: {alert.time_ms} {alert.sentence}", err=True)
 
         try:
             done = run_pipeline(spark, where, out, follow=follow, on_alert=tell)
@@ -137,7 +138,7 @@ def _pipeline(where: str, out: Path, follow: bool, master: str, memory: str, out
     if output == "json":
         print_json(done)
     else:
-        click.echo(f"{out}: taken in up to micro-batch {done.batch}")
+        say(f"{out}: taken in up to micro-batch {done.batch}")
 
 
 @contextmanager
@@ -183,10 +184,10 @@ def _show(shown: AuditTable, rows: list[Row], out: Path | None, output: str) -> 
     elif output == "json":
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
-        shown_rows = rows[:_ROWS_SHOWN]
-        console().print(table(names, ([_cell(value) for value in row] for row in shown_rows)))
-        if len(rows) > _ROWS_SHOWN:
-            click.echo(
+        shown_rows = rows[:_ROWS_SHOWN] if sys.stdout.isatty() else rows
+        show(table(names, ([_cell(value) for value in row] for row in shown_rows)))
+        if len(rows) > len(shown_rows):
+            say(
                 f"the first {_ROWS_SHOWN:,} of {len(rows):,} rows; --out FILE or --output json "
                 "have them all",
                 err=True,

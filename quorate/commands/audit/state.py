@@ -13,14 +13,16 @@ from audit.state_words import SHOWN, Entry, counts, entries
 from quorate.commands.audit.asking import failing, tell_notes, where_argument
 from quorate.commands.audit.progress import progress
 from quorate.commands.audit.telling import short
-from quorate.output import console, facts, output_option, print_json, table
+from quorate.output import facts, output_option, print_json, say, show, table
 from runtime.collection import resting
 
 
 @click.command("state")
 @where_argument
 @click.option("--at", help="An offset, a time (2026-11-20T10:00:00Z, -2h); the log's end.")
-@click.option("--show", type=click.Choice(list(SHOWN)), help="This part of it, entry by entry.")
+@click.option(
+    "--show", "wanted", type=click.Choice(list(SHOWN)), help="This part of it, entry by entry."
+)
 @click.option("--name", help="Only entries of this name, which may hold * and ?.")
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
 @click.option("--no-hash", is_flag=True, help="Don't compute the state hash: quicker.")
@@ -29,7 +31,7 @@ from runtime.collection import resting
 def command(
     where: str,
     at: str | None,
-    show: str | None,
+    wanted: str | None,
     name: str | None,
     show_secrets: bool,
     no_hash: bool,
@@ -52,19 +54,18 @@ def command(
             snapshots=not no_snapshots,
             on_progress=on_progress,
         )
-    chosen = _chosen(state, show, name, show_secrets=show_secrets)
+    chosen = _chosen(state, wanted, name, show_secrets=show_secrets)
     if output == "json":
         print_json(_json(state, chosen))
         return
     tell_notes(state.notes)
-    screen = console()
-    screen.print(facts(_facts(state)))
-    if show is None:
-        screen.print(table(["table", "entries"], counts(state.image).items()))
+    show(facts(_facts(state)))
+    if wanted is None:
+        show(table(["table", "entries"], counts(state.image).items()))
     for part, some in chosen.items():
-        click.echo(f"{part}: {len(some)}")
+        say(f"{part}: {len(some)}")
         for entry in some:
-            click.echo(f"  {entry.name}  {_fields(entry)}")
+            say(f"  {entry.name}  {_fields(entry)}")
 
 
 def _chosen(

@@ -5,8 +5,8 @@ Rule: who, when and why come first; what doesn't count is flagged where it stand
 
 from typing import Any
 
-import click
 import msgspec
+from rich.text import Text
 
 from audit.callers import caller
 from audit.dump import utc
@@ -15,7 +15,7 @@ from audit.settling import SETTLED, Logged
 from ledger.batch import BatchHeader
 from metadata.messages.records_json import record_to_json
 from metadata.uuids import uuid_text
-from quorate.output import print_line
+from quorate.output import Piece, print_line, say
 
 STYLES = {"aborted": "red", "open": "yellow", "created": "green", "removed": "red"}
 
@@ -60,14 +60,14 @@ def cause_json(header: BatchHeader) -> dict[str, Any]:
     }
 
 
-def record_line(found: Found, *, show_secrets: bool) -> str:
+def record_line(found: Found, *, show_secrets: bool) -> tuple[Piece, ...]:
     """Return a record: what it is about, its outcome unless it is settled, its fields."""
     logged = found.logged
-    shown = record_to_json(logged.record, show_secrets=show_secrets)
-    fields = " ".join(f"{name}={short(value)}" for name, value in shown["data"].items())
+    words = record_to_json(logged.record, show_secrets=show_secrets)
+    fields = " ".join(f"{name}={short(value)}" for name, value in words["data"].items())
     about = f"  {found.subjects[0]}" if found.subjects else ""
-    flag = "" if logged.outcome == SETTLED else f"  {styled(logged.outcome.upper())}"
-    return f"    {logged.offset}  {shown['type']}{about}{flag}  {fields}".rstrip()
+    flag = () if logged.outcome == SETTLED else ("  ", styled(logged.outcome.upper()))
+    return (f"    {logged.offset}  {words['type']}{about}", *flag, f"  {fields}" if fields else "")
 
 
 def record_json(logged: Logged, subjects: tuple[str, ...], *, show_secrets: bool) -> dict[str, Any]:
@@ -100,13 +100,13 @@ class RecordPrinter:
             return
         if logged.header is not self._header:
             self._header = logged.header
-            click.echo(batch_line(logged.header))
-        click.echo(record_line(found, show_secrets=self._show_secrets))
+            say(batch_line(logged.header))
+        say(*record_line(found, show_secrets=self._show_secrets))
 
 
-def styled(word: str) -> str:
-    """A word in its colour; none when piped."""
-    return click.style(word, fg=STYLES.get(word.lower()))
+def styled(word: str) -> Text:
+    """A word in its colour."""
+    return Text(word, style=STYLES.get(word.lower(), ""))
 
 
 def short(value: Any) -> str:

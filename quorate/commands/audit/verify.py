@@ -12,7 +12,7 @@ from quorate.commands.audit.asking import failing, tell_notes
 from quorate.commands.audit.comparing import comparison_json, first_difference, show_divergences
 from quorate.commands.audit.progress import progress
 from quorate.failure import Failure
-from quorate.output import console, output_option, print_json, table
+from quorate.output import output_option, print_json, say, show, table
 from runtime.collection import resting
 
 _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
@@ -88,8 +88,7 @@ def _compared(replicas: list[Replica], found: list[Verified]) -> Comparison | No
 
 
 def _show(found: list[Verified], compared: Comparison | None, *, keep_going: bool) -> None:
-    screen = console()
-    screen.print(
+    show(
         table(
             ["log", "verdict", "batches", "records", "log end", "head", "checkpoints"],
             [_row(each) for each in found],
@@ -99,11 +98,11 @@ def _show(found: list[Verified], compared: Comparison | None, *, keep_going: boo
         tell_notes(f"{each.name}: {note}" for note in each.notes)
         if keep_going:
             for problem in each.problems:
-                click.echo(f"{each.name}: {problem.kind}: {problem}")
+                say(f"{each.name}: {problem.kind}: {problem}")
         if each.state_hash:
             said = f"replayed to offset {each.replayed_to}, state hash {each.state_hash[:32].hex()}"
             proved = f", {each.proved} of {each.checkpoints} checkpoints proved"
-            click.echo(f"{each.name}: {said}{proved if each.checkpoints else ''}")
+            say(f"{each.name}: {said}{proved if each.checkpoints else ''}")
     if compared is not None:
         show_divergences(compared)
 

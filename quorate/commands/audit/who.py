@@ -20,7 +20,7 @@ from quorate.commands.audit.asking import (
 )
 from quorate.commands.audit.progress import progress
 from quorate.commands.audit.telling import cause, cause_json, styled
-from quorate.output import output_option, print_json
+from quorate.output import output_option, print_json, say
 
 
 @click.command("who")
@@ -70,9 +70,9 @@ def command(
         for touch in touches:
             _show(touch)
     if batches > limit:
-        click.echo(f"and {batches - limit} older: --limit {batches} shows them", err=True)
+        say(f"and {batches - limit} older: --limit {batches} shows them", err=True)
     if not batches:
-        click.echo(f"nobody touched {thing} there", err=True)
+        say(f"nobody touched {thing} there", err=True)
     fail_for(damage)
 
 
@@ -109,11 +109,16 @@ def _as_json(touch: Touch) -> dict[str, Any]:
 
 
 def _show(touch: Touch) -> None:
-    click.echo(f"{touch.offset}  {utc(touch.header.timestamp_ms)}  {cause(touch.header)}")
+    say(f"{touch.offset}  {utc(touch.header.timestamp_ms)}  {cause(touch.header)}")
     more = f" and {len(touch.subjects) - 1} more" if len(touch.subjects) > 1 else ""
     kinds = ", ".join(
         f"{f'{count} ' if count > 1 else ''}{name.removesuffix('_RECORD').lower()}"
         for name, count in touch.records.items()
     )
-    flags = "".join(f"  {styled(each.upper())}" for each in touch.outcomes if each != SETTLED)
-    click.echo(f"    {touch.subjects[0]}{more}: {kinds}{flags}")
+    flags = [
+        piece
+        for each in touch.outcomes
+        if each != SETTLED
+        for piece in ("  ", styled(each.upper()))
+    ]
+    say(f"    {touch.subjects[0]}{more}: {kinds}", *flags)
