@@ -19,6 +19,7 @@ from quorate.client import ClientError, QuorateClient, unknown_outcome
 from quorate.failure import Failure
 from quorate.finding import Named, find
 from quorate.local_cluster import DEFAULT_FOLDER
+from quorate.output import note as tell_note
 from quorate.output import output_option
 from runtime.tls import TlsFilesError
 
@@ -136,7 +137,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
             Named(controllers, data, token_file, ca, cert, key, token_in_clear=send_token_in_clear)
         )
         if found.note and others["output"] != "json":
-            click.echo(f"note: {found.note}", err=True)
+            tell_note(found.note)
         note = found.note if others["output"] == "json" else ""
         return command(cluster=Cluster(found.urls, found.access, timeout, note), **others)
 

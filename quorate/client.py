@@ -75,8 +75,10 @@ class QuorateClient:
 
     async def __aenter__(self) -> Self:
         """Raises runtime.tls.TlsFilesError."""
+        # From http:// nothing leads to https://, and the system's authorities take long to read.
+        needs_tls = any(url.startswith("https://") for url in self._urls)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._access.context()),
+            connector=aiohttp.TCPConnector(ssl=self._access.context() if needs_tls else True),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         return self
@@ -332,12 +334,19 @@ def _read(status: int, body: bytes, url: str) -> Any:
         value = None
     if 200 <= status < 300:
         return value
-    try:
-        reply = msgspec.convert(value, ErrorReply)
-    except msgspec.ValidationError:
-        reply = ErrorReply(f"HTTP_{status}", f"{url} answered {status}, and not in our words")
+    reply = _error_reply(value, status, url)
     error = ClientError(reply.code, reply.message, status, reply)
     if status in _RETRY_STATUS:
         wait_ms = reply.retry_after_ms if status == _TOO_MANY else None
         raise _Retry(error, reply.leader_url, (wait_ms or 0) / 1000)
     raise error
+
+
+def _error_reply(value: Any, status: int, url: str) -> ErrorReply:
+    """An error's body, or what stands for one that isn't as it should be."""
+    try:
+        return msgspec.convert(value, ErrorReply)
+    except msgspec.ValidationError:
+        said = value if isinstance(value, dict) else {}
+        code = str(said.get("code", f"HTTP_{status}"))
+        return ErrorReply(code, str(said.get("message", f"{url} answered {status}")))

@@ -123,4 +123,8 @@ def _ago(milliseconds: int | None) -> str:
 
 
 def _offset_of(snapshot: str | None) -> str:
-    return "-" if not snapshot else str(int(snapshot.partition("-")[0]))
+    """The offset in a snapshot's id, such as 00000000000000000042-0000000003."""
+    if not snapshot:
+        return "-"
+    offset = snapshot.partition("-")[0]
+    return str(int(offset)) if offset.isdecimal() else snapshot

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from quorate.output import say, shown
 
 OnProgress = Callable[[int, int], None]
 """Called with what is done and what there is in all."""
@@ -35,15 +36,15 @@ def progress_of_steps(first: str, line_every_s: float = LINE_EVERY_S) -> Iterato
         yield _Lines(line_every_s).tell
         return
     with _bar(stderr) as bar:
-        task = bar.add_task(first, total=None)
+        task = bar.add_task(shown(first), total=None)
         yield lambda what, done, total: bar.update(
-            task, description=what, completed=min(done, total), total=total
+            task, description=shown(what), completed=min(done, total), total=total
         )
 
 
 def _bar(stderr: Console) -> Progress:
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(),
@@ -63,7 +64,7 @@ class _Lines:
         now = time.monotonic()
         if now >= self._next_at and total > 0:
             self._next_at = now + self._every_s
-            click.echo(f"{what}: {min(100 * done // total, 100)}%", err=True)
+            say(f"{what}: {min(100 * done // total, 100)}%", err=True)
 
 
 @contextmanager
@@ -80,7 +81,7 @@ def telling(standing: Callable[[], str], line_every_s: float = LINE_EVERY_S) -> 
     def tell() -> None:
         began = time.monotonic()
         while not over.wait(line_every_s):
-            click.echo(f"{time.monotonic() - began:.0f} s: {standing()}", err=True)
+            say(f"{time.monotonic() - began:.0f} s: {standing()}", err=True)
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()

@@ -39,6 +39,7 @@ def write_node(
     checkpoint_every: int = 0,
     written: Iterable[HistoryBatch] | None = None,
     cluster: str = CLUSTER,
+    provenance: Provenance | None = None,
 ) -> list[MetadataImage]:
     """Write a node's folder; returns the image behind each batch, state hashes kept."""
     disk = InlineDisk(folder)
@@ -56,7 +57,8 @@ def write_node(
             len(batch.records),
             batch.epoch,
             batch.timestamp_ms,
-            Provenance(principal="User:alice", operation="Test", reason=f"step {number}"),
+            provenance
+            or Provenance(principal="User:alice", operation="Test", reason=f"step {number}"),
             ledger.head,
         )
         ledger.accept(batch.epoch, seal(header, encode_records(batch.records)))
