@@ -308,9 +308,9 @@ def test_when_nobody_reads_its_output_any_more_it_stops_everything_in_order(
         # Something to say: a broker that ends.
         (broker,) = processes_of(folder, "broker-1.toml")
         os.kill(broker, signal.SIGKILL)
-        # 1: not all that it had to say was read.
-        assert process.wait(PATIENCE_S) == 1
-        assert b"Traceback" not in process.stderr.read()
+        # Whoever read our output had enough: that is no failure.
+        assert process.wait(PATIENCE_S) == 0
+        assert process.stderr.read() == b""
         nothing_is_left(folder)
         assert "asked to stop" in (folder / "output" / "controller-1.log").read_text()
     finally:

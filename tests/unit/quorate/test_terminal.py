@@ -27,6 +27,7 @@ from controller.routes import ROUTES
 from ledger.batch import Provenance
 from metadata.messages.errors import ErrorReply
 from metadata.records import RECORD_CLASSES, FeatureLevelRecord
+from quorate import commands
 from quorate.cli import cli, main
 from quorate.output import drawn, print_json, print_line, shown, table
 from tests.histories import History
@@ -98,6 +99,14 @@ def leaves(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[str]:
 def test_every_command_has_a_row() -> None:
     assert isinstance(cli, click.Group)
     assert sorted(leaves(cli)) == sorted([*SERVER, *FILES, *NEITHER])
+
+
+def test_commands_write_through_one_file() -> None:
+    folder = Path(commands.__file__).parent
+    direct = re.compile(r"click\.s?echo\(|(?<![\w.])print\(|std(out|err)\.write|\.print\(")
+    found = {path.name for path in folder.rglob("*.py") if direct.search(path.read_text())}
+    # A shell reads the one's words; above its live table, `up` prints what `drawn` made safe.
+    assert found == {"completion.py", "up.py"}
 
 
 def marked(field: str, nasty: str) -> str:
