@@ -54,6 +54,12 @@ def _declare_quorum(registry: Registry, status: Callable[[], QuorumStatus]) -> N
         "Times that the journal was repaired since the start",
         lambda: len(status().repairs),
     )
+    registry.read_counter(
+        "quorate_quorum_refused_total",
+        "Frames and greetings of other controllers that were refused, by reason",
+        lambda: {(reason,): float(count) for reason, count in status().refused},
+        ("reason",),
+    )
     gauge(
         "quorate_quorum_replica_lag_entries",
         "Entries that a replica is not known to have synced; the leader's knowledge",

@@ -90,6 +90,8 @@ class QuorumStatus(msgspec.Struct, frozen=True):
     """How often the journal was found damaged in this life."""
     repairs: tuple[str, ...] = ()
     """A sentence for each time that it was repaired."""
+    refused: tuple[tuple[str, int], ...] = ()
+    """What other controllers sent and was refused: how often, by reason."""
 
 
 class PeerFile(NamedTuple):

@@ -18,6 +18,7 @@ from pysyncobj.transport import Transport
 from quorum import codec, seams
 from quorum.config import APPEND_BYTES_MAX, QuorumConfig
 from quorum.manifest import ManifestStore
+from quorum.terms import is_term
 
 seams.install()
 
@@ -170,10 +171,11 @@ class Core:
         self._machine._applyCommand(command, None)  # noqa: SLF001
 
     def raise_term(self, term: int, node: CoreNode) -> None:
-        """Take over a higher term, as a follower of nobody.
+        """Take over a higher term, which exists, as a follower of nobody.
 
         A vote request with `last_log_term` -1 does just that: it grants nothing.
         """
+        assert is_term(term), "terms end below 2^31"
         self.receive(
             node, {"type": "request_vote", "term": term, "last_log_index": 0, "last_log_term": -1}
         )

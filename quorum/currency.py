@@ -32,6 +32,12 @@ class _Echo(NamedTuple):
     at: float
 
 
+class _Waiting(NamedTuple):
+    term: int
+    handed_up: int
+    at: float
+
+
 class Currency:
     """What one node knows of how current it is."""
 
@@ -43,7 +49,7 @@ class Currency:
         """The newest reading of a peer's clock, while its link lasts."""
         self._echoes: dict[int, _Echo] = {}
         """Of voters whose voice counts: the newest reading of ours that they gave back."""
-        self._waiting: deque[tuple[int, float]] = deque()
+        self._waiting: deque[_Waiting] = deque()
         """As a follower: once so much is handed up, we were current then."""
         self._current_at: float | None = None
 
@@ -62,17 +68,33 @@ class Currency:
 
     def heard(self, replica: Replica, frame: Frame) -> None:
         """Take a digest's fields."""
+        if not replica.is_voter:
+            # It gets its echo and no more: neither its age nor its voice says anything of ours.
+            self._heard[replica.node_id] = frame[4]
+            return
         _, term, _, _, clock_us, echo_us, index, age_us, counted = frame
         self._heard[replica.node_id] = max(clock_us, self._heard.get(replica.node_id, NOTHING))
         echo = echo_us / US
         if not self._began_at <= echo <= self._inside.now:
             return
-        if counted and replica.is_voter:
+        if term != self._inside.term:
+            return
+        if counted:
             before = self._echoes.get(replica.node_id)
             if before is None or (before.term, before.at) < (term, echo):
                 self._echoes[replica.node_id] = _Echo(term, echo)
-        if age_us != NOTHING and len(self._waiting) < _REMEMBERED:
-            self._waiting.append((index, echo - age_us / US))
+        if age_us != NOTHING:
+            self._wait_for(replica, term, index, echo - age_us / US)
+
+    def _wait_for(self, replica: Replica, term: int, index: int, moment: float) -> None:
+        """Note what the leader of this term says. What is left of another term holds nothing up."""
+        core, waiting = self._inside.core, self._waiting
+        if core is None or core.leader != replica.node:
+            return
+        while waiting and waiting[0].term != term:
+            waiting.popleft()
+        if len(waiting) < _REMEMBERED:
+            waiting.append(_Waiting(term, index, moment))
 
     def link_down(self, node_id: int) -> None:
         """A peer's clock may begin anew."""
@@ -85,8 +107,8 @@ class Currency:
         Monotonic seconds; None: not known since we started.
         """
         self._reach(self._led_at())
-        while self._waiting and self._waiting[0][0] <= self._handing_up.delivered_index:
-            self._reach(self._waiting.popleft()[1])
+        while self._waiting and self._waiting[0].handed_up <= self._handing_up.delivered_index:
+            self._reach(self._waiting.popleft().at)
         return self._current_at
 
     def _reach(self, moment: float | None) -> None:

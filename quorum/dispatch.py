@@ -1,15 +1,19 @@
 """Which part a frame is for, and the rule of the stamp.
 
-Rule: an answer counts in its own term only. A higher term in any frame makes the core step down
-at once, except in what a leader or a candidate says: there the rules of following and electing
-decide first, so that nobody is disturbed while a leader is heard.
+Rule: an answer counts in its own term only. A higher term in any frame of a voter makes the core
+step down at once, except in what a leader or a candidate says: there the rules of following and
+electing decide first, so that nobody is disturbed while a leader is heard. The term of a
+non-voter means nothing, and a voter's counts up to a ceiling only (`quorum.guard.ceiling`).
+
+What only a voter may say is dropped when another says it, before its fields are read.
 """
 
 from quorum.codec import BadBytesError
 from quorum.core import Core, Role
 from quorum.currency import Currency
 from quorum.files import PeerFiles
-from quorum.frames import Frame, Kind, decode
+from quorum.frames import Frame, Kind, decode, kind_of
+from quorum.guard.ceiling import Ceiling
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
 from quorum.guard.memory import Memory
@@ -28,6 +32,17 @@ _WITHOUT_A_CORE = {
     Kind.PIECE,
     Kind.REMEMBER,
 }
+_OF_VOTERS = {
+    Kind.APPEND,
+    Kind.SNAPSHOT,
+    Kind.VOTE_REQUEST,
+    Kind.VOTE,
+    Kind.PREVOTE_REQUEST,
+    Kind.PREVOTE,
+    Kind.TIMEOUT_NOW,
+}
+"""What electing and leading consist of."""
+_LOGGED_EVERY_S = 10.0
 
 
 class Dispatch:
@@ -37,6 +52,7 @@ class Dispatch:
         self,
         inside: Inside,
         *,
+        ceiling: Ceiling,
         elections: Elections,
         following: Following,
         replication: Replication,
@@ -47,6 +63,7 @@ class Dispatch:
         currency: Currency,
     ) -> None:
         self._inside = inside
+        self._ceiling = ceiling
         self._elections = elections
         self._following = following
         self._replication = replication
@@ -55,6 +72,7 @@ class Dispatch:
         self._reads = reads
         self._files = files
         self._currency = currency
+        self._logged_at: dict[int, float] = {}
 
     def read(self, node_id: int, data: bytes) -> tuple[Replica, Frame] | None:
         """Decode a frame of a linked replica; None when it is refused."""
@@ -62,19 +80,29 @@ class Dispatch:
         replica = inside.replicas.get(node_id)
         if replica is None or not replica.linked:
             return None
+        if not replica.is_voter and kind_of(data) in _OF_VOTERS:
+            inside.count("voters_frame_of_an_observer")
+            return None
         try:
             frame = decode(data)
         except BadBytesError as error:
-            inside.count("bad_frame")
-            inside.log.warning("frame_refused", node=node_id, why=str(error))
+            self._refuse(node_id, str(error))
             return None
         if frame[2] != replica.node.directory_id:
             inside.count("frame_of_another_directory")
             return None
-        return replica, frame
+        return (replica, frame) if self._ceiling.admits(replica, frame[1]) else None
+
+    def _refuse(self, node_id: int, why: str) -> None:
+        """Count each, log one in ten seconds of each peer: a flood must not become one of lines."""
+        inside = self._inside
+        inside.count("bad_frame")
+        if inside.now - self._logged_at.get(node_id, -_LOGGED_EVERY_S) >= _LOGGED_EVERY_S:
+            self._logged_at[node_id] = inside.now
+            inside.log.warning("frame_refused", node=node_id, why=why)
 
     def take(self, replica: Replica, frame: Frame) -> None:
-        """Let the right part have it."""
+        """Route the frame to its handler by kind."""
         kind, term = frame[0], frame[1]
         if kind in _WITHOUT_A_CORE:
             self._take_beside(replica, frame, kind)
@@ -82,7 +110,7 @@ class Dispatch:
         core = self._inside.core
         if core is None:
             return
-        if term > core.term and kind not in _JUDGED_BY_RULES:
+        if term > core.term and replica.is_voter and kind not in _JUDGED_BY_RULES:
             core.raise_term(term, replica.node)
         if kind == Kind.APPEND:
             self._following.on_append(replica, frame)
@@ -135,7 +163,9 @@ class Dispatch:
     def _take_beside(self, replica: Replica, frame: Frame, kind: int) -> None:
         if kind == Kind.DIGEST:
             self._currency.heard(replica, frame)
-            self._inside.listener.on_digest(replica.node_id, frame[3])
+            # An observer compares itself with the voters; what it holds is no judge of theirs.
+            if replica.is_voter:
+                self._inside.listener.on_digest(replica.node_id, frame[3])
         elif kind == Kind.REMEMBER:
             self._memory.on_remember(replica, frame[3:])
         elif kind == Kind.LIST:

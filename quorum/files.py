@@ -54,7 +54,8 @@ class PeerFiles:
         """Ask for a piece of a file."""
 
         def answered(frame: Frame | None) -> None:
-            on_reply(PeerFile(frame[4], frame[5]) if frame is not None and frame[4] >= 0 else None)
+            sound = frame is not None and frame[4] >= 0 and len(frame[5]) <= length
+            on_reply(PeerFile(frame[4], frame[5]) if frame is not None and sound else None)
 
         length = min(length, FILE_PIECE_BYTES_MAX)
         self._ask(node_id, Kind.READ, (name, position, length), answered)
@@ -115,7 +116,7 @@ class PeerFiles:
         """Answer with a piece of a file in a shared folder."""
         disk = self._inside.disk
         number, name, position, length = frame[3:]
-        if not self.may_read(name) or not 0 <= length <= FILE_PIECE_BYTES_MAX or position < 0:
+        if not self.may_read(name) or length > FILE_PIECE_BYTES_MAX:
             self._send_piece(replica.node_id, number, None)
             return
 

@@ -26,7 +26,10 @@ def decode_formation(data: bytes, cluster_id: str) -> Pinned:
     """Read a formation. Raises BadBytesError, also when it is another cluster's."""
     try:
         whose, members = loads(data)
-        pinned = {int(node_id): bytes(directory) for node_id, directory in members}
+        # As they are: `bytes(n)` of a number would be n zeros, for as large an n as a peer names.
+        pinned = dict(members)
+        if {(type(n), type(d)) for n, d in pinned.items()} - {(int, bytes)}:
+            raise BadBytesError("a formation of other things than nodes and directories")
     except (TypeError, ValueError) as error:
         raise BadBytesError(f"not a formation: {error}") from error
     if encode_formation(cluster_id, pinned) != data:

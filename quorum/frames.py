@@ -2,7 +2,9 @@
 
 Rule: the *stamp* (the sender's current term) and the sender's directory stand in every frame, so
 that an answer of another term, or of another disk under the same node id, is never counted. A
-frame that isn't exactly of its shape is refused before anything looks at it.
+frame that isn't exactly of its shape is refused before anything looks at it, and so is one with a
+number that its field can't hold: terms end at `TERM_MAX`, all else is below 2^62 and not negative
+(-1 where the table says so). Each kind has a size, so a short one can't be made to cost much.
 
 | kind | further fields |
 |---|---|
@@ -28,8 +30,10 @@ from enum import IntEnum
 from typing import Any
 
 from quorum.codec import BadBytesError, dumps, loads
-from quorum.config import DIGEST_BYTES_MAX
+from quorum.config import DIGEST_BYTES_MAX, FILE_PIECE_BYTES_MAX
 from quorum.journal.lineage import LIFE_BYTES
+from quorum.terms import is_term
+from runtime.links import FRAME_BYTES_MAX
 
 Entry = tuple[bytes, int, int]
 """Command, index, term: the core's own shape."""
@@ -79,6 +83,29 @@ _FIELDS: dict[int, tuple[type, ...]] = {
 }
 _SHAPES = {int(kind): (int, int, bytes, *fields) for kind, fields in _FIELDS.items()}
 _INDEX_MAX = 2**62
+_MAY_BE_NONE: dict[int, tuple[int, ...]] = {
+    Kind.ACK: (3,),
+    Kind.DIGEST: (5, 7),
+    Kind.PIECE: (4,),
+}
+"""Places of the fields that are -1 for "none"."""
+_NUMBERS = {
+    kind: tuple(
+        (place, -1 if place in _MAY_BE_NONE.get(kind, ()) else 0)
+        for place, field in enumerate(shape)
+        if field is int and place > 1
+    )
+    for kind, shape in _SHAPES.items()
+}
+"""Of each kind: the places of its numbers, and the least that each may be."""
+_SMALL_BYTES_MAX = 64 * 1024
+_BYTES_MAX: dict[int, int] = {
+    Kind.APPEND: FRAME_BYTES_MAX,
+    Kind.SNAPSHOT: FRAME_BYTES_MAX,
+    Kind.LISTED: FRAME_BYTES_MAX,
+    Kind.PIECE: FILE_PIECE_BYTES_MAX + 1024,
+}
+_FIXARRAY = range(0x90, 0xA0)
 
 
 def encode(kind: Kind, term: int, directory_id: bytes, *fields: Any) -> bytes:
@@ -86,21 +113,33 @@ def encode(kind: Kind, term: int, directory_id: bytes, *fields: Any) -> bytes:
     return dumps((int(kind), term, directory_id, *fields))
 
 
+def kind_of(data: bytes) -> int | None:
+    """Return a frame's kind without reading the rest; None when it does not begin as one."""
+    if len(data) < 2 or data[0] not in _FIXARRAY:
+        return None
+    return data[1] if data[1] in _SHAPES else None
+
+
 def decode(data: bytes) -> Frame:
     """Read a frame. Raises BadBytesError."""
-    frame = loads(data)
-    if type(frame) is not tuple or not frame:
-        raise BadBytesError("a frame is not an array")
-    kind = frame[0]
-    shape = _SHAPES.get(kind) if type(kind) is int else None
-    if shape is None:
-        raise BadBytesError("a frame of unknown kind")
-    if tuple(map(type, frame)) != shape:
-        raise BadBytesError(f"a {Kind(kind).name} frame of a wrong shape")
-    if not 0 <= frame[1] < _INDEX_MAX or len(frame[2]) != 16:
+    kind = kind_of(data)
+    if kind is None:
+        raise BadBytesError("not an array that begins with a known kind of frame")
+    name = Kind(kind).name
+    if len(data) > _BYTES_MAX.get(kind, _SMALL_BYTES_MAX):
+        raise BadBytesError(f"a {name} frame of {len(data)} bytes")
+    frame: Frame = loads(data)
+    if tuple(map(type, frame)) != _SHAPES[kind]:
+        raise BadBytesError(f"a {name} frame of a wrong shape")
+    if not is_term(frame[1]) or len(frame[2]) != 16:
         raise BadBytesError("a frame with an impossible stamp")
+    if not all(least <= frame[place] < _INDEX_MAX for place, least in _NUMBERS[kind]):
+        raise BadBytesError(f"a {name} frame with an impossible number")
     if kind == Kind.APPEND:
         _check_append(frame)
+    elif kind in (Kind.VOTE_REQUEST, Kind.PREVOTE_REQUEST):
+        if frame[-2 if kind == Kind.VOTE_REQUEST else -1] > frame[1]:
+            raise BadBytesError("a candidate whose last entry is of a later term than its own")
     elif kind == Kind.LISTED:
         _check_listing(frame[5])
     elif kind == Kind.DIGEST and len(frame[3]) > DIGEST_BYTES_MAX:
@@ -111,16 +150,16 @@ def decode(data: bytes) -> Frame:
 
 
 def _check_memory(frame: Frame) -> None:
-    for life, position in (frame[3:5], frame[5:7]):
-        if len(life) not in (0, LIFE_BYTES) or not 0 <= position < _INDEX_MAX:
+    for life in (frame[3], frame[5]):
+        if len(life) not in (0, LIFE_BYTES):
             raise BadBytesError("a memory of an impossible life")
 
 
 def _check_append(frame: Frame) -> None:
     """Raise unless the entries follow one another, in terms that never fall."""
-    _, term, _, commit, index, last_term, entries = frame
-    if not (0 <= commit < _INDEX_MAX and 0 <= index < _INDEX_MAX and 0 <= last_term <= term):
-        raise BadBytesError("an append with impossible numbers")
+    _, term, _, _, index, last_term, entries = frame
+    if last_term > term:
+        raise BadBytesError("an append behind an entry of a later term than its own")
     for entry in entries:
         index += 1
         if type(entry) is not tuple or tuple(map(type, entry)) != (bytes, int, int):
@@ -134,3 +173,5 @@ def _check_listing(listing: tuple[Any, ...]) -> None:
     for item in listing:
         if type(item) is not tuple or tuple(map(type, item)) != (str, int):
             raise BadBytesError("a listing with a strange item")
+        if not 0 <= item[1] < _INDEX_MAX:
+            raise BadBytesError("a listing with an impossible size")

@@ -65,6 +65,9 @@ class Jump:
         mark = manifest.mark
         if manifest.cluster_id != inside.config.cluster_id or self.is_installing:
             return None
+        if mark.epoch > term:
+            inside.count("bad_manifest")
+            return None
         if self._holds(mark):
             return mark.index
         self._source, self._term = replica.node_id, term

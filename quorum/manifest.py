@@ -30,11 +30,15 @@ from structlog.typing import FilteringBoundLogger
 from quorum.api import Mark, Voter
 from quorum.journal.damage import DamagedError
 from quorum.journal.state import Entry
+from quorum.terms import TERM_MAX, is_term
 from runtime.disk import Disk
 from runtime.disk_errors import explain
 
 FILE = "manifest"
 FORMAT = 1
+_POSITION_MAX = 2**62
+_Fields = tuple[str, Entry, Entry, bytes, tuple[tuple[int, bytes, str, int], ...], bytes, int]
+"""The body behind the format, as `_manifest_of` takes it."""
 _HEAD = struct.Struct("<8sII")
 _MAGIC = b"QRTMANI1"
 
@@ -91,22 +95,54 @@ def decode_manifest(data: bytes, name: str = FILE) -> Manifest:
         raise _damaged(name, f"it has {len(body)} bytes of body, not {length}")
     if google_crc32c.value(body) != crc:
         raise _damaged(name, "its checksum is wrong")
-    version, *fields = msgspec.msgpack.decode(body)
-    if version != FORMAT:
-        raise DamagedError(
-            f"the file {name} has format {version}, this release reads {FORMAT}: use the release "
-            "that wrote it"
-        )
-    cluster_id, first, second, mark_data, voters, directory_id, position = fields
+    try:
+        version, *fields = msgspec.msgpack.decode(body)
+        if version != FORMAT:
+            raise DamagedError(
+                f"the file {name} has format {version}, this release reads {FORMAT}: use the "
+                "release that wrote it"
+            )
+        manifest = _manifest_of(*msgspec.convert(fields, _Fields))
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+        # A checksum proves nothing of what a peer made up.
+        raise _damaged(name, f"its body is not that of a manifest ({error})") from error
+    what = _contradiction(manifest)
+    if what:
+        raise _damaged(name, what)
+    return manifest
+
+
+def _manifest_of(
+    cluster_id: str,
+    first: Entry,
+    second: Entry,
+    mark_data: bytes,
+    voters: tuple[tuple[int, bytes, str, int], ...],
+    directory_id: bytes,
+    position: int,
+) -> Manifest:
     return Manifest(
         cluster_id=cluster_id,
-        first=tuple(first),
-        second=tuple(second),
+        first=first,
+        second=second,
         mark_data=mark_data,
         voters=tuple(Voter(*voter) for voter in voters),
         directory_id=directory_id,
         journal_position=position,
     )
+
+
+def _contradiction(manifest: Manifest) -> str:
+    """Return what no sound node would have written; empty: nothing."""
+    _, first, first_term = manifest.first
+    _, second, second_term = manifest.second
+    if not (is_term(first_term) and is_term(second_term)):
+        return f"it names epoch {max(first_term, second_term)}, and epochs end at {TERM_MAX}"
+    if not (0 < first < _POSITION_MAX and second == first + 1 and first_term <= second_term):
+        return f"its entry {second} of epoch {second_term} can't follow {first} of {first_term}"
+    if not 0 <= manifest.journal_position < _POSITION_MAX:
+        return f"it names position {manifest.journal_position} of the journal"
+    return ""
 
 
 def _damaged(name: str, what: str) -> DamagedError:

@@ -34,6 +34,7 @@ from quorum.files import PeerFiles
 from quorum.formation import Formation
 from quorum.frames import Kind
 from quorum.greeting import encode_greeting
+from quorum.guard.ceiling import Ceiling
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
 from quorum.guard.log_view import LogView
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
 
 ACCEPT_LOSS = "accept-loss"
 """A file that an operator puts into folders when a majority of them is lost (see the runbook)."""
+ACCEPT_EPOCH = "accept-epoch"
+"""The same when the journals hold an epoch that can't be."""
 
 
 class QuorumNode:
@@ -104,6 +107,7 @@ class QuorumNode:
             log=self._log,
         )
         manifest = manifests.load()
+        accepts_epoch = disk.exists(ACCEPT_EPOCH)
         journal = RaftJournal.open(
             disk,
             cluster_id=config.cluster_id,
@@ -115,12 +119,13 @@ class QuorumNode:
             log=self._log,
             segment_bytes=config.segment_bytes,
             reserve_bytes=config.reserve_bytes,
+            accepts_epoch=accepts_epoch,
         )
+        if accepts_epoch:
+            self._heard_once(ACCEPT_EPOCH)
         if disk.exists(ACCEPT_LOSS):
             journal.accept_loss()
-            disk.unlink(ACCEPT_LOSS)
-            # Durably: it was said once, and must not be taken for said again after a crash.
-            disk.sync_folder("")
+            self._heard_once(ACCEPT_LOSS)
         journal.begin_life(self._random.randbytes(DRAWN_BYTES))
         self._build(journal, manifests, manifest.mark.index if manifest is not None else 1)
         self._links.set_peers(config.peers)
@@ -133,6 +138,11 @@ class QuorumNode:
         # Not at once: the listener hears nothing before it knows the mark.
         self._timer = self._clock.call_later(0, self._on_timer)
         return manifest.mark if manifest is not None else None
+
+    def _heard_once(self, name: str) -> None:
+        """Remove an operator's word, durably: it must not be taken for said again after a crash."""
+        self._disk.unlink(name)
+        self._disk.sync_folder("")
 
     def _build(self, journal: RaftJournal, manifests: ManifestStore, resumed_at: int) -> None:
         self.inside = inside = Inside(
@@ -151,6 +161,7 @@ class QuorumNode:
         )
         self.handing_up = HandingUp(inside, resumed_at)
         self._jump = Jump(inside, manifests, self.handing_up.jumped)
+        self._ceiling = Ceiling(inside)
         self._elections = Elections(inside)
         self._repair = Repair(inside)
         self._memory = Memory(inside)
@@ -177,6 +188,7 @@ class QuorumNode:
         self._compaction = Compaction(inside, manifests, self._membership.voters)
         self._dispatch = Dispatch(
             inside,
+            ceiling=self._ceiling,
             elections=self._elections,
             following=self._following,
             replication=self._replication,
@@ -308,6 +320,7 @@ class QuorumNode:
                     and self._transfer.successor() is not None
                 ):
                     self._transfer.begin("our disk does not answer, or is full")
+            self._ceiling.on_tick(leader_heard=self._elections.leader_heard())
             self._repair.on_tick()
             self._digests.on_tick()
         self._turn()
@@ -427,4 +440,4 @@ class QuorumNode:
         return self._membership.voters()
 
     def status(self) -> QuorumStatus:
-        return standing(self.inside, self._elections, self.handing_up, self._jump)
+        return standing(self.inside, self._elections, self.handing_up, self._jump, self._ceiling)

@@ -2,15 +2,17 @@
 
 from quorum.api import QuorumStatus, ReplicaState
 from quorum.core import Role
+from quorum.guard.ceiling import Ceiling
 from quorum.guard.elections import Elections
 from quorum.guard.replicas import NEVER, Replica
 from quorum.handing_up import HandingUp
 from quorum.inside import Inside
 from quorum.jump import Jump
+from quorum.terms import TERM_MAX
 
 
 def standing(
-    inside: Inside, elections: Elections, handing_up: HandingUp, jump: Jump
+    inside: Inside, elections: Elections, handing_up: HandingUp, jump: Jump, ceiling: Ceiling
 ) -> QuorumStatus:
     """Return a node's status."""
     core = inside.core
@@ -27,9 +29,10 @@ def standing(
         durable_index=inside.view.durable,
         journal_bytes=inside.journal.size_bytes,
         replicas=tuple(_replica(inside, replica) for replica in inside.replicas) if leads else (),
-        note=_note(inside, jump),
+        note=_note(inside, jump, ceiling),
         damages=len(inside.repairs) + bool(inside.journal.damage),
         repairs=tuple(inside.repairs),
+        refused=tuple(sorted(inside.counters.items())),
     )
 
 
@@ -52,11 +55,19 @@ def _replica(inside: Inside, replica: Replica) -> ReplicaState:
     )
 
 
-def _note(inside: Inside, jump: Jump) -> str:
+def _note(inside: Inside, jump: Jump, ceiling: Ceiling) -> str:
     if inside.stopped:
         return "stopped"
     if inside.journal.damage:
         return f"does not vote until it has caught up: {inside.journal.damage}"
+    if (shown := ceiling.shown) is not None:
+        return (
+            f"node {shown.node_id} is in epoch {shown.term}, too far above ours ({inside.term}) to "
+            f"be believed at once; we take up to {ceiling.term}, and more step by step. If that "
+            "node was not misled by forged frames, it is the one that forges"
+        )
+    if inside.term == TERM_MAX:
+        return f"epoch {TERM_MAX} is the last one: there can be no further election"
     if not inside.formation.known:
         missing = sorted(
             {peer.node_id for peer in inside.config.peers}

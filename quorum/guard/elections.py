@@ -7,6 +7,8 @@ leader was heard within E nobody is voted for, save when that leader itself tran
 A silent leader is doubted after E to 2E, drawn. A leader whose link was reset and whose port
 then refuses is dead, not slow: it is doubted within 50 ms.
 
+Nobody stands in the last term: there is none behind it (`quorum.terms`).
+
 A node whose disk has no room leaves standing to the others, but not for ever: when nobody has
 room, one that leads without writing keeps brokers in service, and none would end it.
 """
@@ -15,6 +17,7 @@ from quorum.core import Core, CoreNode, Role
 from quorum.frames import Frame, Kind
 from quorum.guard.replicas import Replica
 from quorum.inside import Inside
+from quorum.terms import TERM_MAX
 from runtime.links import LinkEnd
 
 _LONG_AGO = -1e9
@@ -42,6 +45,7 @@ class Elections:
         self._passed_on_at: float | None = None
         """Since when we would have stood, had our disk room."""
         self._last_resort_at = _LONG_AGO
+        self._end_logged = False
 
     @property
     def _timeout(self) -> float:
@@ -126,6 +130,9 @@ class Elections:
             self.step_back(1, 2)
             return
         self._leader = None
+        if self._no_term_is_left():
+            self.step_back(1, 2)
+            return
         if inside.formation.majority() == 1:
             self._stand(for_transfer=False)
             return
@@ -141,6 +148,14 @@ class Elections:
         )
         for replica in inside.replicas.linked_voters():
             inside.outbox.send_encoded(replica.node_id, request)
+
+    def _no_term_is_left(self) -> bool:
+        if self._inside.term < TERM_MAX:
+            return False
+        if not self._end_logged:
+            self._end_logged = True
+            self._inside.log.error("epochs_used_up", epoch=self._inside.term)
+        return True
 
     def _nobody_else(self) -> bool:
         """Tell whether those with room have had their time to stand."""
@@ -194,7 +209,8 @@ class Elections:
     def on_timeout_now(self, replica: Replica) -> None:
         """The leader transfers to us."""
         inside = self._inside
-        if inside.may_vote and inside.may_lead and replica.node == self._core.leader:
+        may_stand = inside.may_vote and inside.may_lead and not self._no_term_is_left()
+        if may_stand and replica.node == self._core.leader:
             self._stand(for_transfer=True)
 
     def _stand(self, *, for_transfer: bool) -> None:

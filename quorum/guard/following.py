@@ -98,9 +98,6 @@ class Following:
             # Our stamp tells it.
             self._answer(replica.node_id)
             return False
-        if not replica.is_voter:
-            inside.count("append_of_an_observer")
-            return False
         same_term = term == core.term
         other = core.leader is not None and core.leader != replica.node
         if same_term and (core.role is Role.LEADER or other):

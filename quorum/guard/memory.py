@@ -21,8 +21,9 @@ time. A majority that is put back at once has lost what it lost.
 from quorum.core import Role
 from quorum.frames import Kind
 from quorum.guard.replicas import Replica
-from quorum.inside import Inside
+from quorum.inside import BrokenPromiseError, Inside
 from quorum.journal import Known
+from quorum.terms import TERM_MAX
 
 Told = tuple[bytes, int, bytes, int]
 _NOTHING = Known(b"", 0)
@@ -113,5 +114,7 @@ class Memory:
         inside.outbox.drop_held()
         core = inside.core
         if core is not None and core.role is not Role.FOLLOWER:
+            if inside.term == TERM_MAX:
+                raise BrokenPromiseError(f"{what}; and no epoch is left to step down into")
             # Whoever voted for us, we may have voted in that term ourselves.
             core.raise_term(inside.term + 1, core.self_node)

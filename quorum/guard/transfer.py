@@ -1,7 +1,8 @@
 """Giving up leadership in order: to the most caught-up voter, or to nobody.
 
 Rule: while a transfer runs no proposal enters the log, so the successor can hold all of it. If
-it hasn't taken over within E, we stop leading all the same, since whoever asked had a reason.
+it hasn't taken over within E, we stop leading all the same, since whoever asked had a reason. In
+the last term (`quorum.terms`) we go on, since nobody could follow.
 """
 
 from quorum.core import Core, Role
@@ -9,6 +10,7 @@ from quorum.frames import Kind
 from quorum.guard.elections import Elections
 from quorum.guard.replicas import Replica
 from quorum.inside import Inside
+from quorum.terms import TERM_MAX
 
 
 class Transfer:
@@ -61,5 +63,7 @@ class Transfer:
 
     def _step_down(self, *, alone: bool) -> None:
         self.running = False
+        if self._inside.term == TERM_MAX:
+            return
         self._core.raise_term(self._inside.term + 1, self._core.self_node)
         self._elections.step_back(*((0, 0.1) if alone else (2, 3)))

@@ -97,17 +97,21 @@ class RaftJournal(Journal):  # type: ignore[misc]
         log: FilteringBoundLogger,
         segment_bytes: int = SEGMENT_BYTES,
         reserve_bytes: int = RESERVE_BYTES,
+        accepts_epoch: bool = False,
     ) -> "RaftJournal":
         """Read the journal, or begin one under `new_directory_id`. Blocks, for start-up.
 
         With a manifest the first two entries are the manifest's: older ones are dropped, and a
         journal that lacks the two begins again with exactly them (an installation is finished).
-        All that is read back is durable on return. See `damage` before voting.
+        All that is read back is durable on return. See `damage` before voting. `accepts_epoch`:
+        the operator says what `opening` asks for when the journal holds an impossible epoch.
 
         Raises WrongFolderError, DamagedError, OSError.
         """
         try:
-            opened = open_journal(disk, cluster_id, node_id, new_directory_id, manifest)
+            opened = open_journal(
+                disk, cluster_id, node_id, new_directory_id, manifest, accepts_epoch=accepts_epoch
+            )
             journal = cls(
                 disk,
                 opened,
@@ -120,6 +124,8 @@ class RaftJournal(Journal):  # type: ignore[misc]
         except OSError as error:
             raise explain(error, f"opening {FOLDER}/") from error
         journal._report()
+        if accepts_epoch:
+            journal._promise_now()
         if manifest is not None:
             journal._writer.retire_below(manifest.first[1], opened.position)
         return journal
@@ -257,7 +263,11 @@ class RaftJournal(Journal):  # type: ignore[misc]
         state.vote = Vote(state.highest_term, UNKNOWN_VOTE)
         nobody = state.lineage.named_after_loss(bytes(DRAWN_BYTES))
         state.lineage.begin(nobody, self._writer.written_position)
-        self._promise(Kind.STATE, state.encode(state.last_index))
+        self._promise_now()
+
+    def _promise_now(self) -> None:
+        """Make the state durable; blocks, for start-up. Raises OSError."""
+        self._promise(Kind.STATE, self._state.encode(self._state.last_index))
         try:
             self._writer.sync_blocking()
         except OSError as error:

@@ -36,6 +36,7 @@ from quorum.journal.segments import Segment
 from quorum.journal.state import Entry, JournalState, Vote, entry_body
 from quorum.journal.witness import NAME as WITNESS
 from quorum.journal.witness import witnessed_position
+from quorum.terms import LEAP_MAX, TERM_MAX, is_term
 from runtime.disk import Disk
 
 if TYPE_CHECKING:
@@ -61,7 +62,13 @@ class Opened(NamedTuple):
 
 
 def open_journal(
-    disk: Disk, cluster_id: str, node_id: int, new_directory_id: bytes, manifest: "Manifest | None"
+    disk: Disk,
+    cluster_id: str,
+    node_id: int,
+    new_directory_id: bytes,
+    manifest: "Manifest | None",
+    *,
+    accepts_epoch: bool = False,
 ) -> Opened:
     """Read the journal, or begin one. Blocks.
 
@@ -77,6 +84,8 @@ def open_journal(
     # away, with all that would be appended to that file from now on.
     disk.sync_folder(FOLDER)
     chain = read_chain(files)
+    if not is_term(chain.highest_term):
+        chain = _without_impossible_term(chain, accepts_epoch=accepts_epoch)
     synced = max(chain.synced, witnessed_position(disk, chain.identity))
     if manifest is not None:
         _refuse_other_directory(chain.identity, manifest)
@@ -103,6 +112,28 @@ def _refuse_remains(disk: Disk, manifest: "Manifest | None") -> None:
         "the node's whole folder away; with an empty one it joins as an observer, which "
         "holds everything and does not vote"
     )
+
+
+def _without_impossible_term(chain: Chain, *, accepts_epoch: bool) -> Chain:
+    """Refuse a journal that took over a term behind the last, as 0.1 did from any frame.
+
+    Nobody can have led such a term. If the operator says that all controllers were stopped, the
+    node goes on so far behind its last entry that no vote which it may have cast is above that.
+    """
+    state = chain.state
+    if not is_term(state.last_epoch):
+        raise DamagedError(
+            f"{FOLDER}/ holds an entry of epoch {state.last_epoch}, and epochs end at {TERM_MAX}: "
+            "restore the folder, or move the node's whole folder away"
+        )
+    if not accepts_epoch:
+        raise DamagedError(
+            f"{FOLDER}/ holds epoch {chain.highest_term}, and epochs end at {TERM_MAX}: a forged "
+            "frame raised it under an earlier release. Stop every controller, put an empty file "
+            "`accept-epoch` into the folder of each, and start them (runbook, `epochs used up`)"
+        )
+    state.vote = Vote(min(TERM_MAX, state.last_epoch + LEAP_MAX), UNKNOWN_VOTE)
+    return chain._replace(highest_term=state.vote.term)
 
 
 def _refuse_other_directory(identity: Identity, manifest: "Manifest") -> None:

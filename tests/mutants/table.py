@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager
 
 from tests.mutants.containing import CONTAINING
 from tests.mutants.deciding import DECIDING
+from tests.mutants.forging import FORGING
 from tests.mutants.journalling import JOURNALLING
 from tests.mutants.keeping import KEEPING
 from tests.mutants.mutant import Mutant
@@ -12,7 +13,7 @@ from tests.mutants.replaying import REPLAYING
 from tests.mutants.serving import SERVING
 from tests.mutants.voting import VOTING
 
-ALL = (*VOTING, *JOURNALLING, *KEEPING, *CONTAINING, *DECIDING, *SERVING, *REPLAYING)
+ALL = (*VOTING, *FORGING, *JOURNALLING, *KEEPING, *CONTAINING, *DECIDING, *SERVING, *REPLAYING)
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 
 

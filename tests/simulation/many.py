@@ -130,7 +130,9 @@ def _chunk_of(simulator: str, kind: str, last: int, start: int) -> Sum:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run many seeds, over several processes.")
-    parser.add_argument("--simulator", choices=SIMULATORS, default="cluster")
+    parser.add_argument(
+        "--simulator", choices=SIMULATORS, help="default: cluster, or the one that has the kind"
+    )
     parser.add_argument("--kind", default="", help="default: the kind that each number says")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000)
@@ -138,6 +140,8 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="begin no more after so long")
     parser.add_argument("--record", type=Path, help="folder for the piece of evidence")
     given = parser.parse_args()
+    if given.simulator is None:
+        given.simulator = next((name for name in KINDS if given.kind in KINDS[name]), "cluster")
     if given.kind and given.kind not in KINDS[given.simulator]:
         parser.error(f"--kind: one of {', '.join(KINDS[given.simulator])}")
     began = time.monotonic()

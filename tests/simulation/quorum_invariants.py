@@ -40,6 +40,8 @@ class Invariants:
         self.roles: dict[int, tuple[int, bool]] = {}
         self.tails: dict[int, tuple[int, int]] = {}
         self.violations = 0
+        self.liars: set[int] = set()
+        """Voters that forge: one that says it leads is believed, and no invariant is about that."""
 
     def fail(self, what: str, node_id: int) -> None:
         self.violations += 1
@@ -96,7 +98,7 @@ class Invariants:
         if now.epoch < self.term_floor.get(node_id, 0):
             self.fail(f"I6: the epoch fell to {now.epoch}", node_id)
         self.term_floor[node_id] = now.epoch
-        if now.leader is not None:
+        if now.leader is not None and now.leader not in self.liars:
             self.leadership(now.leader, now.epoch)
 
     def installed(self, node_id: int, mark: Mark, owner: "Owner") -> None:

@@ -27,7 +27,7 @@ from runtime.simulated.torments import (
     Torment,
 )
 from runtime.simulated.world import SimulationFailedError
-from tests.simulation import drawn
+from tests.simulation import drawn, forged
 from tests.simulation.aftermath import restart_victims
 from tests.simulation.coverage import QUORUM_OPERATIONS, of_quorum, pairs
 from tests.simulation.quorum_cluster import QuorumCluster, Shape
@@ -80,6 +80,7 @@ MORE_KINDS: dict[str, dict[str, float]] = {
     "drawn": ALL_BUT_DAMAGE,
     "damage": {**DAMAGE, **ALL_BUT_DAMAGE},
     "hunt": {},
+    "forged": {},
 }
 """Asked for by name: the seed draws shape and faults, out of these.
 
@@ -119,6 +120,8 @@ def shape_of(seed: int, nodes: int | None, kind: str | None) -> tuple[Shape, str
     """Draw what a seed is about; what is given is not drawn."""
     names = list(KINDS)
     chosen = kind or names[seed % len(names)]
+    if chosen == "forged":
+        return forged.draw_shape(seed, nodes), chosen, forged.BESIDE
     count = nodes or (5 if seed // len(names) % 4 == 3 else 3)
     shape = Shape(nodes=count, torment_s=12.0)
     if chosen in MORE_KINDS:
@@ -151,8 +154,12 @@ def run_seed(seed: int, nodes: int | None = None, kind: str | None = None) -> Ou
     if ward is not None:
         ward.victims = nemesis.victims
     outcome = Outcome(seed, shape.nodes, chosen)
+    forgery = forged.Forgery(cluster, seed) if chosen == "forged" else None
     try:
-        _run(cluster, nemesis, shape)
+        if forgery is not None:
+            forged.run(cluster, nemesis, forgery)
+        else:
+            _run(cluster, nemesis, shape)
     except SimulationFailedError as error:
         outcome.failure = str(error)
     outcome.history = nemesis.history
@@ -171,6 +178,8 @@ def run_seed(seed: int, nodes: int | None = None, kind: str | None = None) -> Ou
     )
     if ward is not None:
         outcome.facts += ward.facts
+    if forgery is not None:
+        outcome.facts["frames forged"] = sum(forgery.forger.said.values())
     outcome.digest = cluster.world.digest()
     return outcome
 

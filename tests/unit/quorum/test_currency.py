@@ -2,10 +2,11 @@
 
 import pytest
 
-from quorum.frames import Kind
+from quorum.frames import Kind, encode
 from tests.unit.quorum.bench import Bench
 
 US = 1_000_000
+FRESH = b"w" * 16
 
 
 def now_us(bench: Bench) -> int:
@@ -116,3 +117,41 @@ def test_a_voter_alone_is_current() -> None:
     bench.settle(1.0)
     assert bench.role == "leader"
     assert age_s(bench) == 0.0
+
+
+def strange_digest(bench: Bench, age: int, index: int) -> None:
+    """Of a fresh directory under the node id of voter 3, in any voter's words."""
+    fields = (b"d", now_us(bench), now_us(bench), index, age, True)
+    bench.call(bench.node.on_frame, 3, encode(Kind.DIGEST, bench.term, FRESH, *fields))
+
+
+def test_what_a_non_voter_says_of_ages_makes_nobody_current_and_holds_nothing_up() -> None:
+    bench = Bench()
+    bench.append(2, 1, 1, 1, 0)
+    bench.unlink(3)
+    bench.link(3, directory_id=FRESH)
+    for _ in range(100):
+        strange_digest(bench, age=0, index=0)
+        strange_digest(bench, age=0, index=2**61)
+    assert bench.node.current_at() is None
+    assert "digest" not in bench.heard.kinds()
+    digest(bench, 2, now_us(bench), age=0)
+    assert bench.node.current_at() is not None
+
+
+def test_what_a_false_leader_said_holds_nothing_up_in_the_next_term() -> None:
+    bench = Bench()
+    bench.append(2, 1, 1, 1, 0)
+    for _ in range(100):
+        digest(bench, 2, now_us(bench), age=0, index=2**61)
+    assert bench.node.current_at() is None
+    bench.append(3, 2, 1, 1, 0)
+    digest(bench, 3, now_us(bench), age=0)
+    assert bench.node.current_at() is not None
+
+
+def test_a_voters_digest_of_a_later_term_does_not_hide_its_next_ones() -> None:
+    bench = leader()
+    digest(bench, 2, now_us(bench), term=bench.term + 5)
+    digest(bench, 2, now_us(bench))
+    assert age_s(bench) == pytest.approx(0.0, abs=0.001)

@@ -70,11 +70,18 @@ def test_other_names_are_answered_with_nothing(bench: Bench, name: str) -> None:
     assert bench.taken(Kind.PIECE) == [(2, (5, -1, b""))]
 
 
-@pytest.mark.parametrize(("position", "length"), [(-1, 5), (0, -1), (0, 2 * 1024 * 1024)])
-def test_impossible_pieces_are_too(bench: Bench, position: int, length: int) -> None:
-    bench.say(2, Kind.READ, 0, 5, "log/a", position, length)
+def test_a_piece_that_is_too_long_is_too(bench: Bench) -> None:
+    bench.say(2, Kind.READ, 0, 5, "log/a", 0, 2 * 1024 * 1024)
     bench.synced()
     assert bench.taken(Kind.PIECE) == [(2, (5, -1, b""))]
+
+
+def test_more_than_was_asked_for_is_no_answer(bench: Bench) -> None:
+    got: list[object] = []
+    bench.call(bench.node.read_file, 3, "log/x", 5, 10, got.append)
+    [(_, (number, *_rest))] = bench.taken(Kind.READ)
+    bench.say(3, Kind.PIECE, 0, number, 100, b"01234567890")
+    assert got == [None]
 
 
 def test_answers_come_back_to_who_asked(bench: Bench) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from quorum.codec import dumps
 from quorum.formation import encode_formation
 from quorum.frames import Kind
 from quorum.greeting import certificate_name
@@ -166,3 +167,12 @@ def test_a_wiped_peer_is_linked_as_an_observer() -> None:
     assert bench.link(3, directory_id=DIRECTORIES[9]) == 3
     assert bench.node.inside.replicas.linked_voters()[0].node_id == 2
     assert len(bench.node.inside.replicas.linked_voters()) == 1
+
+
+@pytest.mark.parametrize("directory", [2**62, -1, "text", None, 1.5, ()])
+def test_a_formation_of_other_things_is_refused_and_costs_nothing(directory: object) -> None:
+    bench = Bench(formed=False)
+    forged = dumps((CLUSTER, ((1, bench.node.inside.journal.directory_id), (2, directory))))
+    assert bench.link(2, empty=False, formation=forged) == 2
+    assert not bench.node.inside.formation.known
+    assert "stopped" not in bench.heard.kinds()

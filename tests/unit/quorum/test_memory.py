@@ -51,7 +51,7 @@ def test_the_leader_knows_how_far_it_is_before_it_is_acknowledged_to(bench: Benc
 def test_all_know_how_far_it_is_before_it_votes(bench: Bench) -> None:
     bench.settle(2)
     bench.links.sent.clear()
-    bench.say(2, Kind.VOTE_REQUEST, bench.term + 1, 99, 9, False)
+    bench.say(2, Kind.VOTE_REQUEST, bench.term + 1, 99, bench.term + 1, False)
     bench.synced()
     kinds = [frame[0] for _, frame in bench.links.sent]
     assert kinds.index(Kind.REMEMBER) < kinds.index(Kind.VOTE)
@@ -126,7 +126,7 @@ def test_a_vote_that_waits_for_the_disk_does_not_leave_a_folder_that_was_found_o
     bench.settle(2)
     bench.taken()
     bench.stick_disk()
-    bench.say(2, Kind.VOTE_REQUEST, bench.term + 1, 99, 9, False)
+    bench.say(2, Kind.VOTE_REQUEST, bench.term + 1, 99, bench.term + 1, False)
     remembers(bench, 3, LIFE, 4096)
     assert bench.role == "damaged"
     bench.free_disk()
@@ -160,7 +160,7 @@ def test_its_voice_waits_until_all_have_spoken_but_not_for_ever(bench: Bench) ->
     bench.boot()
     bench.link(2)
     bench.taken()
-    bench.say(2, Kind.PREVOTE_REQUEST, bench.term + 1, 1, 9, 9)
+    bench.say(2, Kind.PREVOTE_REQUEST, bench.term + 1, 1, 9, bench.term + 1)
     bench.append(2, 9, 1, 1, 0, 9)
     assert bench.taken(Kind.PREVOTE) == []
     bench.synced()
@@ -177,7 +177,7 @@ def test_its_voice_counts_at_once_when_all_have_spoken(bench: Bench) -> None:
     bench.link(2)
     bench.link(3)
     bench.taken()
-    bench.say(2, Kind.PREVOTE_REQUEST, bench.term + 1, 1, 9, 9)
+    bench.say(2, Kind.PREVOTE_REQUEST, bench.term + 1, 1, 9, bench.term + 1)
     assert bench.taken(Kind.PREVOTE) == [(2, (1, True))]
 
 

@@ -2,12 +2,16 @@
 
 import errno
 
+import google_crc32c
+import msgpack
 import pytest
 from pysyncobj.config import SERIALIZER_STATE
 
 from quorum.api import Voter
 from quorum.journal import DamagedError
 from quorum.manifest import (
+    _HEAD,
+    _MAGIC,
     FILE,
     Manifest,
     ManifestSerializer,
@@ -54,6 +58,39 @@ def test_every_flipped_bit_and_every_length_is_damage() -> None:
             decode_manifest(data[:length])
     with pytest.raises(DamagedError):
         decode_manifest(data + b"\0")
+
+
+def sealed(body: object) -> bytes:
+    """What a peer can make up: any body under its right checksum."""
+    data = msgpack.packb(body)
+    return _HEAD.pack(_MAGIC, len(data), google_crc32c.value(data)) + data
+
+
+FIRST, SECOND = [b"\1", 19, 3], [b"\1", 20, 3]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        7,
+        [],
+        [1],
+        [1, 5, 5, 5, 5, 5, 5, 5],
+        [1, "c", FIRST, SECOND, b"", [], b""],
+        [1, "c", FIRST, SECOND, b"", [[1, b"d"]], b"", 0],
+        [1, "c", FIRST, FIRST, b"", [], b"", 0],
+        [1, "c", [b"\1", 2**62, 3], [b"\1", 2**62 + 1, 3], b"", [], b"", 0],
+        [1, "c", [b"\1", 0, 3], [b"\1", 1, 3], b"", [], b"", 0],
+        [1, "c", [b"\1", 19, 4], SECOND, b"", [], b"", 0],
+        [1, "c", FIRST, [b"\1", 20, 2**31], b"", [], b"", 0],
+        [1, "c", [b"\1", 19, -1], SECOND, b"", [], b"", 0],
+        [1, "c", FIRST, SECOND, b"", [], b"", -1],
+        [1, "c", FIRST, SECOND, b"", [], b"", 2**62],
+    ],
+)
+def test_a_right_checksum_does_not_make_a_manifest(body: object) -> None:
+    with pytest.raises(DamagedError, match="the file of node 2 is damaged"):
+        decode_manifest(sealed(body), "of node 2")
 
 
 def test_a_store_without_a_file_has_no_manifest() -> None:
