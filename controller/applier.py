@@ -25,6 +25,7 @@ from ledger.errors import LedgerError
 from ledger.ledger import Ledger, Skipped
 from metadata.codec import RecordDecodeError, decode_records
 from metadata.image import MetadataDelta, MetadataImage, ReplayError
+from metadata.records import BeginTransactionRecord
 from quorum.api import Mark
 from runtime.clock import Clock
 from runtime.disk_errors import BROKEN, sentence
@@ -336,18 +337,15 @@ class Applier:
         for batch in batches:
             header = batch.header
             records = decode_records(batch.records)
+            if batch is not batches[0] and isinstance(records[0], BeginTransactionRecord):
+                # Begin needs the image before it, and would build it in one go.
+                image = yield from _in_steps(delta)
+                delta = MetadataDelta(image)
             for start in range(0, len(records), _STEP):
                 delta.replay_all(records[start : start + _STEP], header.base_offset + start)
                 yield True
             delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
-        steps = delta.apply_in_steps()
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                applied: MetadataImage = done.value
-                return applied
-            yield True
+        return (yield from _in_steps(delta))
 
     def _note_full_disk(self, error: OSError) -> None:
         if not self.disk_full:
@@ -358,6 +356,18 @@ class Applier:
         self._stopped = True
         self._queue.clear()
         self._on_failed(reason)
+
+
+def _in_steps(delta: MetadataDelta) -> Generator[bool, None, MetadataImage]:
+    """Apply a delta; yields that there is more to do."""
+    steps = delta.apply_in_steps()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            image: MetadataImage = done.value
+            return image
+        yield True
 
 
 def mark_of(place: Mark) -> LogMark:

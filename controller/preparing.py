@@ -5,7 +5,7 @@ and replays them, all of it in slices between which other changes are decided. W
 proposed meanwhile is kept beside it. Before it is written, `ControllerResult.rests_on` says whether
 it still holds; then what came meanwhile is replayed on top of what was prepared. This gives the
 same image as replay in the order of the log, because the two touch different keys: `rests_on` is
-only for records that add topics.
+only for records that add or remove whole topics, and no record about these was written meanwhile.
 
 One preparation is under way at a time. Those behind it begin when it is written, on the image then.
 """
@@ -20,7 +20,14 @@ from controller.result import ControllerResult, Decide
 from metadata.codec import RecordDecodeError, decode_record, encode_record
 from metadata.errors import QuorateError
 from metadata.image import MetadataDelta, MetadataImage, ReplayError
-from metadata.records import Record
+from metadata.records import (
+    ClearElrRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    RemoveTopicRecord,
+    TopicRecord,
+)
 from metadata.state_hash import StateHash
 from runtime.clock import Clock
 from runtime.slices import run_in_slices
@@ -33,6 +40,7 @@ STEP = 256
 """Records between two yields."""
 FOLLOWED_MAX = 16_384
 """With so many records proposed meanwhile it is cheaper to prepare again."""
+ABOUT_A_TOPIC = (TopicRecord, PartitionRecord, PartitionChangeRecord, RemoveTopicRecord)
 TRIES_MAX = 3
 """So often a change is prepared; then it keeps the turn until it is written."""
 
@@ -91,6 +99,16 @@ class Preparation(Generic[T]):
             and self._followed_count <= FOLLOWED_MAX
             and rests_on is not None
             and rests_on(image)
+            and not self._touched(self.result.touches)
+        )
+
+    def _touched(self, topic_ids: frozenset[bytes]) -> bool:
+        """Something that was proposed meanwhile is about one of these topics, or about all."""
+        return any(
+            isinstance(record, ClearElrRecord)
+            or (isinstance(record, ABOUT_A_TOPIC) and record.topic_id in topic_ids)
+            for records, *_ in self._followed
+            for record in records
         )
 
     @property
@@ -102,18 +120,21 @@ class Preparation(Generic[T]):
         """Return `image` with all that was prepared; `still_holds` was asked before."""
         assert self._replayed is not None
         assert self._added is not None
-        topics = self._replayed
+        merged = self._replayed
         if self._followed:
-            delta = MetadataDelta(topics, with_state_hash=False)
+            delta = MetadataDelta(merged, with_state_hash=False)
             for records, base_offset, timestamp_ms in self._followed:
                 delta.replay_all(records, base_offset)
                 delta.finish_batch(base_offset + len(records), image.epoch, timestamp_ms)
                 yield
-            topics = yield from delta.apply_in_steps()
+            merged = yield from delta.apply_in_steps()
         state_hash = image.state_hash
         assert state_hash is not None
         return msgspec.structs.replace(
-            image, topics=topics.topics, state_hash=state_hash.plus(self._added.shared, 0)
+            image,
+            topics=merged.topics,
+            configs=merged.configs,
+            state_hash=state_hash.plus(self._added.shared, 0),
         )
 
     def _work(self) -> Generator[None, None, None]:

@@ -27,8 +27,11 @@ class ControllerResult(NamedTuple):
     rebase: "Callable[[int], ControllerResult] | None" = None
     """Decide again for another offset of the first record; for records that hold offsets."""
     rests_on: "Callable[[MetadataImage], bool] | None" = None
-    """Tell whether the records would still be right in a later image. Only for records that add
-    topics and nothing else: these may be worked out beside other changes (see `preparing`)."""
+    """Tell whether the records would still be right in a later image. Only for records that add or
+    remove whole topics: these may be worked out beside other changes (see `preparing`)."""
+    touches: frozenset[bytes] = frozenset()
+    """With `rests_on`: the ids of those topics. A record about one of them that is written
+    meanwhile makes the decision void."""
 
 
 Decided = ControllerResult | Generator[None, None, ControllerResult]

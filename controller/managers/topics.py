@@ -123,7 +123,7 @@ class TopicManager:
                 "operator raise the limit",
             )
 
-    def delete(self, image: MetadataImage, request: DeleteTopicsRequest) -> ControllerResult:
+    def delete(self, image: MetadataImage, request: DeleteTopicsRequest) -> Working:
         """Delete topics by names or by ids. An error of a lone topic is the request's."""
         if bool(request.names) == bool(request.topic_ids):
             raise QuorateError(
@@ -132,6 +132,7 @@ class TopicManager:
         wanted: Sequence[str] = request.names or request.topic_ids
         times = Counter(wanted)
         records: list[Record] = []
+        removed: list[bytes] = []
         results: list[DeletedTopic] = []
         for text in wanted:
             by_id = not request.names
@@ -150,9 +151,14 @@ class TopicManager:
                 )
                 continue
             records.append(RemoveTopicRecord(topic.topic_id))
+            removed.append(topic.topic_id)
             results.append(DeletedTopic(name=topic.name, topic_id=uuid_text(topic.topic_id)))
+        if sum(len(image.topics.ids_of(topic_id)) for topic_id in removed) > _STEP:
+            # The records are few, but their replay is long.
+            yield
         reply = DeleteTopicsReply(topics=tuple(results), dry_run=request.dry_run)
-        return ControllerResult(records, reply)
+        rests_on = _always if len(removed) == len(wanted) else None
+        return ControllerResult(records, reply, rests_on=rests_on, touches=frozenset(removed))
 
     def _deletable(self, image: MetadataImage, text: str, *, by_id: bool) -> TopicRecord:
         if not self._config.topic_deletion:
@@ -286,6 +292,11 @@ def _same_brokers(image: MetadataImage, later: MetadataImage) -> bool:
         and broker.log_dirs == before.log_dirs
         for before in image.cluster.brokers.values()
     )
+
+
+def _always(_later: MetadataImage) -> bool:
+    """What a deletion rests on is the topic alone, which nobody has touched."""
+    return True
 
 
 def _check_once(times: Counter[str], topic: str) -> None:

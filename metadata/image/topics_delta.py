@@ -52,6 +52,8 @@ class TopicsDelta:
         self._by_name: Overlay[str, bytes] = Overlay(image.by_name)
         self._partition_ids: Overlay[bytes, PartitionIds] = Overlay(image.partition_ids)
         self._by_spelling: Overlay[str, tuple[str, ...]] = Overlay(image.by_spelling)
+        self._removed: dict[bytes, PartitionIds] = {}
+        """Removed topics whose partitions are removed when the delta is applied, in steps."""
         self._were: dict[PartitionKey, Partition] = {}
         """What the image holds of partitions that were written here."""
         self._changed_partition = self.partitions.changed.get
@@ -60,6 +62,8 @@ class TopicsDelta:
 
     def apply_in_steps(self) -> Generator[None, None, TopicsImage]:
         """Return the next image; yields every few milliseconds when much has changed."""
+        for topic_id in list(self._removed):
+            yield from self._remove_partitions(topic_id)
         moves = _Moves()
         yield from moves.find(self.partitions.changed, self._were)
         image = self._image
@@ -81,6 +85,9 @@ class TopicsDelta:
         """Bind a name to an id; both must be free."""
         if record.name in self._by_name:
             raise ReplayError(offset, f"there is a topic named {record.name!r} already")
+        if record.topic_id in self._removed:
+            for _ in self._remove_partitions(record.topic_id):
+                pass
         if record.topic_id in self.by_id:
             raise ReplayError(offset, f"topic id {record.topic_id.hex()} is taken")
         topic_id = self._intern(record.topic_id, record.topic_id)
@@ -94,10 +101,7 @@ class TopicsDelta:
     def remove_topic(self, record: RemoveTopicRecord, offset: int) -> str:
         """Forget a topic and its partitions; return its name."""
         topic = self._known_topic(record.topic_id, offset)
-        for partition_id in self._partition_ids.get(record.topic_id) or ():
-            key = (topic.topic_id, partition_id)
-            self._noted(key)
-            self.partitions.changed[key] = None
+        self._removed[topic.topic_id] = self._partition_ids.get(topic.topic_id) or range(0)
         self._partition_ids.remove(record.topic_id)
         self.by_id.remove(record.topic_id)
         self._by_name.remove(topic.name)
@@ -149,6 +153,8 @@ class TopicsDelta:
     def change_partition(self, record: PartitionChangeRecord, offset: int) -> None:
         """A change of one partition; see the module for what its values mean."""
         key = (record.topic_id, record.partition_id)
+        if self._removed and record.topic_id in self._removed:
+            raise self._no_partition(key, offset)
         old = self._changed_partition(key, _UNTOUCHED)
         if old is _UNTOUCHED:
             old = self._base_partition(key)
@@ -209,6 +215,16 @@ class TopicsDelta:
                 assert partition is not None
                 if partition.elr or partition.last_known_elr:
                     self.change_partition(_cleared_elr(topic_id, partition_id), offset)
+
+    def _remove_partitions(self, topic_id: bytes) -> Generator[None, None, None]:
+        """Remove those of a topic that was removed; yields every few milliseconds."""
+        for number, partition_id in enumerate(self._removed[topic_id], 1):
+            key = (topic_id, partition_id)
+            self._noted(key)
+            self.partitions.changed[key] = None
+            if number % STEP == 0:
+                yield
+        del self._removed[topic_id]
 
     def _noted(self, key: PartitionKey) -> Partition | None:
         """Return a partition that is about to be written."""

@@ -6,7 +6,12 @@ import pytest
 
 from controller import preparing
 from metadata.image.metadata_image import hash_from_scratch
-from metadata.records import BeginTransactionRecord, EndTransactionRecord, TopicRecord
+from metadata.records import (
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    PartitionChangeRecord,
+    TopicRecord,
+)
 from runtime.simulated.clock import SimulatedClock
 from tests.unit.controller.cluster import Broker, Cluster
 from tests.unit.controller.test_changes import body
@@ -27,17 +32,27 @@ def cluster():
 @pytest.fixture
 def release(monkeypatch):
     """Large changes are decided, and then go on only when this is called."""
-    released = []
     plain = preparing.Preparation._replay
 
+    class Release:
+        released = False
+
+        def __call__(self):
+            self.released = True
+
+        def hold(self):
+            self.released = False
+
+    release = Release()
+
     def replay(self):
-        while not released:
+        while not release.released:
             yield
         yield from plain(self)
 
     monkeypatch.setattr(preparing.Preparation, "_replay", replay)
     monkeypatch.setattr(SimulatedClock, "SOON_US", 1_000)
-    return lambda: released.append(True)
+    return release
 
 
 def big_topic(cluster, name="big"):
@@ -91,6 +106,41 @@ def test_what_came_meanwhile_is_in_the_image_too_whatever_it_was(cluster, releas
     assert topics.named("old") is None
     assert topics.named("new") is not None
     assert sum(topics.leads(broker) for broker in (1, 2, 3)) == len(topics.partitions) == BIG + 2
+
+
+def test_a_large_topic_is_deleted_beside_other_changes(cluster, release):
+    release()
+    done(cluster, cluster.send("POST", "/v1/topics", body("big", BIG)))
+    cluster.create_topic("old", partitions=6, factor=3)
+    cluster.processes[1].clock.cost_us = 50
+    release.hold()
+    gone = cluster.send("DELETE", "/v1/topics/big")
+    cluster.run(0.1)
+    assert not gone
+    Broker(cluster, 4).bring_online()
+    cluster.create_topic("new", partitions=2, factor=2)
+    release()
+    ((status, _),) = done(cluster, gone)
+    assert status == 200
+    assert sorted(cluster.image.topics.by_name) == ["new", "old"]
+    assert len(cluster.image.topics.partitions) == 8
+
+
+def test_a_deletion_is_prepared_again_when_the_topic_was_changed_meanwhile(cluster, release):
+    release()
+    done(cluster, cluster.send("POST", "/v1/topics", body("big", BIG)))
+    cluster.processes[1].clock.cost_us = 50
+    release.hold()
+    gone = cluster.send("DELETE", "/v1/topics/big")
+    cluster.run(0.1)
+    topic_id = cluster.image.topics.named("big").topic_id
+    cluster.write(PartitionChangeRecord(7, topic_id, leader=-1))
+    first = cluster.leader._proposer._preparing._now
+    release()
+    ((status, _),) = done(cluster, gone)
+    assert (status, first.tries) == (200, 1)
+    assert not len(cluster.image.topics.partitions)
+    assert not len(cluster.image.topics.leaderless)
 
 
 def test_a_name_that_was_taken_meanwhile_is_refused_when_it_is_prepared_again(cluster, release):
