@@ -89,5 +89,5 @@ def test_an_id_that_is_used_again_in_the_same_batch_has_only_the_new_partitions(
         partition(1),
         image=LARGE,
     )
-    assert [key for key in image.topics.partitions] == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
+    assert list(image.topics.partitions) == [(TOPIC_ID, 0), (TOPIC_ID, 1)]
     assert image.state_hash == hash_from_scratch(image)
