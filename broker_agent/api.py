@@ -55,6 +55,11 @@ class AgentApi:
             "/metrics": self._metrics,
         }
 
+    @property
+    def own_paths(self) -> tuple[str, ...]:
+        """What the agent answers itself, and to anybody."""
+        return tuple(self._own)
+
     def handle(self, request: Request, reply: OnReply) -> None:
         """Answer one request, now or later."""
         own = self._own.get(request.path)

@@ -143,6 +143,7 @@ class BrokerAgent:
                     log=self._log,
                     tls=own.tls,
                     insecure_network=own.insecure_network,
+                    anonymous_paths=None if own.forward_anonymous else api.own_paths,
                 )
                 self._server.start()
                 stack.push_async_callback(self._server.stop)

@@ -11,6 +11,7 @@ from quorate.principals import Principals, error_answer
 from quorate.settings import BrokerSettings, SettingsError, host_and_port, resolve
 from quorate.tls_files import tls_files
 from runtime.defects import watch_loop
+from runtime.descriptors import raise_limit
 from runtime.logging import configure
 from runtime.tls import client_context, server_context
 
@@ -63,4 +64,5 @@ def run_broker_process(settings: BrokerSettings, config_file: Path) -> int:
             log=configure(settings.log_level, broker_id=settings.broker_id),
         )
 
+    raise_limit()
     return asyncio.run(run())

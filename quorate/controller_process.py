@@ -17,7 +17,7 @@ from controller.controller import Controller
 from controller.routes import HEARTBEATS
 from quorate import process_metrics
 from quorate.log_level import follow_signals
-from quorate.principals import Principals, error_answer, only_authenticated
+from quorate.principals import OPEN_PATHS, Principals, error_answer
 from quorate.settings import ControllerSettings, host_and_port, resolve
 from quorate.tls_files import tls_files
 from quorate.version import VERSION
@@ -27,6 +27,7 @@ from quorum.node import QuorumNode
 from runtime import collection, fair_loop
 from runtime.asyncio_clock import AsyncioClock
 from runtime.defects import watch_loop
+from runtime.descriptors import raise_limit
 from runtime.disk_errors import BROKEN, NO_ROOM, sentence
 from runtime.exposure import check_listener
 from runtime.http_server import HttpServer
@@ -99,9 +100,8 @@ class ControllerProcess:
             on_settled=collection.settled,
         )
         http_host, http_port = host_and_port(own.http.partition("//")[2].rstrip("/"), "http")
-        handler = self.controller.handle
         self._http = HttpServer(
-            only_authenticated(handler) if settings.require_authentication else handler,
+            self.controller.handle,
             http_host,
             http_port,
             authenticate=Principals(settings.cluster_id, settings.tokens).authenticate,
@@ -113,9 +113,19 @@ class ControllerProcess:
             if settings.unix_socket is None
             else resolve(config_file, settings.unix_socket),
             hastened=(HEARTBEATS,),
+            anonymous_paths=OPEN_PATHS if settings.require_authentication else None,
         )
         process_metrics.declare(
             registry, lambda: self.controller.quorum, self._links.counters, self._http.counters
+        )
+        process_metrics.declare_doors(
+            registry,
+            {
+                "http": self._http.admission,
+                "quorum": self._links.strangers,
+                "quorum_near_peers": self._links.near_peers,
+            },
+            self._http.budget,
         )
 
     async def run(self) -> int:
@@ -220,5 +230,7 @@ def run_controller(settings: ControllerSettings, config_file: Path) -> int:
 
     async def run() -> int:
         return await ControllerProcess(settings, config_file).run()
+
+    raise_limit()
 
     return fair_loop.run(run())

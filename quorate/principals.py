@@ -13,7 +13,6 @@ who may read health, and anything else only where `require_authentication` is of
 
 import hmac
 import pwd
-from collections.abc import Callable
 from hashlib import sha256
 from urllib.parse import urlsplit
 
@@ -21,10 +20,13 @@ from metadata.errors import ErrorCode, QuorateError
 from metadata.messages.errors import error_reply
 from metadata.messages.wire import JSON, encode
 from quorate.settings import Token
-from runtime.requests import ANONYMOUS, Caller, Handler, Reply, Request
+from runtime.requests import ANONYMOUS, Caller, Reply
 
 _ROLES = {"quorum": "Controller", "broker": "Broker", "user": "User"}
-_OPEN_PATHS = frozenset({"/health/live", "/health/ready"})
+OPEN_PATHS = frozenset({"/health/live", "/health/ready"})
+"""What a controller answers to anybody, also where authentication is required."""
+RETRY_AFTER_S = 1
+"""With THROTTLED: when to send the request again."""
 
 
 class Principals:
@@ -65,19 +67,6 @@ class Principals:
         return Caller(f"{role}:{name}", "certificate", address)
 
 
-def only_authenticated(handler: Handler) -> Handler:
-    """Let nobody pass who is User:ANONYMOUS, except to health."""
-
-    def handle(request: Request, reply: Callable[[Reply], None]) -> None:
-        known = request.caller.principal != ANONYMOUS.principal
-        if known or request.path in _OPEN_PATHS:
-            handler(request, reply)
-        else:
-            reply(refuse("show a token (Authorization: Bearer …) or a client certificate"))
-
-    return handle
-
-
 def refuse(message: str) -> Reply:
     """The reply to a caller that is not let in."""
     return error_answer(ErrorCode.UNAUTHENTICATED.status, "UNAUTHENTICATED", message)
@@ -89,8 +78,14 @@ def error_answer(status: int, code: str, message: str) -> Reply:
         known = ErrorCode(code)
     except ValueError:
         known = ErrorCode.UNKNOWN_SERVER_ERROR
-    body = encode(error_reply(QuorateError(known, message)), JSON)
+    throttled = known is ErrorCode.THROTTLED
+    error = error_reply(
+        QuorateError(known, message), retry_after_ms=RETRY_AFTER_S * 1000 if throttled else None
+    )
+    body = encode(error, JSON)
     headers = {"content-type": JSON}
+    if throttled:
+        headers["retry-after"] = str(RETRY_AFTER_S)
     if status == 401:
         headers["www-authenticate"] = "Bearer"
     return Reply(status, body, headers)

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from quorum.api import Quorum, QuorumStatus
+from runtime.admission import Admission
+from runtime.byte_budget import ByteBudget
 from runtime.metrics import Registry
 
 
@@ -30,6 +32,43 @@ def declare(
         ("event",),
     )
     _declare_quorum(registry, lambda: quorum().status())
+
+
+def declare_doors(registry: Registry, doors: Mapping[str, Admission], budget: ByteBudget) -> None:
+    """Declare the figures of the ports: connections by door, and the budget of bytes."""
+
+    def by_door(read: Callable[[Admission], int]) -> Callable[[], Mapping[tuple[str, ...], float]]:
+        return lambda: {(name,): float(read(door)) for name, door in doors.items()}
+
+    registry.read_gauge(
+        "quorate_connections",
+        "Open connections; on the quorum port those that have not greeted",
+        by_door(lambda door: door.inside),
+        ("door",),
+    )
+    registry.read_gauge(
+        "quorate_connections_unknown",
+        "Connections that have sent something and whose caller is not known yet",
+        by_door(lambda door: door.unknown),
+        ("door",),
+    )
+    registry.read_counter(
+        "quorate_connections_turned_away_total",
+        "Connections that were closed at once because no place was left",
+        by_door(lambda door: door.turned_away),
+        ("door",),
+    )
+    registry.read_counter(
+        "quorate_connections_displaced_total",
+        "Connections that were closed because a newer one needed the place or the slot",
+        by_door(lambda door: door.ended),
+        ("door",),
+    )
+    registry.read_gauge(
+        "quorate_bodies_and_handshakes_bytes",
+        "Memory set aside for bodies that are being read and for callers not known yet",
+        lambda: budget.used,
+    )
 
 
 def _declare_quorum(registry: Registry, status: Callable[[], QuorumStatus]) -> None:

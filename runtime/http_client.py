@@ -22,7 +22,7 @@ from runtime.requests import OnReply, Reply, Request, Unreachable
 
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 IDLE_S: Final = 4.0
-"""Shorter than the server's patience (`http_server.HttpLimits.head_s`): whoever closes an idle
+"""Shorter than the server's patience (`http_limits.HttpLimits.head_s`): whoever closes an idle
 connection first must be the one who would send on it."""
 
 

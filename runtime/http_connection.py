@@ -1,7 +1,8 @@
 """One HTTP connection: aiohttp's parser with our ways at its start, its errors and its end.
 
 Rule: who is on the other side is established once, when the connection is made, not for each
-request; what the parser refuses is answered in our form, not as a page of text.
+request; what the parser refuses is answered in our form, not as a page of text. A client can make
+us hold one head of `HEAD_BYTES_MAX`, and one reply for `UNREAD_S`.
 """
 
 import asyncio
@@ -14,8 +15,14 @@ from runtime import fair_loop
 from runtime.listening import Arrival
 from runtime.tls import uri_of_peer
 
-UNREAD_MS = 30_000
-"""A client that does not read its reply for so long loses its connection."""
+UNREAD_S = 30.0
+"""A client that does not take a small reply within so long loses its connection."""
+SLOWEST_BYTES_PER_S = 64 * 1024
+"""And a large one at this pace."""
+HEAD_BYTES_MAX = 64 * 1024
+"""Of a request line with all headers; one header may have 8 KiB."""
+READ_BYTES = 16 * 1024
+"""How far a body is read ahead of whoever takes it."""
 LINGER_S = 2.0
 """How long the rest of a refused body is read, so that the refusal can be."""
 
@@ -23,7 +30,7 @@ LINGER_S = 2.0
 class HttpConnection(web.RequestHandler):
     """aiohttp's protocol for one connection; `on_ended` is called once, at its end."""
 
-    __slots__ = ("_on_ended", "_on_malformed", "arrival", "certificate_uri")
+    __slots__ = ("_head_bytes", "_on_ended", "_on_malformed", "arrival", "certificate_uri")
 
     def __init__(
         self,
@@ -40,7 +47,9 @@ class HttpConnection(web.RequestHandler):
             access_log=None,  # type: ignore[arg-type]  # None is how it is turned off
             auto_decompress=False,
             lingering_time=LINGER_S,
+            read_bufsize=READ_BYTES,
         )
+        self._head_bytes = 0
         self.arrival = arrival
         self.certificate_uri: str | None = None
         self._on_ended = on_ended
@@ -48,10 +57,44 @@ class HttpConnection(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.certificate_uri = uri_of_peer(transport.get_extra_info("ssl_object"))
+        assert isinstance(transport, asyncio.Transport)
+        self.arrival.taken_over(transport.abort)
         if self.arrival.unix_uid is None:
             sock = transport.get_extra_info("socket")
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MS)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(UNREAD_S * 1000))
         super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        before = self._request_count
+        super().data_received(data)
+        if self._request_count != before or not self._is_reading_a_head():
+            self._head_bytes = 0
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > HEAD_BYTES_MAX and self.transport is not None:
+            # aiohttp's parser takes 128 headers of 8 KiB each, a MiB for each connection.
+            self.transport.abort()
+
+    def _is_reading_a_head(self) -> bool:
+        """Whether what arrives is no body: of the request under way, or of one refused before."""
+        if self._waiter is not None:
+            return True
+        return self._current_request is not None and self._current_request.content.is_eof()
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Write the reply, to a client that reads it."""
+        transport = self.transport
+        try:
+            async with asyncio.timeout(UNREAD_S + _size(resp) / SLOWEST_BYTES_PER_S):
+                return await super().finish_response(request, resp, start_time)
+        except TimeoutError:
+            if transport is not None:
+                transport.abort()
+            return resp, True
+        finally:
+            self.arrival.idle()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
@@ -80,3 +123,8 @@ class HttpConnection(web.RequestHandler):
         response = self._on_malformed(lines[0][:200])
         response.force_close()
         return response
+
+
+def _size(response: web.StreamResponse) -> int:
+    body = response.body if isinstance(response, web.Response) else None
+    return len(body) if isinstance(body, bytes) else 0

@@ -14,8 +14,9 @@ from aiohttp import hdrs
 from aiohttp.streams import StreamReader
 from aiohttp.web import BaseRequest, RequestKey, RequestPayloadError
 
+from runtime.byte_budget import ByteBudget, Claim
 from runtime.content_digest import CONTENT_DIGEST, is_content
-from runtime.requests import Caller, Request
+from runtime.requests import ANONYMOUS, Caller, Request
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
@@ -109,8 +110,18 @@ def bearer_token(http: BaseRequest) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else None
 
 
-async def read_body(http: BaseRequest, bytes_max: int, deadline_s: float) -> bytes:
-    """Return the body. Raises RefusedError: too large, too late, or broken off."""
+def has_body(http: BaseRequest) -> bool:
+    """Tell whether a body follows, or came with the head."""
+    return not http.content.is_eof() or http.content.total_bytes > 0
+
+
+async def read_body(
+    http: BaseRequest, bytes_max: int, deadline_s: float, budget: ByteBudget, caller: Caller
+) -> bytes:
+    """Return the body; while it arrives, its bytes count against the budget.
+
+    Raises RefusedError: too large, too late, broken off, or THROTTLED.
+    """
     content = http.content
     if content.is_eof():
         # The usual case: a small body came in one piece with its head.
@@ -121,10 +132,14 @@ async def read_body(http: BaseRequest, bytes_max: int, deadline_s: float) -> byt
     length = http.content_length
     if length is not None and length > bytes_max:
         raise _too_large(bytes_max)
+    claim = budget.claim(
+        caller.principal if caller.principal != ANONYMOUS.principal else caller.address,
+        lambda: content.set_exception(_throttled()),
+    )
     try:
         async with asyncio.timeout(deadline_s):
             await _continue(http)
-            return await _read_up_to(content, bytes_max)
+            return await _read_up_to(content, bytes_max, claim)
     except TimeoutError:
         raise RefusedError(
             HTTPStatus.REQUEST_TIMEOUT,
@@ -133,6 +148,8 @@ async def read_body(http: BaseRequest, bytes_max: int, deadline_s: float) -> byt
         ) from None
     except RequestPayloadError:
         raise bad_request("the body is broken") from None
+    finally:
+        claim.close()
 
 
 async def _continue(http: BaseRequest) -> None:
@@ -148,15 +165,21 @@ async def _continue(http: BaseRequest) -> None:
     http.writer.output_size = 0
 
 
-async def _read_up_to(content: StreamReader, bytes_max: int) -> bytes:
+async def _read_up_to(content: StreamReader, bytes_max: int, claim: Claim) -> bytes:
     pieces: list[bytes] = []
     size = 0
-    while piece := await content.readany():
-        size += len(piece)
-        if size > bytes_max:
-            raise _too_large(bytes_max)
-        pieces.append(piece)
-    return b"".join(pieces)
+    try:
+        while piece := await content.readany():
+            size += len(piece)
+            if size > bytes_max:
+                raise _too_large(bytes_max)
+            if not claim.grow(len(piece)):
+                raise _throttled()
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        # An exception's traceback holds this frame, and may wait for the cycle collector.
+        pieces.clear()
 
 
 def _too_large(bytes_max: int) -> RefusedError:
@@ -167,12 +190,21 @@ def _too_large(bytes_max: int) -> RefusedError:
     )
 
 
+def _throttled() -> RefusedError:
+    return RefusedError(
+        HTTPStatus.TOO_MANY_REQUESTS,
+        "THROTTLED",
+        "bodies of other requests take up all the memory that is set aside for them; this one "
+        "was not read: send it again in a second",
+    )
+
+
 async def as_request(
-    http: BaseRequest, caller: Caller, bytes_max: int, deadline_s: float
+    http: BaseRequest, caller: Caller, bytes_max: int, deadline_s: float, budget: ByteBudget
 ) -> Request:
     """Return what the rules see. `check_form` must have passed. Raises RefusedError."""
     path, query = path_and_query(http[TARGET])
-    body = await read_body(http, bytes_max, deadline_s)
+    body = await read_body(http, bytes_max, deadline_s, budget, caller)
     if not is_content(body, http.headers.get(CONTENT_DIGEST)):
         raise RefusedError(
             HTTPStatus.BAD_REQUEST,

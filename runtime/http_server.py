@@ -2,15 +2,17 @@
 
 Rule: whatever a client does wrong is answered here, in the shape that `on_error` gives, and
 never reaches the handler: foreign encodings, bodies too large or too slow, targets that could
-be read in two ways, a foreign Host or Origin on loopback, a caller that is not authenticated.
+be read in two ways, a foreign Host or Origin on loopback, a caller that is not authenticated. Who
+calls is judged by the head alone: a body is read only from a caller who may ask, and all bodies
+together within one budget.
 The handler calls `reply` once, at once or later; a client that left meanwhile is forgotten.
 
 aiohttp does the parsing, below its routing: one handler for all, about 40 us a request. What
 it lacks is added: a deadline for bodies, caps on connections, contexts that can be replaced.
 
 Codes handed to `on_error`: INVALID_REQUEST, MALFORMED_BODY, METHOD_NOT_ALLOWED, BODY_TOO_LARGE,
-BODY_TIMED_OUT, UNSUPPORTED_MEDIA_TYPE, CLUSTER_AUTHORIZATION_FAILED, REQUEST_TIMED_OUT,
-UNKNOWN_SERVER_ERROR.
+BODY_TIMED_OUT, UNSUPPORTED_MEDIA_TYPE, UNAUTHENTICATED, CLUSTER_AUTHORIZATION_FAILED, THROTTLED,
+REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR.
 """
 
 import asyncio
@@ -20,7 +22,6 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from http import HTTPStatus
 from pathlib import Path
-from typing import NamedTuple
 
 from aiohttp import hdrs, web
 from aiohttp.abc import AbstractStreamWriter
@@ -28,9 +29,15 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.streams import StreamReader
 from structlog.typing import FilteringBoundLogger
 
+from runtime.admission import Admission, Slots
+from runtime.binding import bind_tcp, bind_unix
+from runtime.byte_budget import ByteBudget
 from runtime.content_digest import CONTENT_DIGEST, content_digest
+from runtime.descriptors import divide, soft_limit
 from runtime.exposure import check_listener, is_foreign_host, is_foreign_origin, is_loopback
+from runtime.heap import HeapTrimmer
 from runtime.http_connection import HttpConnection
+from runtime.http_limits import NEWCOMER_BYTES, HttpLimits
 from runtime.http_reading import (
     TARGET,
     RefusedError,
@@ -38,10 +45,11 @@ from runtime.http_reading import (
     bad_request,
     bearer_token,
     check_form,
+    has_body,
 )
 from runtime.http_streaming import Turns, gather, send
-from runtime.listening import Admission, Arrival, Listener, bind_tcp, bind_unix
-from runtime.requests import Caller, Handler, Reply, Request
+from runtime.listening import Arrival, Listener
+from runtime.requests import ANONYMOUS, Caller, Handler, Reply, Request
 
 Authenticate = Callable[[str | None, str | None, int | None, str], Caller | Reply]
 """(URI in the client's certificate, bearer token, user id on a unix socket, address): who it
@@ -50,19 +58,10 @@ OnError = Callable[[int, str, str], Reply]
 """(HTTP status, code, sentence): the reply that says so."""
 
 TLS_HANDSHAKE_S = 5.0
-
-
-class HttpLimits(NamedTuple):
-    """What a client may take up."""
-
-    body_bytes: int = 4 * 1024 * 1024
-    body_s: float = 10.0
-    head_s: float = 5.0
-    """For the head of a request, from the end of the one before: idle connections too."""
-    reply_s: float = 120.0
-    """A handler that has not answered by then is answered for."""
-    connections: int = 20_000
-    connections_per_address: int = 4_000
+NO_PLACE = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
+    b"Content-Length: 0\r\n\r\n"
+)
 
 
 class HttpServer:
@@ -83,8 +82,13 @@ class HttpServer:
         allowed_hosts: Collection[str] = (),
         limits: HttpLimits | None = None,
         hastened: Collection[str] = (),
+        anonymous_paths: Collection[str] | None = None,
     ) -> None:
-        """`hastened`: paths whose callers, once let in, go before others on that connection."""
+        """`hastened`: paths whose callers, once let in, go before others on that connection.
+
+        `anonymous_paths`: all that a caller without credentials may ask for, and without a body;
+        None: anything.
+        """
         self._handler = handler
         self._host, self._port = host, port
         self._authenticate = authenticate
@@ -99,13 +103,28 @@ class HttpServer:
         self.limits = limits if limits is not None else HttpLimits()
         self._tcp_listeners: list[Listener] = []
         self._unix_listeners: list[Listener] = []
-        self.admission = Admission(self.limits.connections, self.limits.connections_per_address)
+        loop = asyncio.get_running_loop()
+        self._anonymous_paths = None if anonymous_paths is None else frozenset(anonymous_paths)
+        self.budget = ByteBudget(self.limits.budget_bytes)
+        self._heap = HeapTrimmer(loop.call_later)
+        self.admission = self._make_admission(loop)
         self._turns = Turns()
         self.counters: Counter[str] = Counter()
         """For metrics: requests, status_<status>, refused_<code>, abandoned, streamed,
         broken_off."""
         self.manager = web.Server(
             self._serve, request_factory=_make_request, handler_cancellation=True
+        )
+
+    def _make_admission(self, loop: asyncio.AbstractEventLoop) -> Admission:
+        limits = self.limits
+        descriptors = divide(soft_limit()).http
+        return Admission(
+            min(limits.connections, descriptors),
+            min(limits.connections_per_address, max(1, descriptors * 3 // 4)),
+            slots=Slots(limits.newcomers, NEWCOMER_BYTES, self.budget, limits.newcomer_grace_s),
+            now=loop.time,
+            call_later=loop.call_later,
         )
 
     # -- life --------------------------------------------------------------------------------
@@ -150,11 +169,18 @@ class HttpServer:
         return Listener(
             sock,
             self._make_connection,
-            admission=self.admission,
+            admission=lambda _: self.admission,
             tls=tls,
+            first_bytes_s=self.limits.head_s,
             handshake_s=TLS_HANDSHAKE_S,
+            on_refused=self._refused_early,
             log=self._log,
+            turned_away=NO_PLACE,
         )
+
+    def _refused_early(self, address: str, why: str) -> None:
+        self.counters["connections_refused"] += 1
+        self._log.info("tls_handshake_failed", address=address, error=why)
 
     def _make_connection(self, arrival: Arrival) -> HttpConnection:
         return HttpConnection(
@@ -162,7 +188,8 @@ class HttpServer:
         )
 
     def _connection_ended(self, arrival: Arrival) -> None:
-        self.admission.leave(arrival.address)
+        arrival.left()
+        self._heap.freed(NEWCOMER_BYTES)
 
     # -- one request -------------------------------------------------------------------------
 
@@ -180,13 +207,20 @@ class HttpServer:
                 connection.arrival.address,
             )
             if isinstance(caller, Reply):
-                return self._response(caller)
+                return self._refused_unread(http, caller)
+            self._check_anonymous(http, caller)
+            if self._anonymous_paths is None or caller.principal != ANONYMOUS.principal:
+                connection.arrival.busy()
             if http.path in self._hastened:
                 connection.hasten()
-            request = await as_request(http, caller, self.limits.body_bytes, self.limits.body_s)
+            limits = self.limits
+            request = await as_request(http, caller, limits.body_bytes, limits.body_s, self.budget)
+            self._heap.freed(len(request.body))
         except RefusedError as refused:
-            if refused.status == HTTPStatus.REQUEST_TIMEOUT:
+            if refused.code in _NOT_READ_ON:
                 connection.hang_up()
+            if refused.status == HTTPStatus.UNAUTHORIZED:
+                return self._refused_unread(http, self._error(refused))
             return self._refusal(refused)
         return await self._answered(http, await self._ask(request))
 
@@ -211,6 +245,17 @@ class HttpServer:
                 http.transport.abort()
             raise ConnectionResetError("the reply was broken off") from error
         return response
+
+    def _check_anonymous(self, http: web.BaseRequest, caller: Caller) -> None:
+        """Refuse what only a known caller may ask, by the head alone. Raises RefusedError."""
+        if self._anonymous_paths is None or caller.principal != ANONYMOUS.principal:
+            return
+        if http.path not in self._anonymous_paths or has_body(http):
+            raise RefusedError(
+                HTTPStatus.UNAUTHORIZED,
+                "UNAUTHENTICATED",
+                "show a token (Authorization: Bearer …) or a client certificate",
+            )
 
     async def _ask(self, request: Request) -> Reply:
         """Return the handler's reply, or one for a handler that fails or is too late."""
@@ -261,9 +306,19 @@ class HttpServer:
         """Answer what aiohttp's parser refused."""
         return self._refusal(bad_request(sentence))
 
+    def _refused_unread(self, http: web.BaseRequest, reply: Reply) -> web.Response:
+        """Refuse a caller; the connection ends if a body would follow."""
+        response = self._response(reply)
+        if not http.content.is_eof():
+            response.force_close()
+        return response
+
     def _refusal(self, refused: RefusedError) -> web.Response:
+        return self._response(self._error(refused))
+
+    def _error(self, refused: RefusedError) -> Reply:
         self.counters[f"refused_{refused.code}"] += 1
-        return self._response(self._on_error(refused.status, refused.code, refused.message))
+        return self._on_error(refused.status, refused.code, refused.message)
 
     def _response(self, reply: Reply) -> web.Response:
         self.counters[f"status_{reply.status}"] += 1
@@ -272,6 +327,10 @@ class HttpServer:
         if reply.body:
             response.headers[CONTENT_DIGEST] = content_digest(reply.body)
         return response
+
+
+_NOT_READ_ON = {"BODY_TIMED_OUT", "THROTTLED"}
+"""After these the rest of the body is not waited for."""
 
 
 def _name_server(response: web.StreamResponse) -> None:

@@ -34,6 +34,7 @@ from runtime.link_frames import (
     parse_note,
 )
 from runtime.links import FRAME_BYTES_MAX, LinkEnd
+from runtime.listening import Arrival
 from runtime.tls import uri_of_peer
 
 GREETING_DEADLINE_S = 2.0
@@ -85,8 +86,17 @@ class Owner(Protocol):
 class LinkConnection(asyncio.Protocol):
     """A connection; `dialled` is whom we dialled, None when it was accepted."""
 
-    def __init__(self, owner: Owner, link: bytes | None, dialled: int | None, address: str) -> None:
+    def __init__(
+        self,
+        owner: Owner,
+        link: bytes | None,
+        dialled: int | None,
+        address: str,
+        arrival: Arrival | None = None,
+    ) -> None:
+        """`arrival` is the place of an accepted connection, None of one that we dialled."""
         self._owner = owner
+        self.arrival = arrival
         self._reader = FrameReader()
         self._transport: asyncio.Transport | None = None
         self._deadline: Timer | None = None
@@ -111,7 +121,10 @@ class LinkConnection(asyncio.Protocol):
         self._owner.made(self)
         sock = transport.get_extra_info("socket")
         _watch_route(sock)
-        fair_loop.prefer(sock)
+        if self.arrival is None:
+            fair_loop.prefer(sock)
+        else:
+            self.arrival.taken_over(self._displaced)
         secured = transport.get_extra_info("ssl_object")
         # A certificate without a name is one for nobody; only without TLS nobody is asked.
         self.certified = None if secured is None else uri_of_peer(secured) or ""
@@ -203,6 +216,8 @@ class LinkConnection(asyncio.Protocol):
         self.hello = hello
         self.state = State.AGREED
         assert self._transport is not None
+        # Before a stranger is known to be a peer, its bytes do not go before anybody's.
+        fair_loop.prefer(self._transport.get_extra_info("socket"))
         if self.dialled is None:
             self._transport.write(framed_hello(self._owner.hello_for(self)))
         elif self._is_ours_to_open():
@@ -234,6 +249,9 @@ class LinkConnection(asyncio.Protocol):
 
     def _too_late(self) -> None:
         self._end(LinkEnd.UNREACHABLE, "no greeting in time", abort=True)
+
+    def _displaced(self) -> None:
+        self._end(LinkEnd.UNREACHABLE, "it gave way to a newer connection", abort=True)
 
     def _cancel_deadline(self) -> None:
         if self._deadline is not None:

@@ -1,150 +1,60 @@
-"""Listening sockets: bind with clear errors, accept within limits, hand to a protocol.
+"""Listening sockets: accept within limits, wait for first bytes, then hand to a protocol.
 
-Rule: a connection is counted from the moment it is accepted, before TLS and before its first
-byte, so that silent strangers are bounded in number. asyncio's own servers count nothing and
-keep one TLS context for ever; here the limits are ours and the context may be replaced.
+Rule: a connection is counted from the moment it is accepted, and costs no more than a descriptor
+until its first bytes are there (`first_bytes`) and `admission` gives it a slot. asyncio's own
+servers count nothing, make a TLS session for whoever connects, and keep one TLS context for ever.
 """
 
 import asyncio
+import contextlib
 import errno
-import os
 import socket
 import ssl
 import struct
-from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
-from typing import NamedTuple
 
 from structlog.typing import FilteringBoundLogger
 
-BACKLOG = 512
+from runtime import fair_loop
+from runtime.admission import Admission, Place, Rank
+from runtime.first_bytes import FirstBytes
+
 ACCEPTS_AT_ONCE = 64
 PAUSE_S = 0.2
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+OnRefused = Callable[[str, str], None]
+"""(address, why): a connection ended before it had a protocol, and for a reason worth telling."""
 
 
-class Arrival(NamedTuple):
-    """Where an accepted connection came from."""
+class Arrival:
+    """One accepted connection: where it came from, and its place."""
 
-    address: str
-    """Without the port; empty on a unix socket."""
-    unix_uid: int | None
-    """The user id of the other side, as the kernel says, on a unix socket."""
+    __slots__ = ("_admission", "_place", "address", "unix_uid")
 
+    def __init__(self, admission: Admission, place: Place, unix_uid: int | None) -> None:
+        self._admission = admission
+        self._place = place
+        self.address = place.address
+        """Without the port; empty on a unix socket."""
+        self.unix_uid = unix_uid
+        """The user id of the other side, as the kernel says, on a unix socket."""
 
-class Admission:
-    """Counts connections, in all and from one address, against limits."""
+    def taken_over(self, end: Callable[[], None]) -> None:
+        """From now on `end` closes the connection when another one needs its place."""
+        self._place.end = end
 
-    def __init__(self, total: int, per_address: int) -> None:
-        self._total = total
-        self._per_address = per_address
-        self._inside: Counter[str] = Counter()
-        self.inside = 0
-        self.turned_away = 0
+    def busy(self) -> None:
+        """Its caller is known and has a request under way."""
+        self._admission.move(self._place, Rank.BUSY)
 
-    def enter(self, address: str) -> bool:
-        """Count one in, or turn it away."""
-        if self.inside >= self._total or self._inside[address] >= self._per_address:
-            self.turned_away += 1
-            return False
-        self.inside += 1
-        self._inside[address] += 1
-        return True
+    def idle(self) -> None:
+        """Its request is over. Who is not known yet stays so."""
+        if self._place.rank is Rank.BUSY:
+            self._admission.move(self._place, Rank.IDLE)
 
-    def leave(self, address: str) -> None:
-        """Count one out."""
-        self.inside -= 1
-        self._inside[address] -= 1
-        if not self._inside[address]:
-            del self._inside[address]
-
-
-def bind_tcp(host: str, port: int) -> list[socket.socket]:
-    """Listen on every address of `host`; port 0 takes a free one, the same on each address.
-
-    Raises OSError with a sentence that says what to do.
-    """
-    try:
-        found = socket.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-    except socket.gaierror as error:
-        raise OSError(
-            errno.EADDRNOTAVAIL, f"cannot find the address of the host name {host!r}: {error}"
-        ) from None
-    sockets: list[socket.socket] = []
-    try:
-        for family, _, _, _, address in dict.fromkeys(found):
-            sockets.append(_bound(family, (str(address[0]), port, *address[2:])))
-            port = sockets[0].getsockname()[1]
-    except OSError as error:
-        for sock in sockets:
-            sock.close()
-        raise OSError(error.errno, _why_not(error, host, port)) from None
-    return sockets
-
-
-def bind_unix(path: Path) -> socket.socket:
-    """Listen on a unix socket that only this user may use; one left by a dead process is removed.
-
-    Raises OSError with a sentence that says what to do.
-    """
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        if path.is_socket():
-            _remove_if_dead(path)
-        sock.setblocking(False)
-        before = os.umask(0o177)
-        try:
-            sock.bind(str(path))
-        finally:
-            os.umask(before)
-        sock.listen(BACKLOG)
-    except OSError as error:
-        sock.close()
-        raise OSError(
-            error.errno, f"cannot listen on the unix socket {path}: {error.strerror or error}"
-        ) from None
-    return sock
-
-
-def _remove_if_dead(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(str(path))
-        except ConnectionRefusedError:
-            path.unlink()
-            return
-    raise OSError(errno.EADDRINUSE, "another process listens on it; stop that process")
-
-
-def _bound(family: int, address: tuple[str | int, ...]) -> socket.socket:
-    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        sock.setblocking(False)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        sock.bind(address)
-        sock.listen(BACKLOG)
-    except OSError:
-        sock.close()
-        raise
-    return sock
-
-
-def _why_not(error: OSError, host: str, port: int) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"port {port} on {host or 'this machine'} is in use by another process: "
-            "stop that process or choose another port"
-        )
-    if error.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is not an address of this machine: choose one that is"
-    if error.errno == errno.EACCES:
-        return f"this user may not listen on port {port}: choose one above 1023"
-    return f"cannot listen on {host}:{port}: {error.strerror}"
+    def left(self) -> None:
+        """It is closed, or counts no more."""
+        self._admission.leave(self._place)
 
 
 class Listener:
@@ -155,23 +65,36 @@ class Listener:
         sock: socket.socket,
         make_protocol: Callable[[Arrival], asyncio.BaseProtocol],
         *,
-        admission: Admission,
+        admission: Callable[[str], Admission],
         tls: ssl.SSLContext | None,
+        first_bytes_s: float,
         handshake_s: float,
+        on_refused: OnRefused,
         log: FilteringBoundLogger,
+        turned_away: bytes = b"",
+        preferred: bool = False,
     ) -> None:
+        """`admission`: who counts the connections of an address.
+
+        `turned_away` is sent, without TLS, to a connection that finds no place. A `preferred`
+        listener accepts before the loop serves anybody else.
+        """
         self._sock = sock
         self._make_protocol = make_protocol
         self._admission = admission
-        self._handshake_s = handshake_s
+        self._first_bytes_s = first_bytes_s
+        self.handshake_s = handshake_s
+        self._on_refused = on_refused
         self._log = log
+        self._turned_away = turned_away
         self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._early: set[_Early] = set()
         self._pause: asyncio.TimerHandle | None = None
         self._closed = False
         self.tls = tls
-        """For connections accepted from now on."""
-        self._loop.add_reader(sock, self._accept)
+        """For connections whose ClientHello arrives from now on."""
+        self._preferred = preferred
+        self._listen()
 
     @property
     def port(self) -> int:
@@ -180,7 +103,7 @@ class Listener:
         return int(name[1]) if isinstance(name, tuple) else 0
 
     def close(self) -> None:
-        """Accept no more; what has its protocol goes on, what is in its handshake ends."""
+        """Accept no more; what has its protocol goes on, what has none yet ends."""
         if self._closed:
             return
         self._closed = True
@@ -188,8 +111,13 @@ class Listener:
         if self._pause is not None:
             self._pause.cancel()
         self._sock.close()
-        for task in self._tasks:
-            task.cancel()
+        for early in list(self._early):
+            early.close()
+
+    def _listen(self) -> None:
+        if self._preferred:
+            fair_loop.prefer(self._sock)
+        self._loop.add_reader(self._sock, self._accept)
 
     def _accept(self) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
@@ -202,46 +130,142 @@ class Listener:
                     raise
                 self._wait_for_resources(error)
                 return
-            self._take(sock, name)
+            self._take(sock, str(name[0]) if isinstance(name, tuple) else "")
 
-    def _take(self, sock: socket.socket, name: object) -> None:
-        address = str(name[0]) if isinstance(name, tuple) else ""
-        if not self._admission.enter(address):
-            sock.close()
-            return
+    def _take(self, sock: socket.socket, address: str) -> None:
         sock.setblocking(False)
-        arrival = Arrival(address, _peer_uid(sock))
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        task = self._loop.create_task(self._connect(sock, arrival))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        place = Place(address, sock.close)
+        admission = self._admission(address)
+        if not admission.enter(place):
+            self._turn_away(sock)
+            return
+        self._early.add(_Early(self, sock, admission, place))
 
-    async def _connect(self, sock: socket.socket, arrival: Arrival) -> None:
+    def _turn_away(self, sock: socket.socket) -> None:
+        if self._turned_away and self.tls is None:
+            with contextlib.suppress(OSError):
+                sock.send(self._turned_away)
+        sock.close()
+
+    def _wait_for_resources(self, error: OSError) -> None:
+        """End one connection for the next, and pause: the socket stays readable and would spin."""
+        self._log.error("accept_failed", error=str(error))
+        self._admission("").make_room()
+        self._loop.remove_reader(self._sock)
+        self._pause = self._loop.call_later(PAUSE_S, self._listen)
+
+    # -- for the connections that have no protocol yet -----------------------------------------
+
+    def refused(self, address: str, why: str) -> None:
+        """Tell of a connection that ended early."""
+        if why and not self._closed:
+            self._on_refused(address, why)
+
+    def forget(self, early: "_Early") -> None:
+        """It has its protocol, or it has ended."""
+        self._early.discard(early)
+
+    def first_bytes(self, early: "_Early", sock: socket.socket) -> FirstBytes:
+        """Watch for its first bytes."""
+        return FirstBytes(
+            sock,
+            tls=self.tls is not None,
+            deadline_s=self._first_bytes_s,
+            on_ready=early.on_ready,
+            on_gone=early.on_gone,
+        )
+
+    async def connect(self, sock: socket.socket, arrival: Arrival) -> None:
+        """Shake hands where TLS is on, and connect the protocol. Raises OSError."""
+        await self._loop.connect_accepted_socket(
+            lambda: self._make_protocol(arrival),
+            sock,
+            ssl=self.tls,
+            ssl_handshake_timeout=self.handshake_s if self.tls is not None else None,
+        )
+
+
+class _Early:
+    """An accepted connection before it has a protocol."""
+
+    __slots__ = (
+        "_admission",
+        "_has_begun",
+        "_listener",
+        "_place",
+        "_sock",
+        "_task",
+        "_timer",
+        "_watch",
+    )
+
+    def __init__(
+        self, listener: Listener, sock: socket.socket, admission: Admission, place: Place
+    ) -> None:
+        self._listener = listener
+        self._sock = sock
+        self._admission = admission
+        self._place = place
+        self._task: asyncio.Task[None] | None = None
+        self._has_begun = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._watch = listener.first_bytes(self, sock)
+        place.end = self._displaced
+
+    def close(self) -> None:
+        """End it; its place is given back."""
+        if self._task is not None:
+            self._task.cancel()
+        if not self._has_begun:
+            self._watch.close()
+            self._sock.close()
+            self._over()
+
+    def on_gone(self, why: str) -> None:
+        """It left, or was no client of ours."""
+        self._over()
+        self._listener.refused(self._place.address, why)
+
+    def on_ready(self) -> None:
+        """Its first bytes are there: go on as soon as it may cost memory."""
+        self._timer = asyncio.get_running_loop().call_later(
+            self._listener.handshake_s, self._displaced
+        )
+        self._admission.when_room(self._place, self._begin)
+
+    def _displaced(self) -> None:
+        had_sent = self._timer is not None
+        self.close()
+        if had_sent:
+            self._listener.refused(self._place.address, "it did not finish its handshake in time")
+
+    def _begin(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._task = asyncio.get_running_loop().create_task(self._connect())
+
+    async def _connect(self) -> None:
+        self._has_begun = True
+        arrival = Arrival(self._admission, self._place, _peer_uid(self._sock))
         try:
-            await self._loop.connect_accepted_socket(
-                lambda: self._make_protocol(arrival),
-                sock,
-                ssl=self.tls,
-                ssl_handshake_timeout=self._handshake_s if self.tls is not None else None,
-            )
+            await self._listener.connect(self._sock, arrival)
         except (OSError, asyncio.CancelledError) as error:
             # The handshake failed: the protocol was never connected, so nobody else counts out.
             # asyncio has closed the socket.
-            self._admission.leave(arrival.address)
+            self._over()
             if isinstance(error, asyncio.CancelledError):
                 raise
-            self._log.info(
-                "tls_handshake_failed", address=arrival.address, error=str(error) or repr(error)
-            )
+            self._listener.refused(self._place.address, str(error) or repr(error))
+        else:
+            self._listener.forget(self)
 
-    def _wait_for_resources(self, error: OSError) -> None:
-        """Pause: the listening socket stays readable and would spin the loop."""
-        self._log.error("accept_failed", error=str(error))
-        self._loop.remove_reader(self._sock)
-        self._pause = self._loop.call_later(
-            PAUSE_S, lambda: self._loop.add_reader(self._sock, self._accept)
-        )
+    def _over(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._admission.leave(self._place)
+        self._listener.forget(self)
 
 
 def _peer_uid(sock: socket.socket) -> int | None:

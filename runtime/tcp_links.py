@@ -16,6 +16,10 @@ with jitter; so does the redial of a link that said goodbye or did not last.
 Peers are known by what the handler judges, never by their address: whom it accepts may stay,
 in `set_peers` or not; whom `set_peers` names is dialled. A peer that is left out by a later
 `set_peers` loses its link. After `stop` the handler is not called any more.
+
+Peers never queue behind strangers: connections from the address of a configured peer have places
+and slots of their own, and where places run out, the oldest connection that has not greeted gives
+way to the newest.
 """
 
 import asyncio
@@ -25,13 +29,17 @@ from collections import Counter, deque
 
 from structlog.typing import FilteringBoundLogger
 
+from runtime.admission import Admission, Slots
+from runtime.binding import bind_tcp
+from runtime.byte_budget import ByteBudget
 from runtime.clock import Clock, Timer
 from runtime.defects import OnDefect, stop_the_process
+from runtime.descriptors import divide, soft_limit
 from runtime.dialling import DialFailedError, dial
-from runtime.link_connection import DUPLICATE, LinkConnection, State
+from runtime.link_connection import DUPLICATE, GREETING_DEADLINE_S, LinkConnection, State
 from runtime.link_frames import ENDED_BYTES, GREETING_BYTES_MAX, Hello
 from runtime.links import FRAME_BYTES_MAX, LinkEnd, LinkHandler, Peer
-from runtime.listening import Admission, Arrival, Listener, bind_tcp
+from runtime.listening import Arrival, Listener
 from runtime.randomness import Random
 from runtime.tls import PeerTls
 
@@ -45,8 +53,13 @@ LASTED_S = 0.1
 DIAL_S = 1.0
 TLS_HANDSHAKE_S = 2.0
 SEND_QUEUE_BYTES_MAX = 64 * 1024 * 1024
-STRANGERS_MAX = 256
+QUORUM_STRANGERS = 256
+"""Connections that have not greeted, in each of the two classes; fewer where descriptors are."""
 STRANGERS_PER_ADDRESS_MAX = 64
+SLOTS = 48
+"""Connections that greet, or shake hands, at one time; in each of the two classes."""
+SLOT_BYTES = 96 * 1024
+SLOT_GRACE_S = 0.5
 LOG_GAP_S = 1.0
 
 
@@ -106,7 +119,11 @@ class TcpLinks:
         self._queue_max = send_queue_bytes_max
         self._handler: LinkHandler | None = None
         self._listeners: list[Listener] = []
-        self._strangers = Admission(STRANGERS_MAX, STRANGERS_PER_ADDRESS_MAX)
+        most = min(QUORUM_STRANGERS, divide(soft_limit()).quorum_strangers)
+        self.strangers = self._admission(most, min(most, STRANGERS_PER_ADDRESS_MAX))
+        self.near_peers = self._admission(most, most)
+        """Connections from the addresses of configured peers; they may still be anybody's."""
+        self._peer_addresses: dict[int, str] = {}
         self._targets: dict[int, _Target] = {}
         self._links: dict[int, LinkConnection] = {}
         self._ended: dict[int, deque[bytes]] = {}
@@ -124,10 +141,13 @@ class TcpLinks:
                 Listener(
                     sock,
                     self._accepted,
-                    admission=self._strangers,
+                    admission=self._admission_of,
                     tls=None if self._tls is None else self._tls.server,
+                    first_bytes_s=GREETING_DEADLINE_S,
                     handshake_s=TLS_HANDSHAKE_S,
+                    on_refused=self._refused_early,
                     log=self._log,
+                    preferred=True,
                 )
             )
         for target in self._targets.values():
@@ -137,6 +157,7 @@ class TcpLinks:
         wanted = {peer.node_id: peer for peer in peers if peer.node_id != self.self_id}
         for node_id in sorted(set(self._targets) - set(wanted)):
             self._targets.pop(node_id).give_up()
+            self._peer_addresses.pop(node_id, None)
             if node_id in self._links:
                 self._links[node_id].close("no longer a peer")
         for node_id, peer in wanted.items():
@@ -146,6 +167,7 @@ class TcpLinks:
             if known is not None:
                 known.give_up()
             self._targets[node_id] = _Target(peer)
+            self._peer_addresses[node_id] = peer.host.strip("[]")
             if self._handler is not None and node_id not in self._links:
                 self._dial_in(self._targets[node_id], 0.0)
 
@@ -202,6 +224,9 @@ class TcpLinks:
             target.task = None
             self._dial_failed(target, failure.end, str(failure))
             return
+        if peer.node_id in self._peer_addresses:
+            # Its host may be a name; this is what the name stands for now.
+            self._peer_addresses[peer.node_id] = str(sock.getpeername()[0])
         connection = LinkConnection(
             self, secrets.token_bytes(8), peer.node_id, f"{peer.host}:{peer.port}"
         )
@@ -268,8 +293,8 @@ class TcpLinks:
     def opened(self, connection: LinkConnection) -> None:
         node_id = connection.peer
         assert node_id is not None
-        if connection.dialled is None:
-            self._strangers.leave(connection.address)
+        if connection.arrival is not None:
+            connection.arrival.left()
         if node_id in self._links:
             self._links[node_id].replace(LinkEnd.RESET)
             if connection.state is State.ENDED:
@@ -299,10 +324,10 @@ class TcpLinks:
             self._remember_ended(connection)
         if was_open:
             self._link_ended(connection, end, why)
-        elif connection.dialled is None:
-            # Of a TLS handshake that failed there was no `made`, and the listener counts out.
-            self._strangers.leave(connection.address)
+        elif connection.arrival is not None:
+            connection.arrival.left()
         else:
+            assert connection.dialled is not None
             target = self._targets.get(connection.dialled)
             if target is not None and target.connection is connection:
                 target.connection = None
@@ -315,7 +340,25 @@ class TcpLinks:
         return self._handler
 
     def _accepted(self, arrival: Arrival) -> asyncio.BaseProtocol:
-        return LinkConnection(self, None, None, arrival.address)
+        return LinkConnection(self, None, None, arrival.address, arrival)
+
+    def _admission(self, total: int, per_address: int) -> Admission:
+        budget = ByteBudget(SLOTS * SLOT_BYTES)
+        return Admission(
+            total,
+            per_address,
+            slots=Slots(SLOTS, SLOT_BYTES, budget, SLOT_GRACE_S),
+            now=self.clock.monotonic,
+            call_later=self.clock.call_later,
+        )
+
+    def _admission_of(self, address: str) -> Admission:
+        near = address in self._peer_addresses.values()
+        return self.near_peers if near else self.strangers
+
+    def _refused_early(self, address: str, why: str) -> None:
+        self.counters["handshakes_failed"] += 1
+        self._log.info("tls_handshake_failed", address=address, error=why)
 
     def _remember_ended(self, connection: LinkConnection) -> None:
         assert connection.peer is not None
@@ -347,7 +390,7 @@ class TcpLinks:
         now = self.clock.monotonic()
         if now - self._logged_at.get(connection.address, -LOG_GAP_S) < LOG_GAP_S:
             return
-        if len(self._logged_at) >= STRANGERS_MAX:
+        if len(self._logged_at) >= STRANGERS_PER_ADDRESS_MAX:
             self._logged_at.clear()
         self._logged_at[connection.address] = now
         self._log.warning(

@@ -74,6 +74,12 @@ class RunningCluster:
         self.local.write_cluster_file()
         self.token = (self.folder / "admin.token").read_text().strip()
 
+    def limit_descriptors(self, count: int) -> None:
+        """Let each process have so many descriptors, and no way to more."""
+        for child in self.local.children:
+            script = f'ulimit -n {count} && exec "$@"'
+            child._arguments = ["sh", "-c", script, "sh", *child._arguments]
+
     # -- life ------------------------------------------------------------------------------------
 
     def start(self) -> None:

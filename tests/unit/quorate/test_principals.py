@@ -5,9 +5,9 @@ from hashlib import sha256
 import msgspec
 import pytest
 
-from quorate.principals import Principals, only_authenticated
+from quorate.principals import Principals
 from quorate.settings import Token
-from runtime.requests import Caller, Reply, Request
+from runtime.requests import Caller, Reply
 
 PRINCIPALS = Principals("cluster", (Token("User:admin", sha256(b"qk_secret").hexdigest()),))
 
@@ -54,12 +54,3 @@ def test_who_shows_nothing_is_anonymous() -> None:
 def test_a_unix_user_is_a_user() -> None:
     caller = PRINCIPALS.authenticate(None, None, 0, "")
     assert caller == Caller("User:root", "unix-socket", "")
-
-
-def test_only_health_is_open_where_authentication_is_required() -> None:
-    answers: list[Reply] = []
-    handle = only_authenticated(lambda request, reply: reply(Reply(200)))
-    handle(Request("GET", "/v1/topics"), answers.append)
-    handle(Request("GET", "/health/ready"), answers.append)
-    handle(Request("GET", "/v1/topics", caller=Caller("User:a", "token")), answers.append)
-    assert [answer.status for answer in answers] == [401, 200, 200]

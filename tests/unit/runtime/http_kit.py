@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import structlog
 
-from runtime.http_server import HttpLimits, HttpServer
+from runtime.http_limits import HttpLimits
+from runtime.http_server import HttpServer
 from runtime.requests import Caller, Reply, Request
 
 OnRequest = Callable[[Request, Callable[[Reply], None]], None]

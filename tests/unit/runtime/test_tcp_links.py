@@ -155,24 +155,28 @@ async def test_a_silent_stranger_is_closed_at_the_deadline(
     reader, writer = await asyncio.open_connection("127.0.0.1", one.links.port)
     assert await read_all(reader) == b""
     writer.close()
-    assert one.links._strangers.inside == 0
+    assert one.links.near_peers.inside == 0
 
 
-async def test_silent_strangers_are_limited_and_make_room_again(
+async def test_silent_strangers_give_way_to_newcomers_and_a_peer_gets_in(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tcp_links, "STRANGERS_PER_ADDRESS_MAX", 5)
+    monkeypatch.setattr(tcp_links, "QUORUM_STRANGERS", 5)
     one, two = start(1), start(2)
     await link(one, two)
     with ExitStack() as held:
         for _ in range(20):
             sock = socket.create_connection(("127.0.0.1", one.links.port))
             held.callback(sock.close)
-        await settle(lambda: one.links._strangers.turned_away == 15)
-        assert one.links._strangers.inside == 5
+        await settle(lambda: one.links.near_peers.ended == 15)
+        assert one.links.near_peers.inside == 5
         assert one.links.send(2, b"the open link does not count")
-    await settle(lambda: one.links._strangers.inside == 0)
-    assert two.links._strangers.inside == 0
+        # The link breaks while the strangers stay: no dial waits for their deadlines.
+        one.links._links[2].replace(LinkEnd.RESET)
+        await settle(lambda: one.recorder.is_linked(2) and two.recorder.is_linked(1))
+        assert one.links.near_peers.inside >= 3, "the strangers had left by themselves"
+    await settle(lambda: one.links.near_peers.inside == 0)
+    assert two.links.near_peers.inside == 0
 
 
 async def test_two_nodes_with_one_id_do_not_link(start: Start) -> None:
@@ -488,7 +492,7 @@ async def test_a_peer_of_another_authority_is_rejected_by_both(
     await settle(lambda: one.links.counters["links_rejected"] > 1)
     await settle(lambda: two.links.counters["links_rejected"] > 1)
     assert not [e for e in one.recorder.heard + two.recorder.heard if e[0] == "up"]
-    await settle(lambda: one.links._strangers.inside == two.links._strangers.inside == 0)
+    await settle(lambda: one.links.near_peers.inside == two.links.near_peers.inside == 0)
 
 
 async def test_a_certificate_that_the_peer_does_not_trust_is_rejected(

@@ -1,5 +1,6 @@
 """Contexts from files: what is refused, and with which words."""
 
+import asyncio
 import ssl
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from runtime.tls import (
+    BUFFER_BYTES,
     TlsFiles,
     TlsFilesError,
     client_context,
@@ -131,3 +133,24 @@ def test_a_certificate_without_a_uri_has_none(authority: Authority) -> None:
     client = client_context(authority.path, authority.issue(None, "client"))
     assert handshake(server, client) == (None, None)
     assert uri_of_peer(None) is None
+
+
+async def test_a_tls_connection_has_a_small_buffer(authority: Authority) -> None:
+    context = server_context(authority.issue(None))
+    made: list[asyncio.BaseTransport] = []
+
+    class Taken(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            made.append(transport)
+
+    server = await asyncio.get_running_loop().create_server(Taken, "127.0.0.1", 0, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_context(authority.path))
+    async with asyncio.timeout(5):
+        while not made:  # noqa: ASYNC110 - a condition, not an event
+            await asyncio.sleep(0.001)
+    protocol = made[0]._ssl_protocol  # type: ignore[attr-defined]
+    assert len(protocol._ssl_buffer) == BUFFER_BYTES < 64 * 1024
+    made[0].abort()  # type: ignore[attr-defined]
+    writer.close()
+    server.close()

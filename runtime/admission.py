@@ -1,0 +1,236 @@
+"""Who may stay when connections become many.
+
+Rule: every accepted connection has a place from `accept()` to its end, so that strangers are
+bounded in number before they cost more than a descriptor. When the places are taken, the
+connection that has waited longest in the lowest rank ends for the newcomer. A connection with a
+request under way never ends for another.
+
+Connections that have sent bytes and are not known yet need a slot besides, because each costs
+memory: a TLS session, half a head. Slots are few. Who waits for a slot costs a descriptor only.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from enum import IntEnum
+from typing import NamedTuple
+
+from runtime.byte_budget import ByteBudget, Claim
+
+
+class Rank(IntEnum):
+    """How much a connection has shown of itself. The lowest rank ends first."""
+
+    SILENT = 0
+    """It has not sent a byte, or not all of its ClientHello."""
+    UNKNOWN = 1
+    """It has sent something, and nobody knows yet who it is."""
+    IDLE = 2
+    """It is known, and no request is under way."""
+    BUSY = 3
+    """It is known, and a request is under way."""
+
+
+class Place:
+    """One connection's place. `end` closes the connection; its owner keeps `end` current."""
+
+    __slots__ = ("address", "claim", "end", "rank", "since")
+
+    def __init__(self, address: str, end: Callable[[], None]) -> None:
+        self.address = address
+        self.end = end
+        self.rank = Rank.SILENT
+        self.claim: Claim | None = None
+        """The memory of its slot, while it has one."""
+        self.since = 0.0
+        """When it got its slot, in seconds of the loop's clock."""
+
+
+_Queue = dict[Rank, dict[Place, None]]
+
+
+class Slots(NamedTuple):
+    """How many connections may cost memory before they are known."""
+
+    places: int
+    bytes_each: int
+    budget: ByteBudget
+    grace_s: float
+    """While others wait, a connection that is not known after so long loses its slot."""
+
+
+class Admission:
+    """Counts connections, in all and from one address, and ends some for others."""
+
+    def __init__(
+        self,
+        total: int,
+        per_address: int,
+        *,
+        slots: Slots,
+        now: Callable[[], float],
+        call_later: Callable[[float, Callable[[], None]], object],
+    ) -> None:
+        self._total = total
+        self._per_address = per_address
+        self._slots = slots
+        self._now = now
+        self._call_later = call_later
+        self._places: set[Place] = set()
+        self._at: Counter[str] = Counter()
+        self._queue: _Queue = _empty()
+        self._queues_at: dict[str, _Queue] = {}
+        self._holders: dict[Place, None] = {}
+        self._waiting: dict[str, dict[Place, Callable[[], None]]] = {}
+        self._is_checking = False
+        self.turned_away = 0
+        """Connections that found no place."""
+        self.ended = 0
+        """Connections that ended for another."""
+
+    @property
+    def inside(self) -> int:
+        """How many connections have a place."""
+        return len(self._places)
+
+    @property
+    def unknown(self) -> int:
+        """How many connections have a slot."""
+        return len(self._holders)
+
+    # -- places ------------------------------------------------------------------------------
+
+    def enter(self, place: Place) -> bool:
+        """Give a place, or turn the connection away."""
+        own = self._queues_at.get(place.address, {})
+        if self._at[place.address] >= self._per_address and not self._end_first(own):
+            self.turned_away += 1
+            return False
+        if len(self._places) >= self._total and not self._end_first(self._queue):
+            self.turned_away += 1
+            return False
+        self._places.add(place)
+        self._at[place.address] += 1
+        self._put(place, Rank.SILENT)
+        return True
+
+    def move(self, place: Place, rank: Rank) -> None:
+        """Change a place's rank; who becomes known gives its slot back."""
+        if place not in self._places or place.rank is rank:
+            return
+        self._take_out(place)
+        self._put(place, rank)
+        if rank >= Rank.IDLE:
+            self._release_slot(place)
+
+    def leave(self, place: Place) -> None:
+        """Give the place back; a second call changes nothing."""
+        if place not in self._places:
+            return
+        self._places.remove(place)
+        self._at[place.address] -= 1
+        if not self._at[place.address]:
+            del self._at[place.address]
+        self._take_out(place)
+        self._stop_waiting(place)
+        self._release_slot(place)
+
+    def make_room(self) -> bool:
+        """End one connection, because the process runs out of descriptors."""
+        return self._end_first(self._queue)
+
+    def _end_first(self, queue: _Queue) -> bool:
+        for rank in (Rank.SILENT, Rank.UNKNOWN, Rank.IDLE):
+            first = next(iter(queue.get(rank, ())), None)
+            if first is not None:
+                self._end(first)
+                return True
+        return False
+
+    def _end(self, place: Place) -> None:
+        self.ended += 1
+        place.end()
+        self.leave(place)
+
+    def _put(self, place: Place, rank: Rank) -> None:
+        place.rank = rank
+        self._queue[rank][place] = None
+        self._queues_at.setdefault(place.address, _empty())[rank][place] = None
+
+    def _take_out(self, place: Place) -> None:
+        del self._queue[place.rank][place]
+        own = self._queues_at[place.address]
+        del own[place.rank][place]
+        if not any(own.values()):
+            del self._queues_at[place.address]
+
+    # -- slots -------------------------------------------------------------------------------
+
+    def when_room(self, place: Place, begin: Callable[[], None]) -> None:
+        """Call `begin` once the connection may cost memory, at once or later."""
+        if not self._give_slot(place, begin):
+            self._waiting.setdefault(place.address, {})[place] = begin
+            self._check_later(self._slots.grace_s)
+
+    def _give_slot(self, place: Place, begin: Callable[[], None]) -> bool:
+        if len(self._holders) >= self._slots.places:
+            return False
+        claim = self._slots.budget.claim(f"address {place.address}")
+        if not claim.grow(self._slots.bytes_each):
+            return False
+        place.claim, place.since = claim, self._now()
+        self._holders[place] = None
+        self.move(place, Rank.UNKNOWN)
+        begin()
+        return True
+
+    def _release_slot(self, place: Place) -> None:
+        if place.claim is None:
+            return
+        del self._holders[place]
+        place.claim.close()
+        place.claim = None
+        self._serve_waiting()
+
+    def _serve_waiting(self) -> None:
+        """Give free slots to addresses in turn, to the newest connection of each.
+
+        The newest, because a flood's connections are older than whoever comes after it.
+        """
+        while self._waiting and len(self._holders) < self._slots.places:
+            address, queue = next(iter(self._waiting.items()))
+            place, begin = queue.popitem()
+            del self._waiting[address]
+            if queue:
+                self._waiting[address] = queue
+            if not self._give_slot(place, begin):
+                self._waiting.setdefault(address, {})[place] = begin
+                return
+
+    def _stop_waiting(self, place: Place) -> None:
+        queue = self._waiting.get(place.address)
+        if queue is not None and queue.pop(place, None) is not None and not queue:
+            del self._waiting[place.address]
+
+    def _check_later(self, delay_s: float) -> None:
+        if not self._is_checking:
+            self._is_checking = True
+            self._call_later(delay_s, self._check_slots)
+
+    def _check_slots(self) -> None:
+        """While others wait, end those whose grace is over."""
+        self._is_checking = False
+        until = self._now() - self._slots.grace_s
+        for place in list(self._holders):
+            if not self._waiting or place.since > until:
+                break
+            if place in self._holders:
+                self._end(place)
+        self._serve_waiting()
+        if self._waiting:
+            oldest = next(iter(self._holders), None)
+            wait = self._slots.grace_s if oldest is None else oldest.since - until
+            self._check_later(max(0.05, wait))
+
+
+def _empty() -> _Queue:
+    return {rank: {} for rank in Rank}
