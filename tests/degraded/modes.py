@@ -308,10 +308,9 @@ def diverged() -> Standing:
 
 @_enters(Mode.OVERLOADED)
 def overloaded() -> Standing:
-    """A change that takes many slices is being decided, and as many wait as may."""
+    """A decision that takes many slices is being made, and as many changes wait as may."""
     cluster, leader, broker = healthy(waiting_decisions_max=3)
-    big = {"name": "big", "numPartitions": 20_000, "replicationFactor": 1}
-    cluster.send("POST", "/v1/topics", {"topics": [big]})
+    cluster.hold_the_turn()
     for number in range(3):
         cluster.send("POST", "/v1/topics", {"topics": [{"name": f"waits-{number}"}]})
     return Standing(cluster, leader, broker)
