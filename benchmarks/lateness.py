@@ -37,6 +37,7 @@ NOT_BY_REQUEST = {
     "BeginEpochRecord": "of an election",
     "EpochStartRecord": "of a snapshot",
     "NoOpRecord": "of an election",
+    "RegisterControllerRecord": "of an election",
     "VotersRecord": "of an election",
     "KRaftVersionRecord": "of the first activation",
     "ClusterGenerationRecord": "of the first activation, and of a repair",

@@ -25,6 +25,7 @@ from broker_agent.config import AgentConfig, problems
 from broker_agent.health import Health, health_of
 from broker_agent.publishers import Duties, PartitionDuties, Publisher
 from broker_agent.states import BrokerState
+from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from metadata.image import MetadataImage
 from runtime.asyncio_clock import AsyncioClock
 from runtime.http_client import HttpRequester
@@ -110,6 +111,7 @@ class BrokerAgent:
         """Start. Raises OSError, FolderInUseError, WrongFolderError, InsecureListenerError."""
         async with contextlib.AsyncExitStack() as stack:
             clock, random = AsyncioClock(), from_system()
+            key_buckets(random.randbytes(SECRET_BYTES))
             disk = RealDisk(self._data, clock)
             stack.callback(disk.close)
             self._requester = HttpRequester(log=self._log, tls=self._tls, token=self._token)

@@ -10,9 +10,8 @@ A bucket is a dict of 4 to 32 entries on average, and there are as many as that 
 bucket touches every entry in it (their reference counts), so with 1,024 buckets for 100,000
 partitions a batch of 50 changes would touch 5,000 others and push all else out of the processor's
 cache, at twice the time and more (ADR 0010). How many buckets there are shows nowhere else:
-iteration is sorted by key. A key's bucket is found by a function that is the same in every process
-and Python (`hash()` isn't): crc32 of bytes and text; for a partition, its topic's last two bytes
-plus its number; for integers a multiplicative mix (Knuth), as broker ids often come in steps.
+iteration is sorted by key. In which bucket a key lies is known to this process only, so that nobody
+can choose keys that all lie in one (`metadata.bucket_hash`, ADR 0019).
 
 None is no value: it stands for "absent" in `with_changes` and in a `Change`.
 """
@@ -20,14 +19,38 @@ None is no value: it stands for "absent" in `with_changes` and in a `Change`.
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar, overload
-from zlib import crc32
+
+from metadata.bucket_hash import (
+    Mix,
+    MixFor,
+    PartitionKey,
+    keyed,
+    mix_bytes,
+    mix_entity,
+    mix_int,
+    mix_name_and_code,
+    mix_partition,
+    mix_text,
+    mix_typed_name,
+)
+
+__all__ = [
+    "STEP",
+    "BucketMap",
+    "Change",
+    "PartitionKey",
+    "mix_bytes",
+    "mix_entity",
+    "mix_int",
+    "mix_name_and_code",
+    "mix_partition",
+    "mix_text",
+    "mix_typed_name",
+]
 
 K = TypeVar("K")
 V = TypeVar("V")
 D = TypeVar("D")
-
-PartitionKey = tuple[bytes, int]
-"""(topic id, partition number)."""
 
 STEP: Final = 1_024
 """Changes that are made between two yields: a few milliseconds of work."""
@@ -51,45 +74,13 @@ class Change(NamedTuple, Generic[K, V]):
     after: V | None
 
 
-def mix_bytes(key: bytes) -> int:
-    """For uuids and other bytes."""
-    return crc32(key)
-
-
-def mix_text(key: str) -> int:
-    """For names."""
-    return crc32(key.encode())
-
-
-def mix_int(key: int) -> int:
-    """For ids, which may come in steps of a power of ten."""
-    return key * 2654435761 >> 12
-
-
-def mix_partition(key: PartitionKey) -> int:
-    """For partitions: neighbours lie in neighbouring buckets, topics anywhere."""
-    topic_id, partition = key
-    return (topic_id[14] << 8 | topic_id[15]) + partition
-
-
-def mix_typed_name(key: tuple[int, str]) -> int:
-    """For (code, name), such as a config resource."""
-    code, name = key
-    return crc32(name.encode()) + code
-
-
-def mix_name_and_code(key: tuple[str, int]) -> int:
-    """For (name, code), such as a SCRAM credential."""
-    name, code = key
-    return crc32(name.encode()) + code
-
-
 class BucketMap(Generic[K, V]):
     """An immutable map; see the module."""
 
-    __slots__ = ("_in_page", "_length", "_mask", "_mix", "_most", "_pages", "_shift")
+    __slots__ = ("_in_page", "_kind", "_length", "_mask", "_mix", "_most", "_pages", "_shift")
 
-    _mix: Callable[[K], int]
+    _kind: MixFor
+    _mix: Mix
     _pages: list[list[dict[K, V]]]
     _length: int
     _shift: int
@@ -99,13 +90,13 @@ class BucketMap(Generic[K, V]):
     _most: int
     """Entries that this many buckets are for."""
 
-    def __init__(self, mix: Callable[[K], int], items: Mapping[K, V] | None = None) -> None:
-        """`mix` gives each key a number, the same in every process."""
-        self._mix = mix
+    def __init__(self, kind: MixFor, items: Mapping[K, V] | None = None) -> None:
+        """`kind`: which of `metadata.bucket_hash` fits the keys."""
+        self._kind, self._mix = kind, keyed(kind)
         self._reshape(0)
         if items:
             loaded = self.with_changes(items)
-            self._pages, self._length = loaded._pages, loaded._length
+            self._pages, self._length, self._mix = loaded._pages, loaded._length, loaded._mix
             self._shift, self._in_page, self._mask = loaded._shift, loaded._in_page, loaded._mask
             self._most = loaded._most
 
@@ -121,7 +112,7 @@ class BucketMap(Generic[K, V]):
         return self._length
 
     def __contains__(self, key: object) -> bool:
-        index = self._mix(key) & self._mask  # type: ignore[arg-type]
+        index = self._mix(key) & self._mask
         return key in self._pages[index >> self._shift][index & self._in_page]
 
     def __getitem__(self, key: K) -> V:
@@ -202,7 +193,8 @@ class BucketMap(Generic[K, V]):
         It is a copy if there are buckets enough for what comes, else a larger one to be filled.
         """
         result: BucketMap[K, V] = BucketMap.__new__(BucketMap)
-        result._mix = self._mix
+        # The secret that holds at the first entry is this map's, and its later versions'.
+        result._kind, result._mix = self._kind, self._mix if self._length else keyed(self._kind)
         length = self._length + len(changes)
         if length > self._most >= len(changes):
             length = self._length + sum(key not in self for key in changes)
@@ -277,7 +269,7 @@ class BucketMap(Generic[K, V]):
         """Pair the buckets that may differ."""
         if self._pages is other._pages:
             return
-        if self._mask != other._mask:
+        if self._mask != other._mask or self._mix is not other._mix:
             yield dict(self.unordered_items()), dict(other.unordered_items())
             return
         for mine, theirs in zip(self._pages, other._pages, strict=True):

@@ -15,6 +15,7 @@ from pathlib import Path
 from controller.config import ControllerConfig
 from controller.controller import Controller
 from controller.routes import HEARTBEATS
+from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from quorate import process_metrics
 from quorate.log_level import follow_signals
 from quorate.principals import OPEN_PATHS, Principals, error_answer
@@ -56,6 +57,7 @@ class ControllerProcess:
         self._stopping = asyncio.Event()
         self._why = ""
         clock, random = AsyncioClock(), from_system()
+        key_buckets(random.randbytes(SECRET_BYTES))
         registry = Registry()
         self._stalls = shown_stalls(clock, registry)
         self._slices = fair_loop.meter()

@@ -5,11 +5,10 @@ with no quota left is not there.
 """
 
 from collections.abc import Generator
-from zlib import crc32
 
 import msgspec
 
-from metadata.buckets import BucketMap
+from metadata.buckets import BucketMap, mix_entity
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
 from metadata.records import ClientQuotaRecord, EntityData, Record
@@ -25,11 +24,6 @@ def entity_key(entity: tuple[EntityData, ...]) -> EntityKey:
     """Return the key of an entity as records and requests name it."""
     parts = ((part.entity_type, part.entity_name) for part in entity)
     return tuple(sorted((kind, () if name is None else (name,)) for kind, name in parts))
-
-
-def mix_entity(key: EntityKey) -> int:
-    """Return the same number for an entity in every process."""
-    return crc32("\0".join(part for kind, name in key for part in (kind, *name)).encode())
 
 
 class ClientQuotasImage(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from metadata.bucket_hash import UNKEYED, key_buckets
 from metadata.image import (
     EMPTY,
     MetadataDelta,
@@ -108,6 +109,27 @@ def test_every_split_into_deltas_gives_the_same_image_and_hash(seed: int) -> Non
         one_by_one = replay(one_by_one, [batch])
     assert one_by_one == whole
     assert one_by_one.state_hash == whole.state_hash
+
+
+@few
+@given(seeds, st.binary(min_size=16, max_size=16))
+def test_the_secret_of_the_buckets_shows_nowhere(seed: int, secret: bytes) -> None:
+    """Records, orders, hashes and equality are the same in every process."""
+    batches = History(seed).batches(30)
+    before = replay(EMPTY, batches)
+    try:
+        key_buckets(secret)
+        after = replay(EMPTY, batches)
+    finally:
+        key_buckets(UNKEYED)
+    assert after == before
+    assert after.state_hash == before.state_hash
+    if before.transaction is None:
+        assert list(image_to_records(after)) == list(image_to_records(before))
+    for table in TABLES:
+        assert list(after.table(table).items()) == list(before.table(table).items())
+        changes = difference(EMPTY, after).of(table.name)
+        assert changes == difference(EMPTY, before).of(table.name)
 
 
 @few

@@ -18,6 +18,7 @@ from broker_agent.config import AgentConfig, Endpoint
 from broker_agent.states import BrokerState
 from controller.config import ControllerConfig
 from controller.controller import Controller
+from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from quorum.api import Quorum, QuorumListener
 from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
@@ -111,6 +112,8 @@ class Cluster:
     def __init__(self, seed: int, shape: Shape) -> None:
         self.seed, self.shape = seed, shape
         self.world = World(seed)
+        # As each process does at its start; here one secret serves them all.
+        key_buckets(self.world.random("buckets").randbytes(SECRET_BYTES))
         self.network = SimulatedNetwork(self.world)
         self.hosts = {
             n: SimulatedHost(self.world, self.network, n) for n in range(1, shape.controllers + 1)

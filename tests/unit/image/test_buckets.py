@@ -1,15 +1,22 @@
 """BucketMap: a map that never changes and shares what did not."""
 
 import random
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
+from zlib import crc32
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metadata.bucket_hash import UNKEYED, MixFor, key_buckets
 from metadata.buckets import (
     STEP,
     BucketMap,
     Change,
+    mix_bytes,
+    mix_entity,
     mix_int,
     mix_name_and_code,
     mix_partition,
@@ -18,6 +25,7 @@ from metadata.buckets import (
 )
 from tests.unit.image.replaying import stepped
 
+K = TypeVar("K")
 changes = st.dictionaries(st.integers(-50, 5000), st.none() | st.integers(), max_size=60)
 
 
@@ -111,13 +119,80 @@ def test_partitions_spread_over_buckets() -> None:
         assert max(len(bucket) for page in made._pages for bucket in page) < 6 * 16_000 / 512
 
 
-def test_mixes_are_the_same_in_every_process() -> None:
-    """Known values: they may not depend on the process's hash seed."""
-    assert mix_text("orders") == 3845127662
-    assert mix_typed_name((2, "orders")) == 3845127664
-    assert mix_name_and_code(("orders", 1)) == 3845127663
-    assert mix_int(1000) == 648055605
-    assert mix_partition((bytes(14) + b"\x01\x02", 3)) == 0x102 + 3
+def searched(keys: Iterable[K], bucket_of: Callable[[K], int], count: int) -> list[K]:
+    """Keys that somebody who knows `bucket_of` finds: all lie in bucket 0 of 64."""
+    return list(islice((key for key in keys if bucket_of(key) % 64 == 0), count))
+
+
+HELD = 2000
+DICE = random.Random(5)
+NAMES = [f"topic-{number}" for number in range(HELD * 80)]
+COLLIDING: list[tuple[str, MixFor, list[Any]]] = [
+    # By the hashes that were here once, which needed no secret.
+    ("names", mix_text, searched(NAMES, lambda name: crc32(name.encode()), HELD)),
+    (
+        "request ids",
+        mix_bytes,
+        searched((DICE.randbytes(16) for _ in NAMES), crc32, HELD),
+    ),
+    ("broker ids", mix_int, searched(range(2**20), lambda key: key * 2654435761 >> 12, HELD)),
+    ("broker ids in steps", mix_int, [number << 20 for number in range(HELD)]),
+    ("topics", mix_partition, [(DICE.randbytes(14) + b"ab", 0) for _ in range(HELD)]),
+    (
+        "configs",
+        mix_typed_name,
+        [(2, name) for name in searched(NAMES, lambda name: crc32(name.encode()), HELD)],
+    ),
+    (
+        "users",
+        mix_name_and_code,
+        [(name, 1) for name in searched(NAMES, lambda name: crc32(name.encode()), HELD)],
+    ),
+    (
+        "quotas",
+        mix_entity,
+        [
+            (("user", (name,)),)
+            for name in searched(NAMES, lambda name: crc32(b"user\0" + name.encode()), HELD)
+        ],
+    ),
+    # By the present ones, for another secret.
+    ("names for another secret", mix_text, searched(NAMES, mix_text(UNKEYED), HELD)),
+    ("ids for another secret", mix_int, searched(range(2**20), mix_int(UNKEYED), HELD)),
+]
+
+
+@pytest.mark.parametrize(("kind", "keys"), [case[1:] for case in COLLIDING])
+def test_keys_that_were_searched_for_spread_all_the_same(
+    kind: MixFor, keys: list[Any], secret: None
+) -> None:
+    """A change copies a bucket, so what it costs is the size of the largest."""
+    made = BucketMap(kind, dict.fromkeys(keys, 0))
+    assert len(made) == HELD
+    sizes = [len(bucket) for page in made._pages for bucket in page]
+    # What an entry meets on average; 31 besides itself if they were spread by chance.
+    assert sum(size * size for size in sizes) / HELD < 1.5 * HELD / 64
+    assert max(sizes) < 4 * HELD / 64
+
+
+@pytest.fixture
+def secret() -> Iterator[None]:
+    key_buckets(b"a known secret..")
+    yield
+    key_buckets(UNKEYED)
+
+
+def test_a_map_keeps_the_secret_of_its_first_entry(secret: None) -> None:
+    """The process sets its secret when it starts; what was made before goes on as it is."""
+    before = BucketMap(mix_text, dict.fromkeys(NAMES[:500], 1))
+    key_buckets(b"another secret..")
+    after = before.with_changes({"more": 1, NAMES[0]: None})
+    assert after.get(NAMES[1]) == 1
+    assert len(after) == 500
+    anew = BucketMap(mix_text, dict(after.items()))
+    assert [*anew] == [*after]
+    assert anew == after
+    assert anew.changes_since(before) == after.changes_since(before)
 
 
 def test_it_is_compared_with_maps_only_and_not_hashed() -> None:
