@@ -19,6 +19,7 @@ from controller.changes import Changes
 from controller.degraded import RETRY_AFTER_S, Ask, ask_of, retry_after_ms
 from controller.fetch_content import unreadable
 from controller.managers.brokers import BrokerManager
+from controller.managers.features import update_features
 from controller.managers.topics import TopicManager
 from controller.metadata_fetch import MetadataFetch
 from controller.openapi import openapi_document
@@ -26,6 +27,7 @@ from controller.queries import (
     Queries,
     broker_id_of,
     list_brokers,
+    list_features,
     list_topics,
     one_broker,
     one_topic,
@@ -44,6 +46,8 @@ from metadata.messages import (
     MetadataFetchReply,
     MetadataFetchRequest,
     UnregisterBrokerReply,
+    UpdateFeaturesReply,
+    UpdateFeaturesRequest,
     error_reply,
 )
 from metadata.messages.parts import GROUP, LongMessage, encode_in_parts
@@ -71,6 +75,9 @@ class Node(Protocol):
 
     def wall_ms(self) -> int:
         """The node's time."""
+
+    def voters(self) -> tuple[int, ...]:
+        """Node ids of the voters."""
 
     def quorum_state(self) -> msgspec.Struct:
         """`GET /v1/quorum`."""
@@ -302,6 +309,19 @@ class Api:
             on_answer=self._or_elsewhere(call),
         )
 
+    def _update_features(self, call: _Call) -> None:
+        message = call.body(UpdateFeaturesRequest)
+        self._changes.submit(
+            call.request,
+            operation="UpdateFeatures",
+            meaning=canonical(message),
+            reply_type=UpdateFeaturesReply,
+            decide=lambda image: update_features(image, self._node.voters(), message),
+            mutations=lambda _image: 0,
+            dry_run=message.dry_run,
+            on_answer=self._or_elsewhere(call),
+        )
+
     def _or_elsewhere(
         self, call: _Call
     ) -> Callable[[msgspec.Struct | QuorateError, str | None], None]:
@@ -330,6 +350,10 @@ class Api:
     def _describe_broker(self, call: _Call) -> None:
         text = call.arguments["id"]
         self._queries.read(call.request, lambda view: one_broker(view, text), call.answer)
+
+    def _list_features(self, call: _Call) -> None:
+        voters = self._node.voters()
+        self._queries.read(call.request, lambda view: list_features(view, voters), call.answer)
 
     def _read_log(self, call: _Call) -> None:
         self._watch.read(call.request, call.answer_later)

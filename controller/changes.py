@@ -13,6 +13,7 @@ import msgspec
 
 from controller.config import ControllerConfig
 from controller.idempotency import Answer, Idempotency, RequestKey, Standing, request_key
+from controller.level_gate import LevelGate
 from controller.mutation_quota import MutationQuota
 from controller.proposer import Decision, Lost, Outcome, Proposer, Written
 from controller.result import ControllerResult, Decide, Decided
@@ -174,6 +175,7 @@ class Changes:
             decided = decide(image)
             result = (yield from decided) if isinstance(decided, Generator) else decided
             assert result.reply is not None
+            yield from LevelGate().check(image, result.records)
             records = tuple(record_to_json(record) for record in result.records)
             return ControllerResult(
                 (), msgspec.structs.replace(result.reply, dry_run=True, records=records)

@@ -155,6 +155,9 @@ class NodeView:
     def monotonic(self) -> float:
         return self._clock.monotonic()
 
+    def voters(self) -> tuple[int, ...]:
+        return tuple(voter.node_id for voter in self._quorum.voters())
+
     # -- how it is ------------------------------------------------------------------------
 
     def quorum_state(self) -> msgspec.Struct:

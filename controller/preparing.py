@@ -16,10 +16,12 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from controller.level_gate import LevelGate
 from controller.result import ControllerResult, Decide
 from metadata.codec import RecordDecodeError, decode_record, encode_record
 from metadata.errors import QuorateError
 from metadata.image import MetadataDelta, MetadataImage, ReplayError
+from metadata.image.features import FeaturesImage
 from metadata.records import (
     ClearElrRecord,
     PartitionChangeRecord,
@@ -48,7 +50,9 @@ TRIES_MAX = 3
 class Preparation(Generic[T]):
     """One decision on its way to records; `decision` is carried along."""
 
-    def __init__(self, decision: T, decide: Decide, image: MetadataImage, tries: int = 1) -> None:
+    def __init__(
+        self, decision: T, decide: Decide, image: MetadataImage, gate: LevelGate, tries: int = 1
+    ) -> None:
         self.decision = decision
         self.tries = tries
         self.base = image
@@ -60,6 +64,7 @@ class Preparation(Generic[T]):
         self.batches: list[list[bytes]] = []
         """The encoded records, cut into batches."""
         self._decide = decide
+        self._gate = gate
         self._steps = self._work()
         self._added: StateHash | None = None
         self._replayed: MetadataImage | None = None
@@ -112,6 +117,11 @@ class Preparation(Generic[T]):
         )
 
     @property
+    def features(self) -> FeaturesImage:
+        """The feature levels at which its records may be written."""
+        return self.base.features
+
+    @property
     def is_replayed(self) -> bool:
         """`over` is at hand."""
         return self._replayed is not None
@@ -142,6 +152,7 @@ class Preparation(Generic[T]):
             decided = self._decide(self.base)
             if isinstance(decided, Generator):
                 decided = yield from decided
+            yield from self._gate.check(self.base, decided.records)
         except QuorateError as error:
             self.error = error
             return

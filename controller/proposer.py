@@ -16,6 +16,7 @@ from structlog.typing import FilteringBoundLogger
 
 from controller.idempotency import Answer, RequestKey, outcome_record
 from controller.lanes import Lanes
+from controller.level_gate import LevelGate
 from controller.pending import Pending
 from controller.preparing import TRIES_MAX, Preparation, Preparing, cut
 from controller.result import ControllerResult, Decide
@@ -107,6 +108,7 @@ class Proposer:
         self._lag_warn_ms = lag_warn_ms
         self._log = log
         self._lanes: Lanes[Decision] = Lanes(clock, waiting_max)
+        self._gate = LevelGate()
         self._deciding: Decision | None = None
         self._wrote_some = False
         self._frozen = False
@@ -227,7 +229,7 @@ class Proposer:
 
     def _work(self, decision: Decision, pending: Pending) -> Generator[None, None, None]:
         """Decide, write, and arrange for the answer; yields when it takes long."""
-        preparation = Preparation(decision, decision.decide, pending.image)
+        preparation = Preparation(decision, decision.decide, pending.image, self._gate)
         if not preparation.starts_small():
             if not decision.first and not decision.begins_epoch:
                 self._preparing.add(preparation)
@@ -242,7 +244,9 @@ class Proposer:
         decision, tries = preparation.decision, preparation.tries + 1
         try:
             if not preparation.still_holds(pending.image):
-                preparation = Preparation(decision, decision.decide, pending.image, tries)
+                preparation = Preparation(
+                    decision, decision.decide, pending.image, self._gate, tries
+                )
                 if tries <= TRIES_MAX:
                     self._preparing.again(preparation)
                     return
@@ -256,7 +260,7 @@ class Proposer:
     def _prepare_next(self) -> None:
         following = self._preparing.written()
         if following is not None and self.pending is not None:
-            self._preparing.add(Preparation(following, following.decide, self.pending.image))
+            self._preparing.add(Preparation(following, following.decide, self.pending.image, self._gate))
 
     def _not_prepared(self, decision: Decision) -> None:
         """A defect came up while it was prepared: nothing of it was written."""
@@ -271,6 +275,8 @@ class Proposer:
         try:
             if preparation.error is not None:
                 raise preparation.error
+            if preparation.result is not None and pending.image.features is not preparation.features:
+                yield from self._gate.check(pending.image, preparation.result.records)
             plan = yield from self._plan(preparation, pending)
         except QuorateError as error:
             # An error may rest on what is not committed yet, so it waits like any answer.

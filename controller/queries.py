@@ -3,7 +3,7 @@
 Rule: every answer says its offset and epoch; one that may be old says its age too.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,6 +17,7 @@ from controller.describe import (
     summarize_topic,
     topic_names,
 )
+from controller.describe_features import describe_features, describe_nodes, why_no_levels
 from controller.heartbeats import Heartbeats
 from controller.reads import Reads
 from metadata.errors import ErrorCode, QuorateError
@@ -25,6 +26,7 @@ from metadata.messages import (
     DescribeBrokerReply,
     DescribeTopicsReply,
     ListBrokersReply,
+    ListFeaturesReply,
     ListTopicsReply,
 )
 from metadata.messages.parts import LongMessage
@@ -136,6 +138,18 @@ def list_brokers(view: View) -> LongMessage:
         brokers=(),
     )
     return LongMessage(head, "brokers", brokers_of(image, view.heard, ids), len(ids))
+
+
+def list_features(view: View, voters: Sequence[int]) -> ListFeaturesReply:
+    """`GET /v1/features`."""
+    return ListFeaturesReply(
+        offset=readable_offset(view.image),
+        epoch=view.image.epoch,
+        features=describe_features(view.image),
+        nodes=describe_nodes(view.image, voters),
+        note=why_no_levels(view.image, voters),
+        age_ms=view.age_ms,
+    )
 
 
 def one_broker(view: View, text: str) -> DescribeBrokerReply:

@@ -17,6 +17,7 @@ from metadata.messages import (
     DescribeTopicsReply,
     HealthReply,
     ListBrokersReply,
+    ListFeaturesReply,
     ListTopicsReply,
     MetadataFetchReply,
     MetadataFetchRequest,
@@ -24,6 +25,8 @@ from metadata.messages import (
     ReadLogReply,
     StatusReply,
     UnregisterBrokerReply,
+    UpdateFeaturesReply,
+    UpdateFeaturesRequest,
 )
 
 
@@ -196,6 +199,24 @@ ROUTES = (
         "This controller, and the cluster as it sees it",
         StatusReply,
         always=True,
+    ),
+    Route(
+        "GET",
+        "/v1/features",
+        "list_features",
+        "Feature levels: finalised, and what each controller and broker supports",
+        ListFeaturesReply,
+        None,
+        READS,
+    ),
+    Route(
+        "POST",
+        "/v1/features",
+        "update_features",
+        "Raise or lower feature levels, all of them or none",
+        UpdateFeaturesReply,
+        UpdateFeaturesRequest,
+        changes=True,
     ),
     Route(
         "GET",

@@ -14,7 +14,14 @@ from typing import Any, Final
 
 import msgspec
 
-from metadata.records import RECORD_CLASSES, REGISTRY, VERSIONS_PER_TYPE, Record
+from metadata.features import LOGBERG_VERSION, METADATA_VERSION, SUPPORTED, unknown_level
+from metadata.records import (
+    RECORD_CLASSES,
+    REGISTRY,
+    VERSIONS_PER_TYPE,
+    FeatureLevelRecord,
+    Record,
+)
 
 RECORDS_BYTES_MAX: Final = 16 * 1024 * 1024
 """More than a batch may ever hold; what claims more is refused unread."""
@@ -27,17 +34,22 @@ class RecordDecodeError(ValueError):
 class UnknownRecordError(RecordDecodeError):
     """A record of a type or version that this software doesn't know."""
 
-    def __init__(self, type_id: int, version: int) -> None:
+    def __init__(self, type_id: int, version: int, level: str = "") -> None:
+        """`level` says which feature level, in the same bytes, this software doesn't know."""
         known = sorted(v for t, v in REGISTRY if t == type_id)
         knows = f"knows version {known[-1]} of it" if known else "doesn't know the type"
         super().__init__(
-            f"record type {type_id} version {version}: this software {knows}; it was written by "
-            "newer software, so upgrade this node before it reads this log"
+            f"record type {type_id} version {version}: this software {knows}; "
+            + (level or f"a feature level above {_HIGHEST} brought it. Run a newer build here")
         )
         self.type_id = type_id
         self.version = version
 
 
+_FEATURE_LEVEL: Final = FeatureLevelRecord.TYPE_ID * VERSIONS_PER_TYPE + FeatureLevelRecord.VERSION
+_HIGHEST: Final = " and ".join(
+    f"{name} {SUPPORTED[name].high}" for name in (METADATA_VERSION, LOGBERG_VERSION)
+)
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, MemoryError)
 
 _any_record: Any = reduce(or_, RECORD_CLASSES)
@@ -91,10 +103,19 @@ def _explained(data: bytes | memoryview, error: Exception) -> RecordDecodeError:
         kinds = msgspec.msgpack.decode(data, type=list[list[Any]])
     except _UNREADABLE:
         return RecordDecodeError(f"damaged records: {error}")
+    level = next(filter(None, map(_unknown_level, kinds)), "")
     for fields in kinds:
         kind = fields[0] if fields else None
         if type(kind) is int and kind >= 0:
             type_id, version = divmod(kind, VERSIONS_PER_TYPE)
             if (type_id, version) not in REGISTRY:
-                return UnknownRecordError(type_id, version)
+                return UnknownRecordError(type_id, version, level)
     return RecordDecodeError(f"damaged records: {error}")
+
+
+def _unknown_level(fields: list[Any]) -> str:
+    """Return what to say if a record is a feature level that this software doesn't know."""
+    match fields:
+        case [kind, str() as name, int() as level] if kind == _FEATURE_LEVEL:
+            return unknown_level(name, level)
+    return ""

@@ -66,6 +66,8 @@ class ErrorCode(StrEnum):
     BROKER_ID_NOT_REGISTERED = "BROKER_ID_NOT_REGISTERED"
     INVALID_REGISTRATION = "INVALID_REGISTRATION"
     UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
+    INVALID_UPDATE_VERSION = "INVALID_UPDATE_VERSION"
+    FEATURE_UPDATE_FAILED = "FEATURE_UPDATE_FAILED"
     BROKER_NOT_AVAILABLE = "BROKER_NOT_AVAILABLE"
     # Reading the log and snapshots.
     OFFSET_NOT_AVAILABLE = "OFFSET_NOT_AVAILABLE"
@@ -202,6 +204,18 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
         ),
         _E.UNSUPPORTED_VERSION: ErrorFacts(
             400, _CLIENT, False, "Use software that supports the cluster's feature levels."
+        ),
+        _E.INVALID_UPDATE_VERSION: ErrorFacts(
+            400,
+            _CLIENT,
+            False,
+            "Ask for a level that every node supports; `quorate features list` shows which.",
+        ),
+        _E.FEATURE_UPDATE_FAILED: ErrorFacts(
+            409,
+            _CLUSTER,
+            True,
+            "Start the controllers that the message names, on this release, and ask again.",
         ),
         _E.BROKER_NOT_AVAILABLE: ErrorFacts(
             503, _CLUSTER, True, "Ask another broker: this one is fenced, or on its way out."

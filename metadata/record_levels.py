@@ -8,7 +8,7 @@ of the lowest version of Kafka's schema that holds the fields in use: a Partitio
 17 for directories, and 23 only when it names eligible leader replicas.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from metadata.features import BASE, METADATA_VERSION, described
@@ -68,25 +68,43 @@ NEEDS: Final[Mapping[type[Record], tuple[Need, ...]]] = {
 that a later release adds stands here with the level that brings it."""
 
 
-def missing_level(record: Record, levels: Mapping[str, int]) -> str:
-    """Return why a record may not be written at these finalised levels; empty when it may be.
+def needs_above(levels: Mapping[str, int]) -> dict[type[Record], tuple[Need, ...]]:
+    """Return what may not be written at these finalised levels.
 
     A log without levels is one of 0.1's: what 0.1 wrote may be written.
     """
-    for need in NEEDS.get(type(record), ()):
-        if need.field and getattr(record, need.field) == need.default:
-            continue
-        level = levels.get(need.feature, BASE.get(need.feature, 0))
-        if level < need.level:
-            what = type(record).__name__ + (f" with {need.field}" if need.field else "")
+    closed = {
+        record: tuple(
+            need
+            for need in needs
+            if need.level > levels.get(need.feature, BASE.get(need.feature, 0))
+        )
+        for record, needs in NEEDS.items()
+    }
+    return {record: needs for record, needs in closed.items() if needs}
+
+
+def missing_level(record: Record, needs: Sequence[Need]) -> str:
+    """Return which of the closed `needs` a record has; empty when it may be written."""
+    for need in needs:
+        if not need.field or getattr(record, need.field) != need.default:
             return (
-                f"{what} needs {described(need.feature, need.level)}, and the cluster is at "
-                f"{level}; raise it with `quorate features upgrade {need.feature}={need.level}`"
+                f"{_named(type(record), need)} needs {described(need.feature, need.level)}, which "
+                "is not finalised: raise it with `quorate features upgrade "
+                f"{need.feature}={need.level}`"
             )
     return ""
 
 
-SCHEMA_LEVELS: Final = tuple(
-    sorted({(need.feature, need.level) for needs in NEEDS.values() for need in needs})
-)
-"""The levels that bring a record or a field. Lowering past one could lose what only it can hold."""
+def brought_between(feature: str, low: int, high: int) -> list[str]:
+    """Return the records and fields that the levels above `low`, up to `high`, brought."""
+    return [
+        _named(record, need)
+        for record, needs in NEEDS.items()
+        for need in needs
+        if need.feature == feature and low < need.level <= high
+    ]
+
+
+def _named(record: type[Record], need: Need) -> str:
+    return record.__name__ + (f" with {need.field}" if need.field else "")

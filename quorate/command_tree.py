@@ -20,6 +20,7 @@ _COMMANDS = {
     "status": ("quorate.commands.status", "How the cluster is: controllers, brokers, offsets."),
     "quorum": ("quorate.commands.quorum", "Who votes, who leads, who lags."),
     "brokers": ("quorate.commands.brokers", "List, describe and unregister brokers."),
+    "features": ("quorate.commands.features", "Show, raise and lower feature levels."),
     "topics": ("quorate.commands.topics", "Create, list, describe and delete topics."),
     "log": ("quorate.commands.log", "Dump, replay and verify a log on disk."),
     "audit": ("quorate.commands.audit", "Ask the log: who, what, when, why; and was it tampered."),

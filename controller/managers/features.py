@@ -1,17 +1,36 @@
 """Feature levels and the controllers that register which levels they support (KIP-584, 778, 919).
 
 Rule: a level is finalised only while every registered controller, every voter and every registered
-broker supports it, fenced brokers included: a broker that is down today comes back tomorrow.
+broker supports it, fenced brokers included: a broker that is down today comes back tomorrow. A
+level is lowered only where no record or field came between: what only they hold would be lost.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from controller.activation import base_levels
 from controller.result import ControllerResult
-from metadata.features import BASE, METADATA_VERSION, described, levels_of
+from metadata.errors import ErrorCode, QuorateError
+from metadata.features import (
+    BASE,
+    ELR_VERSION,
+    METADATA_VERSION,
+    NEEDS,
+    SUPPORTED,
+    described,
+    levels_of,
+)
 from metadata.image import MetadataImage
-from metadata.records import RegisterControllerRecord
+from metadata.messages import (
+    FeatureUpdate,
+    UpdatedFeature,
+    UpdateFeaturesReply,
+    UpdateFeaturesRequest,
+    UpgradeType,
+)
+from metadata.record_levels import brought_between
+from metadata.records import FeatureLevelRecord, RegisterControllerRecord
 
 
 def register_controller(
@@ -34,12 +53,9 @@ def begin_levels(image: MetadataImage, voters: Sequence[int]) -> ControllerResul
     return ControllerResult(base_levels(), reason="every voter runs a release with feature levels")
 
 
-def what_begins_later(image: MetadataImage, voters: Sequence[int]) -> str:
+def what_begins_later(image: MetadataImage, voters: Iterable[int]) -> str:
     """Return why an old log can't get its levels yet; empty when it can."""
-    missing = unregistered(image, voters)
-    if missing:
-        return f"controllers {_listed(missing)} have not registered: do they run this release?"
-    return next(objections(image, BASE), "")
+    return _who_is_missing(image, voters) or next(objections(image, BASE), "")
 
 
 def has_levels(image: MetadataImage) -> bool:
@@ -47,29 +63,117 @@ def has_levels(image: MetadataImage) -> bool:
     return image.features.levels.get(METADATA_VERSION) is not None
 
 
-def unregistered(image: MetadataImage, voters: Iterable[int]) -> list[int]:
-    """Return the voters that have not registered themselves."""
-    return sorted(voter for voter in voters if voter not in image.cluster.controllers)
+def update_features(
+    image: MetadataImage, voters: Iterable[int], request: UpdateFeaturesRequest
+) -> ControllerResult:
+    """Raise or lower levels, all that are asked for or none.
+
+    Raises QuorateError: INVALID_UPDATE_VERSION for a level that can't be, FEATURE_UPDATE_FAILED
+    when the cluster is not ready for any.
+    """
+    twice = [name for name, n in Counter(u.feature for u in request.updates).items() if n > 1]
+    if twice:
+        raise QuorateError(ErrorCode.INVALID_REQUEST, f"updates: {twice[0]} is there twice")
+    if not has_levels(image):
+        why = what_begins_later(image, voters) or "its upgrade batch is under way"
+        raise QuorateError(
+            ErrorCode.FEATURE_UPDATE_FAILED, f"the log has no feature levels yet: {why}"
+        )
+    for update in request.updates:
+        _check_step(update, image.features.levels.get(update.feature, 0))
+    changes = {
+        update.feature: update.max_version_level
+        for update in request.updates
+        if update.max_version_level != image.features.levels.get(update.feature, 0)
+    }
+    missing = _who_is_missing(image, voters) if changes else ""
+    if missing:
+        raise QuorateError(ErrorCode.FEATURE_UPDATE_FAILED, missing)
+    objection = next(objections(image, changes), "")
+    if objection:
+        raise _invalid(f"{objection}. Upgrade it first, or unregister it if it is gone")
+    _check_needs({**dict(image.features.levels.items()), **changes})
+    reply = UpdateFeaturesReply(
+        features=tuple(
+            UpdatedFeature(u.feature, image.features.levels.get(u.feature, 0), u.max_version_level)
+            for u in request.updates
+        ),
+        dry_run=request.dry_run,
+    )
+    records = [FeatureLevelRecord(name, level) for name, level in sorted(changes.items())]
+    return ControllerResult(records, reply)
 
 
 def objections(image: MetadataImage, wanted: Mapping[str, int]) -> Iterator[str]:
     """Say which registered node doesn't support a level that is to be finalised, and why."""
-    for kind, node_id, features in _nodes(image):
+    for kind, node_id, features in registered_nodes(image):
         declared = [(f.name, f.min_supported_version, f.max_supported_version) for f in features]
         for name, level in wanted.items():
             supported = levels_of(declared, name)
             if level not in supported:
                 own = any(name == feature for feature, _, _ in declared)
-                what = f"supports {supported}" if own else f"declares no {name}: {supported}"
-                yield f"{kind} {node_id} doesn't support {described(name, level)}; it {what}"
+                what = f"supports {supported}" if own else f"declares none, which means {supported}"
+                yield f"{kind} {node_id} doesn't support {described(name, level)}: it {what}"
 
 
-def _nodes(image: MetadataImage) -> Iterator[tuple[str, int, Sequence[Any]]]:
+def registered_nodes(image: MetadataImage) -> Iterator[tuple[str, int, Sequence[Any]]]:
+    """Yield (controller or broker, node id, declared features)."""
     for controller in image.cluster.controllers.values():
         yield "controller", controller.controller_id, controller.features
     for broker in image.cluster.brokers.values():
         yield "broker", broker.broker_id, broker.features
 
 
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))
+def _check_step(update: FeatureUpdate, current: int) -> None:
+    """Whether this build could take a feature to a level at all. Raises QuorateError."""
+    name, level, kind = update.feature, update.max_version_level, update.upgrade_type
+    supported = SUPPORTED.get(name)
+    if supported is None:
+        raise _invalid(f"there is no feature {name!r}; this build knows {', '.join(SUPPORTED)}")
+    if level not in supported:
+        raise _invalid(f"{described(name, level)}: this build supports {supported}")
+    if kind is UpgradeType.UNSAFE_DOWNGRADE:
+        raise _invalid(f"{name}: unsafe downgrades are not offered, since they lose metadata")
+    if level < current and kind is UpgradeType.UPGRADE:
+        raise _invalid(f"{name} is at {current}: to go to {level} is a downgrade, so ask for one")
+    if level > current and kind is UpgradeType.SAFE_DOWNGRADE:
+        raise _invalid(f"{name} is at {current}: to go to {level} is an upgrade, so ask for one")
+    lost = _what_could_be_lost(name, level, current)
+    if lost:
+        raise _invalid(
+            f"{name} is at {current}, and {lost} could be in the log: a downgrade to {level} might "
+            "lose metadata, so it is refused"
+        )
+
+
+def _what_could_be_lost(name: str, level: int, current: int) -> str:
+    if level >= current:
+        return ""
+    if name == ELR_VERSION:
+        return "eligible leader replicas"
+    return ", ".join(brought_between(name, level, current))
+
+
+def _check_needs(levels: Mapping[str, int]) -> None:
+    """Whether every feature has the level of others that it needs. Raises QuorateError."""
+    for (name, level), (other, needed) in NEEDS.items():
+        if levels.get(name, 0) >= level and levels.get(other, 0) < needed:
+            raise _invalid(
+                f"{described(name, level)} needs {described(other, needed)}, which would be at "
+                f"{levels.get(other, 0)}"
+            )
+
+
+def _who_is_missing(image: MetadataImage, voters: Iterable[int]) -> str:
+    missing = sorted(voter for voter in voters if voter not in image.cluster.controllers)
+    if not missing:
+        return ""
+    names = ", ".join(map(str, missing))
+    return (
+        f"voters that have not registered themselves: {names}. Start them on this release, so that "
+        "the cluster knows which levels they support"
+    )
+
+
+def _invalid(message: str) -> QuorateError:
+    return QuorateError(ErrorCode.INVALID_UPDATE_VERSION, message)

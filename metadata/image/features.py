@@ -1,6 +1,7 @@
 """Which features the cluster has agreed to use, and where a migration from ZooKeeper stands.
 
-Rule: a feature at level 0 is not there (KIP-584, 778).
+Rule: a feature at level 0 is not there (KIP-584, 778). Behind a level that this build does not
+know, other rules may hold: replay ends there.
 """
 
 from collections.abc import Generator
@@ -8,6 +9,7 @@ from collections.abc import Generator
 import msgspec
 
 from metadata.buckets import BucketMap, mix_text
+from metadata.features import unknown_level
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
 from metadata.records import (
@@ -56,6 +58,9 @@ class FeaturesDelta:
     def set_level(self, record: FeatureLevelRecord, offset: int) -> None:
         if record.feature_level < 0:
             raise ReplayError(offset, f"feature {record.name!r} can't be at {record.feature_level}")
+        unknown = unknown_level(record.name, record.feature_level)
+        if unknown:
+            raise ReplayError(offset, unknown)
         if record.feature_level:
             self.levels.set(record.name, record.feature_level)
         else:

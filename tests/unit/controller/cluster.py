@@ -134,6 +134,10 @@ class Cluster:
 
     def write(self, *records):
         """Let the leader write records that no request writes yet."""
+        self.decide(*records)
+
+    def decide(self, *records):
+        """Let the leader decide on records; returns what comes of it."""
         done = []
         decision = Decision(
             lambda image: ControllerResult(records), Provenance(operation="Test"), done.append
@@ -141,6 +145,7 @@ class Cluster:
         node = self.shared.leader
         self.processes[node].run(lambda: self.controllers[node]._proposer.submit(decision))
         self.run_until(lambda: bool(done))
+        return done[0]
 
     def hold_the_turn(self, steps=1_000):
         """Let the leader decide something of its own for so many steps; all else waits."""

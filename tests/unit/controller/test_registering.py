@@ -119,7 +119,7 @@ def test_an_old_log_gets_levels_once_every_voter_has_registered(monkeypatch):
     cluster.run(1.0)
     assert registered(cluster) == [1, 2]
     assert not levels(cluster)
-    assert "controllers 3 have not" in cluster.events("feature_levels_wait")[-1]["reason"]
+    assert "not registered themselves: 3" in cluster.events("feature_levels_wait")[-1]["reason"]
     cluster.kill(3)
     cluster.start(3)
     cluster.run_until(lambda: levels(cluster) == dict(BASE))
@@ -141,7 +141,7 @@ def test_an_old_log_waits_for_a_broker_that_does_not_support_the_lowest_levels(m
     assert registered(cluster) == [1, 2, 3]
     assert not levels(cluster)
     assert list(objections(cluster.image, BASE)) == [
-        "broker 7 doesn't support metadata.version 21 (3.9-IV0); it supports 1 to 20"
+        "broker 7 doesn't support metadata.version 21 (3.9-IV0): it supports 1 to 20"
     ]
     assert cluster.ask("DELETE", "/v1/brokers/7")[0] == 200
     cluster.run_until(lambda: levels(cluster) == dict(BASE))

@@ -1,0 +1,57 @@
+"""Feature levels as people are shown them: the cluster's, and what each node supports."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from controller.managers.features import has_levels, registered_nodes, what_begins_later
+from metadata.features import METADATA_VERSION, METADATA_VERSION_NAMES, SUPPORTED, levels_of
+from metadata.image import MetadataImage
+from metadata.messages import FeatureDescription, FeatureNode, FeatureState
+
+
+def describe_features(image: MetadataImage) -> tuple[FeatureState, ...]:
+    """Every feature that is finalised, or that this build knows, by name."""
+    finalised = dict(image.features.levels.items())
+    return tuple(_state(name, finalised.get(name, 0)) for name in sorted({*finalised, *SUPPORTED}))
+
+
+def describe_nodes(image: MetadataImage, voters: Iterable[int]) -> tuple[FeatureNode, ...]:
+    """Controllers, then brokers, by id; voters that have not registered are there, too."""
+    nodes = [_node(kind, node_id, features) for kind, node_id, features in registered_nodes(image)]
+    nodes += [
+        FeatureNode("controller", voter, registered=False, declared=False, features=())
+        for voter in voters
+        if voter not in image.cluster.controllers
+    ]
+    return tuple(sorted(nodes, key=lambda node: (node.kind != "controller", node.node_id)))
+
+
+def why_no_levels(image: MetadataImage, voters: Iterable[int]) -> str:
+    """Return what an old log's levels wait for; empty when the log has them."""
+    if has_levels(image):
+        return ""
+    return what_begins_later(image, voters) or "the upgrade batch is under way"
+
+
+def _state(name: str, level: int) -> FeatureState:
+    supported = SUPPORTED.get(name, (-1, -1))
+    level_name = METADATA_VERSION_NAMES.get(level) if name == METADATA_VERSION else None
+    return FeatureState(name, level, level_name, *supported)
+
+
+def _node(kind: str, node_id: int, features: Sequence[Any]) -> FeatureNode:
+    return FeatureNode(
+        kind,
+        node_id,
+        registered=True,
+        declared=bool(features),
+        features=tuple(_supported(features)),
+    )
+
+
+def _supported(features: Sequence[Any]) -> Iterator[FeatureDescription]:
+    """What a node declares, and what counts for it where it declares nothing."""
+    declared = [(f.name, f.min_supported_version, f.max_supported_version) for f in features]
+    for name in sorted({name for name, _, _ in declared} | set(SUPPORTED)):
+        low, high = levels_of(declared, name)
+        yield FeatureDescription(name=name, min_supported_version=low, max_supported_version=high)
