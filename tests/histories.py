@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
+from metadata.features import SUPPORTED
 from metadata.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -401,7 +402,9 @@ class History:
             self._write(ZkMigrationStateRecord(self._dice.randint(0, 3)))
             return
         name = self._dice.choice(("metadata.version", "group.version", "logberg.version"))
-        self._write(FeatureLevelRecord(name, self._dice.randint(0, 25)))
+        level = self._dice.randint(0, 25)
+        highest = SUPPORTED[name].high if name in SUPPORTED else level
+        self._write(FeatureLevelRecord(name, min(level, highest)))
 
     def _quorum(self) -> None:
         kind = self._dice.random()

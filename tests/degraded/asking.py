@@ -100,4 +100,6 @@ def _change(cluster: Any, name: str) -> dict[str, Any]:
         cluster.named = getattr(cluster, "named", 0) + 1
         new = {"name": f"new-{cluster.named}", "numPartitions": 1, "replicationFactor": 1}
         return {"topics": [new]}
+    if name == "update_features":
+        return {"updates": [{"feature": "metadata.version", "maxVersionLevel": 22}]}
     return {"names": ["u"]}
