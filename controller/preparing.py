@@ -21,7 +21,6 @@ from controller.result import ControllerResult, Decide
 from metadata.codec import RecordDecodeError, decode_record, encode_record
 from metadata.errors import QuorateError
 from metadata.image import MetadataDelta, MetadataImage, ReplayError
-from metadata.image.features import FeaturesImage
 from metadata.records import (
     ClearElrRecord,
     PartitionChangeRecord,
@@ -116,10 +115,10 @@ class Preparation(Generic[T]):
             for record in records
         )
 
-    @property
-    def features(self) -> FeaturesImage:
-        """The feature levels at which its records may be written."""
-        return self.base.features
+    def passes_gate(self, image: MetadataImage) -> Generator[None, None, None]:
+        """Ask the gate again if levels have changed since. Raises QuorateError."""
+        if self.result is not None and image.features is not self.base.features:
+            yield from self._gate.check(image, self.result.records)
 
     @property
     def is_replayed(self) -> bool:

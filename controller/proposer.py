@@ -260,7 +260,9 @@ class Proposer:
     def _prepare_next(self) -> None:
         following = self._preparing.written()
         if following is not None and self.pending is not None:
-            self._preparing.add(Preparation(following, following.decide, self.pending.image, self._gate))
+            self._preparing.add(
+                Preparation(following, following.decide, self.pending.image, self._gate)
+            )
 
     def _not_prepared(self, decision: Decision) -> None:
         """A defect came up while it was prepared: nothing of it was written."""
@@ -275,8 +277,7 @@ class Proposer:
         try:
             if preparation.error is not None:
                 raise preparation.error
-            if preparation.result is not None and pending.image.features is not preparation.features:
-                yield from self._gate.check(pending.image, preparation.result.records)
+            yield from preparation.passes_gate(pending.image)
             plan = yield from self._plan(preparation, pending)
         except QuorateError as error:
             # An error may rest on what is not committed yet, so it waits like any answer.

@@ -40,7 +40,8 @@ class UnknownRecordError(RecordDecodeError):
         knows = f"knows version {known[-1]} of it" if known else "doesn't know the type"
         super().__init__(
             f"record type {type_id} version {version}: this software {knows}; "
-            + (level or f"a feature level above {_HIGHEST} brought it. Run a newer build here")
+            + (level or f"a feature level above {_HIGHEST} brought it")
+            + "; upgrade this node before it reads this log"
         )
         self.type_id = type_id
         self.version = version

@@ -13,7 +13,7 @@ import msgspec
 from controller.degraded import Mode
 from runtime.simulated.disk_faults import STUCK
 from runtime.simulated.process import Death
-from tests.unit.controller.cluster import keep_alive
+from tests.unit.controller.cluster import DECLARED, keep_alive
 from tests.unit.controller.real_cluster import RealCluster
 
 READ_ONLY = ("write", "sync", "create", "rename", "unlink", "sync_folder")
@@ -44,7 +44,7 @@ def _enters(mode: Mode, by: str = "") -> Callable[[Enter], Enter]:
 def healthy(nodes: int = 3, **config: Any) -> Standing:
     """A cluster with topics, a checkpoint on every node, and all at one offset."""
     cluster: Any = RealCluster(nodes=nodes, **config)
-    brokers = cluster.online(1, 2)
+    brokers = cluster.online(1, 2, features=DECLARED)
     cluster.create_topic("t", factor=2)
     cluster.create_topic("u", factor=1)
     keep_alive(cluster, brokers, 2.0)

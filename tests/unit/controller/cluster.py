@@ -12,6 +12,7 @@ from controller.proposer import Decision
 from controller.result import ControllerResult
 from ledger.batch import Provenance, parse
 from metadata.codec import decode_records
+from metadata.features import SUPPORTED
 from metadata.image import EMPTY, MetadataDelta
 from metadata.messages import (
     Endpoint,
@@ -19,6 +20,7 @@ from metadata.messages import (
     MetadataFetchRequest,
     Registration,
     SeenState,
+    SupportedFeature,
     WantedState,
 )
 from metadata.messages.wire import JSON, MSGPACK, decode_fetch_reply
@@ -34,6 +36,11 @@ from tests.unit.controller.in_memory_quorum import InMemoryCluster, InMemoryQuor
 
 CLUSTER_ID = "a-test-cluster"
 SESSION_S = 9.0
+DECLARED = tuple(
+    SupportedFeature(name=name, min_supported_version=low, max_supported_version=high)
+    for name, (low, high) in sorted(SUPPORTED.items())
+)
+"""The feature levels that this build's agents declare."""
 
 
 class Cluster:

@@ -16,14 +16,8 @@ from metadata.records import (
     RegisterBrokerRecord,
     UnregisterControllerRecord,
 )
-from tests.unit.controller.cluster import Broker, Cluster
+from tests.unit.controller.cluster import DECLARED, Broker, Cluster
 from tests.unit.controller.test_registering import levels, old_log
-
-ALL = tuple(
-    SupportedFeature(name=name, min_supported_version=low, max_supported_version=high)
-    for name, (low, high) in SUPPORTED.items()
-)
-"""What this build's agents declare."""
 
 
 @pytest.fixture
@@ -45,7 +39,7 @@ def downgrade(cluster, **wanted):
 
 
 def test_a_level_is_raised_by_one_atomic_change(cluster):
-    Broker(cluster, 1, features=ALL).register()
+    Broker(cluster, 1, features=DECLARED).register()
     status, reply = update(cluster, metadata=23, elr=1)
     assert status == 200
     assert [(f["name"], f["levelBefore"], f["level"]) for f in reply["features"]] == [
