@@ -20,6 +20,7 @@ from controller.degraded import RETRY_AFTER_S, Ask, ask_of, retry_after_ms
 from controller.fetch_content import unreadable
 from controller.managers.brokers import BrokerManager
 from controller.managers.features import update_features
+from controller.managers.sweep import in_rounds
 from controller.managers.topics import TopicManager
 from controller.metadata_fetch import MetadataFetch
 from controller.openapi import openapi_document
@@ -298,14 +299,18 @@ class Api:
 
     def _unregister_broker(self, call: _Call) -> None:
         broker_id = broker_id_of(call.arguments["id"])
+        dry_run = yes_or_no(call.request.query, "dryRun")
         self._changes.submit(
             call.request,
             operation="UnregisterBroker",
             meaning=b"",
             reply_type=UnregisterBrokerReply,
-            decide=lambda image: self._brokers.unregister(image, broker_id),
+            decide=in_rounds(lambda image, sweep: self._brokers.unregister(image, broker_id, sweep))
+            if not dry_run
+            else lambda image: self._brokers.unregister(image, broker_id),
+            in_rounds=not dry_run,
             mutations=lambda image: image.topics.replicas_on(broker_id),
-            dry_run=yes_or_no(call.request.query, "dryRun"),
+            dry_run=dry_run,
             on_answer=self._or_elsewhere(call),
         )
 

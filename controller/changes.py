@@ -33,6 +33,13 @@ _NOT_DECIDED = (ErrorCode.THROTTLED, ErrorCode.DISK_FULL)
 """What rests on nothing that is in the log: a crowd must not be asked about among controllers."""
 
 
+class _Receipt:
+    """What a change has paid to the quota: once, however often it is decided."""
+
+    partitions = 0
+    wrote = False
+
+
 class Changes:
     """Carries out changes on the active controller."""
 
@@ -64,13 +71,14 @@ class Changes:
         decide: Decide,
         mutations: Callable[[MetadataImage], int],
         dry_run: bool,
+        in_rounds: bool = False,
         on_answer: OnAnswer,
     ) -> None:
         """Decide, write and answer; or only decide and show the records (`dry_run`).
 
         `meaning` is what is asked for, in canonical bytes: the same id with another meaning is
         refused. `mutations` counts the partitions that it concerns, for the quota; it may raise
-        QuorateError.
+        QuorateError. `in_rounds`: the decision may be `unfinished`, and keeps count of its rounds.
         """
         pending = self._proposer.pending
         if pending is None:
@@ -102,10 +110,12 @@ class Changes:
             except QuorateError:
                 return False
 
+        receipt = _Receipt()
+
         def decide_once(image: MetadataImage) -> ControllerResult | Generator[None, None, Any]:
             # What is remembered may have moved on while this waited for its turn.
             self._idempotency.recall(key, image, now_ms)
-            return self._paid(decide, mutations, image, not_remembered)
+            return self._paid(decide, mutations, image, not_remembered, receipt)
 
         provenance = msgspec.structs.replace(
             provenance, request_id=key.request_id, request_digest=key.digest
@@ -118,6 +128,7 @@ class Changes:
                     outcome, lambda sure: self._idempotency.finish(key, _answered(sure, key))
                 ),
                 key,
+                in_rounds=in_rounds,
             )
         )
 
@@ -127,26 +138,29 @@ class Changes:
         mutations: Callable[[MetadataImage], int],
         image: MetadataImage,
         not_remembered: Callable[[MetadataImage], bool],
+        receipt: "_Receipt",
     ) -> Generator[None, None, ControllerResult]:
         """Charge the quota before anything is decided. A change that writes nothing is free.
 
         What is prepared for long must not be written when its request id has expired meanwhile.
         """
-        partitions = mutations(image)
-        self._quota.charge(partitions, self._proposer.epoch)
-        wrote = False
+        if not receipt.wrote:
+            partitions = mutations(image)
+            self._quota.charge(partitions, self._proposer.epoch)
+            receipt.partitions = partitions
         try:
             decided = decide(image)
             result = (yield from decided) if isinstance(decided, Generator) else decided
-            wrote = bool(result.records)
+            receipt.wrote = bool(result.records)
             if (rests_on := result.rests_on) is not None:
                 return result._replace(
                     rests_on=lambda later: not_remembered(later) and rests_on(later)
                 )
             return result
         finally:
-            if not wrote:
-                self._quota.refund(partitions)
+            if not receipt.wrote:
+                self._quota.refund(receipt.partitions)
+                receipt.partitions = 0
 
     def _within_limits(self, decide: Decide, mutations: Callable[[MetadataImage], int]) -> Decide:
         """A dry run is refused for its size as the change would be; it uses up no quota."""

@@ -170,6 +170,7 @@ class Controller:
             self._proposer,
             self._heartbeats,
             self._fencing,
+            brokers,
             self._registering,
             self.quorum.voters,
             self._log,

@@ -11,6 +11,7 @@ from structlog.typing import FilteringBoundLogger
 
 from controller.heartbeats import Heartbeats
 from controller.managers.brokers import BrokerManager
+from controller.managers.sweep import in_rounds
 from controller.proposer import Decision, Outcome, Proposer, Written
 from ledger.batch import Provenance
 from metadata.errors import QuorateError
@@ -45,11 +46,14 @@ class Fencing:
         self._not_before = 0.0
         self._deciding = False
         self._active = False
+        self._fencing: set[int] = set()
+        """Brokers whose fencing is under way: it may take several rounds."""
 
     def begin(self) -> None:
         """We lead: watch."""
         self._active = True
         self._deciding = False
+        self._fencing.clear()
         self.reschedule()
 
     def end(self) -> None:
@@ -63,7 +67,7 @@ class Fencing:
         """Sessions have changed: wake up when the first one may end."""
         if not self._active or self._deciding:
             return
-        wait_s = self._heartbeats.next_deadline_s()
+        wait_s = self._heartbeats.next_deadline_s(self._fencing)
         if wait_s is None:
             return
         now = self._clock.monotonic()
@@ -78,14 +82,15 @@ class Fencing:
 
     def _look(self) -> None:
         self._timer = None
-        overdue = self._heartbeats.most_overdue() if self._active else None
+        overdue = self._heartbeats.most_overdue(self._fencing) if self._active else None
         if overdue is None:
             self.reschedule()
             return
         self._deciding = True
+        self._fencing.add(overdue)
         self._proposer.submit(
             Decision(
-                lambda image: self._brokers.fence_silent(image, overdue),
+                in_rounds(lambda image, sweep: self._brokers.fence_silent(image, overdue, sweep)),
                 self._provenance("FenceBroker"),
                 lambda outcome: self._report(overdue, outcome),
                 first=True,
@@ -102,6 +107,7 @@ class Fencing:
         self.reschedule()
 
     def _report(self, broker_id: int, outcome: Outcome) -> None:
+        self._fencing.discard(broker_id)
         if isinstance(outcome, QuorateError):
             self._not_before = self._clock.monotonic() + _REFUSED_S
         if isinstance(outcome, Written) and outcome.wrote:
@@ -111,3 +117,4 @@ class Fencing:
                 reason=outcome.result.reason,
                 offset=outcome.offset,
             )
+        self.reschedule()

@@ -9,7 +9,7 @@ our loop does, and after a stall every broker is left the time to reach us again
 sent meanwhile may still lie in a socket that nobody has read.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from runtime.clock import Clock, Timer
 
@@ -187,17 +187,21 @@ class Heartbeats:
             return None
         return self._awake.now() - contact.last
 
-    def most_overdue(self) -> int | None:
-        """The watched broker whose session ended first, if any has ended."""
+    def most_overdue(self, besides: Collection[int] = ()) -> int | None:
+        """The watched broker whose session ended first, if any has ended, `besides` some."""
         self._awake.notice()
         now = self._awake.now()
-        ended = [(c.deadline, b) for b, c in self._contacts.items() if c.watched]
+        ended = [
+            (c.deadline, b) for b, c in self._contacts.items() if c.watched and b not in besides
+        ]
         deadline, broker_id = min(ended, default=(now + 1.0, -1))
         return broker_id if deadline <= now else None
 
-    def next_deadline_s(self) -> float | None:
+    def next_deadline_s(self, besides: Collection[int] = ()) -> float | None:
         """Awake seconds from now to the first end of a watched session; None: none is watched."""
-        deadlines = [c.deadline for c in self._contacts.values() if c.watched]
+        deadlines = [
+            c.deadline for b, c in self._contacts.items() if c.watched and b not in besides
+        ]
         return min(deadlines) - self._awake.now() if deadlines else None
 
     def after_stall(self) -> None:

@@ -1,10 +1,13 @@
-"""What waits to be decided, in two lanes.
+"""What waits to be decided, in two lanes, and the rounds of what is decided bit by bit.
 
 Rule: decisions of our own and those that brokers need to stay in service come before what people
 ask for, and are bounded by the number of brokers. What people ask for is bounded twice: in number,
 and in time, for an answer that comes after its asker has given up is work that helps nobody. Who
 would wait for too long is known by the pace of those before: a burst is judged before it has
 become a queue.
+
+The next round of a long decision comes after all that is first. It takes turns with what people ask
+for, so that neither keeps the other waiting.
 """
 
 from collections import deque
@@ -31,12 +34,14 @@ class Lanes(Generic[T]):
         self._first: deque[T] = deque()
         self._waiting: deque[tuple[float, T]] = deque()
         """What people ask for, and since when."""
+        self._rounds: deque[T] = deque()
+        self._round_taken = False
         self._taken_at = 0.0
         self._pace_s = 0.0
         """How long one of them keeps the next one waiting."""
 
     def __len__(self) -> int:
-        return len(self._first) + len(self._waiting)
+        return len(self._first) + len(self._rounds) + len(self._waiting)
 
     @property
     def overloaded(self) -> bool:
@@ -58,6 +63,11 @@ class Lanes(Generic[T]):
             self._waiting.append((self._clock.monotonic(), item))
         return True
 
+    def add_round(self, item: T) -> None:
+        """Let in the next round of what was taken out."""
+        self._rounds.append(item)
+        self._round_taken = True
+
     @property
     def has_first(self) -> bool:
         """Something of our own, or of a broker, waits."""
@@ -67,6 +77,10 @@ class Lanes(Generic[T]):
         """Take out what is next."""
         if self._first:
             return self._first.popleft()
+        if self._rounds and not (self._round_taken and self._waiting):
+            self._round_taken = True
+            return self._rounds.popleft()
+        self._round_taken = False
         since, item = self._waiting.popleft()
         now = self._clock.monotonic()
         if since <= self._taken_at:
@@ -78,7 +92,8 @@ class Lanes(Generic[T]):
 
     def take_all(self) -> list[T]:
         """Take out everything."""
-        found = [*self._first, *(item for _, item in self._waiting)]
+        found = [*self._first, *self._rounds, *(item for _, item in self._waiting)]
         self._first.clear()
+        self._rounds.clear()
         self._waiting.clear()
         return found

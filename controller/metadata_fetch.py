@@ -25,6 +25,7 @@ from controller.fetch_content import Content, FetchContent
 from controller.heartbeats import Heartbeats
 from controller.identity import Claim, Identity, check_incarnation, check_process, is_process
 from controller.managers.brokers import Beat, BrokerManager, State, has_caught_up
+from controller.managers.sweep import in_rounds
 from controller.parked import Parked
 from controller.proposer import Decision, Lost, Outcome, Proposer
 from ledger.batch import Provenance
@@ -202,7 +203,7 @@ class MetadataFetch:
 
         self._proposer.submit(
             Decision(
-                lambda image: self._brokers.register(image, request),
+                in_rounds(lambda image, sweep: self._brokers.register(image, request, sweep)),
                 self._provenance(request, caller, "RegisterBroker"),
                 done,
                 first=True,
@@ -224,7 +225,7 @@ class MetadataFetch:
 
         self._proposer.submit(
             Decision(
-                lambda image: self._brokers.heartbeat(image, beat),
+                in_rounds(lambda image, sweep: self._brokers.heartbeat(image, beat, sweep)),
                 self._provenance(request, caller, _OPERATIONS[then]),
                 lambda _outcome: self._deciding.discard(request.broker_id),
                 first=True,

@@ -79,6 +79,8 @@ class Decision(NamedTuple):
     """Remember the answer under this key."""
     first: bool = False
     """It is our own, or a broker's, and goes before what people ask for."""
+    in_rounds: bool = False
+    """It may be `unfinished`, and each round rests on the one before: nothing is prepared."""
     begins_epoch: bool = False
     """Nothing is decided before it: it is tried again until the journal has room for it."""
 
@@ -231,7 +233,7 @@ class Proposer:
         """Decide, write, and arrange for the answer; yields when it takes long."""
         preparation = Preparation(decision, decision.decide, pending.image, self._gate)
         if not preparation.starts_small():
-            if not decision.first and not decision.begins_epoch:
+            if not (decision.first or decision.begins_epoch or decision.in_rounds):
                 self._preparing.add(preparation)
                 return
             yield from preparation.steps()
@@ -292,7 +294,10 @@ class Proposer:
         except NoRoomError as error:
             self._no_room(decision, pending, str(error))
         else:
-            self._answer_when_committed(decision, pending, outcome)
+            if isinstance(outcome, Written) and outcome.result.unfinished:
+                self._lanes.add_round(decision)
+            else:
+                self._answer_when_committed(decision, pending, outcome)
 
     def _write_all(
         self, preparation: Preparation[Decision], plan: "_Plan", pending: Pending
@@ -376,7 +381,7 @@ class Proposer:
             )
             total += 2
         answer = None
-        if batches and decision.key is not None:
+        if batches and decision.key is not None and not result.unfinished:
             body = msgspec.msgpack.encode(result.reply)
             if len(body) > _ANSWER_BYTES_MAX:
                 raise QuorateError(

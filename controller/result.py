@@ -26,6 +26,9 @@ class ControllerResult(NamedTuple):
     """Why, for the batch's envelope, when the caller gave no reason."""
     rebase: "Callable[[int], ControllerResult] | None" = None
     """Decide again for another offset of the first record; for records that hold offsets."""
+    unfinished: bool = False
+    """A first part of what is to be done, and valid by itself: decide again for the rest, when
+    others had their turn. The answer is that of the last part."""
     rests_on: "Callable[[MetadataImage], bool] | None" = None
     """Tell whether the records would still be right in a later image. Only for records that add or
     remove whole topics: these may be worked out beside other changes (see `preparing`)."""

@@ -23,6 +23,7 @@ from controller.managers.partition_events import (
     leave_isr,
     leave_isr_and_elr,
 )
+from controller.managers.sweep import Sweep
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, QuorateError
 from metadata.features import levels_of
@@ -107,7 +108,9 @@ class BrokerManager:
     def __init__(self, heartbeats: Heartbeats) -> None:
         self._heartbeats = heartbeats
 
-    def register(self, image: MetadataImage, request: MetadataFetchRequest) -> Working:
+    def register(
+        self, image: MetadataImage, request: MetadataFetchRequest, sweep: Sweep | None = None
+    ) -> Working:
         """Register a broker process, or amend the registration of the same one."""
         registration = request.registration
         if registration is None:
@@ -131,11 +134,13 @@ class BrokerManager:
         _check_features(image, registration)
         leaving: list[Record] = []
         if before is not None and not same and image.features.levels.get(ELR_FEATURE, 0) > 0:
-            leaving.extend((yield from leave_isr_and_elr(image, request.broker_id)))
+            leaving.extend((yield from leave_isr_and_elr(image, request.broker_id, sweep)))
         elif before is not None and not same and not before.fenced:
             # Its session ended and the fence decision is yet to come: nothing may stay led by
             # a process that is gone.
-            leaving.extend((yield from leave_isr(image, request.broker_id)))
+            leaving.extend((yield from leave_isr(image, request.broker_id, sweep)))
+        if leaving and sweep is not None and sweep.more:
+            return ControllerResult(leaving, reason="registration", unfinished=True)
         record = _registration(request, registration, incarnation_id, log_dirs)
         if before is not None and same:
             return ControllerResult((_amended(record, before),), reason="registration")
@@ -164,17 +169,24 @@ class BrokerManager:
             return Standing(now, now)
         return Standing(now, State.SHUTDOWN_NOW)
 
-    def heartbeat(self, image: MetadataImage, beat: Beat) -> Working:
+    def heartbeat(self, image: MetadataImage, beat: Beat, sweep: Sweep | None = None) -> Working:
         """Write what a heartbeat changes: no records when nothing does."""
+        sweep = sweep or Sweep()
         now, then = self.standing(image, beat)
+        if now is State.UNFENCED and sweep.begun and sweep.electing:
+            return (yield from self.elect_where_possible(image, sweep))
         if now is then or (now is State.FENCED and then is State.SHUTDOWN_NOW):
             # A fenced broker that is told to go has nothing left to give up.
             return ControllerResult(())
         if then is State.UNFENCED:
-            elected = yield from elect_leaderless(image, beat.broker_id)
+            # Unfenced first: a broker that is fenced can't lead.
+            sweep.electing = True
+            elected = yield from elect_leaderless(image, beat.broker_id, sweep)
             unfence = _change(beat, fenced=FencingChange.UNFENCE)
-            return ControllerResult((unfence, *elected), reason="caught up")
-        moved = yield from leave_isr(image, beat.broker_id)
+            return ControllerResult((unfence, *elected), reason="caught up", unfinished=sweep.more)
+        moved = yield from leave_isr(image, beat.broker_id, sweep)
+        if sweep.more:
+            return ControllerResult(moved, reason="it wants to leave", unfinished=True)
         if then is State.CONTROLLED_SHUTDOWN:
             begin = _change(beat, shutdown=ControlledShutdownChange.IN_CONTROLLED_SHUTDOWN)
             return ControllerResult((begin, *moved), reason="it wants to stop")
@@ -182,31 +194,49 @@ class BrokerManager:
         reason = "it wants to be fenced" if then is State.FENCED else "it may stop"
         return ControllerResult((*moved, fence), reason=reason)
 
-    def fence_silent(self, image: MetadataImage, broker_id: int) -> Working:
-        """Fence a broker whose session has ended, if that is still so."""
+    def elect_where_possible(self, image: MetadataImage, sweep: Sweep) -> Working:
+        """Give a leader to whatever has none and may have one: the rest of an unfencing."""
+        elected = yield from elect_leaderless(image, None, sweep)
+        return ControllerResult(elected, reason="a broker is back", unfinished=sweep.more)
+
+    def fence_silent(
+        self, image: MetadataImage, broker_id: int, sweep: Sweep | None = None
+    ) -> Working:
+        """Fence a broker whose session has ended, if that is still so.
+
+        What has begun is ended: a broker that comes back between two rounds is unfenced later.
+        """
+        sweep = sweep or Sweep()
         broker = image.cluster.brokers.get(broker_id)
         if (
             broker is None
             or broker.fenced
-            or self._heartbeats.is_alive(broker_id, broker.broker_epoch)
+            or (not sweep.begun and self._heartbeats.is_alive(broker_id, broker.broker_epoch))
         ):
             return ControllerResult(())
         silence = self._heartbeats.silence_s(broker_id)
         heard = "since this leader began" if silence is None else f"for {silence:.1f} s"
-        moved = yield from leave_isr(image, broker_id)
+        moved = yield from leave_isr(image, broker_id, sweep)
+        if sweep.more:
+            return ControllerResult(moved, reason=f"not heard from {heard}", unfinished=True)
         fence = BrokerRegistrationChangeRecord(
             broker_id, broker.broker_epoch, fenced=FencingChange.FENCE
         )
         return ControllerResult((*moved, fence), reason=f"not heard from {heard}")
 
-    def unregister(self, image: MetadataImage, broker_id: int) -> Working:
+    def unregister(
+        self, image: MetadataImage, broker_id: int, sweep: Sweep | None = None
+    ) -> Working:
         """Forget a broker."""
+        sweep = sweep or Sweep()
         broker = image.cluster.brokers.get(broker_id)
         if broker is None:
             raise QuorateError(
                 ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {broker_id}"
             )
-        moved = yield from leave_isr_and_elr(image, broker_id)
+        moved = yield from leave_isr_and_elr(image, broker_id, sweep)
+        if sweep.more:
+            return ControllerResult(moved, unfinished=True)
         record = UnregisterBrokerRecord(broker_id, broker.broker_epoch)
         return ControllerResult((*moved, record), UnregisterBrokerReply(broker_id=broker_id))
 

@@ -4,16 +4,15 @@ Rule: each function reads an image and returns the records in the order of the p
 changes anything. They yield now and then: a broker may hold a hundred thousand replicas.
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable
 
 from controller.managers.elections import Mode, Rules, change_partition
+from controller.managers.sweep import Change, Changes, Sweep
 from metadata.buckets import PartitionKey
 from metadata.image import MetadataImage
 from metadata.records import ConfigResourceType, PartitionChangeRecord
 
 ELR_FEATURE = "eligible.leader.replicas.version"
-Changes = Generator[None, None, list[PartitionChangeRecord]]
-_STEP = 256
 
 
 def is_active(image: MetadataImage, broker_id: int) -> bool:
@@ -22,79 +21,88 @@ def is_active(image: MetadataImage, broker_id: int) -> bool:
     return broker is not None and broker.active
 
 
-def leave_isr(image: MetadataImage, broker_id: int) -> Changes:
-    """A broker is fenced, begins to stop or is told to go: it leaves every ISR it is in."""
+def leave_isr(image: MetadataImage, broker_id: int, sweep: Sweep | None = None) -> Changes:
+    """A broker is fenced, begins to stop or is told to go: it leaves every ISR it is in.
 
-    def wanted(partition_isr: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(replica for replica in partition_isr if replica != broker_id)
+    Those that it leads come last, so it leads some until the last round of a sweep.
+    """
+    partitions = image.topics.partitions
 
-    in_isr = (
-        key
-        for key in image.topics.replicas_of(broker_id)
-        if broker_id in image.topics.partitions[key].isr
-    )
-    return _changes(image, in_isr, wanted, lambda b: b != broker_id and is_active(image, b))
+    def rank(key: PartitionKey) -> int | None:
+        partition = partitions[key]
+        return int(partition.leader == broker_id) if broker_id in partition.isr else None
+
+    change = _changing(image, _without(broker_id), _others(image, broker_id))
+    return (sweep or Sweep()).changes(lambda: image.topics.held_by(broker_id), rank, change)
 
 
-def leave_isr_and_elr(image: MetadataImage, broker_id: int) -> Changes:
+def leave_isr_and_elr(image: MetadataImage, broker_id: int, sweep: Sweep | None = None) -> Changes:
     """A broker is forgotten, or came back as another process that may have lost writes."""
+    partitions = image.topics.partitions
 
-    def wanted(partition_isr: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(replica for replica in partition_isr if replica != broker_id)
+    def rank(key: PartitionKey) -> int | None:
+        partition = partitions[key]
+        return 0 if broker_id in partition.isr or broker_id in partition.elr else None
 
-    def touched(key: PartitionKey) -> bool:
-        partition = image.topics.partitions[key]
-        return broker_id in partition.isr or broker_id in partition.elr
-
-    held = filter(touched, image.topics.replicas_of(broker_id))
-    return _changes(
-        image,
-        held,
-        wanted,
-        lambda b: b != broker_id and is_active(image, b),
-        unclean_shutdown=(broker_id,),
+    change = _changing(
+        image, _without(broker_id), _others(image, broker_id), unclean_shutdown=(broker_id,)
     )
+    return (sweep or Sweep()).changes(lambda: image.topics.held_by(broker_id), rank, change)
 
 
-def elect_leaderless(image: MetadataImage, unfenced: int) -> Changes:
+def elect_leaderless(
+    image: MetadataImage, unfenced: int | None, sweep: Sweep | None = None
+) -> Changes:
     """A broker is being unfenced: whatever has no leader may have one now. No ISR grows."""
-    leaderless = (key for key in image.topics.leaderless)
-    return _changes(
-        image, leaderless, lambda isr: isr, lambda b: b == unfenced or is_active(image, b)
+    partitions = image.topics.partitions
+    active = {b.broker_id for b in image.cluster.brokers.values() if b.active}
+    if unfenced is not None:
+        active.add(unfenced)
+
+    def rank(key: PartitionKey) -> int | None:
+        return None if active.isdisjoint(partitions[key].replicas) else 0
+
+    change = _changing(image, lambda isr: isr, active.__contains__)
+    leaderless = image.topics.leaderless
+    return (sweep or Sweep()).changes(
+        lambda: (key for key, _ in leaderless.unordered_items()), rank, change
     )
 
 
-def _changes(
+def _without(broker_id: int) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
+    return lambda isr: tuple(replica for replica in isr if replica != broker_id)
+
+
+def _others(image: MetadataImage, broker_id: int) -> Callable[[int], bool]:
+    active = {b.broker_id for b in image.cluster.brokers.values() if b.active}
+    active.discard(broker_id)
+    return active.__contains__
+
+
+def _changing(
     image: MetadataImage,
-    keys: Iterable[PartitionKey],
     wanted: Callable[[tuple[int, ...]], tuple[int, ...]],
     acceptable: Callable[[int], bool],
     unclean_shutdown: tuple[int, ...] = (),
-) -> Changes:
-    changes: list[PartitionChangeRecord] = []
+) -> Change:
+    """Make what decides about one partition: its ISR becomes what is wanted of it."""
     rules_of = _RulesOfTopics(image)
-    known: dict[int, bool] = {}
+    partitions = image.topics.partitions
 
-    def accepted(broker_id: int) -> bool:
-        if broker_id not in known:
-            known[broker_id] = acceptable(broker_id)
-        return known[broker_id]
-
-    for number, key in enumerate(keys, start=1):
-        partition = image.topics.partitions[key]
-        change = change_partition(
+    def change(key: PartitionKey) -> PartitionChangeRecord | None:
+        partition = partitions.get(key)
+        if partition is None:
+            return None  # It was deleted since the sweep began.
+        return change_partition(
             *key,
             partition,
             target_isr=wanted(partition.isr),
-            acceptable=accepted,
+            acceptable=acceptable,
             rules=rules_of.topic(key[0]),
             unclean_shutdown=unclean_shutdown,
         )
-        if change is not None:
-            changes.append(change)
-        if number % _STEP == 0:
-            yield
-    return changes
+
+    return change
 
 
 class _RulesOfTopics:

@@ -107,6 +107,11 @@ class TopicsImage(msgspec.Struct, frozen=True):
         """Yield the partitions that have a replica on a broker, sorted."""
         return iter(self.replicas_by_broker.get(broker_id, NO_PARTITIONS))
 
+    def held_by(self, broker_id: int) -> Iterator[PartitionKey]:
+        """Yield the partitions that have a replica on a broker, in no order."""
+        held = self.replicas_by_broker.get(broker_id, NO_PARTITIONS)
+        return (key for key, _ in held.unordered_items())
+
     def replicas_on(self, broker_id: int) -> int:
         """Return how many partitions have a replica on a broker."""
         return len(self.replicas_by_broker.get(broker_id, NO_PARTITIONS))

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from controller import preparing, proposer
+from controller.managers import sweep
 from runtime import slices
 from runtime.simulated.clock import SimulatedClock
 from runtime.simulated.faults import Nemesis
@@ -159,6 +160,8 @@ def _constants(shape: Shape) -> Iterator[Patch]:
     if shape.slice_us:
         yield proposer, "_STEP", 2
         yield preparing, "STEP", 2
+        yield sweep, "ROUND", 2
+        yield sweep, "_RUN", 2
         yield proposer, "_SHARE_S", 0.0
         yield slices, "SLICE_S", 0.0
         yield SimulatedClock, "SOON_US", shape.slice_us

@@ -1,0 +1,221 @@
+"""A broker's event that touches many partitions is written in rounds, others in between."""
+
+import json
+
+import pytest
+
+from controller.managers import sweep
+from metadata.codec import decode_records
+from metadata.messages import WantedState
+from metadata.records import (
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from tests.unit.controller.cluster import SESSION_S, Broker, Cluster, keep_alive
+from tests.unit.controller.test_changes import body
+
+PARTITIONS = 60
+ROUND = 8
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    monkeypatch.setattr(sweep, "ROUND", ROUND)
+    monkeypatch.setattr(sweep, "_RUN", 4)
+    cluster = Cluster()
+    cluster.brokers = cluster.online(1, 2, 3)
+    cluster.create_topic("t", partitions=PARTITIONS, factor=3)
+    cluster.since = cluster.image.offset
+    return cluster
+
+
+def batches(cluster, operation):
+    """The records of each batch of an operation."""
+    return [
+        decode_records(batch.records)
+        for batch in cluster.leader.ledger.batches(cluster.since)
+        if batch.header.provenance.operation == operation
+    ]
+
+
+def changes(cluster, records):
+    """The partitions of the first topic that are changed."""
+    topic_id = cluster.leader.image.topics.named("t").topic_id
+    changed = [r for r in records if isinstance(r, PartitionChangeRecord)]
+    assert len(changed) <= ROUND
+    return [r.partition_id for r in changed if r.topic_id == topic_id]
+
+
+def check_rounds(cluster, operation, flag):
+    """Bounded, in order, each partition once, the record of the broker in the last one."""
+    rounds = batches(cluster, operation)
+    assert len(rounds) >= PARTITIONS // ROUND
+    assert all(len(changes(cluster, records)) <= ROUND for records in rounds)
+    assert all(changes(cluster, records) == sorted(changes(cluster, records)) for records in rounds)
+    assert sorted(p for records in rounds for p in changes(cluster, records)) == list(
+        range(PARTITIONS)
+    )
+    assert [any(isinstance(r, flag) for r in records) for records in rounds] == [
+        *[False] * (len(rounds) - 1),
+        True,
+    ]
+    assert not any(isinstance(r, BeginTransactionRecord) for r in cluster.records(cluster.since))
+    cluster.assert_equal()
+    return rounds
+
+
+def between(cluster, operation):
+    """Operations in the log from the first round to the last."""
+    all_of_them = [
+        b.header.provenance.operation for b in cluster.leader.ledger.batches(cluster.since)
+    ]
+    first = all_of_them.index(operation)
+    last = len(all_of_them) - 1 - all_of_them[::-1].index(operation)
+    return all_of_them[first:last]
+
+
+def test_a_silent_broker_is_fenced_in_rounds_with_other_decisions_in_between(cluster):
+    keep_alive(cluster, cluster.brokers[:2], SESSION_S - 0.1)
+    cluster.leader._heartbeats._contacts[3].deadline = 0.0
+    node = cluster.processes[1]
+    node.run(cluster.leader._fencing._look)
+    replies = [cluster.send("POST", "/v1/topics", body(f"small-{n}")) for n in range(4)]
+    registered = Broker(cluster, 4).send(WantedState.FENCED)
+    cluster.run_until(lambda: cluster.broker(3).fenced and all(replies) and bool(registered))
+    check_rounds(cluster, "FenceBroker", BrokerRegistrationChangeRecord)
+    assert registered[0].error is None
+    assert cluster.image.topics.leads(3) == 0
+
+
+def test_people_and_rounds_take_turns_and_registrations_come_before_both(cluster):
+    cluster.hold_the_turn()
+    gone = cluster.send("DELETE", "/v1/brokers/3")
+    small = [cluster.send("POST", "/v1/topics", body(f"small-{n}")) for n in range(6)]
+    registered = Broker(cluster, 4).send(WantedState.FENCED)
+    cluster.run_until(lambda: bool(gone) and all(small) and bool(registered))
+    check_rounds(cluster, "UnregisterBroker", UnregisterBrokerRecord)
+    operations = [
+        b.header.provenance.operation for b in cluster.leader.ledger.batches(cluster.since)
+    ]
+    assert operations[:2] == ["Test", "RegisterBroker"]
+    assert operations[2:14] == ["UnregisterBroker", "CreateTopics"] * 6
+    assert json.loads(gone[0].body)["offset"] == cluster.image.offset
+    partition = cluster.partition("small-5")
+    assert 3 not in partition.isr
+
+
+def test_what_a_round_has_written_is_remembered_only_with_the_last_one(cluster):
+    status, reply = cluster.ask("DELETE", "/v1/brokers/3")
+    assert status == 200
+    headers = {"x-quorate-request-id": reply["requestId"]}
+    assert cluster.ask("DELETE", "/v1/brokers/3", headers=headers) == (status, reply)
+    rounds = batches(cluster, "UnregisterBroker")
+    assert [type(r[-1]).__name__ == "RequestOutcomeRecord" for r in rounds] == [
+        *[False] * (len(rounds) - 1),
+        True,
+    ]
+
+
+def test_a_dry_run_shows_all_rounds_at_once(cluster):
+    status, shown = cluster.ask("DELETE", "/v1/brokers/3", query={"dryRun": "true"})
+    assert status == 200
+    assert len(shown["records"]) == PARTITIONS + 1
+    assert cluster.image.offset == cluster.since
+
+
+def test_a_stopping_broker_leads_until_the_last_round_which_says_that_it_stops(cluster):
+    """So a new leader of the quorum never takes it for one that had nothing to give up."""
+    cluster.brokers[2].send(WantedState.STOPPING)
+    cluster.run_until(lambda: cluster.broker(3).in_controlled_shutdown)
+    rounds = check_rounds(cluster, "BeginControlledShutdown", BrokerRegistrationChangeRecord)
+    led = [
+        any(r.leader >= 0 for r in records if isinstance(r, PartitionChangeRecord))
+        for records in rounds
+    ]
+    assert led == sorted(led)
+    assert led[-1]
+    assert cluster.broker(3).controlled_shutdown_offset >= cluster.image.offset - ROUND
+
+
+def test_a_broker_that_comes_back_is_unfenced_first_and_leaders_follow(cluster):
+    cluster.run(SESSION_S + 0.5)
+    assert len(cluster.image.topics.leaderless) == PARTITIONS
+    cluster.since = cluster.image.offset
+    # The last one in each ISR stays; each broker can lead some.
+    last = {p.isr for p in cluster.image.topics.partitions.values()}
+    (broker_id,) = {isr[0] for isr in last} if len({isr[0] for isr in last}) == 1 else {1}
+    back = cluster.brokers[broker_id - 1]
+    back.catch_up()
+    back.fetch(WantedState.ONLINE)
+    cluster.run(0.5)
+    rounds = batches(cluster, "UnfenceBroker")
+    assert isinstance(rounds[0][0], BrokerRegistrationChangeRecord)
+    assert all(len(changes(cluster, records)) <= ROUND for records in rounds)
+    assert sum(len(changes(cluster, records)) for records in rounds) == cluster.image.topics.leads(
+        broker_id
+    )
+    assert cluster.image.topics.leads(broker_id) > ROUND
+
+
+def test_a_new_process_of_a_broker_is_registered_behind_the_rounds(cluster):
+    broker = cluster.broker(3)
+    cluster.leader._heartbeats.forget(3)
+    new = Broker(cluster, 3)
+    new.register()
+    check_rounds(cluster, "RegisterBroker", RegisterBrokerRecord)
+    assert new.epoch > broker.broker_epoch
+    assert cluster.broker(3).fenced
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_leader_that_goes_between_two_rounds_leaves_a_sound_state_and_a_heir_that_ends_it(
+    cluster, rounds
+):
+    node = cluster.processes[1]
+    node.clock.cost_us = 5_000
+    cluster.leader._heartbeats._contacts[3].deadline = 0.0
+    node.run(cluster.leader._fencing._look)
+    cluster.run_until(
+        lambda: (
+            len([p for p in cluster.image.topics.partitions.values() if 3 not in p.isr])
+            >= rounds * ROUND
+        )
+    )
+    node.clock.cost_us = 0
+    half = not cluster.broker(3).fenced
+    cluster.lead(2)
+    keep_alive(cluster, cluster.brokers[:2], SESSION_S + 0.5)
+    assert half
+    assert cluster.broker(3).fenced
+    assert all(3 not in p.isr for p in cluster.image.topics.partitions.values())
+    cluster.assert_equal()
+
+
+def test_leaders_that_were_still_to_be_elected_are_elected_by_the_next_leader(cluster):
+    """Its predecessor went between the rounds of an unfencing."""
+    topic_id = cluster.image.topics.named("t").topic_id
+    cluster.write(*(PartitionChangeRecord(n, topic_id, leader=-1) for n in range(20)))
+    cluster.since = cluster.image.offset
+    cluster.lead(2)
+    cluster.run(0.5)
+    assert not len(cluster.image.topics.leaderless)
+    assert [len(changes(cluster, records)) for records in batches(cluster, "ElectLeaders")] == [
+        8,
+        8,
+        4,
+    ]
+
+
+def test_a_lone_broker_of_a_small_cluster_writes_one_batch():
+    cluster = Cluster()
+    cluster.online(1, 2)
+    cluster.create_topic("t", partitions=5, factor=2)
+    cluster.since = cluster.image.offset
+    assert cluster.ask("DELETE", "/v1/brokers/2")[0] == 200
+    (records,) = batches(cluster, "UnregisterBroker")
+    assert changes(cluster, records) == [0, 1, 2, 3, 4]
+    assert not any(isinstance(r, TopicRecord) for r in records)
