@@ -1,9 +1,10 @@
 """Passing requests on to the active controller (KIP-590).
 
-Rule: the controller hears who asks: the caller's principal goes beside the request, and the
-agent's own says only who passed it on. So nobody is passed on whom the agent doesn't know, unless
-the whole cluster takes anybody; and what is between brokers and controllers is not passed on at
-all, or a caller could act as this broker.
+Rule: the controller hears who asks. A bearer token goes on as it came, and the controller judges
+it: the agent knows no tokens. Of a caller with a certificate the principal goes beside the request,
+as a claim that the controllers' settings must grant this broker (`[[delegations]]`). Nobody else is
+passed on, unless the whole cluster takes anybody. What is between brokers and controllers is not
+passed on at all, or a caller could act as this broker.
 
 A controller that does not lead has done nothing, so the one that it names is asked instead. A
 change gets a request id here when it has none: if its answer is lost, the caller can repeat it.
@@ -25,10 +26,18 @@ OnError = Callable[[QuorateError, str | None], None]
 
 REQUEST_ID = "x-quorate-request-id"
 ON_BEHALF_OF = "x-quorate-on-behalf-of"
+AUTHORIZATION = "authorization"
 _LIMIT_S = 40.0
 """Longer than a controller's own limit for a change: its answer says more than our silence."""
 _HOPS_MAX = 3
-_PASSED_ON = ("content-type", "accept", REQUEST_ID, "x-quorate-reason", "x-quorate-client-id")
+_PASSED_ON = (
+    "content-type",
+    "accept",
+    AUTHORIZATION,
+    REQUEST_ID,
+    "x-quorate-reason",
+    "x-quorate-client-id",
+)
 _PASSED_BACK = ("content-type", "allow", "retry-after", REQUEST_ID)
 _OF_THE_CLUSTER = ("/v1/metadata", "/v1/snapshots")
 """What brokers and controllers say to each other; and what is below it."""
@@ -59,18 +68,20 @@ class Forwarding:
             return QuorateError(
                 ErrorCode.NOT_FOUND, f"{request.path[:200]} is between brokers and controllers"
             )
-        if request.caller.principal == ANONYMOUS.principal and not self._anonymous:
+        known = AUTHORIZATION in request.headers or request.caller.principal != ANONYMOUS.principal
+        if not known and not self._anonymous:
             return QuorateError(
                 ErrorCode.UNAUTHENTICATED,
-                "a broker passes on only whom it knows: show a client certificate, or ask a "
-                "controller",
+                "a broker passes on only who shows something: show a token or a client "
+                "certificate, or ask a controller",
             )
         return None
 
     def forward(self, request: Request, reply: OnReply, on_error: OnError) -> None:
         """Ask the active controller; `on_error` gets the error and the request's id, if any."""
         headers = {key: value for key, value in request.headers.items() if key in _PASSED_ON}
-        headers[ON_BEHALF_OF] = request.caller.principal
+        if AUTHORIZATION not in headers and request.caller.principal != ANONYMOUS.principal:
+            headers[ON_BEHALF_OF] = request.caller.principal
         if request.method != "GET" and REQUEST_ID not in headers:
             bits = self._random.getrandbits(UUID7_RANDOM_BITS)
             headers[REQUEST_ID] = uuid_text(uuid7(self._clock.wall_ms(), bits))
@@ -80,6 +91,16 @@ class Forwarding:
     def _ask(
         self, url: str, request: Request, reply: OnReply, on_error: OnError, hops: int
     ) -> None:
+        if AUTHORIZATION in request.headers and not (self._anonymous or _is_secure(url)):
+            on_error(
+                QuorateError(
+                    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                    f"a token is not passed on over plain HTTP: {url} is to be https://",
+                ),
+                request.headers.get(REQUEST_ID),
+            )
+            return
+
         def answered(answer: Reply | Unreachable) -> None:
             if isinstance(answer, Unreachable):
                 on_error(_unreachable(answer), request.headers.get(REQUEST_ID))
@@ -94,6 +115,10 @@ class Forwarding:
             reply(Reply(answer.status, answer.body, headers))
 
         self._requester.request(url, request, answered, _LIMIT_S)
+
+
+def _is_secure(url: str) -> bool:
+    return url.startswith("https://")
 
 
 def _named_leader(answer: Reply) -> str | None:

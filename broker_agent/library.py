@@ -146,6 +146,7 @@ class BrokerAgent:
                     tls=own.tls,
                     insecure_network=own.insecure_network,
                     anonymous_paths=None if own.forward_anonymous else api.own_paths,
+                    passes_tokens=True,
                 )
                 self._server.start()
                 stack.push_async_callback(self._server.stop)

@@ -6,12 +6,13 @@ led when we decided. A refusal has none, so a majority is asked: a leader that w
 it stood still would refuse by what its successor has changed since.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 import msgspec
 
 from controller.config import ControllerConfig
+from controller.delegation import ON_BEHALF_OF, on_behalf_of
 from controller.idempotency import Answer, Idempotency, RequestKey, Standing, request_key
 from controller.level_gate import LevelGate
 from controller.mutation_quota import MutationQuota
@@ -86,7 +87,7 @@ class Changes:
             return
         now_ms = max(self._clock.wall_ms(), pending.mark.timestamp_ms)
         try:
-            provenance = provenance_of(request, operation)
+            provenance = provenance_of(request, operation, self._config.delegations)
             if dry_run:
                 self._show(self._within_limits(decide, mutations), provenance, on_answer)
                 return
@@ -225,19 +226,15 @@ class Changes:
         return answer
 
 
-def provenance_of(request: Request, operation: str) -> Provenance:
+def provenance_of(
+    request: Request, operation: str, delegations: Mapping[int, frozenset[str]]
+) -> Provenance:
     """Who asks, for whom and why. Raises QuorateError for a claim that the caller may not make."""
     headers, caller = request.headers, request.caller
-    on_behalf_of = headers.get("x-quorate-on-behalf-of", "")
-    if on_behalf_of and not caller.principal.startswith(("Broker:", "User:ANONYMOUS")):
-        raise QuorateError(
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            f"{caller.principal} can't ask on behalf of {on_behalf_of[:100]}: only brokers forward",
-        )
     return Provenance(
         principal=caller.principal,
         auth_method=caller.method,
-        on_behalf_of=on_behalf_of[:_TEXT_MAX],
+        on_behalf_of=on_behalf_of(caller, headers.get(ON_BEHALF_OF, ""), delegations),
         client_address=caller.address,
         client_id=headers.get("x-quorate-client-id", "")[:_TEXT_MAX],
         operation=operation,

@@ -25,6 +25,11 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     beat_s: float = 0.1
     """How often the loop notes that it is alive; what comes later is our own stall."""
 
+    require_authentication: bool = False
+    """Only a broker's own credentials speak for it. Off: users and anonymous callers do, too."""
+    delegations: Mapping[int, frozenset[str]] = {}
+    """By broker: the principals for whom it may ask; `User:*`: for every user."""
+
     default_partitions: int = 1
     """For topics that are created with -1 partitions."""
     default_replication_factor: int = 3

@@ -208,6 +208,7 @@ class Controller:
             ),
             self._parked,
             self._doubt,
+            provenance_of_node(config.node_id),
             lambda: self._applier.image,
             lambda: Leadership(*self._view.leadership()),
         )

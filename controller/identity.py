@@ -3,6 +3,10 @@
 Rule: nobody keeps another's session alive. A request counts as a broker's only if it is for this
 cluster, its caller may speak for that broker, and broker epoch and incarnation are those of the
 registration. What a request says of itself is believed in nothing before that.
+
+Only a credential that is bound to broker n speaks for it: a certificate broker://<cluster>/n, or a
+token whose principal is Broker:n. Where authentication is off, users and those who show nothing
+speak for any broker; the log then says both, such as User:ANONYMOUS as Broker:7.
 """
 
 from typing import NamedTuple
@@ -27,12 +31,13 @@ class Claim(NamedTuple):
 class Identity:
     """Judges claims for one cluster."""
 
-    def __init__(self, cluster_id: str) -> None:
+    def __init__(self, cluster_id: str, *, require_authentication: bool) -> None:
         self._cluster_id = cluster_id
+        self._require_authentication = require_authentication
 
     def check_claim(self, caller: Caller, claim: Claim) -> None:
         """Raise QuorateError where no image is needed to see that the claim is wrong."""
-        check_speaks_for(caller, claim.broker_id)
+        self._check_speaks_for(caller, claim.broker_id)
         if claim.cluster_id is not None and claim.cluster_id != self._cluster_id:
             raise QuorateError(
                 ErrorCode.INCONSISTENT_CLUSTER_ID,
@@ -41,20 +46,28 @@ class Identity:
                 "empty folder",
             )
 
+    def _check_speaks_for(self, caller: Caller, broker_id: int) -> None:
+        """Raises QuorateError CLUSTER_AUTHORIZATION_FAILED."""
+        if caller.principal == broker_principal(broker_id):
+            return
+        if self._require_authentication or not caller.principal.startswith("User:"):
+            raise QuorateError(
+                ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+                f"{caller.principal} can't speak for broker {broker_id}: use the certificate that "
+                f"was made for it (broker://<cluster id>/{broker_id}), or a token whose principal "
+                f"is {broker_principal(broker_id)}",
+            )
 
-def check_speaks_for(caller: Caller, broker_id: int) -> None:
-    """A certificate of a broker speaks for that broker only, one of a controller for none.
 
-    Raises QuorateError CLUSTER_AUTHORIZATION_FAILED.
-    """
-    role, _, name = caller.principal.partition(":")
-    own = role == "Broker" and name == str(broker_id)
-    if caller.method == "certificate" and role != "User" and not own:
-        raise QuorateError(
-            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            f"{caller.principal} can't speak for broker {broker_id}: use the certificate "
-            f"that was made for it (broker://<cluster id>/{broker_id})",
-        )
+def broker_principal(broker_id: int) -> str:
+    """The principal of a broker's own credentials."""
+    return f"Broker:{broker_id}"
+
+
+def acted_as(caller: Caller, broker_id: int) -> str:
+    """What the log says beside the principal of who speaks for a broker; empty for itself."""
+    own = broker_principal(broker_id)
+    return "" if caller.principal == own else own
 
 
 def check_process(image: MetadataImage, claim: Claim) -> None:

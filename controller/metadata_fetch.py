@@ -23,7 +23,14 @@ from controller.degraded import retry_after_ms
 from controller.doubt import Doubt
 from controller.fetch_content import Content, FetchContent
 from controller.heartbeats import Heartbeats
-from controller.identity import Claim, Identity, check_incarnation, check_process, is_process
+from controller.identity import (
+    Claim,
+    Identity,
+    acted_as,
+    check_incarnation,
+    check_process,
+    is_process,
+)
 from controller.managers.brokers import Beat, BrokerManager, State, has_caught_up
 from controller.managers.sweep import in_rounds
 from controller.parked import Parked
@@ -80,17 +87,22 @@ class MetadataFetch:
         content: FetchContent,
         parked: Parked,
         doubt: Doubt,
+        own_provenance: Callable[[str], Provenance],
         committed: Callable[[], MetadataImage],
         leadership: Callable[[], Leadership],
     ) -> None:
+        """`own_provenance` makes that of an operation that no request causes."""
         self._config = config
         self._brokers = brokers
-        self._identity = Identity(config.cluster_id)
+        self._identity = Identity(
+            config.cluster_id, require_authentication=config.require_authentication
+        )
         self._heartbeats = heartbeats
         self._proposer = proposer
         self._content = content
         self._parked = parked
         self._doubt = doubt
+        self._own_provenance = own_provenance
         self._committed = committed
         self._leadership = leadership
         self._deciding: set[int] = set()
@@ -141,7 +153,13 @@ class MetadataFetch:
             rose = self._heartbeats.report(
                 request.broker_id, request.broker_epoch, request.applied_offset
             )
-            self._beat(request, caller)
+            operation = self._beat_operation(request)
+            if operation is not None:
+                self._beat(
+                    request,
+                    _provenance(caller, operation),
+                    acted_as(caller, request.broker_id),
+                )
         except QuorateError as error:
             on_reply(self._refusal(error))
             return
@@ -204,41 +222,53 @@ class MetadataFetch:
         self._proposer.submit(
             Decision(
                 in_rounds(lambda image, sweep: self._brokers.register(image, request, sweep)),
-                self._provenance(request, caller, "RegisterBroker"),
+                _provenance(caller, "RegisterBroker"),
                 done,
                 first=True,
+                acted_as=acted_as(caller, request.broker_id),
             )
         )
 
     # -- heartbeat ----------------------------------------------------------------------------
 
-    def _beat(self, request: MetadataFetchRequest, caller: Caller) -> None:
-        """Decide what a heartbeat changes, if it changes anything."""
+    def _beat_operation(self, request: MetadataFetchRequest) -> str | None:
+        """What a heartbeat changes; None: nothing now. Raises QuorateError STALE_BROKER_EPOCH."""
         pending = self._proposer.pending
-        beat = _beat_of(request)
         if pending is None or request.broker_id in self._deciding:
-            return
-        now, then = self._brokers.standing(pending.image, beat)
+            return None
+        now, then = self._brokers.standing(pending.image, _beat_of(request))
         if now is then or (now is State.FENCED and then is State.SHUTDOWN_NOW):
-            return
+            return None
+        return _OPERATIONS[then]
+
+    def _beat(self, request: MetadataFetchRequest, provenance: Provenance, as_whom: str) -> None:
+        """Decide what a heartbeat changes."""
+        beat = _beat_of(request)
         self._deciding.add(request.broker_id)
 
         self._proposer.submit(
             Decision(
                 in_rounds(lambda image, sweep: self._brokers.heartbeat(image, beat, sweep)),
-                self._provenance(request, caller, _OPERATIONS[then]),
+                provenance,
                 lambda _outcome: self._deciding.discard(request.broker_id),
                 first=True,
+                acted_as=as_whom,
             )
         )
 
     def _reconsider_stopping(self) -> None:
-        """A broker's progress, or its fencing, may be what a stopping one waits for."""
+        """A broker's progress, or its fencing, may be what a stopping one waits for.
+
+        No request of the stopping broker causes what is decided here: it is our own.
+        """
         for held in list(self._held_stopping.values()):
             try:
-                self._beat(held.request, Caller(f"Broker:{held.request.broker_id}"))
+                operation = self._beat_operation(held.request)
             except QuorateError:
                 self._parked.wake()
+                continue
+            if operation is not None:
+                self._beat(held.request, self._own_provenance(operation), "")
 
     # -- fetch --------------------------------------------------------------------------------
 
@@ -335,15 +365,15 @@ class MetadataFetch:
             reply, leader_id=leader.leader, leader_epoch=leader.epoch, leader_url=url
         )
 
-    def _provenance(
-        self, request: MetadataFetchRequest, caller: Caller, operation: str
-    ) -> Provenance:
-        return Provenance(
-            principal=f"Broker:{request.broker_id}",
-            auth_method=caller.method,
-            client_address=caller.address,
-            operation=operation,
-        )
+
+def _provenance(caller: Caller, operation: str) -> Provenance:
+    """The principal is who was authenticated, whatever the body says."""
+    return Provenance(
+        principal=caller.principal,
+        auth_method=caller.method,
+        client_address=caller.address,
+        operation=operation,
+    )
 
 
 def _claim_of(request: MetadataFetchRequest) -> Claim:

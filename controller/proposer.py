@@ -20,7 +20,7 @@ from controller.level_gate import LevelGate
 from controller.pending import Pending
 from controller.preparing import TRIES_MAX, Preparation, Preparing, cut
 from controller.result import ControllerResult, Decide
-from ledger.batch import Batch, BatchHeader, Provenance, array_head, seal
+from ledger.batch import ACTED_AS, Batch, BatchHeader, Provenance, array_head, seal
 from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError, decode_record, decode_records, encode_record
 from metadata.errors import ErrorCode, QuorateError
@@ -83,6 +83,8 @@ class Decision(NamedTuple):
     """It may be `unfinished`, and each round rests on the one before: nothing is prepared."""
     begins_epoch: bool = False
     """Nothing is decided before it: it is tried again until the journal has room for it."""
+    acted_as: str = ""
+    """What the principal acted as, where that is not its own name (`ledger.batch.ACTED_AS`)."""
 
 
 class Proposer:
@@ -473,7 +475,13 @@ class Proposer:
         if last and plan.last > 0:
             encoded.append(encode_record(EndTransactionRecord()))
         header = BatchHeader(
-            mark.log_end, len(encoded), self.epoch, timestamp_ms, plan.provenance, mark.head
+            mark.log_end,
+            len(encoded),
+            self.epoch,
+            timestamp_ms,
+            plan.provenance,
+            mark.head,
+            {ACTED_AS: decision.acted_as.encode()} if decision.acted_as else {},
         )
         return seal(header, array_head(len(encoded)) + b"".join(encoded))
 

@@ -34,6 +34,9 @@ BATCH_BYTES_MAX = 1024 * 1024
 HASH_BYTES = 32
 REQUEST_ID_BYTES = 16
 EXTENSION_KEY_MAX = 2**32 - 1
+ACTED_AS = 2
+"""Extension: what the principal acted as, such as `Broker:7`, where that is not the principal's own
+name. UTF-8. Key 1 is reserved for sealed blocks."""
 
 HEAD = struct.Struct(">4sHHIIqqq32sII")
 HEAD_BYTES = HEAD.size
@@ -46,11 +49,11 @@ class Provenance(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     """Who wrote a batch, and why. Empty where it does not apply."""
 
     principal: str = ""
-    """`User:alice`, `Broker:3`, `Controller:1`."""
+    """Who was authenticated: `User:alice`, `Broker:3`; `Controller:1` where nobody asked."""
     auth_method: str = ""
     """How the principal was established: none, certificate, token, unix-socket, internal."""
     on_behalf_of: str = ""
-    """The user, when a broker forwards a user's request (KIP-590)."""
+    """The user for whom a broker asks (KIP-590), if the settings let that broker speak for it."""
     client_address: str = ""
     client_id: str = ""
     request_id: bytes = b""
@@ -71,12 +74,17 @@ class BatchHeader(msgspec.Struct, frozen=True):
     provenance: Provenance
     previous_hash: bytes
     extensions: Mapping[int, bytes] = {}
-    """For later releases: a reader may ignore them, the hash covers them."""
+    """By key. A reader may ignore any of them, the hash covers them all."""
 
     @property
     def end_offset(self) -> int:
         """Offset behind the last record."""
         return self.base_offset + self.count
+
+    @property
+    def acted_as(self) -> str:
+        """What the principal acted as, `Broker:7`; empty where it acted as itself."""
+        return self.extensions.get(ACTED_AS, b"").decode(errors="replace")
 
 
 class Batch(msgspec.Struct, frozen=True):

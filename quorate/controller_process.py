@@ -215,6 +215,8 @@ def controller_config(settings: ControllerSettings) -> ControllerConfig:
         cluster_id=settings.cluster_id,
         node_id=settings.node_id,
         controller_urls={peer.node_id: peer.http for peer in settings.controllers},
+        require_authentication=settings.require_authentication,
+        delegations={grant.broker: frozenset(grant.users) for grant in settings.delegations},
         session_s=settings.session_ms / 1000,
         heartbeat_s=settings.heartbeat_ms / 1000,
         checkpoint_bytes=settings.checkpoint_bytes,

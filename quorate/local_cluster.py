@@ -9,14 +9,17 @@ and certificates and tokens are checked as everywhere.
     DIR/broker-1 …            an agent's folder (image)
     DIR/config, DIR/certs     the cluster's identity and configuration files; certificates
     DIR/admin.token           the administrator's token, 0600
+    DIR/tokens                tokens of other principals, such as Broker-7.token, 0600
     DIR/output                what the processes wrote
 """
 
 import datetime as dt
 import hashlib
+import re
 import secrets
 import signal
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,8 @@ CLUSTER_FILE = "cluster.json"
 IDENTITY_FILE = Path("config", "identity.json")
 """What makes a folder this cluster's. It is written before any process starts."""
 TOKEN_FILE = "admin.token"  # noqa: S105 - a file's name
+TOKENS_FOLDER = "tokens"
+_PRINCIPAL = re.compile(r"(?:User|Broker):[A-Za-z0-9._-]{1,64}")
 ADMIN = "User:admin"
 DEFAULT_FOLDER = Path("quorate-data")
 DEFAULT_PORT_BASE = 19_000
@@ -85,7 +90,10 @@ class LocalCluster:
         brokers: int | None = None,
         port_base: int | None = None,
         timing: Timing | None = None,
+        tokens: Sequence[str] = (),
     ) -> None:
+        """`tokens`: principals to issue a token for, such as Broker:7; see `token_file`."""
+        self._principals = tokens
         self.folder = folder.resolve()
         self.timing = timing or Timing()
         # A folder of release 0.1 has no identity file: its cluster.json says the same.
@@ -160,13 +168,13 @@ class LocalCluster:
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._write(IDENTITY_FILE, msgspec.structs.replace(self.file, nodes=()))
         (self.folder / CLUSTER_FILE).unlink(missing_ok=True)
-        token = self._token()
+        tokens = self._tokens()
         authority = LocalCertificateAuthority(
             self.folder / "certs", self.cluster_id, dt.datetime.now(dt.UTC)
         )
         for n in self.controllers:
             pair = authority.issue(f"controller-{n}", f"quorum://{self.cluster_id}/{n}")
-            self._write_config(f"controller-{n}", self._controller_config(n, pair, token))
+            self._write_config(f"controller-{n}", self._controller_config(n, pair, tokens))
         for n in self.brokers:
             pair = authority.issue(f"broker-{n}", f"broker://{self.cluster_id}/{n}")
             self._write_config(f"broker-{n}", self._broker_config(n, pair))
@@ -266,14 +274,34 @@ class LocalCluster:
                 "Else choose others with --port-base."
             )
 
-    def _token(self) -> str:
-        path = self.folder / TOKEN_FILE
-        if not path.exists():
-            path.touch(mode=0o600)
-            path.write_text(f"qk_{secrets.token_urlsafe(32)}\n")
-        return path.read_text().strip()
+    def token_file(self, principal: str) -> Path:
+        """Where the token is that was issued for a principal."""
+        if principal == ADMIN:
+            return self.folder / TOKEN_FILE
+        return self.folder / TOKENS_FOLDER / f"{principal.replace(':', '-', 1)}.token"
 
-    def _controller_config(self, n: int, pair: tuple[Path, Path], token: str) -> dict[str, Any]:
+    def _tokens(self) -> dict[str, str]:
+        """The SHA-256 of each principal's token: of those asked for, and issued before."""
+        folder = self.folder / TOKENS_FOLDER
+        issued = [path.stem.replace("-", ":", 1) for path in sorted(folder.glob("*.token"))]
+        hashes = {}
+        for principal in (ADMIN, *issued, *self._principals):
+            if not _PRINCIPAL.fullmatch(principal):
+                raise LocalClusterError(
+                    f"--token is {principal!r}; User:NAME or Broker:NUMBER is meant, in letters, "
+                    "digits and . _ -"
+                )
+            path = self.token_file(principal)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            if not path.exists():
+                path.touch(mode=0o600)
+                path.write_text(f"qk_{secrets.token_urlsafe(32)}\n")
+            hashes[principal] = hashlib.sha256(path.read_text().strip().encode()).hexdigest()
+        return hashes
+
+    def _controller_config(
+        self, n: int, pair: tuple[Path, Path], tokens: dict[str, str]
+    ) -> dict[str, Any]:
         return {
             "cluster_id": self.cluster_id,
             "node_id": n,
@@ -286,7 +314,9 @@ class LocalCluster:
                 for m in range(1, self.file.controllers + 1)
             ],
             "tls": {"cert": str(pair[0]), "key": str(pair[1]), "ca": self.file.ca},
-            "tokens": [{"principal": ADMIN, "sha256": hashlib.sha256(token.encode()).hexdigest()}],
+            "tokens": [
+                {"principal": principal, "sha256": digest} for principal, digest in tokens.items()
+            ],
         }
 
     def _broker_config(self, n: int, pair: tuple[Path, Path]) -> dict[str, Any]:

@@ -37,6 +37,15 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """SHA-256 of the token, 64 hexadecimal digits."""
 
 
+class Delegation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """For whom a broker may ask, when it passes on requests of callers with a certificate."""
+
+    broker: int
+    """The broker's number."""
+    users: tuple[str, ...]
+    """Principals, such as User:alice; `User:*` is every user."""
+
+
 class PeerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One controller of the cluster, as every controller's file lists it."""
 
@@ -65,6 +74,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Certificates; needed to listen beyond this machine."""
     tokens: tuple[Token, ...] = ()
     """Bearer tokens that are known here."""
+    delegations: tuple[Delegation, ...] = ()
+    """Which broker may speak for which users. A bearer token that a broker passes on needs none."""
     require_authentication: bool = False
     """Refuse callers that are User:ANONYMOUS, save for /health."""
     insecure_network: bool = False
@@ -216,11 +227,33 @@ def check_controller(settings: ControllerSettings) -> list[str]:
         for peer in settings.controllers
         if not peer.http.startswith(("http://", "https://"))
     ]
+    found += _delegation_problems(settings.delegations)
     found += [
         f"tokens: the sha256 of {token.principal} is not 64 hexadecimal digits."
         for token in settings.tokens
         if len(token.sha256) != 64 or not _is_hex(token.sha256)
     ]
+    return found
+
+
+def _delegation_problems(delegations: tuple[Delegation, ...]) -> list[str]:
+    brokers = [grant.broker for grant in delegations]
+    found = [
+        f"delegations: broker is {broker}; a broker's number is 0 or more."
+        for broker in brokers
+        if broker < 0
+    ]
+    if len(set(brokers)) != len(brokers):
+        found.append(f"delegations names a broker twice: {sorted(brokers)}; join their users.")
+    for grant in delegations:
+        if not grant.users:
+            found.append(f"delegations: broker {grant.broker} has no users; name some, or drop it.")
+        found += [
+            f"delegations: {user!r} of broker {grant.broker} is no user; User:NAME or User:* is "
+            "meant."
+            for user in grant.users
+            if not user.startswith("User:") or user == "User:"
+        ]
     return found
 
 

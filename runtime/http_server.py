@@ -46,6 +46,7 @@ from runtime.http_reading import (
     bearer_token,
     check_form,
     has_body,
+    with_token,
 )
 from runtime.http_streaming import Turns, gather, send
 from runtime.listening import Arrival, Listener
@@ -83,12 +84,15 @@ class HttpServer:
         limits: HttpLimits | None = None,
         hastened: Collection[str] = (),
         anonymous_paths: Collection[str] | None = None,
+        passes_tokens: bool = False,
     ) -> None:
         """`hastened`: paths whose callers, once let in, go before others on that connection.
 
         `anonymous_paths`: all that a caller without credentials may ask for, and without a body;
-        None: anything.
+        None: anything. `passes_tokens`: bearer tokens are not judged here. The handler finds them
+        among the headers, for whoever judges them.
         """
+        self._passes_tokens = passes_tokens
         self._handler = handler
         self._host, self._port = host, port
         self._authenticate = authenticate
@@ -200,15 +204,18 @@ class HttpServer:
         try:
             self._check_site(http, connection.arrival)
             check_form(http)
+            token = bearer_token(http)
+            passed = token if self._passes_tokens else None
             caller = self._authenticate(
                 connection.certificate_uri,
-                bearer_token(http),
+                token if passed is None else None,
                 connection.arrival.unix_uid,
                 connection.arrival.address,
             )
             if isinstance(caller, Reply):
                 return self._refused_unread(http, caller)
-            self._check_anonymous(http, caller)
+            if passed is None:
+                self._check_anonymous(http, caller)
             if self._anonymous_paths is None or caller.principal != ANONYMOUS.principal:
                 connection.arrival.busy()
             if http.path in self._hastened:
@@ -216,6 +223,8 @@ class HttpServer:
             limits = self.limits
             request = await as_request(http, caller, limits.body_bytes, limits.body_s, self.budget)
             self._heap.freed(len(request.body))
+            if passed is not None:
+                request = with_token(request, passed)
         except RefusedError as refused:
             if refused.code in _NOT_READ_ON:
                 connection.hang_up()

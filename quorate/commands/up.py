@@ -34,8 +34,19 @@ _POLL_S = 0.5
     help="Where everything is kept; a second `up` on the same folder resumes it.",
 )
 @click.option("--port-base", type=click.IntRange(1024, 60_000), help="[default: 19000]")
+@click.option(
+    "--token",
+    "tokens",
+    multiple=True,
+    metavar="PRINCIPAL",
+    help="Issue a token, such as for Broker:7: DATA/tokens/Broker-7.token. Repeatable.",
+)
 def command(
-    controllers: int | None, brokers: int | None, data: Path, port_base: int | None
+    controllers: int | None,
+    brokers: int | None,
+    data: Path,
+    port_base: int | None,
+    tokens: tuple[str, ...],
 ) -> None:
     """Start controllers and broker agents, and show them until Ctrl-C.
 
@@ -43,7 +54,7 @@ def command(
     controllers, cleanly.
     """
     try:
-        cluster = LocalCluster(data, controllers, brokers, port_base)
+        cluster = LocalCluster(data, controllers, brokers, port_base, tokens=tokens)
         cluster.prepare()
         asyncio.run(_run(cluster))
     except LocalClusterError as error:

@@ -260,7 +260,6 @@ def test_a_request_is_passed_on_with_the_caller_s_principal(front):
         x_quorate_reason="why",
         x_quorate_client_id="me",
         x_quorate_on_behalf_of="User:root",
-        authorization="Bearer secret",
         cookie="c",
         host="here",
     )
@@ -350,7 +349,29 @@ def test_a_cluster_without_authentication_takes_anybody():
     front.rig.online()
     front.rig.controllers.on_ask = lambda asked: asked.give(Reply(200, b"{}"))
     assert front.ask("GET", "/v1/topics", caller=Caller()).status == 200
-    assert front.forwarded[0].request.headers["x-quorate-on-behalf-of"] == "User:ANONYMOUS"
+    assert "x-quorate-on-behalf-of" not in front.forwarded[0].request.headers
+
+
+@pytest.mark.parametrize("caller", [Caller(), Caller("User:alice", "certificate")])
+def test_a_token_goes_on_as_it_came(caller):
+    """The controller judges it, so nothing is claimed beside it."""
+    front = Front(forward_anonymous=True)
+    front.rig.online()
+    answers = [no_controller(TWO), Reply(200, b"{}")]
+    front.rig.controllers.on_ask = lambda asked: asked.give(answers.pop(0))
+    reply = front.ask("DELETE", "/v1/topics/a", caller=caller, authorization="Bearer of-alice")
+    assert reply.status == 200
+    assert len(front.forwarded) == 2
+    for asked in front.forwarded:
+        assert asked.request.headers["authorization"] == "Bearer of-alice"
+        assert "x-quorate-on-behalf-of" not in asked.request.headers
+
+
+def test_a_token_that_came_over_tls_does_not_go_on_in_the_clear(front):
+    reply = front.ask("GET", "/v1/topics", caller=Caller(), authorization="Bearer of-alice")
+    assert reply.status == 403
+    assert b"plain HTTP" in reply.body
+    assert front.forwarded == []
 
 
 def test_other_methods_and_pages_are_refused(front):

@@ -88,8 +88,8 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def get(url: str, path: str, tls=None) -> tuple[int, dict]:
-    requester = HttpRequester(log=LOG, tls=tls)
+async def get(url: str, path: str, tls=None, token=None) -> tuple[int, dict]:
+    requester = HttpRequester(log=LOG, tls=tls, token=token)
     answered: asyncio.Future = asyncio.get_running_loop().create_future()
     requester.request(url, Request("GET", path), answered.set_result, 5.0)
     answer = await answered
@@ -193,7 +193,11 @@ async def test_its_own_server_tells_the_truth_and_passes_requests_on(controller,
 
         controller.on_ask = on_ask
         assert await get(url, "/v1/topics") == (200, {"topics": []})
-        assert passed_on[0].headers["x-quorate-on-behalf-of"] == "User:ANONYMOUS"
+        assert "x-quorate-on-behalf-of" not in passed_on[0].headers
+        # A token is not judged here, and goes on as it came.
+        await get(url, "/v1/topics", token="of-alice")
+        assert passed_on[1].headers["authorization"] == "Bearer of-alice"
+        assert "x-quorate-on-behalf-of" not in passed_on[1].headers
 
 
 async def test_a_port_that_is_taken_leaves_nothing_behind(controller, tmp_path: Path):

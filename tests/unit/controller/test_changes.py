@@ -285,7 +285,9 @@ def test_every_epoch_begins_with_its_record(cluster):
     ]
 
 
-def test_the_envelope_says_who_for_whom_and_why(cluster):
+def test_the_envelope_says_who_for_whom_and_why():
+    cluster = Cluster(delegations={1: frozenset({"User:bob"})})
+    cluster.online(1)
     headers = {
         "x-quorate-reason": "because",
         "x-quorate-client-id": "a-tool",
@@ -299,8 +301,6 @@ def test_the_envelope_says_who_for_whom_and_why(cluster):
     assert (p.on_behalf_of, p.reason, p.client_id) == ("User:bob", "because", "a-tool")
     assert p.request_id
     assert p.request_digest
-    status, reply = cluster.ask("POST", "/v1/topics", body("u"), headers=headers)
-    assert (status, reply["code"]) == (403, "CLUSTER_AUTHORIZATION_FAILED")
 
 
 def test_timestamps_never_go_back_and_a_lagging_clock_is_reported(cluster):

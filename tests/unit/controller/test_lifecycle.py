@@ -34,7 +34,8 @@ def test_a_registration_is_a_record_and_its_offset_is_the_broker_epoch(cluster):
     registered = cluster.broker(1)
     assert broker.epoch == registered.broker_epoch
     batch = next(b for b in cluster.batches() if b.header.base_offset == broker.epoch)
-    assert batch.header.provenance.principal == "Broker:1"
+    assert batch.header.provenance.principal == "User:ANONYMOUS"
+    assert batch.header.acted_as == "Broker:1"
     assert registered.fenced
     assert registered.rack == "a"
     cluster.assert_equal()
