@@ -5,6 +5,7 @@ each `boot`. A harness keeps one host a node and builds a node's core from what 
 """
 
 from runtime.links import OnRejected
+from runtime.requests import Caller
 from runtime.simulated.disk import SimulatedDisk
 from runtime.simulated.disk_faults import DiskFaults
 from runtime.simulated.links import SimulatedLinks
@@ -60,9 +61,9 @@ class SimulatedHost:
         """Return links for the process that runs now, at the host's own address."""
         return SimulatedLinks(self.network, self.process, on_rejected=on_rejected)
 
-    def requests(self) -> SimulatedRequests:
-        """Return a requester for the process that runs now."""
-        return SimulatedRequests(self.network, self.process)
+    def requests(self, caller: Caller | None = None) -> SimulatedRequests:
+        """Return a requester for the process that runs now; `caller`: whose credential it has."""
+        return SimulatedRequests(self.network, self.process, caller)
 
     def kill(self) -> None:
         """Kill the process, as SIGKILL does. Harmless when none runs."""

@@ -9,7 +9,9 @@ import zlib
 from collections.abc import Callable
 from functools import partial
 
-from runtime.requests import Handler, OnReply, Reply, Request, Unreachable, whole
+import msgspec
+
+from runtime.requests import Caller, Handler, OnReply, Reply, Request, Unreachable, whole
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.process import Death, SimulatedProcess
 from runtime.simulated.world import Event
@@ -82,15 +84,21 @@ class PendingSimulatedRequest:
 class SimulatedRequests:
     """Sends the requests of one life of a process."""
 
-    def __init__(self, network: SimulatedNetwork, process: SimulatedProcess) -> None:
+    def __init__(
+        self, network: SimulatedNetwork, process: SimulatedProcess, caller: Caller | None = None
+    ) -> None:
+        """`caller`: whom servers take this process for, by the credential that it shows."""
         self._network = network
         self._process = process
+        self._caller = caller
         self._random = network.world.random(f"requests/{process.node_id}")
 
     def request(
         self, target: str, request: Request, on_reply: OnReply, deadline_s: float
     ) -> PendingSimulatedRequest:
         pending = PendingSimulatedRequest(on_reply)
+        if self._caller is not None:
+            request = msgspec.structs.replace(request, caller=self._caller)
         if not self._process.alive:
             pending.abandon()
             return pending

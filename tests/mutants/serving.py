@@ -54,6 +54,37 @@ SERVING = (
         hunted("cluster", "cuts"),
     ),
     Mutant(
+        "the body says who asks",
+        "12, I15",
+        "The principal of a registration is the broker of the body, whoever sent it.",
+        (
+            Patch(
+                "controller.metadata_fetch.MetadataFetch._register",
+                edited(
+                    ("_provenance(caller,", "_provenance(Caller(f'Broker:{request.broker_id}'),")
+                ),
+            ),
+        ),
+        hunted("cluster", ""),
+    ),
+    Mutant(
+        "what nobody asked for is said to be asked for",
+        "12, I15",
+        "What another broker's progress releases is written as the held request's.",
+        (
+            Patch(
+                "controller.metadata_fetch.MetadataFetch._reconsider_stopping",
+                edited(
+                    (
+                        "self._own_provenance(operation)",
+                        "_provenance(Caller(f'Broker:{held.request.broker_id}'), operation)",
+                    )
+                ),
+            ),
+        ),
+        hunted("cluster", ""),
+    ),
+    Mutant(
         "heartbeat to a deposed controller counts",
         "3, I8",
         "An agent takes answers of an older epoch than it has seen.",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from metadata.uuids import parse_uuid, uuid7, uuid_text
-from runtime.requests import Reply, Request, Unreachable
+from runtime.requests import Caller, Reply, Request, Unreachable
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.world import US
 from tests.checkers.history import CREATE, DELETE, LIST
@@ -68,7 +68,7 @@ class Administrators:
         self.dice = cluster.world.random("administrators")
         self.host = SimulatedHost(cluster.world, cluster.network, self.host_id)
         self.process = self.host.boot()
-        self.requests = self.host.requests()
+        self.requests = self.host.requests(Caller("User:admin", "token", "10.0.0.9"))
         self.number = 0
         self._plan(cluster.shape.changes_per_s, self._change)
         self._plan(cluster.shape.reads_per_s, self._read)

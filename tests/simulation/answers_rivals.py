@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from metadata.uuids import parse_uuid, uuid7, uuid_text
-from runtime.requests import Reply, Request, Unreachable
+from runtime.requests import Caller, Reply, Request, Unreachable
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.world import US
 from tests.checkers.history import AT_LEAST, CREATE, DELETE, EXISTS, LIST, STALE, UNKNOWN_TOPIC
@@ -127,6 +127,6 @@ class Rivals:
         """Let them begin."""
         host = SimulatedHost(self.cluster.world, self.cluster.network, RIVAL_HOST)
         self.process = host.boot()
-        self.requests = host.requests()
+        self.requests = host.requests(Caller("User:rival", "certificate", "10.0.0.8"))
         for number in range(self._count):
             Rival(self, number).go_on()

@@ -31,6 +31,7 @@ from runtime.simulated.world import World
 from tests.simulation.administrators import Administrators
 from tests.simulation.answers import Answers, Judgement
 from tests.simulation.answers_rivals import Rivals
+from tests.simulation.carriers import Carriers, credential_of
 from tests.simulation.coverage import of_cluster
 from tests.simulation.invariants import Invariants
 from tests.simulation.quorum_cluster import quiet_log
@@ -138,6 +139,7 @@ class Cluster:
         """Where folders are damaged; see `guard`."""
         self.broker_faults: Counter[str] = Counter()
         self.broker_faults_met: dict[str, Counter[str]] = {}
+        self.carriers = Carriers(self.world)
         self.invariants = Invariants(self)
         self.answers, self.judgement = Answers(self.world), Judgement(self)
         self.admins = Administrators(self, ADMIN_HOST)
@@ -209,6 +211,7 @@ class Cluster:
             on_stopped=partial(self._on_stopped, node_id, process),
         )
         self.controllers[node_id] = controller
+        handler = self.carriers.watch(node_id, controller)
         self.invariants.controller_started(node_id)
         try:
             controller.start()
@@ -225,7 +228,7 @@ class Cluster:
             return
         if self.ward is not None:
             self.ward.started(node_id)
-        SimulatedServer(self.network, process, url_of(node_id), controller.handle)
+        SimulatedServer(self.network, process, url_of(node_id), handler)
 
     def _on_stopped(self, node_id: int, process: SimulatedProcess, reason: str) -> None:
         """A node that stops itself is a violation, unless its disk made it.
@@ -300,7 +303,7 @@ class Cluster:
             clock=process.clock,
             random=random_module.Random(self.world.random(f"broker/{broker_id}").getrandbits(64)),
             disk=host.disk(),
-            requester=host.requests(),
+            requester=host.requests(credential_of(broker_id)),
             host=life,
             publishers=(self.invariants.publisher(life),),
             log=quiet_log(),

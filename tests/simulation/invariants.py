@@ -7,6 +7,7 @@ I7       a linearizable read is never older than what was told before it began (
 I8       of one broker id at most one process may serve at a time, and no broker leads a partition
          that is fenced or not registered
 I9       a request id takes effect at most once; an acknowledged one exactly once
+I15      the principal of a batch is the carrier of the request that caused it (carriers)
 I14      a registration in the log says what holds behind its batch: epoch and flags
 I13      replaying a ledger from its beginning gives the live image, also by the reference
 """
@@ -135,7 +136,7 @@ class Invariants:
             report = verify_ledger(disk, live=True)
             if not report.ok:
                 cluster.world.fail(f"the ledger does not verify: {report.first_bad}", node_id)
-            image, from_offset, found = self._replayed(disk)
+            image, from_offset, found = self._replayed(node_id, disk)
             facts["backfilled" if from_offset == 0 else "history missing"] += 1
             effects = max(effects, found, key=lambda counted: counted.total())
             live = controller.image
@@ -161,7 +162,7 @@ class Invariants:
                         f"I14: the log says {record}, what holds is {held}", None
                     )
 
-    def _replayed(self, disk: Any) -> tuple[MetadataImage, int, Counter[str]]:
+    def _replayed(self, node_id: int, disk: Any) -> tuple[MetadataImage, int, Counter[str]]:
         reader = LedgerReader(disk)
         image, mark = EMPTY, LogMark.beginning(reader.cluster_id)
         if reader.log_start > 0:
@@ -173,6 +174,8 @@ class Invariants:
             mark = header.mark
         began = mark.log_end
         effects: Counter[str] = Counter()
+        headers = (batch.header for batch in reader.batches(began, reader.log_end))
+        self.cluster.carriers.check_log(node_id, headers)
         for batch in reader.batches(began, reader.log_end):
             delta = MetadataDelta(image)
             header = batch.header

@@ -1,0 +1,112 @@
+"""Whose request causes each batch of a simulated cluster, and that the log says so.
+
+Rule: the principal of a batch is the carrier of the request that caused it: whom the server took
+the sender for, never what the body says. A batch that no request caused is the controller's own.
+What is judged here is noted where requests arrive, so that the product's word is not believed.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from ledger.batch import BatchHeader, Provenance
+from metadata.messages import MetadataFetchRequest
+from runtime.requests import Caller, Reply, Request
+
+FETCH = "/v1/metadata/fetch"
+OWN = frozenset({"BeginEpoch", "FenceBroker", "RegisterController", "BeginFeatureLevels"})
+"""What a controller decides without a request."""
+_decode = msgspec.msgpack.Decoder(MetadataFetchRequest).decode
+
+
+def credential_of(broker_id: int) -> Caller:
+    """Of two brokers one has a certificate; the other shows nothing, where that is allowed."""
+    address = f"10.0.1.{broker_id}"
+    if broker_id % 2:
+        return Caller(f"Broker:{broker_id}", "certificate", address)
+    return Caller(address=address)
+
+
+class Carriers:
+    """Watches all controllers of a cluster."""
+
+    def __init__(self, world: Any) -> None:
+        self._world = world
+        self._submitted: set[tuple[object, ...]] = set()
+
+    def watch(self, node_id: int, controller: Any) -> Callable[[Request, Any], None]:
+        """Return the handler of a controller's life, which knows the request under way."""
+        now: list[Request | None] = [None]
+        proposer, doubt = controller._proposer, controller._doubt
+
+        def during(request: Request | None, act: Callable[[], None]) -> None:
+            before, now[0] = now[0], request
+            try:
+                act()
+            finally:
+                now[0] = before
+
+        def submit(decision: Any, submit: Callable[[Any], None] = proposer.submit) -> None:
+            self._judge(node_id, decision, now[0])
+            self._submitted.add((proposer.epoch, decision.acted_as, *_who(decision.provenance)))
+            submit(decision)
+
+        def holds(go_on: Callable[[], None], holds: Any = doubt.holds) -> bool:
+            held: bool = holds(partial(during, now[0], go_on))
+            return held
+
+        proposer.submit, doubt.holds = submit, holds
+
+        def handle(request: Request, reply: Callable[[Reply], None]) -> None:
+            during(request, lambda: controller.handle(request, reply))
+
+        return handle
+
+    def check_log(self, node_id: int, headers: Iterable[BatchHeader]) -> None:
+        """Every batch says of its origin what its decision said when it was handed in."""
+        for header in headers:
+            said = (header.epoch, header.acted_as, *_who(header.provenance))
+            if said not in self._submitted:
+                self._fail(f"the batch at {header.base_offset} says {said}", node_id)
+
+    def _judge(self, node_id: int, decision: Any, request: Request | None) -> None:
+        said = decision.provenance
+        if said.principal.startswith("Controller:"):
+            own = said.operation in OWN and not said.request_id and not decision.acted_as
+            mine = said.principal == f"Controller:{node_id}"
+            if not own or not (mine or said.operation == "RegisterController"):
+                self._fail(f"no request caused {said}", node_id)
+        elif request is None:
+            self._fail(f"no request is under way that could cause {said}", node_id)
+        elif (said.principal, said.auth_method, said.client_address) != (
+            request.caller.principal,
+            request.caller.method,
+            request.caller.address,
+        ):
+            self._fail(f"{said} is not the carrier of its request, {request.caller}", node_id)
+        elif decision.acted_as != _role(request):
+            self._fail(f"{said} acted as {decision.acted_as!r}, not {_role(request)!r}", node_id)
+
+    def _fail(self, what: str, node_id: int) -> None:
+        self._world.fail(f"I15: {what}", node_id)
+
+
+def _who(said: Provenance) -> tuple[object, ...]:
+    return (
+        said.principal,
+        said.auth_method,
+        said.on_behalf_of,
+        said.client_address,
+        said.operation,
+        said.request_id,
+    )
+
+
+def _role(request: Request) -> str:
+    """What a request acts as, beside its carrier's own name."""
+    if request.path != FETCH:
+        return ""
+    role = f"Broker:{_decode(request.body).broker_id}"
+    return "" if request.caller.principal == role else role
