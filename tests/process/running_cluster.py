@@ -15,8 +15,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from audit.folder import open_reader
 from quorate.child import Child
-from quorate.local_cluster import LocalCluster, Timing, free_port_base
+from quorate.local_cluster import ADMIN, LocalCluster, Timing, free_port_base
+from tests.checkers.principals import false_principals
 
 T = TypeVar("T")
 
@@ -45,8 +47,10 @@ class _Configured(LocalCluster):
 
     extra: dict[str, Any]
 
-    def _controller_config(self, n: int, pair: tuple[Path, Path], token: str) -> dict[str, Any]:
-        return {**super()._controller_config(n, pair, token), **self.extra}
+    def _controller_config(
+        self, n: int, pair: tuple[Path, Path], tokens: dict[str, str]
+    ) -> dict[str, Any]:
+        return {**super()._controller_config(n, pair, tokens), **self.extra}
 
 
 class RunningCluster:
@@ -59,10 +63,17 @@ class RunningCluster:
         brokers: int = 0,
         *,
         session_ms: int = 3_000,
+        principals: tuple[str, ...] = (),
         **settings: Any,
     ) -> None:
+        """`principals`: others than the administrator for whom there are tokens (`token_of`)."""
         self.local = _Configured(
-            folder, controllers, brokers, free_port_base(), Timing(session_ms, session_ms // 6)
+            folder,
+            controllers,
+            brokers,
+            free_port_base(),
+            Timing(session_ms, session_ms // 6),
+            tokens=principals,
         )
         self.local.extra = settings
         self.folder = self.local.folder
@@ -72,13 +83,20 @@ class RunningCluster:
         self.local.prepare()
         # Commands of the tests find the cluster by it, also while it starts.
         self.local.write_cluster_file()
-        self.token = (self.folder / "admin.token").read_text().strip()
+        self._tokens = {self.token_of(principal): principal for principal in (ADMIN, *principals)}
+        self.token = self.token_of(ADMIN)
+        self.carriers: dict[str, str] = {}
+        """By request id, whose token the request came with."""
 
     def limit_descriptors(self, count: int) -> None:
         """Let each process have so many descriptors, and no way to more."""
         for child in self.local.children:
             script = f'ulimit -n {count} && exec "$@"'
             child._arguments = ["sh", "-c", script, "sh", *child._arguments]
+
+    def token_of(self, principal: str) -> str:
+        """The token that speaks for a principal."""
+        return self.local.token_file(principal).read_text().strip()
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -159,6 +177,10 @@ class RunningCluster:
             found = {name.lower(): value for name, value in answer.getheaders()}
         finally:
             connection.close()
+        request_id = found.get("x-quorate-request-id")
+        if request_id is not None and token is not None and cert is None:
+            carrier = self._tokens.get(token or self.token, "nobody")
+            self.carriers.setdefault(request_id, carrier)
         is_json = found.get("content-type", "").startswith("application/json")
         return Answer(answer.status, json.loads(raw) if is_json and raw else raw, found)
 
@@ -277,6 +299,13 @@ class RunningCluster:
         assert len(states) == len(self.local.controllers)
         assert len({state["stateHash"] for state in states}) == 1
         assert states[0]["topics"] >= len(set(self.acknowledged))
+        self.check_principals()
+
+    def check_principals(self) -> None:
+        """Every batch says who caused it: whose credential carried the request, or ourselves."""
+        for n in self.local.controllers:
+            batches = open_reader(self.data(n)).batches()
+            assert false_principals(batches, self.carriers) == []
 
 
 def quorate(*arguments: str, cwd: Path | None = None, timeout_s: float = 60.0) -> Said:

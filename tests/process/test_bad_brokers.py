@@ -26,7 +26,9 @@ INCARNATION = "MDAwMDAwMDAwMDAwMDAwMQ"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    with running(tmp_path_factory.mktemp("bad-brokers"), controllers=1, brokers=2) as cluster:
+    with running(
+        tmp_path_factory.mktemp("bad-brokers"), controllers=1, brokers=2, principals=("Broker:9",)
+    ) as cluster:
         cluster.create("before")
         yield cluster
 
@@ -148,7 +150,9 @@ def fetch(cluster: RunningCluster, epoch: int, **more: Any) -> dict[str, Any]:
         "wantedState": "fenced",
         **more,
     }
-    answer: dict[str, Any] = cluster.ask(cluster.url(1), "POST", "/v1/metadata/fetch", body).body
+    answer: dict[str, Any] = cluster.ask(
+        cluster.url(1), "POST", "/v1/metadata/fetch", body, token=cluster.token_of("Broker:9")
+    ).body
     return answer
 
 

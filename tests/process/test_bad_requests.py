@@ -27,11 +27,14 @@ from tests.process.running_cluster import Answer, RunningCluster, quorate, runni
 pytestmark = pytest.mark.process
 
 INCARNATION = "MDAwMDAwMDAwMDAwMDAwMQ"
+FETCH = "/v1/metadata/fetch"
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    with running(tmp_path_factory.mktemp("bad-requests"), brokers=1) as cluster:
+    with running(
+        tmp_path_factory.mktemp("bad-requests"), brokers=1, principals=("Broker:1", "Broker:7")
+    ) as cluster:
         cluster.create("before")
         yield cluster
 
@@ -49,6 +52,8 @@ def the_cluster_goes_on(cluster: RunningCluster, request: pytest.FixtureRequest)
 
 
 def post(cluster: RunningCluster, body: Any, path: str = "/v1/topics", **how: Any) -> Answer:
+    if path == FETCH and "cert" not in how and isinstance(body, dict):
+        how.setdefault("token", cluster.token_of(f"Broker:{body['brokerId']}"))
     return cluster.ask(cluster.url(cluster.leader()), "POST", path, body, **how)
 
 
@@ -94,7 +99,7 @@ def test_a_body_that_is_not_understood_is_refused_and_the_field_named(
 
 
 def test_an_unknown_field_of_a_metadata_fetch_is_refused(cluster: RunningCluster) -> None:
-    answer = post(cluster, fetch(cluster, wanted="online"), "/v1/metadata/fetch")
+    answer = post(cluster, fetch(cluster, wanted="online"), FETCH)
     assert answer.status == 400
     assert "wanted" in answer.body["message"]
 
@@ -258,7 +263,7 @@ def test_the_command_line_says_what_to_do_about_another_authority(
 def test_a_brokers_certificate_speaks_for_that_broker_only(cluster: RunningCluster) -> None:
     certificate = cluster.folder / "certs" / "broker-1.crt"
     body = fetch(cluster, broker_id=2, registration=REGISTRATION)
-    answer = post(cluster, body, "/v1/metadata/fetch", cert=certificate)
+    answer = post(cluster, body, FETCH, cert=certificate)
     assert answer.status == 403, answer
     error = answer.body["error"]
     assert error["code"] == "CLUSTER_AUTHORIZATION_FAILED"
@@ -270,9 +275,45 @@ def test_a_brokers_certificate_speaks_for_that_broker_only(cluster: RunningClust
 def test_a_controllers_certificate_registers_no_broker(cluster: RunningCluster) -> None:
     certificate = cluster.folder / "certs" / "controller-1.crt"
     body = fetch(cluster, broker_id=2, registration=REGISTRATION)
-    answer = post(cluster, body, "/v1/metadata/fetch", cert=certificate)
+    answer = post(cluster, body, FETCH, cert=certificate)
     assert answer.status == 403, answer
     assert set(cluster.broker_states()) == {1}
+
+
+def test_a_user_can_t_act_as_a_broker_whose_incarnation_it_has_read(
+    cluster: RunningCluster,
+) -> None:
+    shown = cluster.ask(cluster.url(cluster.leader()), "GET", "/v1/brokers/1").body["broker"]
+    body = fetch(
+        cluster,
+        1,
+        incarnationId=shown["incarnationId"],
+        brokerEpoch=shown["brokerEpoch"],
+        wantedState="stopping",
+    )
+    answer = post(cluster, body, FETCH, token="")
+    assert answer.status == 403, answer
+    assert "User:admin can't speak for broker 1" in answer.body["error"]["message"]
+    assert cluster.broker_states() == {1: "online"}
+
+
+def test_a_token_goes_through_an_agent_and_a_certificate_needs_a_grant(
+    cluster: RunningCluster,
+) -> None:
+    agent = cluster.local.agent_url(1)
+    change = {"topics": [{"name": "through-an-agent", "numPartitions": 1, "replicationFactor": 1}]}
+    answer = cluster.ask(agent, "POST", "/v1/topics", change)
+    assert answer.status == 200, answer
+    assert cluster.carriers[answer.headers["x-quorate-request-id"]] == "User:admin"
+    assert cluster.ask(agent, "POST", "/v1/topics", change, token="guessed").status == 401
+    authority = LocalCertificateAuthority(
+        cluster.folder / "certs", cluster.local.cluster_id, dt.datetime.now(dt.UTC)
+    )
+    cert, _ = authority.issue("alice", f"user://{cluster.local.cluster_id}/alice")
+    answer = cluster.ask(agent, "DELETE", "/v1/topics/through-an-agent", cert=cert)
+    assert answer.status == 403, answer
+    assert "[[delegations]]" in answer.body["message"]
+    assert cluster.ask(agent, "DELETE", "/v1/topics/through-an-agent").status == 200
 
 
 # -- brokers -------------------------------------------------------------------------------------
@@ -280,7 +321,7 @@ def test_a_controllers_certificate_registers_no_broker(cluster: RunningCluster) 
 
 def test_another_clusters_broker_is_sent_away(cluster: RunningCluster) -> None:
     body = fetch(cluster, clusterId="another-cluster-0001", registration=REGISTRATION)
-    answer = post(cluster, body, "/v1/metadata/fetch")
+    answer = post(cluster, body, FETCH)
     assert answer.status == 409, answer
     assert answer.body["error"]["code"] == "INCONSISTENT_CLUSTER_ID"
     assert cluster.local.cluster_id in answer.body["error"]["message"]
@@ -289,7 +330,7 @@ def test_another_clusters_broker_is_sent_away(cluster: RunningCluster) -> None:
 
 def test_a_live_brokers_id_is_taken(cluster: RunningCluster) -> None:
     body = fetch(cluster, broker_id=1, registration=REGISTRATION)
-    answer = post(cluster, body, "/v1/metadata/fetch")
+    answer = post(cluster, body, FETCH)
     assert answer.status == 409, answer
     assert answer.body["error"]["code"] == "DUPLICATE_BROKER_REGISTRATION"
     assert "stop it" in answer.body["error"]["message"]
@@ -299,18 +340,18 @@ def test_a_stale_broker_epoch_is_refused(cluster: RunningCluster) -> None:
     described = cluster.ask(cluster.url(cluster.leader()), "GET", "/v1/brokers/1").body
     epoch = described["broker"]["brokerEpoch"]
     for stale in (0, epoch + 1):
-        answer = post(cluster, fetch(cluster, 1, brokerEpoch=stale), "/v1/metadata/fetch")
+        answer = post(cluster, fetch(cluster, 1, brokerEpoch=stale), FETCH)
         assert answer.status == 409, answer
         assert answer.body["error"]["code"] == "STALE_BROKER_EPOCH"
         assert "stop this process" in answer.body["error"]["message"]
     # The right epoch, from another process.
-    answer = post(cluster, fetch(cluster, 1, brokerEpoch=epoch), "/v1/metadata/fetch")
+    answer = post(cluster, fetch(cluster, 1, brokerEpoch=epoch), FETCH)
     assert answer.body["error"]["code"] == "STALE_BROKER_EPOCH", answer
 
 
 def test_an_epoch_from_the_future_is_not_served(cluster: RunningCluster) -> None:
     body = fetch(cluster, registration=REGISTRATION, fetchedEpoch=2**30)
-    answer = post(cluster, body, "/v1/metadata/fetch")
+    answer = post(cluster, body, FETCH)
     assert answer.status == 503, answer
     assert answer.body["error"]["code"] == "UNKNOWN_LEADER_EPOCH"
 
@@ -326,7 +367,7 @@ def test_a_standby_names_the_leader(cluster: RunningCluster) -> None:
         ("DELETE", "/v1/topics/before", None),
         ("GET", "/v1/topics", None),
         ("GET", "/v1/brokers", None),
-        ("POST", "/v1/metadata/fetch", fetch(cluster, registration=REGISTRATION)),
+        ("POST", FETCH, fetch(cluster, registration=REGISTRATION)),
     ]
     for method, path, body in requests:
         answer = cluster.ask(cluster.url(standby), method, path, body)

@@ -1,0 +1,71 @@
+"""Who the batches of a log say caused them, against what can have caused them.
+
+Rule: a batch is a controller's own, a broker's, or the answer to a request with an id. Each names
+who was authenticated: the leader of its epoch, the broker that its records register or change, or
+the carrier of that request. For logs of clusters in which everybody is authenticated.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from ledger.batch import Batch
+from metadata.codec import decode_records
+from metadata.records import (
+    BeginEpochRecord,
+    BrokerRegistrationChangeRecord,
+    Record,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+)
+from metadata.uuids import uuid_text
+
+OF_CONTROLLERS = frozenset(
+    {"BeginEpoch", "FenceBroker", "RegisterController", "BeginFeatureLevels"}
+)
+OF_BROKERS = frozenset(
+    {"RegisterBroker", "UnfenceBroker", "FenceBroker", "BeginControlledShutdown"}
+)
+
+
+def false_principals(batches: Iterable[Batch], carriers: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each batch whose principal can't be right.
+
+    `carriers`: by request id, the principal of who sent it, as far as that is known.
+    """
+    found = []
+    leader = -1
+    for batch in batches:
+        records = list(decode_records(batch.records))
+        leader = next((r.leader_id for r in records if isinstance(r, BeginEpochRecord)), leader)
+        expected = _expected(batch, records, leader, carriers)
+        header = batch.header
+        said = header.provenance
+        if said.principal not in expected or header.acted_as:
+            found.append(
+                f"the batch at {header.base_offset} ({said.operation}) says {said.principal!r} as "
+                f"{header.acted_as!r}; {sorted(expected)} can have caused it"
+            )
+    return found
+
+
+def _expected(
+    batch: Batch, records: list[Record], leader: int, carriers: Mapping[str, str]
+) -> set[str]:
+    said = batch.header.provenance
+    if said.request_id:
+        # Whoever is not known here is a command's user.
+        return {carriers.get(uuid_text(said.request_id), said.principal)} & {
+            *carriers.values(),
+            "User:admin",
+        }
+    if said.auth_method == "internal":
+        if said.operation not in OF_CONTROLLERS:
+            return set()
+        registered = [r.controller_id for r in records if isinstance(r, RegisterControllerRecord)]
+        return {f"Controller:{registered[0] if registered else leader}"}
+    if said.operation not in OF_BROKERS:
+        return set()
+    return {
+        f"Broker:{record.broker_id}"
+        for record in records
+        if isinstance(record, RegisterBrokerRecord | BrokerRegistrationChangeRecord)
+    }
