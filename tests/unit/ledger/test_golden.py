@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ledger.batch import BatchHeader, Provenance, parse, seal
+from ledger.batch import ACTED_AS, BatchHeader, Provenance, parse, seal
 from ledger.chain import LogMark, first_hash
 from ledger.reader import LedgerReader
 from ledger.segments import parse_segment_header
@@ -83,6 +83,20 @@ def test_the_golden_ledger_is_read_and_proved():
     encoded = [vector["encoded"] for vector in VECTORS["batches"]]
     assert [b.encoded.hex() for b in LedgerReader(node.disk).batches()] == encoded
     assert [b.encoded.hex() for b in node.open(mark).batches(0)] == encoded
+
+
+def test_a_batch_whose_principal_acted_as_a_broker():
+    vector = json.loads((GOLDEN / "acted-as.json").read_text())
+    encoded = bytes.fromhex(vector["encoded"])
+    batch = parse(encoded)
+    assert batch.header.acted_as == "Broker:7"
+    assert batch.header.provenance.principal == "User:ANONYMOUS"
+    assert batch.header.extensions == {ACTED_AS: bytes.fromhex(vector["extensions"]["2"])}
+    assert seal(batch.header, batch.records).encoded == encoded
+    assert batch.hash.hex() == vector["hash"]
+    # A reader that ignores the extension still hashes it.
+    without = seal(msgspec.structs.replace(batch.header, extensions={}), batch.records)
+    assert (without.header.acted_as, without.hash == batch.hash) == ("", False)
 
 
 def test_the_golden_ledger_is_written_as_ever():
