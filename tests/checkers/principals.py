@@ -64,8 +64,12 @@ def _expected(
         return {f"Controller:{registered[0] if registered else leader}"}
     if said.operation not in OF_BROKERS:
         return set()
-    return {
+    brokers = {
         f"Broker:{record.broker_id}"
         for record in records
         if isinstance(record, RegisterBrokerRecord | BrokerRegistrationChangeRecord)
     }
+    if not brokers and said.principal.startswith("Broker:"):
+        # A round of an event that touches many partitions: the broker's own record comes last.
+        return {said.principal}
+    return brokers
