@@ -90,7 +90,7 @@ def _declare_quorum(registry: Registry, status: Callable[[], QuorumStatus]) -> N
     )
     registry.read_counter(
         "quorate_quorum_journal_repaired_total",
-        "Times that the journal was repaired since the start",
+        "Times that the journal or the manifest was repaired since the start",
         lambda: len(status().repairs),
     )
     registry.read_counter(

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from quorum.api import Mark, Voter
 from quorum.inside import Inside
-from quorum.manifest import Manifest, ManifestStore
+from quorum.manifest import Manifest
+from quorum.manifest_store import ManifestStore
 
 
 class Compaction:

@@ -17,7 +17,7 @@ from pysyncobj.transport import Transport
 
 from quorum import codec, seams
 from quorum.config import APPEND_BYTES_MAX, QuorumConfig
-from quorum.manifest import ManifestStore
+from quorum.manifest_store import ManifestStore
 from quorum.terms import is_term
 
 seams.install()

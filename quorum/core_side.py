@@ -13,7 +13,7 @@ from quorum.guard.replication import Replication
 from quorum.handing_up import HandingUp
 from quorum.inside import Inside
 from quorum.journal import RaftJournal
-from quorum.manifest import ManifestStore
+from quorum.manifest_store import ManifestStore
 from quorum.proposals import Proposals
 
 

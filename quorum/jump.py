@@ -18,7 +18,8 @@ from quorum.core import Core
 from quorum.guard.replicas import Replica
 from quorum.inside import Inside
 from quorum.journal import DamagedError
-from quorum.manifest import Manifest, ManifestStore, decode_manifest, encode_manifest
+from quorum.manifest import Manifest, decode_manifest, encode_manifest
+from quorum.manifest_store import ManifestStore
 
 
 class Jump:

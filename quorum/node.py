@@ -48,7 +48,7 @@ from quorum.inside import BrokenPromiseError, Inside
 from quorum.journal import RaftJournal
 from quorum.journal.lineage import DRAWN_BYTES
 from quorum.jump import Jump
-from quorum.manifest import ManifestStore
+from quorum.manifest_store import ManifestStore
 from quorum.membership import Membership
 from quorum.proposals import Proposals
 from quorum.reads import Reads
@@ -159,6 +159,7 @@ class QuorumNode:
             view=LogView(journal),
             wake=self._wake,
         )
+        inside.repairs += manifests.restored
         self.handing_up = HandingUp(inside, resumed_at)
         self._jump = Jump(inside, manifests, self.handing_up.jumped)
         self._ceiling = Ceiling(inside)

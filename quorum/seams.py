@@ -15,7 +15,7 @@ import pysyncobj.syncobj as core_module
 from pysyncobj.version import VERSION
 
 from quorum import codec
-from quorum.manifest import ManifestSerializer, replaced_os
+from quorum.manifest_store import ManifestSerializer, replaced_os
 
 CORE_VERSION = "0.3.17"
 CORE_WORDS = frozenset(

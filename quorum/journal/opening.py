@@ -29,7 +29,7 @@ handled alike: a fresh segment holds the good part, the old files stay beside it
 from typing import TYPE_CHECKING, NamedTuple
 
 from quorum.journal.chain import Chain, frames_between, is_seam, read_chain, read_files
-from quorum.journal.damage import Damage, DamagedError, TornTail
+from quorum.journal.damage import Damage, DamagedError, TornTail, WrongFolderError
 from quorum.journal.frames import HEADER_BYTES, Frame, Kind, encode_header
 from quorum.journal.identity import FOLDER, Identity, encode_opening, segment_name
 from quorum.journal.segments import Segment
@@ -137,13 +137,17 @@ def _without_impossible_term(chain: Chain, *, accepts_epoch: bool) -> Chain:
 
 
 def _refuse_other_directory(identity: Identity, manifest: "Manifest") -> None:
-    if manifest.cluster_id != identity.cluster_id or (
-        manifest.directory_id and manifest.directory_id != identity.directory_id
-    ):
-        raise DamagedError(
-            "the manifest belongs to another folder than the journal beside it: files of several "
-            "folders were mixed; restore the folder, or move it away and start with an empty one"
-        )
+    theirs, ours = manifest.directory_id or identity.directory_id, identity.directory_id
+    if (manifest.cluster_id, theirs) == (identity.cluster_id, ours):
+        return
+    nodes = [voter.node_id for voter in manifest.voters if voter.directory_id == theirs]
+    whose = f"node {nodes[0]}" if nodes else f"directory {theirs.hex()}"
+    raise WrongFolderError(
+        f"the manifest belongs to {whose} of cluster {manifest.cluster_id}, and the journal beside "
+        f"it to node {identity.node_id} (directory {ours.hex()}) of cluster {identity.cluster_id}: "
+        "files of several folders were mixed; put each back beside its own, or move the node's "
+        "whole folder away and start with an empty one"
+    )
 
 
 def _judge(chain: Chain, synced: int) -> tuple[Damage | None, TornTail | None]:

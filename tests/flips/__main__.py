@@ -63,7 +63,9 @@ KINDS: dict[str, Kind] = {
     ),
     "vote": Kind(30, (journals.votes,)),
     "witness": Kind(3, (journals.witness,)),
-    "manifest": Kind(4, (journals.manifest,)),
+    "manifest": Kind(
+        4, (journals.manifest, journals.manifest_with_its_copy, journals.copy_of_the_manifest)
+    ),
     "ledger": Kind(
         8,
         (ledgers.written_ledger, ledgers.ledger_without_indexes),

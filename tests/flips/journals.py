@@ -14,7 +14,9 @@ from quorum.journal.opening import UNKNOWN_VOTE
 from quorum.journal.state import ENTRY_HEAD, Entry
 from quorum.journal.witness import NAME as WITNESS
 from quorum.manifest import FILE as MANIFEST
-from quorum.manifest import Manifest, ManifestStore, decode_manifest
+from quorum.manifest import Manifest, decode_manifest
+from quorum.manifest_copies import COPY
+from quorum.manifest_store import ManifestStore
 from tests.flips.memory import Files, MemoryDisk
 from tests.flips.verdicts import DETECTED, HARMLESS, SILENT, Verdict, unclean
 from tests.unit.quorum.journal.rig import LOG, Rig, fill, manifest_at
@@ -58,7 +60,7 @@ class JournalCase:
         disk = MemoryDisk(harmed)
         self._judged += 1
         try:
-            journal, manifest = self._open(disk)
+            journal, manifest, restored = self._open(disk)
         except DamagedError:
             return Verdict(DETECTED, "refused as damaged")
         except WrongFolderError:
@@ -66,6 +68,8 @@ class JournalCase:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
             return unclean(error)
         verdict = self._read(journal, manifest)
+        if restored and verdict.kind == HARMLESS:
+            verdict = Verdict(DETECTED, "written again from the other copy of the manifest")
         if verdict.good and (thorough or self._judged % 8 == 0):
             return self._read_again(disk, journal, manifest, verdict)
         return verdict
@@ -98,14 +102,14 @@ class JournalCase:
         """What an opening leaves behind is read the same by the next one."""
         before = (_content_of(first, manifest), first.damage)
         try:
-            again, manifest = self._open(disk)
+            again, manifest, _ = self._open(disk)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
             return unclean(error)
         if (_content_of(again, manifest), again.damage) != before:
             return Verdict(SILENT, "the next opening reads something else")
         return verdict
 
-    def _open(self, disk: MemoryDisk) -> tuple[RaftJournal, Manifest | None]:
+    def _open(self, disk: MemoryDisk) -> tuple[RaftJournal, Manifest | None, tuple[str, ...]]:
         """As `QuorumNode.start` does."""
         store = ManifestStore(disk, to_node=lambda voter: voter, on_failed=_fail, log=LOG)
         manifest = store.load()
@@ -119,10 +123,10 @@ class JournalCase:
             on_failed=_fail,
             log=LOG,
         )
-        return journal, manifest
+        return journal, manifest, store.restored
 
     def _content(self, files: Files) -> Content:
-        journal, manifest = self._open(MemoryDisk(files))
+        journal, manifest, _ = self._open(MemoryDisk(files))
         assert not journal.damage
         return _content_of(journal, manifest)
 
@@ -262,6 +266,20 @@ def witness() -> JournalCase:
 
 
 def manifest() -> JournalCase:
-    """The manifest of a small journal; and a manifest of yesterday, and of another node."""
+    """The manifest of a small journal without its copy; of yesterday, and of another node."""
+    case = scripted_journal(stopped=True, segment_bytes=400)
+    alone = beside(case, "manifest", MANIFEST, case.others)
+    alone.files = {name: data for name, data in case.files.items() if name != COPY}
+    return alone
+
+
+def manifest_with_its_copy() -> JournalCase:
+    """The same with the copy beside it, which puts it right."""
     case = scripted_journal(stopped=True, segment_bytes=400)
     return beside(case, "manifest", MANIFEST, case.others)
+
+
+def copy_of_the_manifest() -> JournalCase:
+    """The copy."""
+    case = scripted_journal(stopped=True, segment_bytes=400)
+    return beside(case, "manifest", COPY, case.others)

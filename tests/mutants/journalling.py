@@ -141,7 +141,7 @@ JOURNALLING = (
         "The core forgets entries while the manifest that stands for them is on its way.",
         (
             Patch(
-                "quorum.manifest.ManifestStore._write",
+                "quorum.manifest_store.ManifestStore._write",
                 edited(
                     (
                         "    self._writing = manifest\n",
@@ -167,6 +167,56 @@ JOURNALLING = (
             ),
         ),
         hunted("quorum", "damage"),
+    ),
+    Mutant(
+        "a damaged manifest's copy is not looked for",
+        "6",
+        "A node ends for good with a damaged manifest, though its copy and its journal are whole.",
+        (
+            Patch(
+                "quorum.manifest_copies._choose",
+                edited(("return copy if isinstance(copy, Manifest) else None", "return None")),
+            ),
+        ),
+    ),
+    Mutant(
+        "the manifest has no copy",
+        "6",
+        "The core forgets entries when one of the two files is durable.",
+        (
+            Patch(
+                "quorum.manifest_store.write_manifest",
+                edited(("    disk.replace(COPY, data)\n", "")),
+            ),
+        ),
+    ),
+    Mutant(
+        "a copy of the manifest is not put right",
+        "6",
+        "What is damaged or old at a start stays so, and the next damage takes the other.",
+        (Patch("quorum.manifest_copies._write_again", gives(None)),),
+    ),
+    Mutant(
+        "a copy of another folder's manifest is believed",
+        "6, F-27",
+        "The newest of the two is taken, whosever it is.",
+        (
+            Patch(
+                "quorum.manifest_copies._choose",
+                edited((" or _whose(copy) != _whose(primary)", "")),
+            ),
+        ),
+    ),
+    Mutant(
+        "a later release's manifest is written over",
+        "9",
+        "What this release can't read counts as damaged, and an older copy takes its place.",
+        (
+            Patch(
+                "quorum.manifest_copies._find",
+                edited(("    except LaterFormatError:\n        raise\n", "")),
+            ),
+        ),
     ),
     Mutant(
         "segments of another folder are read",

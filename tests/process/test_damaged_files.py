@@ -233,16 +233,37 @@ def test_a_damaged_node_never_votes(cluster: RunningCluster) -> None:
 # -- the manifest --------------------------------------------------------------------------------
 
 
-def test_a_damaged_manifest_is_refused_and_a_restored_one_taken(victim: Victim) -> None:
-    manifest = victim.stop().file("manifest")
+@pytest.mark.parametrize("how", ["flipped", "cut", "missing"])
+@pytest.mark.parametrize("name", ["manifest", "manifest.copy"])
+def test_a_damaged_manifest_is_put_right_from_its_copy(victim: Victim, name: str, how: str) -> None:
+    """The node goes on as the voter that it was: its journal is whole."""
+    manifest = victim.stop().file(name)
+    good = manifest.read_bytes()
+    if how == "flipped":
+        flip(manifest, len(good) // 2)
+    elif how == "cut":
+        cut(manifest, 5)
+    else:
+        manifest.unlink()
+    victim.start()
+    told = ["manifest_restored"] if (name, how) != ("manifest.copy", "missing") else []
+    victim.must_recover(*told)
+    assert "journal_damaged" not in victim.said
+    copies = {(victim.folder / name).read_bytes() for name in ("manifest", "manifest.copy")}
+    assert len(copies) == 1
+
+
+def test_with_both_copies_damaged_it_is_refused_and_a_restored_one_taken(victim: Victim) -> None:
+    manifest, copy = victim.stop().file("manifest"), victim.file("manifest.copy")
     good = manifest.read_bytes()
     flip(manifest, len(good) // 2)
+    cut(copy, 5)
     victim.start()
     victim.must_refuse("manifest is damaged", "checksum", "Restore it", "whole folder away")
-    cut(manifest, 5)
-    victim.start()
-    victim.must_refuse("manifest is damaged", "5 bytes")
     manifest.unlink()
+    victim.start()
+    victim.must_refuse("manifest.copy is damaged", "5 bytes")
+    copy.unlink()
     victim.start()
     victim.must_refuse("manifest is missing", "restore")
     manifest.write_bytes(good)
@@ -423,6 +444,58 @@ def test_a_neighbours_folder_is_refused(victim: Victim, tmp_path: Path) -> None:
     victim.must_refuse(f"node {other}", f"node {victim.n}", "swapped or copied")
     shutil.rmtree(victim.folder)
     (tmp_path / "kept").rename(victim.folder)
+    victim.start()
+    victim.must_recover()
+
+
+@pytest.mark.parametrize("names", [("journal",), ("manifest", "manifest.copy")], ids=str)
+def test_a_part_of_a_neighbours_folder_is_refused(
+    victim: Victim, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    victim.stop()
+    other = next(n for n in victim.cluster.local.controllers if n != victim.n)
+    for name in names:
+        (victim.folder / name).rename(tmp_path / name)
+        theirs = victim.cluster.data(other) / name
+        if theirs.is_dir():
+            shutil.copytree(theirs, victim.folder / name)
+        else:
+            shutil.copy(theirs, victim.folder / name)
+    victim.start()
+    victim.must_refuse(f"node {other}", f"node {victim.n}", "folders were")
+    for name in names:
+        if (victim.folder / name).is_dir():
+            shutil.rmtree(victim.folder / name)
+        (tmp_path / name).replace(victim.folder / name)
+    victim.start()
+    victim.must_recover()
+
+
+def test_the_log_of_a_neighbour_beside_our_journal_is_as_good_as_ours(
+    victim: Victim, tmp_path: Path
+) -> None:
+    """The ledger has the same bytes on every controller; what ran ahead is compared or cut."""
+    victim.stop()
+    other = next(n for n in victim.cluster.local.controllers if n != victim.n)
+    (victim.folder / "log").rename(tmp_path / "log")
+    shutil.copytree(victim.cluster.data(other) / "log", victim.folder / "log")
+    victim.start()
+    victim.must_recover()
+
+
+@pytest.mark.parametrize("name", ["", "log"], ids=["the folder", "log"])
+def test_what_belongs_to_another_cluster_is_refused_with_both_names(
+    victim: Victim, tmp_path: Path, name: str
+) -> None:
+    victim.stop()
+    with running(tmp_path / "other", controllers=1) as other:
+        other_id, n = other.local.cluster_id, min(other.local.controllers)
+    (victim.folder / name).rename(tmp_path / "kept")
+    shutil.copytree(other.data(n) / name, victim.folder / name)
+    victim.start()
+    victim.must_refuse("belongs to cluster", other_id, victim.cluster.local.cluster_id)
+    shutil.rmtree(victim.folder / name)
+    (tmp_path / "kept").rename(victim.folder / name)
     victim.start()
     victim.must_recover()
 

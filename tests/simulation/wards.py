@@ -18,6 +18,7 @@ from quorum.journal import DamagedError, WrongFolderError
 from quorum.journal.chain import read_chain, read_files
 from quorum.journal.identity import FOLDER, SUFFIX
 from quorum.manifest import FILE as MANIFEST
+from quorum.manifest_copies import COPY
 from runtime.simulated.platter import folder_of
 from runtime.simulated.world import US
 
@@ -33,8 +34,10 @@ TOLD = (
     "ledger_damaged",
     "ledger_mended",
     "ledger_tail_cut",
+    "manifest_restored",
 )
 """Events of the log that are counted: what nodes say of damage and of its end."""
+MANIFESTS = (MANIFEST, COPY)
 SUPERVISOR_S = 0.5
 STOPS_MAX = 8
 """A node that ends so often with its folder is given an empty one."""
@@ -106,7 +109,7 @@ class Ward:
         return [n for n in sorted(names) if folder_of(n) in self.folders and _is_ours(n)]
 
     def is_deep(self, name: str) -> bool:
-        return name == MANIFEST or name.endswith(SUFFIX)
+        return name in MANIFESTS or name.endswith(SUFFIX)
 
     def has_begun(self, node_id: int) -> bool:
         # Who could not read it, by an error of the disk, may be on its way out for a while.
@@ -115,7 +118,7 @@ class Ward:
     def seen_below(self, node_id: int, name: str) -> int:
         platter = self.cluster.hosts[node_id].platter
         size = len(platter.names[name].content)
-        if name == MANIFEST or not name.endswith(SUFFIX):
+        if name in MANIFESTS or not name.endswith(SUFFIX):
             return size
         durable = platter.durable_files()
         if name not in durable:
@@ -293,7 +296,7 @@ class Ward:
 
 def _is_ours(name: str) -> bool:
     """Only what a node would read again: not evidence, not what is half fetched."""
-    return name == MANIFEST or (folder_of(name) != "" and not name.endswith((".damaged", ".part")))
+    return name in MANIFESTS or (folder_of(name) != "" and not name.endswith((".damaged", ".part")))
 
 
 def _holds(theirs: Any, mine: Any) -> bool:

@@ -8,17 +8,9 @@ import pytest
 from pysyncobj.config import SERIALIZER_STATE
 
 from quorum.api import Voter
-from quorum.journal import DamagedError
-from quorum.manifest import (
-    _HEAD,
-    _MAGIC,
-    FILE,
-    Manifest,
-    ManifestSerializer,
-    decode_manifest,
-    encode_manifest,
-    replaced_os,
-)
+from quorum.journal import DamagedError, WrongFolderError
+from quorum.manifest import _HEAD, _MAGIC, FILE, Manifest, decode_manifest, encode_manifest
+from quorum.manifest_store import ManifestSerializer, replaced_os
 from tests.unit.quorum.journal.rig import Rig, command, entries, fill, manifest_at
 
 
@@ -315,7 +307,7 @@ def test_a_manifest_of_another_folder_is_refused() -> None:
     rig = filled()
     for stranger in (manifest(20, 1, directory_id=bytes(16)), manifest(20, 1, cluster_id="b")):
         rig.kill()
-        with pytest.raises(DamagedError, match="another folder"):
+        with pytest.raises(WrongFolderError, match="files of several folders were mixed"):
             rig.open(stranger)
 
 
