@@ -16,7 +16,9 @@ from metadata.messages import MetadataFetchRequest
 from runtime.requests import Caller, Reply, Request
 
 FETCH = "/v1/metadata/fetch"
-OWN = frozenset({"BeginEpoch", "FenceBroker", "RegisterController", "BeginFeatureLevels"})
+OWN = frozenset(
+    {"BeginEpoch", "FenceBroker", "RegisterController", "BeginFeatureLevels", "ElectLeaders"}
+)
 """What a controller decides without a request."""
 _decode = msgspec.msgpack.Decoder(MetadataFetchRequest).decode
 
