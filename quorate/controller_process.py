@@ -2,8 +2,8 @@
 
 Rule: this is the only place where a controller meets sockets, files and signals. What stops the
 node from going on (a full disk, a broken promise) ends the process with exit code 74 and a
-sentence; SIGTERM and SIGINT stop it in order; SIGHUP reads certificates anew; SIGUSR1 and SIGUSR2
-change the log's level (`log_level`).
+sentence; SIGTERM and SIGINT stop it in order; SIGHUP reads tokens and certificates anew
+(`reloading`); SIGUSR1 and SIGUSR2 change the log's level (`log_level`).
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from quorate import process_metrics
 from quorate.log_level import follow_signals
 from quorate.principals import OPEN_PATHS, Principals, error_answer
+from quorate.reloading import Reloading
 from quorate.settings import ControllerSettings, host_and_port, resolve
 from quorate.tls_files import tls_files
 from quorate.version import VERSION
@@ -102,11 +103,12 @@ class ControllerProcess:
             on_settled=collection.settled,
         )
         http_host, http_port = host_and_port(own.http.partition("//")[2].rstrip("/"), "http")
+        principals = Principals(settings.cluster_id, settings.tokens)
         self._http = HttpServer(
             self.controller.handle,
             http_host,
             http_port,
-            authenticate=Principals(settings.cluster_id, settings.tokens).authenticate,
+            authenticate=principals.authenticate,
             on_error=error_answer,
             log=self._log,
             tls=None if files is None else server_context(files),
@@ -116,6 +118,10 @@ class ControllerProcess:
             else resolve(config_file, settings.unix_socket),
             hastened=(HEARTBEATS,),
             anonymous_paths=OPEN_PATHS if settings.require_authentication else None,
+            refusals=self._links.refusals,
+        )
+        self._reloading = Reloading(
+            settings, config_file, principals, self._http, self._links, self._log
         )
         process_metrics.declare(
             registry, lambda: self.controller.quorum, self._links.counters, self._http.counters
@@ -128,6 +134,7 @@ class ControllerProcess:
                 "quorum_near_peers": self._links.near_peers,
             },
             self._http.budget,
+            self._links.refusals,
         )
 
     async def run(self) -> int:
@@ -136,7 +143,7 @@ class ControllerProcess:
         watch_loop(loop)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
-        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        loop.add_signal_handler(signal.SIGHUP, self._reloading.reload)
         follow_signals(loop, self._settings.log_level)
         self._http.start()
         self._stalls.start()
@@ -172,19 +179,6 @@ class ControllerProcess:
 
     def _on_long_callback(self, name: str, seconds: float) -> None:
         self._log.warning("callback_long", callback=name, seconds=round(seconds, 4))
-
-    def _reload(self) -> None:
-        """Take up new certificates; the old ones stay when the new can't be used."""
-        if self._settings.tls is None:
-            return
-        try:
-            files = tls_files(self._settings.tls, self._config_file)
-            self._http.reload_tls(server_context(files))
-            self._links.set_tls(peer_tls(files))
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with them, we go on
-            self._log.error("certificates_not_reloaded", why=str(error))
-        else:
-            self._log.info("certificates_reloaded")
 
 
 def _why_not(error: OSError) -> str:

@@ -34,6 +34,10 @@ class Principals:
 
     def __init__(self, cluster_id: str, tokens: tuple[Token, ...] = ()) -> None:
         self._cluster_id = cluster_id
+        self.set_tokens(tokens)
+
+    def set_tokens(self, tokens: tuple[Token, ...]) -> None:
+        """Know these tokens from now on, and no others."""
         self._tokens = [(bytes.fromhex(token.sha256), token.principal) for token in tokens]
 
     def authenticate(

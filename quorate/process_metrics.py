@@ -10,6 +10,7 @@ from quorum.api import Quorum, QuorumStatus
 from runtime.admission import Admission
 from runtime.byte_budget import ByteBudget
 from runtime.metrics import Registry
+from runtime.refusals import Refusals
 
 
 def declare(
@@ -34,8 +35,10 @@ def declare(
     _declare_quorum(registry, lambda: quorum().status())
 
 
-def declare_doors(registry: Registry, doors: Mapping[str, Admission], budget: ByteBudget) -> None:
-    """Declare the figures of the ports: connections by door, and the budget of bytes."""
+def declare_doors(
+    registry: Registry, doors: Mapping[str, Admission], budget: ByteBudget, refusals: Refusals
+) -> None:
+    """Declare the figures of the ports: connections by door, the budget of bytes, refusals."""
 
     def by_door(read: Callable[[Admission], int]) -> Callable[[], Mapping[tuple[str, ...], float]]:
         return lambda: {(name,): float(read(door)) for name, door in doors.items()}
@@ -68,6 +71,12 @@ def declare_doors(registry: Registry, doors: Mapping[str, Admission], budget: By
         "quorate_bodies_and_handshakes_bytes",
         "Memory set aside for bodies that are being read and for callers not known yet",
         lambda: budget.used,
+    )
+    registry.read_counter(
+        "quorate_refused_attempts_total",
+        "Attempts that were refused for who made them, by the event that the log has for them",
+        lambda: _by_name(refusals.counters),
+        ("event",),
     )
 
 

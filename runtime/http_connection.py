@@ -13,7 +13,8 @@ from aiohttp import web
 
 from runtime import fair_loop
 from runtime.listening import Arrival
-from runtime.tls import uri_of_peer
+from runtime.requests import Caller
+from runtime.tls import SeveralUrisError, uri_of_peer
 
 UNREAD_S = 30.0
 """A client that does not take a small reply within so long loses its connection."""
@@ -27,17 +28,30 @@ LINGER_S = 2.0
 """How long the rest of a refused body is read, so that the refusal can be."""
 
 
+Credentials = tuple[str | None, str | None, int | None, str]
+"""URI in the client's certificate, bearer token, user id on a unix socket, address."""
+
+
 class HttpConnection(web.RequestHandler):
     """aiohttp's protocol for one connection; `on_ended` is called once, at its end."""
 
-    __slots__ = ("_head_bytes", "_on_ended", "_on_malformed", "arrival", "certificate_uri")
+    __slots__ = (
+        "_head_bytes",
+        "_on_ended",
+        "_on_malformed",
+        "arrival",
+        "caller",
+        "certificate_problem",
+        "certificate_uri",
+        "credentials",
+    )
 
     def __init__(
         self,
         manager: web.Server,
         arrival: Arrival,
         head_s: float,
-        on_ended: Callable[[Arrival], None],
+        on_ended: Callable[["HttpConnection"], None],
         on_malformed: Callable[[str], web.Response],
     ) -> None:
         super().__init__(
@@ -52,11 +66,20 @@ class HttpConnection(web.RequestHandler):
         self._head_bytes = 0
         self.arrival = arrival
         self.certificate_uri: str | None = None
+        self.certificate_problem: str | None = None
+        """Why the certificate that was shown is nobody's."""
+        self.caller: Caller | None = None
+        """Whose request is under way, or was the last; None when it was refused."""
+        self.credentials: Credentials | None = None
+        """What its last caller showed and was known by."""
         self._on_ended = on_ended
         self._on_malformed = on_malformed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.certificate_uri = uri_of_peer(transport.get_extra_info("ssl_object"))
+        try:
+            self.certificate_uri = uri_of_peer(transport.get_extra_info("ssl_object"))
+        except SeveralUrisError as error:
+            self.certificate_problem = str(error)
         assert isinstance(transport, asyncio.Transport)
         self.arrival.taken_over(transport.abort)
         if self.arrival.unix_uid is None:
@@ -98,12 +121,24 @@ class HttpConnection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
-        self._on_ended(self.arrival)
+        self._on_ended(self)
 
     def hasten(self) -> None:
         """Take up what comes on this connection before what strangers send."""
         if self.transport is not None:
             fair_loop.hasten(self.transport.get_extra_info("socket"))
+
+    def abort(self) -> None:
+        """End at once, whatever is under way."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def end_after_request(self) -> None:
+        """End at once when no request is under way, else after its reply."""
+        if self._waiter is not None:
+            self.force_close()
+        else:
+            self.close()
 
     def hang_up(self) -> None:
         """Close after the next reply without waiting for the rest of its request's body."""

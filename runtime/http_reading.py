@@ -54,6 +54,18 @@ def check_form(http: BaseRequest) -> None:
             "UNSUPPORTED_MEDIA_TYPE",
             "bodies are taken as they are: send it without Content-Encoding",
         )
+    for name, value in http.headers.items():
+        if not value.isascii() and not _is_text(value):
+            raise bad_request(f"the header {name[:100]} is not UTF-8")
+
+
+def _is_text(value: str) -> bool:
+    """Whether the bytes of a header were UTF-8; aiohttp keeps others as surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def path_and_query(target: str) -> tuple[str, dict[str, str]]:

@@ -36,6 +36,7 @@ from runtime.content_digest import CONTENT_DIGEST, content_digest
 from runtime.descriptors import divide, soft_limit
 from runtime.exposure import check_listener, is_foreign_host, is_foreign_origin, is_loopback
 from runtime.heap import HeapTrimmer
+from runtime.http_callers import Authenticate, Callers
 from runtime.http_connection import HttpConnection
 from runtime.http_limits import NEWCOMER_BYTES, HttpLimits
 from runtime.http_reading import (
@@ -43,18 +44,15 @@ from runtime.http_reading import (
     RefusedError,
     as_request,
     bad_request,
-    bearer_token,
     check_form,
-    has_body,
     with_token,
 )
 from runtime.http_streaming import Turns, gather, send
 from runtime.listening import Arrival, Listener
-from runtime.requests import ANONYMOUS, Caller, Handler, Reply, Request
+from runtime.refusals import HANDSHAKE, Refusals
+from runtime.requests import Handler, Reply, Request
+from runtime.tls import trusts_others
 
-Authenticate = Callable[[str | None, str | None, int | None, str], Caller | Reply]
-"""(URI in the client's certificate, bearer token, user id on a unix socket, address): who it
-is, or the reply that refuses it. Blank is None, and an empty address on a unix socket."""
 OnError = Callable[[int, str, str], Reply]
 """(HTTP status, code, sentence): the reply that says so."""
 
@@ -85,17 +83,17 @@ class HttpServer:
         hastened: Collection[str] = (),
         anonymous_paths: Collection[str] | None = None,
         passes_tokens: bool = False,
+        refusals: Refusals | None = None,
     ) -> None:
         """`hastened`: paths whose callers, once let in, go before others on that connection.
 
         `anonymous_paths`: all that a caller without credentials may ask for, and without a body;
         None: anything. `passes_tokens`: bearer tokens are not judged here. The handler finds them
-        among the headers, for whoever judges them.
+        among the headers, for whoever judges them. `refusals` may be shared with other listeners of
+        the process.
         """
-        self._passes_tokens = passes_tokens
         self._handler = handler
         self._host, self._port = host, port
-        self._authenticate = authenticate
         self._on_error = on_error
         self._log = log
         self._tls = tls
@@ -108,7 +106,10 @@ class HttpServer:
         self._tcp_listeners: list[Listener] = []
         self._unix_listeners: list[Listener] = []
         loop = asyncio.get_running_loop()
-        self._anonymous_paths = None if anonymous_paths is None else frozenset(anonymous_paths)
+        self.refusals = refusals if refusals is not None else Refusals(log, loop.call_later)
+        self._callers = Callers(
+            authenticate, anonymous_paths, self.refusals, passes_tokens=passes_tokens
+        )
         self.budget = ByteBudget(self.limits.budget_bytes)
         self._heap = HeapTrimmer(loop.call_later)
         self.admission = self._make_admission(loop)
@@ -162,12 +163,25 @@ class HttpServer:
         """The port that is listened on; drawn by the system if it was given as 0."""
         return self._tcp_listeners[0].port
 
+    def judge_again(self) -> int:
+        """End connections of callers who would be refused now; return how many."""
+        return self._callers.judge_again(self._http_connections(), certificates=False)
+
     def reload_tls(self, context: ssl.SSLContext) -> None:
-        """Use another context for connections from now on; open ones go on."""
+        """Use another context for connections from now on.
+
+        Open ones go on, unless it trusts others: then who showed a certificate is verified again.
+        """
         assert self._tls is not None, "a listener without TLS does not take it up while it runs"
+        trust_changed = trusts_others(self._tls, context)
         self._tls = context
         for listener in self._tcp_listeners:
             listener.tls = context
+        if trust_changed:
+            self._callers.judge_again(self._http_connections(), certificates=True)
+
+    def _http_connections(self) -> list[HttpConnection]:
+        return [c for c in self.manager.connections if isinstance(c, HttpConnection)]
 
     def _listener(self, sock: socket.socket, tls: ssl.SSLContext | None) -> Listener:
         return Listener(
@@ -184,15 +198,15 @@ class HttpServer:
 
     def _refused_early(self, address: str, why: str) -> None:
         self.counters["connections_refused"] += 1
-        self._log.info("tls_handshake_failed", address=address, error=why)
+        self.refusals.refused(HANDSHAKE, address=address, error=why, door="http")
 
     def _make_connection(self, arrival: Arrival) -> HttpConnection:
         return HttpConnection(
             self.manager, arrival, self.limits.head_s, self._connection_ended, self._malformed
         )
 
-    def _connection_ended(self, arrival: Arrival) -> None:
-        arrival.left()
+    def _connection_ended(self, connection: HttpConnection) -> None:
+        connection.arrival.left()
         self._heap.freed(NEWCOMER_BYTES)
 
     # -- one request -------------------------------------------------------------------------
@@ -202,36 +216,32 @@ class HttpServer:
         connection = http.protocol
         assert isinstance(connection, HttpConnection)
         try:
-            self._check_site(http, connection.arrival)
-            check_form(http)
-            token = bearer_token(http)
-            passed = token if self._passes_tokens else None
-            caller = self._authenticate(
-                connection.certificate_uri,
-                token if passed is None else None,
-                connection.arrival.unix_uid,
-                connection.arrival.address,
-            )
-            if isinstance(caller, Reply):
-                return self._refused_unread(http, caller)
-            if passed is None:
-                self._check_anonymous(http, caller)
-            if self._anonymous_paths is None or caller.principal != ANONYMOUS.principal:
-                connection.arrival.busy()
-            if http.path in self._hastened:
-                connection.hasten()
-            limits = self.limits
-            request = await as_request(http, caller, limits.body_bytes, limits.body_s, self.budget)
-            self._heap.freed(len(request.body))
-            if passed is not None:
-                request = with_token(request, passed)
+            reply = await self._reply(http, connection)
         except RefusedError as refused:
             if refused.code in _NOT_READ_ON:
                 connection.hang_up()
-            if refused.status == HTTPStatus.UNAUTHORIZED:
-                return self._refused_unread(http, self._error(refused))
-            return self._refusal(refused)
-        return await self._answered(http, await self._ask(request))
+            reply = self._error(refused)
+        if reply.status in _FOR_WHO_ASKED:
+            self._callers.tell(http, connection, reply)
+        response = await self._answered(http, reply)
+        if reply.status == HTTPStatus.UNAUTHORIZED and not http.content.is_eof():
+            response.force_close()
+        return response
+
+    async def _reply(self, http: web.BaseRequest, connection: HttpConnection) -> Reply:
+        """Let in, read and ask. Raises RefusedError."""
+        check_form(http)
+        self._check_site(http, connection.arrival)
+        caller = self._callers.caller_of(http, connection)
+        if isinstance(caller, Reply):
+            return caller
+        if http.path in self._hastened:
+            connection.hasten()
+        limits = self.limits
+        request = await as_request(http, caller, limits.body_bytes, limits.body_s, self.budget)
+        self._heap.freed(len(request.body))
+        passed = self._callers.passed_token(http)
+        return await self._ask(request if passed is None else with_token(request, passed))
 
     async def _answered(self, http: web.BaseRequest, reply: Reply) -> web.StreamResponse:
         """The response for a reply; one that is long is sent while it is made."""
@@ -254,17 +264,6 @@ class HttpServer:
                 http.transport.abort()
             raise ConnectionResetError("the reply was broken off") from error
         return response
-
-    def _check_anonymous(self, http: web.BaseRequest, caller: Caller) -> None:
-        """Refuse what only a known caller may ask, by the head alone. Raises RefusedError."""
-        if self._anonymous_paths is None or caller.principal != ANONYMOUS.principal:
-            return
-        if http.path not in self._anonymous_paths or has_body(http):
-            raise RefusedError(
-                HTTPStatus.UNAUTHORIZED,
-                "UNAUTHENTICATED",
-                "show a token (Authorization: Bearer …) or a client certificate",
-            )
 
     async def _ask(self, request: Request) -> Reply:
         """Return the handler's reply, or one for a handler that fails or is too late."""
@@ -315,13 +314,6 @@ class HttpServer:
         """Answer what aiohttp's parser refused."""
         return self._refusal(bad_request(sentence))
 
-    def _refused_unread(self, http: web.BaseRequest, reply: Reply) -> web.Response:
-        """Refuse a caller; the connection ends if a body would follow."""
-        response = self._response(reply)
-        if not http.content.is_eof():
-            response.force_close()
-        return response
-
     def _refusal(self, refused: RefusedError) -> web.Response:
         return self._response(self._error(refused))
 
@@ -338,6 +330,7 @@ class HttpServer:
         return response
 
 
+_FOR_WHO_ASKED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 _NOT_READ_ON = {"BODY_TIMED_OUT", "THROTTLED"}
 """After these the rest of the body is not waited for."""
 

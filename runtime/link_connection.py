@@ -35,7 +35,7 @@ from runtime.link_frames import (
 )
 from runtime.links import FRAME_BYTES_MAX, LinkEnd
 from runtime.listening import Arrival
-from runtime.tls import uri_of_peer
+from runtime.tls import SeveralUrisError, uri_of_peer
 
 GREETING_DEADLINE_S = 2.0
 
@@ -127,7 +127,11 @@ class LinkConnection(asyncio.Protocol):
             self.arrival.taken_over(self._displaced)
         secured = transport.get_extra_info("ssl_object")
         # A certificate without a name is one for nobody; only without TLS nobody is asked.
-        self.certified = None if secured is None else uri_of_peer(secured) or ""
+        try:
+            self.certified = None if secured is None else uri_of_peer(secured) or ""
+        except SeveralUrisError as error:
+            self.reject(str(error))
+            return
         self.state = State.GREETING
         self._deadline = self._owner.clock.call_later(GREETING_DEADLINE_S, self._too_late)
         if self.dialled is not None:

@@ -26,6 +26,7 @@ import asyncio
 import math
 import secrets
 from collections import Counter, deque
+from functools import partial
 
 from structlog.typing import FilteringBoundLogger
 
@@ -41,7 +42,8 @@ from runtime.link_frames import ENDED_BYTES, GREETING_BYTES_MAX, Hello
 from runtime.links import FRAME_BYTES_MAX, LinkEnd, LinkHandler, Peer
 from runtime.listening import Arrival, Listener
 from runtime.randomness import Random
-from runtime.tls import PeerTls
+from runtime.refusals import HANDSHAKE, LINK, Refusals
+from runtime.tls import PeerTls, trusts_others
 
 BACK_OFF_MIN_S = 0.02
 BACK_OFF_MAX_S = 0.5
@@ -60,7 +62,8 @@ SLOTS = 48
 """Connections that greet, or shake hands, at one time; in each of the two classes."""
 SLOT_BYTES = 96 * 1024
 SLOT_GRACE_S = 0.5
-LOG_GAP_S = 1.0
+VERIFY_GAP_S = 1.0
+VERIFIED_ANEW = "whom this node trusts has changed: the link is opened and verified again"
 
 
 class _Target:
@@ -103,7 +106,9 @@ class TcpLinks:
         tls: PeerTls | None = None,
         send_queue_bytes_max: int = SEND_QUEUE_BYTES_MAX,
         on_defect: OnDefect = stop_the_process,
+        refusals: Refusals | None = None,
     ) -> None:
+        """`refusals` may be shared with other listeners of the process."""
         self.self_id = self_id
         self.clock = clock
         self.defect = on_defect
@@ -115,6 +120,7 @@ class TcpLinks:
         self._host, self._port = host, port
         self._random = random
         self._log = log
+        self.refusals = refusals if refusals is not None else Refusals(log, clock.call_later)
         self._tls = tls
         self._queue_max = send_queue_bytes_max
         self._handler: LinkHandler | None = None
@@ -129,7 +135,6 @@ class TcpLinks:
         self._ended: dict[int, deque[bytes]] = {}
         self._connections: set[LinkConnection] = set()
         self._dials: set[asyncio.Task[None]] = set()
-        self._logged_at: dict[str, float] = {}
         self._stopped = False
 
     # -- PeerLinks ---------------------------------------------------------------------------
@@ -197,10 +202,19 @@ class TcpLinks:
         return self._listeners[0].port
 
     def set_tls(self, tls: PeerTls) -> None:
-        """Use other contexts for connections from now on; open links go on."""
+        """Use other contexts for connections from now on.
+
+        Open links go on, unless the new ones trust others: then each link is closed, opened and
+        verified again, one after another, so that a leader keeps its majority.
+        """
+        assert self._tls is not None, "links without TLS do not take it up while they run"
+        trust_changed = trusts_others(self._tls.server, tls.server)
         self._tls = tls
         for listener in self._listeners:
             listener.tls = tls.server
+        for turn, connection in enumerate(self._links.values()):
+            if trust_changed:
+                self.clock.call_later(turn * VERIFY_GAP_S, partial(connection.close, VERIFIED_ANEW))
 
     # -- dialling ----------------------------------------------------------------------------
 
@@ -358,7 +372,7 @@ class TcpLinks:
 
     def _refused_early(self, address: str, why: str) -> None:
         self.counters["handshakes_failed"] += 1
-        self._log.info("tls_handshake_failed", address=address, error=why)
+        self.refusals.refused(HANDSHAKE, address=address, error=why, door="quorum")
 
     def _remember_ended(self, connection: LinkConnection) -> None:
         assert connection.peer is not None
@@ -385,14 +399,6 @@ class TcpLinks:
         self._the_handler().on_link_down(node_id, end)
 
     def _count_rejected(self, connection: LinkConnection, why: str) -> None:
-        """Count each, log one a second for each address: a flood must not become one of lines."""
         self.counters["links_rejected"] += 1
-        now = self.clock.monotonic()
-        if now - self._logged_at.get(connection.address, -LOG_GAP_S) < LOG_GAP_S:
-            return
-        if len(self._logged_at) >= STRANGERS_PER_ADDRESS_MAX:
-            self._logged_at.clear()
-        self._logged_at[connection.address] = now
-        self._log.warning(
-            "link_rejected", address=connection.address, peer=connection.peer, reason=why
-        )
+        peer = "unknown" if connection.peer is None else str(connection.peer)
+        self.refusals.refused(LINK, address=connection.address, peer=peer, reason=why)

@@ -3,7 +3,8 @@
 Rule: TLS 1.3 only. Between controllers both sides show a certificate of the cluster's own CA;
 towards HTTP clients the certificate is asked for and a token will do instead. Who a peer is, is
 said by the URI in its certificate's subject alternative names, not by its address: so no host
-names are checked between peers, and the handler judges the URI.
+names are checked between peers, and the handler judges the URI. A certificate with several URIs
+is nobody's.
 
 A key that others on the machine can read is refused: it is no secret.
 """
@@ -22,6 +23,10 @@ sslproto.SSLProtocol.max_size = BUFFER_BYTES
 
 class TlsFilesError(Exception):
     """The files for TLS cannot be used; the message names the file and what to do."""
+
+
+class SeveralUrisError(Exception):
+    """A certificate that names more than one caller; the message says what to do."""
 
 
 class TlsFiles(NamedTuple):
@@ -77,13 +82,29 @@ def client_context(
 
 
 def uri_of_peer(connection: ssl.SSLObject | None) -> str | None:
-    """Return the first URI in the verified certificate of the other side; None without one."""
+    """Return the URI in the verified certificate of the other side; None without one.
+
+    Raises SeveralUrisError: which of several the certificate stands for would be a guess.
+    """
     certificate = None if connection is None else connection.getpeercert()
     if not certificate:
         return None
     names = certificate.get("subjectAltName", ())
     assert isinstance(names, tuple)
-    return next((str(name[1]) for name in names if name[0] == "URI"), None)
+    uris = [str(name[1]) for name in names if name[0] == "URI"]
+    if len(uris) > 1:
+        raise SeveralUrisError(
+            f"the certificate has {len(uris)} URIs among its alternative names "
+            f"({', '.join(uris)[:200]}), so whom it is for is not clear: show one with one URI"
+        )
+    return uris[0] if uris else None
+
+
+def trusts_others(before: ssl.SSLContext | None, now: ssl.SSLContext) -> bool:
+    """Tell whether two contexts trust different authorities."""
+    if before is None:
+        return True
+    return set(before.get_ca_certs(binary_form=True)) != set(now.get_ca_certs(binary_form=True))
 
 
 def _load(context: ssl.SSLContext, files: TlsFiles) -> None:

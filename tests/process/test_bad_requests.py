@@ -6,10 +6,12 @@ Each test asserts what the sender is told; the last one, that nothing of it chan
 import datetime as dt
 import gzip
 import resource
+import signal
 import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +212,63 @@ def test_no_token_and_an_unknown_token_are_refused(cluster: RunningCluster) -> N
         assert says in answer.body["message"]
         assert answer.headers["www-authenticate"] == "Bearer"
     assert cluster.ask(cluster.url(1), "GET", "/health/live", token=None).status == 200
+
+
+def test_refused_attempts_are_told_in_few_lines_and_counted(cluster: RunningCluster) -> None:
+    leader = cluster.leader()
+    output, before = cluster.output(f"controller-{leader}"), refused(cluster, leader)
+    for number in range(120):
+        answer = post(cluster, {"topics": [{"name": "x"}]}, token=f"guess-{number}")
+        assert answer.status == 401
+    assert refused(cluster, leader) == before + 120
+    lines = cluster.output(f"controller-{leader}")[len(output) :].splitlines()
+    told = [line for line in lines if "request_refused" in line]
+    assert 1 <= len(told) <= 40
+    assert "127.0.0.1" in told[0]
+    assert "POST /v1/topics" in told[0]
+    assert not [line for line in lines if "guess-" in line]
+
+
+def refused(cluster: RunningCluster, n: int) -> int:
+    text = cluster.ask(cluster.url(n), "GET", "/metrics").body.decode()
+    name = 'quorate_refused_attempts_total{event="request_refused"} '
+    return sum(int(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name))
+
+
+def test_a_removed_token_works_no_more_after_sighup(cluster: RunningCluster) -> None:
+    n = cluster.leader()
+    config = cluster.folder / "config" / f"controller-{n}.toml"
+    whole = config.read_text()
+    extra = f'[[tokens]]\nprincipal = "User:leaver"\nsha256 = "{sha256(b"leaver").hexdigest()}"\n'
+
+    def reload(text: str, says: str) -> None:
+        said = cluster.output(f"controller-{n}").count(says)
+        config.write_text(text)
+        cluster.controller(n).signal(signal.SIGHUP)
+        cluster.until(lambda: cluster.output(f"controller-{n}").count(says) > said, says)
+
+    try:
+        reload(f"{whole}\n{extra}", "tokens_reloaded")
+        assert cluster.ask(cluster.url(n), "GET", "/v1/topics", token="leaver").status == 200
+        reload("not TOML", "certificates_not_reloaded")
+        assert cluster.ask(cluster.url(n), "GET", "/v1/topics", token="leaver").status == 200
+        reload(whole, "tokens_reloaded")
+        assert cluster.ask(cluster.url(n), "GET", "/v1/topics", token="leaver").status == 401
+        assert cluster.ask(cluster.url(n), "GET", "/v1/topics").status == 200
+    finally:
+        config.write_text(whole)
+
+
+def test_a_header_that_is_not_utf_8_is_named(cluster: RunningCluster) -> None:
+    port = int(cluster.url(cluster.leader()).rpartition(":")[2])
+    with raw(cluster, port) as sock:
+        sock.sendall(
+            b"GET /v1/topics HTTP/1.1\r\nhost: 127.0.0.1\r\nx-quorate-reason: \xff\r\n"
+            b"authorization: Bearer " + cluster.token.encode() + b"\r\n\r\n"
+        )
+        reply = sock.recv(65536)
+    assert reply.startswith(b"HTTP/1.1 400 ")
+    assert b"x-quorate-reason is not UTF-8" in reply.lower().replace(b"utf-8", b"UTF-8")
 
 
 def test_the_command_line_says_what_to_do_about_a_wrong_token(

@@ -196,7 +196,9 @@ async def test_its_own_server_tells_the_truth_and_passes_requests_on(controller,
         assert "x-quorate-on-behalf-of" not in passed_on[0].headers
         # A token is not judged here, and goes on as it came.
         shown: list[str | None] = []
-        controller.server._authenticate = lambda _uri, token, *_: shown.append(token) or ANONYMOUS
+        controller.server._callers._authenticate = lambda _uri, token, *_: (
+            shown.append(token) or ANONYMOUS
+        )
         await get(url, "/v1/topics", token="of-alice")
         assert "of-alice" in shown
         assert "x-quorate-on-behalf-of" not in passed_on[1].headers

@@ -42,15 +42,15 @@ class Authority:
         self.path = folder / "ca.pem"
         self.path.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
 
-    def issue(self, uri: str | None, name: str = "node") -> TlsFiles:
-        """Write a certificate for 127.0.0.1 and localhost, with `uri` if given."""
+    def issue(self, uri: str | tuple[str, ...] | None, name: str = "node") -> TlsFiles:
+        """Write a certificate for 127.0.0.1 and localhost, with `uri` (or several) if given."""
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [
             x509.DNSName("localhost"),
             x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
         ]
-        if uri is not None:
-            names.append(x509.UniformResourceIdentifier(uri))
+        uris = (uri,) if isinstance(uri, str) else uri or ()
+        names += [x509.UniformResourceIdentifier(each) for each in uris]
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         builder = (
             _builder(subject, self._name, key)

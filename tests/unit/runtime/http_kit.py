@@ -54,10 +54,9 @@ def make_server(
         handler,
         host,
         port,
-        authenticate=authenticate,
         on_error=on_error,
         log=structlog.get_logger(),
-        **more,  # type: ignore[arg-type]
+        **{"authenticate": authenticate, **more},  # type: ignore[arg-type]
     )
 
 

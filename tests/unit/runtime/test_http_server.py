@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
+import structlog
 
 from runtime import http_connection
 from runtime.exposure import InsecureListenerError, check_listener, is_loopback
@@ -443,6 +444,94 @@ async def test_reloaded_tls_holds_for_new_connections(serve: Serve, tmp_path: Pa
     assert status_of(await ask_by_tls(server.port, client_context(new.path))) == 200
     with pytest.raises(ssl.SSLCertVerificationError):
         await ask_by_tls(server.port, client_context(old.path))
+
+
+async def test_a_certificate_with_several_uris_is_nobodys(
+    serve: Serve, asked: Asked, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    server = serve(tls=server_context(authority.issue(None, "server")))
+    files = authority.issue(("user://c/alice", "user://c/admin"), "client")
+    reply = await ask_by_tls(server.port, client_context(authority.path, files))
+    assert (status_of(reply), code_of(reply)) == (401, "UNAUTHENTICATED")
+    assert b"2 URIs" in reply
+    assert b"user://c/admin" in reply
+    assert asked.requests == []
+
+
+async def test_who_is_not_trusted_any_more_loses_its_connection(
+    serve: Serve, asked: Asked, tmp_path: Path
+) -> None:
+    old, new = Authority(tmp_path / "old"), Authority(tmp_path / "new", "new CA")
+    server = serve(tls=server_context(old.issue(None, "server")))
+    context = client_context(old.path, old.issue("user://c/alice", "client"))
+    kept = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
+    reader, writer = kept
+    writer.write(post())
+    assert status_of(await read_reply(reader)) == 200
+    server.reload_tls(server_context(old.issue(None, "renewed")))
+    writer.write(post())
+    assert status_of(await read_reply(reader)) == 200, "only the server's certificate was renewed"
+    server.reload_tls(server_context(new.issue(None, "server")))
+    async with asyncio.timeout(5):
+        assert await reader.read() == b""
+    writer.close()
+
+
+async def test_a_token_that_was_removed_ends_what_it_let_in(serve: Serve, asked: Asked) -> None:
+    asked.answer = None
+    removed: list[str] = []
+
+    def judge(uri: str | None, token: str | None, uid: int | None, address: str) -> Caller | Reply:
+        if token in removed:
+            return Reply(401)
+        return Caller(f"User:{token}", "token", address)
+
+    server = serve(authenticate=judge)
+    going = [
+        asyncio.create_task(raw(server.port, post(more=b"Authorization: Bearer %s\r\n" % name)))
+        for name in (b"alice", b"bob")
+    ]
+    await settle(lambda: len(asked.replies) == 2)
+    removed.append("alice")
+    assert server.judge_again() == 1
+    assert await going[0] == b""
+    for reply in asked.replies:
+        reply(Reply(200, b"for bob"))
+    assert (await going[1]).endswith(b"for bob")
+
+
+@pytest.mark.parametrize("name", [b"X-Quorate-Reason", b"Authorization", b"Host", b"Accept"])
+async def test_a_header_that_is_not_utf_8_is_refused_by_name(
+    serve: Serve, asked: Asked, name: bytes
+) -> None:
+    host = b"" if name == b"Host" else HOST
+    sent = b"GET /x HTTP/1.1\r\n" + host + name + b": Bearer \xff\xfe\r\n\r\n"
+    reply = await raw(serve().port, sent)
+    assert (status_of(reply), code_of(reply)) == (400, "INVALID_REQUEST")
+    assert name.lower() in reply.lower()
+    assert asked.requests == []
+
+
+async def test_a_header_in_utf_8_is_taken(serve: Serve, asked: Asked) -> None:
+    sent = post(more="X-Quorate-Reason: größer\r\n".encode())
+    assert status_of(await raw(serve().port, sent)) == 200
+    assert asked.requests[0].headers["x-quorate-reason"] == "größer"
+
+
+async def test_a_refused_attempt_is_told_with_who_where_and_why(serve: Serve, asked: Asked) -> None:
+    server = serve()
+    asked.answer = Reply(403, b'{"message": "not yours"}', {"content-type": "application/json"})
+    with structlog.testing.capture_logs() as logs:
+        for token in (b"wrong", b"wrong", b"alice"):
+            await raw(server.port, post(more=b"Authorization: Bearer %s\r\n" % token))
+    told = [entry for entry in logs if entry["event"] == "request_refused"]
+    assert [(e["who"][:18], e["address"], e["route"], e["why"]) for e in told] == [
+        ("token with sha256 ", "127.0.0.1", "POST /x", "an unknown token"),
+        ("User:alice", "127.0.0.1", "POST /x", "not yours"),
+    ]
+    assert server.refusals.counters["request_refused"] == 3
+    assert "wrong" not in str(told)
 
 
 # -- handlers that misbehave, clients that leave ---------------------------------------------------

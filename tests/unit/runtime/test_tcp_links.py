@@ -519,15 +519,45 @@ async def test_a_peer_without_tls_does_not_get_in(start: Start, tmp_path: Path) 
     assert not [e for e in one.recorder.heard + two.recorder.heard if e[0] == "up"]
 
 
-async def test_new_contexts_hold_for_new_links_only(start: Start, tmp_path: Path) -> None:
+async def test_a_renewed_certificate_holds_for_new_links_only(start: Start, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    one, two = start(1, tls=tls_of(authority, 1)), start(2, tls=tls_of(authority, 2))
+    await link(one, two)
+    one.links.set_tls(tls_of(authority, 1))
+    three = start(3, tls=tls_of(authority, 3))
+    for node in (one, two, three):
+        node.links.set_peers((one.peer, two.peer, three.peer))
+    await settle(lambda: one.recorder.is_linked(3) and two.recorder.is_linked(3))
+    assert [e for e in one.recorder.heard if e[1] == 2] == [("up", 2)]
+
+
+async def test_who_is_not_trusted_any_more_loses_its_link(start: Start, tmp_path: Path) -> None:
     old, new = Authority(tmp_path / "old"), Authority(tmp_path / "new", "new CA")
     one, two = start(1, tls=tls_of(old, 1)), start(2, tls=tls_of(old, 2))
     await link(one, two)
-    for node in (one, two):
-        node.links.set_tls(tls_of(new, node.links.self_id))
-    three = start(3, tls=tls_of(new, 3))
-    peers = (one.peer, two.peer, three.peer)
-    for node in (one, two, three):
-        node.links.set_peers(peers)
-    await settle(lambda: one.recorder.is_linked(3) and two.recorder.is_linked(3))
-    assert [e for e in one.recorder.heard if e[1] == 2] == [("up", 2)]
+    one.links.set_tls(tls_of(new, 1))
+    await settle(lambda: not one.recorder.is_linked(2))
+    await settle(lambda: one.links.counters["handshakes_failed"] >= 2)
+    assert not one.recorder.is_linked(2)
+    two.links.set_tls(tls_of(new, 2))
+    await settle(lambda: one.recorder.is_linked(2) and two.recorder.is_linked(1))
+
+
+@pytest.mark.parametrize("who", ["listens", "dials"])
+async def test_a_peers_certificate_with_several_uris_is_refused(
+    start: Start, tmp_path: Path, who: str
+) -> None:
+    authority = Authority(tmp_path)
+    uris = ("quorum://c/2", "quorum://c/3")
+    one = start(1, tls=tls_of(authority, 1))
+    two = start(2, tls=peer_tls(authority.issue(uris, "several")))
+    with structlog.testing.capture_logs() as logs:
+        if who == "dials":
+            two.links.set_peers((one.peer,))
+        else:
+            one.links.set_peers((two.peer,))
+        await settle(lambda: one.links.counters["links_rejected"] >= 1)
+    [first, *_] = [entry for entry in logs if entry["event"] == "link_rejected"]
+    assert "2 URIs" in first["reason"]
+    assert "quorum://c/3" in first["reason"]
+    assert not one.recorder.is_linked(2)

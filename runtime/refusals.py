@@ -1,0 +1,101 @@
+"""Tells of refused attempts without becoming the attack's second half.
+
+Rule: the counts are exact, the lines are bounded. The first of a kind is logged at once, with all
+its fields. What follows of the same kind, and kinds beyond `LINES_AT_ONCE` in an interval, is
+counted and told at the end of the interval with `count`. So an interval writes at most
+`LINES_AT_ONCE` + `KINDS_MAX` + 1 lines, whatever is sent.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+from structlog.typing import FilteringBoundLogger
+
+REQUEST = "request_refused"
+HANDSHAKE = "tls_handshake_failed"
+LINK = "link_rejected"
+INTERVAL_S = 30.0
+LINES_AT_ONCE = 20
+KINDS_MAX = 50
+FIELD_CHARS_MAX = 200
+_Kind = tuple[str, tuple[tuple[str, str], ...]]
+
+
+class Refusals:
+    """Counts and logs refused attempts of one process."""
+
+    def __init__(
+        self,
+        log: FilteringBoundLogger,
+        call_later: Callable[[float, Callable[[], None]], object],
+    ) -> None:
+        self._log = log
+        self._call_later = call_later
+        self._told: set[_Kind] = set()
+        self._untold: Counter[_Kind] = Counter()
+        self._others = 0
+        self._is_due = False
+        self.counters: Counter[str] = Counter()
+        """For metrics: attempts by event."""
+
+    def refused(self, event: str, **fields: str) -> None:
+        """Count an attempt, and log it now or within the interval."""
+        self.counters[event] += 1
+        kind = (event, tuple((key, text[:FIELD_CHARS_MAX]) for key, text in fields.items()))
+        if not self._is_due:
+            self._is_due = True
+            self._call_later(INTERVAL_S, self._tell)
+        if kind in self._told:
+            self._untold[kind] += 1
+        elif len(self._told) < LINES_AT_ONCE:
+            self._told.add(kind)
+            self._write(kind, 1)
+        elif kind in self._untold or len(self._untold) < KINDS_MAX:
+            self._untold[kind] += 1
+        else:
+            self._others += 1
+
+    def _tell(self) -> None:
+        self._is_due = False
+        for kind, count in self._untold.items():
+            self._write(kind, count)
+        if self._others:
+            self._log.warning("refusals_not_listed", count=self._others)
+        if self._untold or self._others:
+            # What goes on is told once an interval, not at once again.
+            self._told = set(list(self._untold)[:LINES_AT_ONCE])
+            self._is_due = True
+            self._call_later(INTERVAL_S, self._tell)
+        else:
+            self._told.clear()
+        self._untold.clear()
+        self._others = 0
+
+    def _write(self, kind: _Kind, count: int) -> None:
+        event, fields = kind
+        said = dict(fields).get
+        if event == REQUEST:
+            self._log.warning(
+                "request_refused",
+                who=said("who"),
+                address=said("address"),
+                route=said("route"),
+                why=said("why"),
+                count=count,
+            )
+        elif event == HANDSHAKE:
+            self._log.info(
+                "tls_handshake_failed",
+                door=said("door"),
+                address=said("address"),
+                error=said("error"),
+                count=count,
+            )
+        else:
+            self._log.warning(
+                "link_rejected",
+                address=said("address"),
+                peer=said("peer"),
+                reason=said("reason"),
+                count=count,
+            )
