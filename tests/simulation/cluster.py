@@ -35,6 +35,7 @@ from tests.simulation.carriers import Carriers, credential_of
 from tests.simulation.coverage import of_cluster
 from tests.simulation.invariants import Invariants
 from tests.simulation.quorum_cluster import quiet_log
+from tests.simulation.releases import Releases
 from tests.simulation.twins import Twins
 from tests.simulation.wards import REFUSALS, Ward
 
@@ -70,6 +71,8 @@ class Shape:
     """The quota for changes of partitions, and twice as much for a burst; 0: the default."""
     rivals: int = 0
     """Clients who contend for a few names, and read in every way."""
+    old_release: bool = False
+    """Release 0.1 began the log, and nodes are upgraded one by one (see `releases`)."""
     twins: bool = False
     """Second processes for brokers' ids."""
     checkpoint_bytes: int = 20_000
@@ -145,6 +148,7 @@ class Cluster:
         self.admins = Administrators(self, ADMIN_HOST)
         self.rivals = Rivals(self, shape.rivals)
         self.twins = Twins(self)
+        self.releases = Releases(self) if shape.old_release else None
         self.dice = self.world.random("brokers' fate")
         self.world.after_event(self.invariants.after_event)
 
@@ -210,6 +214,8 @@ class Cluster:
             log=log,
             on_stopped=partial(self._on_stopped, node_id, process),
         )
+        if self.releases is not None:
+            self.releases.begin_controller(node_id, controller)
         self.controllers[node_id] = controller
         handler = self.carriers.watch(node_id, controller)
         self.invariants.controller_started(node_id)
@@ -296,6 +302,7 @@ class Cluster:
                 controllers=tuple(url_of(n) for n in self.hosts),
                 endpoints=(Endpoint("PLAINTEXT", f"broker-{broker_id}", 9092),),
                 rack=f"rack-{broker_id % 2}",
+                features=() if self.releases is None else self.releases.features_of(broker_id),
                 session_ms=int(shape.session_s * 1000),
                 heartbeat_ms=int(shape.heartbeat_s * 1000),
                 image_records_between_saves=40,
@@ -378,6 +385,8 @@ class Cluster:
             self.rivals.start()
         if self.shape.twins:
             self.twins.start()
+        if self.releases is not None:
+            self.releases.start()
         self.later(2.0, self.torment_brokers)
 
     def heal_brokers(self) -> None:
@@ -400,7 +409,8 @@ class Cluster:
             life.process.alive and life.agent.state is BrokerState.ONLINE for life in lives
         )
         followed = {life.agent.image.offset for life in lives}
-        return online and len(offsets) == 1 and followed <= offsets
+        settled = self.releases is None or self.releases.settled()
+        return online and len(offsets) == 1 and followed <= offsets and settled
 
     def unrest(self) -> str:
         """What keeps the cluster from being at rest."""

@@ -42,6 +42,7 @@ from tests.simulation.cluster import BROKER_ACTS, Cluster, Shape
 from tests.simulation.coverage import CLUSTER_OPERATIONS, of_cluster, pairs
 from tests.simulation.history_export import export
 from tests.simulation.patches import Patch, patched
+from tests.simulation.releases import old_release
 
 REST_S = 60.0
 KINDS: dict[str, Torment] = {
@@ -88,6 +89,11 @@ MORE_KINDS: dict[str, Torment | None] = {
         {"kill_leader": 2.0, "pause_leader": 2.0, "isolate_leader": 2.0, "one_way": 1.0, **NOISE},
         gap_s=(0.5, 3.0),
         length_s=(0.3, 5.0),
+    ),
+    "releases": Torment(
+        {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 1.0, "full_disk": 0.5},
+        gap_s=(0.3, 2.0),
+        length_s=(0.1, 3.0),
     ),
 }
 """Asked for by name: a seed's kind never changes, so that a seed that found something stays one.
@@ -139,6 +145,7 @@ def shape_of(seed: int, kind: str, torment_s: float) -> tuple[Shape, Torment]:
         shape.rivals = 4
     if kind == "twins":
         shape.twins, shape.broker_torment = True, 0.1
+    shape.old_release = kind == "releases"
     if torment is None:
         dice = drawn.dice_of(seed, kind)
         drawn.draw_cluster(dice, shape, CONTROLLERS[kind])
@@ -165,6 +172,8 @@ def _constants(shape: Shape) -> Iterator[Patch]:
         yield proposer, "_SHARE_S", 0.0
         yield slices, "SLICE_S", 0.0
         yield SimulatedClock, "SOON_US", shape.slice_us
+    if shape.old_release:
+        yield from old_release()
 
 
 def run_seed(
@@ -242,6 +251,8 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
         put_bad_checkpoints_aside(cluster)
         outcome.facts += cluster.ward.judge_standing()
     outcome.facts += cluster.invariants.at_the_end()
+    if cluster.releases is not None:
+        outcome.facts += cluster.releases.at_the_end()
 
 
 def main() -> int:
