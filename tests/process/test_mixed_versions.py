@@ -7,9 +7,11 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from metadata.features import BASE
 from tests.process.mixed_cluster import NEW, Load, MixedCluster, mixed
 from tests.process.running_cluster import Said
 from tests.releases.old_release import OLD, old_release, python_of
@@ -82,6 +84,12 @@ def test_new_agents_and_the_new_command_line_work_with_old_controllers(tmp_path:
         cluster.check_nothing_lost()
 
 
+def features(cluster: MixedCluster) -> Any:
+    """What the leader says of feature levels; a leader of the old release knows none."""
+    said = cluster.command("features", "list", "--output", "json", "--data", str(cluster.folder))
+    return json.loads(said.out) if said.code == 0 else {"note": said.err}
+
+
 def test_a_cluster_is_upgraded_node_by_node_under_load(tmp_path: Path) -> None:
     """One controller goes back to the old release on the way, too: until the last is new it may."""
     with mixed(tmp_path, brokers=2, old=CONTROLLERS + BROKERS) as cluster:
@@ -91,10 +99,15 @@ def test_a_cluster_is_upgraded_node_by_node_under_load(tmp_path: Path) -> None:
             cluster.restart_as(cluster.controller(1), OLD)
             for n in (1, 3):
                 cluster.restart_as(cluster.controller(n), NEW)
+            cluster.until(lambda: features(cluster)["note"] == "", "the log has feature levels")
             assert {state for _, state in load.seen} == {"online"}
             for child in cluster.local.brokers.values():
                 cluster.restart_as(child, NEW)
         assert set(cluster.builds.values()) == {NEW}
+        found = features(cluster)
+        levels = {feature["name"]: feature["level"] for feature in found["features"]}
+        assert {name: level for name, level in levels.items() if level} == dict(BASE)
+        assert [node["declared"] for node in found["nodes"]] == [True] * 5
         for name in CONTROLLERS:
             # Never sent: what the old release does not know.
             assert cluster.said_by(name, "frame_refused") == []
