@@ -20,7 +20,7 @@ from controller.degraded import RETRY_AFTER_S, Ask, ask_of, retry_after_ms
 from controller.fetch_content import unreadable
 from controller.managers.brokers import BrokerManager
 from controller.managers.features import update_features
-from controller.managers.sweep import in_rounds
+from controller.managers.sweep import Sweep, in_rounds
 from controller.managers.topics import TopicManager
 from controller.metadata_fetch import MetadataFetch
 from controller.openapi import openapi_document
@@ -34,10 +34,12 @@ from controller.queries import (
     one_topic,
     yes_or_no,
 )
+from controller.result import Decided
 from controller.routes import Found, find_route
 from controller.snapshot_ranges import SnapshotRanges
 from controller.watch import Watch
 from metadata.errors import ErrorCode, QuorateError
+from metadata.image import MetadataImage
 from metadata.messages import (
     CreateTopicsReply,
     CreateTopicsRequest,
@@ -300,14 +302,17 @@ class Api:
     def _unregister_broker(self, call: _Call) -> None:
         broker_id = broker_id_of(call.arguments["id"])
         dry_run = yes_or_no(call.request.query, "dryRun")
+        force = yes_or_no(call.request.query, "force")
+
+        def unregister(image: MetadataImage, sweep: Sweep | None = None) -> Decided:
+            return self._brokers.unregister(image, broker_id, sweep, force=force)
+
         self._changes.submit(
             call.request,
             operation="UnregisterBroker",
             meaning=b"",
             reply_type=UnregisterBrokerReply,
-            decide=in_rounds(lambda image, sweep: self._brokers.unregister(image, broker_id, sweep))
-            if not dry_run
-            else lambda image: self._brokers.unregister(image, broker_id),
+            decide=in_rounds(unregister) if not dry_run else unregister,
             in_rounds=not dry_run,
             mutations=lambda image: image.topics.replicas_on(broker_id),
             dry_run=dry_run,

@@ -48,6 +48,9 @@ MIN_OFFSET = Parameter(
     "minOffset", "integer", "any node answers, once it has applied everything before this offset"
 )
 READS = (CONSISTENCY, MIN_OFFSET)
+FORCE = Parameter(
+    "force", "boolean", "also an online broker, or the last in-sync replica of a partition"
+)
 DRY_RUN = Parameter("dryRun", "boolean", "decide and answer, but write nothing")
 
 
@@ -181,7 +184,7 @@ ROUTES = (
         "Forget a broker that is gone for good",
         UnregisterBrokerReply,
         None,
-        (DRY_RUN,),
+        (FORCE, DRY_RUN),
         changes=True,
     ),
     Route(

@@ -146,6 +146,46 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_cluster
 
 
+class Change(msgspec.Struct, frozen=True):
+    """What every command that changes something is told beside what to change."""
+
+    dry_run: bool
+    reason: str
+    request_id: str | None
+
+    async def make(
+        self,
+        client: QuorateClient,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        query: dict[str, str] | None = None,
+    ) -> Any:
+        """Send the change. Raises ClientError."""
+        return await client.change(
+            method, path, body, self.reason, request_id=self.request_id, query=query
+        )
+
+
+def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command that changes something its options; it gets `change`."""
+
+    @click.option(
+        "--dry-run", is_flag=True, help="Show the records that would be written; write none."
+    )
+    @click.option("--reason", default="", help="Why; it is kept in the log.")
+    @click.option(
+        "--request-id",
+        help="Of an earlier try whose outcome is unknown: it takes effect at most once.",
+    )
+    @cluster_options
+    @wraps(command)
+    def with_change(*, dry_run: bool, reason: str, request_id: str | None, **others: Any) -> Any:
+        return command(change=Change(dry_run, reason, request_id), **others)
+
+    return with_change
+
+
 def _said(name: str) -> bool:
     """Whether an option stands on the command line itself."""
     source = click.get_current_context().get_parameter_source(name)

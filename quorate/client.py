@@ -28,7 +28,8 @@ from runtime.randomness import from_system
 __all__ = ["Access", "ClientError", "QuorateClient", "read_token"]
 
 REQUEST_ID = "x-quorate-request-id"
-_RETRY_STATUS = frozenset({421, 429, 503})
+_RETRY_STATUS = frozenset({421, 429, 502, 503, 504})
+"""502 and 504 are a proxy's."""
 _TOO_MANY = 429
 _PAUSE_S = 0.05
 _TRY_S = 5.0
@@ -169,6 +170,10 @@ class QuorateClient:
                     continue
                 else:
                     at += 1
+            except ClientError as error:
+                if self.in_doubt is None:
+                    raise
+                raise unknown_outcome(self.in_doubt, str(error), error.status) from None
             else:
                 self.in_doubt = None
                 return found
@@ -248,7 +253,15 @@ class QuorateClient:
             raise
 
 
-_IN_DOUBT = frozenset({ErrorCode.REQUEST_TIMED_OUT.value, ErrorCode.SHUTTING_DOWN.value})
+_IN_DOUBT = frozenset(
+    code.value
+    for code in (
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.SHUTTING_DOWN,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    )
+)
+"""A change that is answered so may have been made."""
 
 
 def _is_a_proxys(error: ClientError) -> bool:

@@ -24,6 +24,7 @@ from controller.managers.partition_events import (
     leave_isr_and_elr,
 )
 from controller.managers.sweep import Sweep
+from controller.managers.unregistering import check_nothing_lost
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, QuorateError
 from metadata.features import levels_of
@@ -225,15 +226,17 @@ class BrokerManager:
         return ControllerResult((*moved, fence), reason=f"not heard from {heard}")
 
     def unregister(
-        self, image: MetadataImage, broker_id: int, sweep: Sweep | None = None
+        self, image: MetadataImage, broker_id: int, sweep: Sweep | None = None, *, force: bool
     ) -> Working:
-        """Forget a broker."""
+        """Forget a broker; without `force` only one with which nothing is lost."""
         sweep = sweep or Sweep()
         broker = image.cluster.brokers.get(broker_id)
         if broker is None:
             raise QuorateError(
                 ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {broker_id}"
             )
+        if not force and not sweep.begun:
+            yield from check_nothing_lost(image, broker)
         moved = yield from leave_isr_and_elr(image, broker_id, sweep)
         if sweep.more:
             return ControllerResult(moved, unfinished=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from quorate.asking import Cluster, cluster_options
+from quorate.asking import Change, Cluster, change_options, cluster_options
 from quorate.output import facts, print_json, say, show, styled, table
 from quorate.suggesting import SuggestingGroup
 
@@ -76,15 +76,25 @@ def describe(*, broker_id: int, cluster: Cluster, output: str) -> None:
 
 @command.command("unregister")
 @click.argument("broker_id", type=int)
-@click.option("--dry-run", is_flag=True, help="Show the records that would be written; write none.")
-@click.option("--reason", default="", help="Why; it is kept in the log.")
-@cluster_options
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also one that is online, or that holds the last in-sync replica of a partition.",
+)
+@change_options
 def unregister(
-    *, broker_id: int, dry_run: bool, reason: str, cluster: Cluster, output: str
+    *, broker_id: int, force: bool, change: Change, cluster: Cluster, output: str
 ) -> None:
-    """Forget a broker that will not come back."""
-    path = f"/v1/brokers/{broker_id}" + ("?dryRun=true" if dry_run else "")
-    reply = cluster.ask(lambda client: client.change("DELETE", path, None, reason))
+    """Forget a broker that will not come back.
+
+    A broker that is online, or that holds the last in-sync replica of a partition, is refused
+    without --force; the error names what would be lost.
+    """
+    flags = {"dryRun": change.dry_run, "force": force}
+    query = {name: "true" for name, given in flags.items() if given}
+    reply = cluster.ask(
+        lambda client: change.make(client, "DELETE", f"/v1/brokers/{broker_id}", query=query)
+    )
     if output == "json":
         print_json(reply)
     elif reply["dryRun"]:

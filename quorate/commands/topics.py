@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import click
 
-from quorate.asking import Cluster, cluster_options
+from quorate.asking import Change, Cluster, change_options, cluster_options
 from quorate.failure import Failure
 from quorate.output import facts, print_json, say, show, table
 from quorate.suggesting import SuggestingGroup
@@ -20,16 +20,13 @@ def command() -> None:
 @click.argument("names", nargs=-1, required=True)
 @click.option("--partitions", type=int, default=-1, help="-1: the cluster's default.")
 @click.option("--replication-factor", type=int, default=-1, help="-1: the cluster's default.")
-@click.option("--dry-run", is_flag=True, help="Show the records that would be written; write none.")
-@click.option("--reason", default="", help="Why; it is kept in the log.")
-@cluster_options
+@change_options
 def create(
     *,
     names: tuple[str, ...],
     partitions: int,
     replication_factor: int,
-    dry_run: bool,
-    reason: str,
+    change: Change,
     cluster: Cluster,
     output: str,
 ) -> None:
@@ -39,9 +36,9 @@ def create(
             {"name": name, "numPartitions": partitions, "replicationFactor": replication_factor}
             for name in names
         ],
-        "dryRun": dry_run,
+        "dryRun": change.dry_run,
     }
-    reply = cluster.ask(lambda client: client.change("POST", "/v1/topics", body, reason))
+    reply = cluster.ask(lambda client: change.make(client, "POST", "/v1/topics", body))
     if output == "json":
         print_json(reply)
     else:
@@ -133,13 +130,12 @@ def describe(*, name: str, cluster: Cluster, output: str) -> None:
 
 @command.command("delete")
 @click.argument("name")
-@click.option("--dry-run", is_flag=True, help="Show the records that would be written; write none.")
-@click.option("--reason", default="", help="Why; it is kept in the log.")
-@cluster_options
-def delete(*, name: str, dry_run: bool, reason: str, cluster: Cluster, output: str) -> None:
+@change_options
+def delete(*, name: str, change: Change, cluster: Cluster, output: str) -> None:
     """Delete a topic."""
-    path = f"/v1/topics/{quote(name, safe='')}" + ("?dryRun=true" if dry_run else "")
-    reply = cluster.ask(lambda client: client.change("DELETE", path, None, reason))
+    path = f"/v1/topics/{quote(name, safe='')}"
+    query = {"dryRun": "true"} if change.dry_run else {}
+    reply = cluster.ask(lambda client: change.make(client, "DELETE", path, query=query))
     if output == "json":
         print_json(reply)
     elif reply["dryRun"]:

@@ -161,9 +161,11 @@ def brokers(story):
 
 
 @command
-def unregister(story, broker_id, dry=None):
+def unregister(story, broker_id, dry=None, force=None):
     """Forget a broker."""
     query = {"dryRun": "true"} if dry else {}
+    if force:
+        query["force"] = "true"
     status, reply = story.cluster.ask("DELETE", f"/v1/brokers/{broker_id}", query=query)
     yield str(status) if status == 200 else f"{status} {reply['code']}"
     for record in reply.get("records", ()):

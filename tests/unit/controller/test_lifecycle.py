@@ -388,7 +388,7 @@ def test_unregister_leaves_every_isr_and_forgets_the_broker(cluster):
     one, two = cluster.online(1, 2)
     cluster.assign("t", (1, 2))
     end = cluster.image.offset
-    status, reply = cluster.ask("DELETE", "/v1/brokers/1")
+    status, reply = cluster.ask("DELETE", "/v1/brokers/1", query={"force": "true"})
     assert status == 200
     assert reply["brokerId"] == 1
     change, record, _outcome = cluster.records(end)
@@ -401,11 +401,63 @@ def test_unregister_leaves_every_isr_and_forgets_the_broker(cluster):
     cluster.assert_equal()
 
 
+def unregister(cluster, broker_id, **query):
+    return cluster.ask("DELETE", f"/v1/brokers/{broker_id}", query=query)
+
+
+def test_an_online_broker_is_forgotten_by_force_only(cluster):
+    cluster.online(1, 2)
+    cluster.assign("t", (1, 2))
+    end = cluster.image.offset
+    for query in ({}, {"dryRun": "true"}, {"force": "false"}, {}):
+        status, reply = unregister(cluster, 1, **query)
+        assert (status, reply["code"]) == (400, "POLICY_VIOLATION")
+        assert "it is online and leads 1 partition" in reply["message"]
+        assert "force=true" in reply["message"]
+        assert reply["details"]["online"] == "true"
+    cluster.run(0.1)
+    assert cluster.image.offset == end
+    for _ in range(2):
+        status, reply = unregister(cluster, 1, force="true", dryRun="true")
+        assert status == 200
+        assert len(reply["records"]) == 2
+    cluster.run(0.1)
+    assert cluster.image.offset == end
+    assert unregister(cluster, 1, force="true")[0] == 200
+
+
+def test_the_last_in_sync_replica_is_forgotten_by_force_only(cluster):
+    _, two = cluster.online(1, 2)
+    cluster.assign("alone", *[(1,)] * 7)
+    cluster.assign("shared", (1, 2))
+    keep_alive(cluster, [two], SESSION_S + 1)
+    status, reply = unregister(cluster, 1)
+    assert (status, reply["code"]) == (400, "POLICY_VIOLATION")
+    assert "it is online" not in reply["message"]
+    assert "7 partitions would lose the last in-sync replica: alone-0, " in reply["message"]
+    assert "alone-4 and 2 more" in reply["message"]
+    assert reply["details"] == {
+        "online": "false",
+        "lastInSync": "7",
+        "partitions": "alone-0,alone-1,alone-2,alone-3,alone-4",
+    }
+    assert unregister(cluster, 1, force="true")[0] == 200
+
+
+def test_a_fenced_broker_whose_partitions_others_hold_is_forgotten_without_force(cluster):
+    _, two = cluster.online(1, 2)
+    cluster.assign("t", (1, 2))
+    keep_alive(cluster, [two], SESSION_S + 1)
+    assert unregister(cluster, 1)[0] == 200
+
+
 def test_a_dry_run_of_unregister_shows_the_records_and_writes_nothing(cluster):
     cluster.online(1, 2)
     cluster.assign("t", (1, 2))
     end = cluster.image.offset
-    status, reply = cluster.ask("DELETE", "/v1/brokers/1", query={"dryRun": "true"})
+    status, reply = cluster.ask(
+        "DELETE", "/v1/brokers/1", query={"dryRun": "true", "force": "true"}
+    )
     assert status == 200
     assert [r["type"] for r in reply["records"]] == [
         "PARTITION_CHANGE_RECORD",
@@ -503,7 +555,7 @@ def test_a_registration_is_never_answered_with_the_epoch_of_another_process(clus
     """Registered, unregistered and registered by another, all in one entry of the log."""
     first, second = Broker(cluster, 7), Broker(cluster, 7)
     mine = first.send(WantedState.FENCED)
-    gone = cluster.send("DELETE", "/v1/brokers/7")
+    gone = cluster.send("DELETE", "/v1/brokers/7", query={"force": "true"})
     theirs = second.send(WantedState.FENCED)
     cluster.run(0.5)
     assert gone[0].status == 200

@@ -89,7 +89,7 @@ def test_deleted_partitions_and_those_of_a_broker_that_is_forgotten_count(cluste
     create(cluster, "u", 30)
     cluster.run(9.5)
     before = left(cluster)
-    assert cluster.ask("DELETE", "/v1/brokers/1")[0] == 200
+    assert cluster.ask("DELETE", "/v1/brokers/1", query={"force": "true"})[0] == 200
     assert before - left(cluster) == pytest.approx(30, abs=2)
 
 

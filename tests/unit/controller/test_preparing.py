@@ -154,7 +154,7 @@ def test_a_name_that_was_taken_meanwhile_is_refused_when_it_is_prepared_again(cl
 
 def test_brokers_that_were_fenced_meanwhile_get_no_leader(cluster, release):
     big = big_topic(cluster)
-    assert cluster.ask("DELETE", "/v1/brokers/3")[0] == 200
+    assert cluster.ask("DELETE", "/v1/brokers/3", query={"force": "true"})[0] == 200
     release()
     (answer,) = done(cluster, big)
     assert answer[0] == 200

@@ -143,7 +143,7 @@ def test_an_old_log_waits_for_a_broker_that_does_not_support_the_lowest_levels(m
     assert list(objections(cluster.image, BASE)) == [
         "broker 7 doesn't support metadata.version 21 (3.9-IV0): it supports 1 to 20"
     ]
-    assert cluster.ask("DELETE", "/v1/brokers/7")[0] == 200
+    assert cluster.ask("DELETE", "/v1/brokers/7", query={"force": "true"})[0] == 200
     cluster.run_until(lambda: levels(cluster) == dict(BASE))
 
 

@@ -17,8 +17,9 @@ class Listener:
         self.heard = b""
         self.status, self.body = "200 OK", REPLY
         self.more = ""
-        self.answer: Callable[[str, str], tuple[str, bytes]] | None = None
-        """(method, path with query): status and body; it goes before what is set above."""
+        self.answer: Callable[[str, str], tuple[str, bytes] | None] | None = None
+        """(method, path with query): status and body; it goes before what is set above. None: it
+        hangs up without an answer."""
         self._tls = tls
         self._socket = socket.create_server(("127.0.0.1", 0))
         scheme = "http" if tls is None else "https"
@@ -57,7 +58,10 @@ class Listener:
         status, body = self.status, self.body
         if self.answer is not None:
             method, path, _ = heard.decode("latin-1").split(" ", 2)
-            status, body = self.answer(method, path)
+            given = self.answer(method, path)
+            if given is None:
+                return
+            status, body = given
         head = (
             f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\n{self.more}"
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"

@@ -4,7 +4,6 @@ The matrix is generated: string fields from the messages' and the records' own c
 from the command tree. A command without a row in the tables below fails the first test.
 """
 
-import contextlib
 import io
 import json
 import re
@@ -28,10 +27,11 @@ from ledger.batch import Provenance
 from metadata.messages.errors import ErrorReply
 from metadata.records import RECORD_CLASSES, FeatureLevelRecord
 from quorate import commands
-from quorate.cli import cli, main
+from quorate.command_tree import cli
 from quorate.output import drawn, print_json, print_line, shown, table
 from tests.histories import History
 from tests.unit.audit.nodes import write_node
+from tests.unit.quorate.edge import run_whole
 from tests.unit.quorate.listener import Listener
 
 FORGED = "forged line"
@@ -205,21 +205,10 @@ def test_what_controllers_answer(
         printed = {}
         for each in (kind, "plain"):
             controller.answer = answering(NASTY.get(each, ""))
-            printed[each] = run_whole(command, [*arguments, *where])
+            printed[each] = run_whole(*command.split(), *arguments, *where).both
         check(printed[kind], kind)
         assert fields_of(printed[kind]) == fields_of(printed["plain"])
         assert fields_of(printed[kind]) or command == "brokers unregister"
-
-
-def run_whole(command: str, arguments: list[str]) -> str:
-    """Stdout and stderr, also of a failure, as `quorate.cli` prints it."""
-    runner = CliRunner()
-    with runner.isolation() as (out, err, _):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("sys.argv", ["quorate", *command.split(), *arguments])
-            with contextlib.suppress(SystemExit):
-                main()
-        return out.getvalue().decode() + err.getvalue().decode()
 
 
 # Files.
@@ -283,7 +272,7 @@ def test_what_files_say(nodes: dict[str, tuple[Path, int]], command: str, output
         for folder, end in nodes.values():
             fill = {WHERE: str(folder), "<end>": str(end)}
             filled = [fill.get(argument, argument) for argument in arguments]
-            printed.append(run_whole(command, [*filled, "-o", output]))
+            printed.append(run_whole(*command.split(), *filled, "-o", output).both)
         hostile, plain = printed
         check(hostile, "files")
         assert fields_of(hostile) == fields_of(plain)
