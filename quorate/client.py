@@ -194,9 +194,9 @@ class QuorateClient:
     def _given_up(self, last: ClientError) -> ClientError:
         """The error after the last try."""
         if self.in_doubt is None:
-            message = f"{last} (tried for {self._deadline_s:g} s)" if last.reply.retriable else None
-            if message is None:
+            if not last.reply.retriable:
                 return last
+            message = f"{last} (tried for {self._deadline_s:g} s)"
             reply = msgspec.structs.replace(last.reply, message=message)
             return ClientError(last.code, message, last.status, reply)
         return unknown_outcome(self.in_doubt, str(last), last.status)

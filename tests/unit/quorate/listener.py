@@ -49,14 +49,15 @@ class Listener:
 
     def _answer(self, spoken: socket.socket) -> None:
         heard = b""
-        while b"\r\n\r\n" not in heard:
+        # What is not HTTP, such as a TLS greeting, is answered like a bad request.
+        while b"\r\n\r\n" not in heard and (not heard or heard[:1].isalpha()):
             more = spoken.recv(65536)
             if not more:
                 return
             heard += more
             self.heard += more
         status, body = self.status, self.body
-        if self.answer is not None:
+        if self.answer is not None and heard[:1].isalpha():
             method, path, _ = heard.decode("latin-1").split(" ", 2)
             given = self.answer(method, path)
             if given is None:

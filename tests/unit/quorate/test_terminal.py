@@ -60,7 +60,7 @@ SERVER: dict[str, list[list[str]]] = {
     "topics delete": [["a"], ["a", "--dry-run"]],
 }
 """What asks controllers."""
-WHERE = "<where>"
+WHERE, OTHER = "<where>", "<other>"
 FILES: dict[str, list[list[str]]] = {
     "log dump": [[WHERE], [WHERE, "--show-secrets"]],
     "log verify": [[WHERE]],
@@ -72,7 +72,7 @@ FILES: dict[str, list[list[str]]] = {
     "audit diff": [[WHERE, "0", "end"]],
     "audit availability": [[WHERE, "--by", by] for by in ("broker", "topic", "partition")],
     "audit verify": [[WHERE], [WHERE, "--keep-going"]],
-    "audit compare": [[WHERE, WHERE]],
+    "audit compare": [[WHERE, OTHER]],
     "audit follow": [[WHERE, "--from", "0", "--until-offset", "<end>"]],
     "audit run": [[job, WHERE] for job in BY_NAME],
 }
@@ -269,8 +269,8 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, int
 def test_what_files_say(nodes: dict[str, tuple[Path, int]], command: str, output: str) -> None:
     for arguments in FILES[command]:
         printed = []
-        for folder, end in nodes.values():
-            fill = {WHERE: str(folder), "<end>": str(end)}
+        for (folder, end), (other, _) in zip(nodes.values(), reversed(nodes.values()), strict=True):
+            fill = {WHERE: str(folder), OTHER: str(other), "<end>": str(end)}
             filled = [fill.get(argument, argument) for argument in arguments]
             printed.append(run_whole(*command.split(), *filled, "-o", output).both)
         hostile, plain = printed
