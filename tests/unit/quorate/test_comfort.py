@@ -58,7 +58,7 @@ def test_every_option_of_a_connection_has_a_variable_that_help_shows() -> None:
     [
         (["topcs"], "'topics'"),
         (["topics", "creat"], "'create'"),
-        (["audit", "histry"], "'history'"),
+        (["audit", "historee"], "'history'"),
         (["brokers", "unregiser", "1"], "'unregister'"),
         (["brokers", "list", "--controler", "x"], "--controllers"),
         (["log", "dump", "--show-secret"], "--show-secrets"),
