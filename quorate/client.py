@@ -149,7 +149,9 @@ class QuorateClient:
             try:
                 found = await self._once(url, method, path, body, query, headers, min(left, _TRY_S))
             except _Retry as retry:
-                last = retry.error
+                if retry.error.status or not last.status:
+                    # What a controller answered says more than the silence of the last moment.
+                    last = retry.error
                 if retry.hopeless:
                     hopeless[url] = retry.error
                     if all(each in hopeless for each in self._urls):

@@ -1,28 +1,14 @@
 """`quorate features`."""
 
-from collections.abc import Callable
 from typing import Any
 
 import click
 
-from quorate.asking import Cluster, cluster_options
+from quorate.asking import Change, Cluster, change_options, cluster_options
 from quorate.output import print_json, say, show, table
 from quorate.suggesting import SuggestingGroup
 
-_TAKES: list[Callable[[Any], Any]] = [
-    click.argument("wanted", nargs=-1, required=True, metavar="FEATURE=LEVEL..."),
-    click.option(
-        "--dry-run", is_flag=True, help="Show the records that would be written; write none."
-    ),
-    click.option("--reason", default="", help="Why; it is kept in the log."),
-    cluster_options,
-]
-
-
-def _takes_levels(function: Any) -> Any:
-    for wrap in reversed(_TAKES):
-        function = wrap(function)
-    return function
+_wanted = click.argument("wanted", nargs=-1, required=True, metavar="FEATURE=LEVEL...")
 
 
 @click.group("features", cls=SuggestingGroup)
@@ -56,29 +42,27 @@ def list_features(*, cluster: Cluster, output: str) -> None:
 
 
 @command.command("upgrade")
-@_takes_levels
-def upgrade(
-    *, wanted: tuple[str, ...], dry_run: bool, reason: str, cluster: Cluster, output: str
-) -> None:
+@_wanted
+@change_options
+def upgrade(*, wanted: tuple[str, ...], change: Change, cluster: Cluster, output: str) -> None:
     """Raise features to levels that every controller and broker supports."""
-    _update(cluster, wanted, "upgrade", reason, output, dry_run=dry_run)
+    _update(cluster, wanted, "upgrade", change, output)
 
 
 @command.command("downgrade")
-@_takes_levels
-def downgrade(
-    *, wanted: tuple[str, ...], dry_run: bool, reason: str, cluster: Cluster, output: str
-) -> None:
+@_wanted
+@change_options
+def downgrade(*, wanted: tuple[str, ...], change: Change, cluster: Cluster, output: str) -> None:
     """Lower features to levels where no metadata can be lost; others are refused."""
-    _update(cluster, wanted, "safe_downgrade", reason, output, dry_run=dry_run)
+    _update(cluster, wanted, "safe_downgrade", change, output)
 
 
 def _update(
-    cluster: Cluster, wanted: tuple[str, ...], kind: str, reason: str, output: str, *, dry_run: bool
+    cluster: Cluster, wanted: tuple[str, ...], kind: str, change: Change, output: str
 ) -> None:
     updates = [_parsed(text, kind) for text in wanted]
-    body = {"updates": updates, "dryRun": dry_run}
-    reply = cluster.ask(lambda client: client.change("POST", "/v1/features", body, reason))
+    body = {"updates": updates, "dryRun": change.dry_run}
+    reply = cluster.ask(lambda client: change.make(client, "POST", "/v1/features", body))
     if output == "json":
         print_json(reply)
         return

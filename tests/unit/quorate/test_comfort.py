@@ -139,6 +139,8 @@ ARGUMENTS = {
     "audit compare": ["{node}", "{node}/../other"],
     "completion": ["bash"],
     "cluster-id": [],
+    "features upgrade": ["a=1"],
+    "features downgrade": ["a=1"],
 }
 
 

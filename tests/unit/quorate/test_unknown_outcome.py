@@ -20,8 +20,12 @@ CHANGES: dict[str, list[str]] = {
     "topics create": ["a"],
     "topics delete": ["a"],
     "brokers unregister": ["7"],
+    "features upgrade": ["a=1"],
+    "features downgrade": ["a=1"],
 }
-DONE = json.dumps({"dryRun": False, "topics": [], "records": [], "offset": 5, "epoch": 1}).encode()
+DONE = json.dumps(
+    {"dryRun": False, "topics": [], "features": [], "records": [], "offset": 5, "epoch": 1}
+).encode()
 ID = r"[A-Za-z0-9_-]{22}"
 
 
