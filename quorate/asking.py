@@ -50,9 +50,9 @@ class Cluster(msgspec.Struct, frozen=True):
         except TlsFilesError as error:
             raise Failure(f"{error}; check --ca, --cert and --key") from None
         except KeyboardInterrupt:
-            if client.in_doubt is None:
+            if not client.in_doubt:
                 raise
-            raise self._failure(unknown_outcome(client.in_doubt, "interrupted")) from None
+            raise self._failure(unknown_outcome(min(client.in_doubt), "interrupted")) from None
 
     def _failure(self, error: ClientError) -> Failure:
         said = f"{error}; {self.note}" if self.note else str(error)

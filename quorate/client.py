@@ -23,7 +23,7 @@ from metadata.messages.errors import ErrorReply
 from metadata.uuids import uuid7, uuid_text
 from quorate.access import Access, AccessError, read_token
 from runtime.origins import may_follow
-from runtime.randomness import from_system
+from runtime.randomness import Random, from_system
 
 __all__ = ["Access", "ClientError", "QuorateClient", "read_token"]
 
@@ -71,8 +71,8 @@ class QuorateClient:
         self._client_id = client_id
         self._random = from_system()
         self._session: aiohttp.ClientSession | None = None
-        self.in_doubt: str | None = None
-        """The request id of a change that was sent and has not been answered."""
+        self.in_doubt: set[str] = set()
+        """Request ids of changes that were sent and have not been answered."""
 
     async def __aenter__(self) -> Self:
         """Raises runtime.tls.TlsFilesError."""
@@ -137,71 +137,33 @@ class QuorateClient:
         headers: Mapping[str, str],
     ) -> Any:
         until = time.monotonic() + self._deadline_s
-        last = ClientError("NO_ANSWER", "no controller was asked")
-        hopeless: dict[str, ClientError] = {}
-        at = followed = 0
-        self.in_doubt = None
-        while (left := until - time.monotonic()) > 0:
-            url = self._urls[at % len(self._urls)]
-            if url in hopeless:
-                at += 1
-                continue
+        request_id = headers.get(REQUEST_ID, "")
+        turns = _Turns(self._urls, self._random)
+        while (left := until - time.monotonic()) > 0 and turns.url is not None:
             try:
-                found = await self._once(url, method, path, body, query, headers, min(left, _TRY_S))
+                found = await self._once(
+                    turns.url, method, path, body, query, headers, min(left, _TRY_S)
+                )
             except _Retry as retry:
-                if retry.error.status or not last.status:
-                    # What a controller answered says more than the silence of the last moment.
-                    last = retry.error
-                if retry.hopeless:
-                    hopeless[url] = retry.error
-                    if all(each in hopeless for each in self._urls):
-                        break
-                    at += 1
-                    continue
-                leader = self._followed(url, retry)
-                if leader is not None:
-                    at = leader
-                    followed += 1
-                    if followed <= _FOLLOWED_AT_ONCE:
-                        continue
-                    followed = 0
-                elif retry.wait_s > 0:
-                    # It is the right one, and has too much to do; not all come at once.
-                    pause_s = retry.wait_s * (1 + 0.5 * self._random.random())
-                    await asyncio.sleep(min(pause_s, left))
-                    continue
-                else:
-                    at += 1
+                await asyncio.sleep(min(turns.after(retry), left))
             except ClientError as error:
-                if self.in_doubt is None:
+                if request_id not in self.in_doubt:
                     raise
-                raise unknown_outcome(self.in_doubt, str(error), error.status) from None
+                raise unknown_outcome(request_id, str(error), error.status) from None
             else:
-                self.in_doubt = None
+                self.in_doubt.discard(request_id)
                 return found
-            await asyncio.sleep(min(_PAUSE_S, left))
-        raise self._given_up(next(iter(hopeless.values()), last) if hopeless else last)
+        raise self._given_up(turns.why, request_id)
 
-    def _followed(self, url: str, retry: "_Retry") -> int | None:
-        """Return the place of the leader that `url` named; None: it named none to go on with."""
-        leader = retry.leader
-        if leader is None or leader == url or not may_follow(url, leader):
-            return None
-        if leader not in self._urls:
-            if len(self._urls) >= _URLS_MAX:
-                return None
-            self._urls.append(leader)
-        return self._urls.index(leader)
-
-    def _given_up(self, last: ClientError) -> ClientError:
+    def _given_up(self, last: ClientError, request_id: str) -> ClientError:
         """The error after the last try."""
-        if self.in_doubt is None:
+        if request_id not in self.in_doubt:
             if not last.reply.retriable:
                 return last
             message = f"{last} (tried for {self._deadline_s:g} s)"
             reply = msgspec.structs.replace(last.reply, message=message)
             return ClientError(last.code, message, last.status, reply)
-        return unknown_outcome(self.in_doubt, str(last), last.status)
+        return unknown_outcome(request_id, str(last), last.status)
 
     async def _once(
         self,
@@ -222,7 +184,7 @@ class QuorateClient:
             raise _Retry(ClientError("TOKEN_NOT_SENT", str(error)), hopeless=True) from None
         sent = {"x-quorate-client-id": self._client_id, "accept": "application/json"}
         # Until an answer comes, or none can, a change may have been made.
-        before, self.in_doubt = self.in_doubt, headers.get(REQUEST_ID)
+        doubt = _Doubt(self.in_doubt, headers.get(REQUEST_ID))
         try:
             async with self._session.request(
                 method,
@@ -235,24 +197,94 @@ class QuorateClient:
             ) as answer:
                 status, said = answer.status, await answer.read()
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            self.in_doubt = before
+            doubt.none_from_this()
             raise _not_connected(url, error) from None
         except aiohttp.InvalidURL:
-            self.in_doubt = before
+            doubt.none_from_this()
             wrong = ClientError("NO_ANSWER", f"{url} is not a usable URL")
             raise _Retry(wrong, hopeless=True) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _Retry(_broken(url, error, deadline_s)) from None
-        return self._read(status, said, url, before)
-
-    def _read(self, status: int, body: bytes, url: str, before: str | None) -> Any:
         try:
-            return _read(status, body, url)
+            return _read(status, said, url)
         except (_Retry, ClientError) as answered:
-            error = answered.error if isinstance(answered, _Retry) else answered
-            if error.code not in _IN_DOUBT and not _is_a_proxys(error):
-                self.in_doubt = before
+            refused = answered.error if isinstance(answered, _Retry) else answered
+            if refused.code not in _IN_DOUBT and not _is_a_proxys(refused):
+                doubt.none_from_this()
             raise
+
+
+class _Doubt:
+    """Whether one try of a change may have made it."""
+
+    def __init__(self, in_doubt: set[str], request_id: str | None) -> None:
+        self._in_doubt = in_doubt
+        self._request_id = request_id
+        self._before = request_id in in_doubt
+        if request_id is not None:
+            in_doubt.add(request_id)
+
+    def none_from_this(self) -> None:
+        """This try made nothing; an earlier one may have."""
+        if self._request_id is not None and not self._before:
+            self._in_doubt.discard(self._request_id)
+
+
+class _Turns:
+    """Whom to ask next, and after how long."""
+
+    def __init__(self, urls: list[str], random: Random) -> None:
+        """`urls`: those known; a leader that an answer names is added."""
+        self._urls = urls
+        self._random = random
+        self._at = 0
+        self._followed = 0
+        self._hopeless: dict[str, ClientError] = {}
+        self._last = ClientError("NO_ANSWER", "no controller was asked")
+
+    @property
+    def url(self) -> str | None:
+        """Whom to ask; None when asking again helps nowhere."""
+        for at in range(self._at, self._at + len(self._urls)):
+            url = self._urls[at % len(self._urls)]
+            if url not in self._hopeless:
+                self._at = at % len(self._urls)
+                return url
+        return None
+
+    @property
+    def why(self) -> ClientError:
+        """Why there was no answer: what helps the caller most."""
+        return next(iter(self._hopeless.values()), self._last)
+
+    def after(self, retry: "_Retry") -> float:
+        """Take note of a try that failed. Returns the seconds until the next one."""
+        asked = self._urls[self._at]
+        if retry.error.status or not self._last.status:
+            # What a controller answered says more than the silence of the last moment.
+            self._last = retry.error
+        if retry.hopeless:
+            self._hopeless[asked] = retry.error
+            return 0.0
+        if self._follow(asked, retry.leader):
+            self._followed += 1
+            return 0.0 if self._followed % (_FOLLOWED_AT_ONCE + 1) else _PAUSE_S
+        if retry.wait_s > 0:
+            # It is the right one, and has too much to do; not all come at once.
+            return retry.wait_s * (1 + 0.5 * self._random.random())
+        self._at = (self._at + 1) % len(self._urls)
+        return _PAUSE_S
+
+    def _follow(self, asked: str, leader: str | None) -> bool:
+        """Turn to the leader that `asked` named, unless it named none to go on with."""
+        if leader is None or leader == asked or not may_follow(asked, leader):
+            return False
+        if leader not in self._urls:
+            if len(self._urls) >= _URLS_MAX:
+                return False
+            self._urls.append(leader)
+        self._at = self._urls.index(leader)
+        return True
 
 
 _IN_DOUBT = frozenset(
