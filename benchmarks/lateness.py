@@ -154,6 +154,8 @@ def main() -> int:
     parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="quorate-lateness-") as temporary:
+        if arguments.folder is not None:
+            arguments.folder.mkdir(parents=True, exist_ok=True)
         rows = asyncio.run(_run(arguments, arguments.folder or Path(temporary)))
     if arguments.json is not None:
         arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows)))

@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+import msgspec
+
 from benchmarks.http_pipe import Pipe
 from benchmarks.lateness_stage import BIGGEST, BROKERS, Stage
 from benchmarks.simulated_brokers import PATH, SimulatedBroker
@@ -53,11 +55,11 @@ async def _everywhere(stage: Stage) -> None:
             assert status == 200, (path, status)
 
 
-def _fetch(content_type: str) -> Run:
+def _fetch(content_type: str, start: int = 0) -> Run:
     """An agent that fetches the whole log, 8 MiB at a time."""
 
     async def run(stage: Stage) -> None:
-        offset, epoch = 0, 0
+        offset, epoch = start, 0
         broker = stage.brokers.brokers[0]
         end = (await stage.json("/v1/status"))["offset"]
         for _ in stage.going_on():
@@ -178,6 +180,53 @@ async def _holder_restarts(stage: Stage) -> None:
     stage.beaten.discard(number)
 
 
+async def _large_bodies(stage: Stage) -> None:
+    """Requests of nearly 4 MiB: topics without end, a registration without end, and nonsense."""
+    topics = [{"name": f"{n:06}" + "x" * 240, "numPartitions": 1} for n in range(10_000)]
+    bodies = (
+        msgspec.json.encode({"topics": topics, "dryRun": True}),
+        msgspec.json.encode({"names": [topic["name"] for topic in topics], "dryRun": True}),
+        b'{"topics":[' + b'{"name":"x","configs":{"a":"b"}},' * 120_000 + b"0]}",
+        b"[" * 4_000_000,
+    )
+    for turn in stage.going_on():
+        for method, body in zip(("POST", "DELETE", "POST", "POST"), bodies, strict=True):
+            status, _ = await stage.ask(method, "/v1/topics", body)
+            assert status in (200, 400, 413, 429), (turn, status)
+        status, _ = await stage.ask("POST", PATH, bodies[2])
+        assert status in (400, 413), status
+
+
+async def _dry_run(stage: Stage) -> None:
+    """What a topic of very many partitions would write, record by record."""
+    topic = {"name": "dry", "numPartitions": stage.largest, "replicationFactor": 3}
+    for _ in stage.going_on():
+        body = msgspec.json.encode({"topics": [topic], "dryRun": True})
+        status, _ = await stage.ask("POST", "/v1/topics", body)
+        assert status in (200, 413, 429), status
+
+
+async def _crowd(stage: Stage) -> None:
+    """Forty readers at once of what is longest, and forty of what is short."""
+
+    async def read(number: int) -> None:
+        offset = number * 20_000
+        paths = (
+            _TOPIC,
+            f"/v1/log?offset={offset}&maxBytes={8 * _MIB}&format=json",
+            "/v1/brokers",
+            "/v1/topics",
+        )
+        for turn in stage.going_on():
+            await stage.ask("GET", paths[(turn + number) % len(paths)])
+
+    async def fetch(number: int) -> None:
+        await _fetch(MSGPACK, number * 10_000)(stage)
+
+    everybody = [read(number) for number in range(40)] + [fetch(number) for number in range(40)]
+    await asyncio.gather(*everybody)
+
+
 async def _idle(stage: Stage) -> None:
     await asyncio.sleep(stage.seconds)
 
@@ -207,6 +256,9 @@ LOADS = (
         _topics_come_and_go,
         ("TopicRecord", "PartitionRecord", "RemoveTopicRecord", "RequestOutcomeRecord"),
     ),
+    Load("a crowd of readers and fetchers", ("read_log", "metadata_fetch"), _crowd),
+    Load("the largest bodies", ("create_topics", "delete_topics"), _large_bodies),
+    Load("a dry run of the biggest topic", ("create_topics",), _dry_run),
     Load("names with 30 separators", ("create_topics",), _separators),
     Load(
         "brokers come and go",

@@ -47,6 +47,8 @@ class Stage:
         """How many answers there were, by `METHOD path status`."""
         self.beaten: set[int] = set()
         """Places in `brokers` of those whose heartbeats a load sends itself."""
+        self.largest = 0
+        """Partitions of the biggest topic."""
         self.seconds = 3.0
         """How long a load lasts."""
 
@@ -120,6 +122,7 @@ async def stage(folder: Path, partitions: int, **settings: Any) -> AsyncIterator
             beating = asyncio.create_task(_beat(brokers, made.beaten))
             try:
                 await create(controllers, _bodies(partitions))
+                made.largest = max(1, partitions // _BIGGEST_SHARE)
                 await made.find_leader()
                 yield made
             finally:

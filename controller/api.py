@@ -54,7 +54,7 @@ from metadata.messages import (
     error_reply,
 )
 from metadata.messages.parts import GROUP, LongMessage, encode_in_parts
-from metadata.messages.wire import JSON, decode, encode, reply_type
+from metadata.messages.wire import JSON, check_density, decode, encode, reply_type
 from quorum.api import LeaderAndEpoch
 from runtime.metrics import CONTENT_TYPE
 from runtime.requests import Reply, Request, whole
@@ -114,6 +114,7 @@ class _Call:
 
     def body(self, message_type: type[Any]) -> Any:
         """The request's message. Raises QuorateError."""
+        check_density(self.request.body, self.content_type)
         return decode(message_type, self.request.body, self.content_type)
 
     def answer(
@@ -334,10 +335,12 @@ class Api:
 
     def _or_elsewhere(
         self, call: _Call
-    ) -> Callable[[msgspec.Struct | QuorateError, str | None], None]:
+    ) -> Callable[[msgspec.Struct | LongMessage | QuorateError, str | None], None]:
         """Answer; where we turned out not to lead, say whom to ask."""
 
-        def answer(outcome: msgspec.Struct | QuorateError, request_id: str | None) -> None:
+        def answer(
+            outcome: msgspec.Struct | LongMessage | QuorateError, request_id: str | None
+        ) -> None:
             if isinstance(outcome, QuorateError) and outcome.code is ErrorCode.NOT_CONTROLLER:
                 outcome = self._node.not_here()
             call.answer(outcome, request_id)

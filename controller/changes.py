@@ -21,13 +21,15 @@ from controller.result import ControllerResult, Decide, Decided
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, QuorateError
 from metadata.image import MetadataImage
+from metadata.messages.parts import LongMessage
 from metadata.messages.records_json import record_to_json
+from metadata.records import Record
 from metadata.uuids import uuid_text
 from runtime.clock import Clock
 from runtime.randomness import Random
 from runtime.requests import Request
 
-OnAnswer = Callable[[msgspec.Struct | QuorateError, str | None], None]
+OnAnswer = Callable[[msgspec.Struct | LongMessage | QuorateError, str | None], None]
 """The reply or what went wrong, and the request id."""
 _TEXT_MAX = 1000
 _NOT_DECIDED = (ErrorCode.THROTTLED, ErrorCode.DISK_FULL)
@@ -191,15 +193,17 @@ class Changes:
             result = (yield from decided) if isinstance(decided, Generator) else decided
             assert result.reply is not None
             yield from LevelGate().check(image, result.records)
-            records = tuple(record_to_json(record) for record in result.records)
-            return ControllerResult(
-                (), msgspec.structs.replace(result.reply, dry_run=True, records=records)
-            )
+            shown[:] = result.records
+            return ControllerResult((), msgspec.structs.replace(result.reply, dry_run=True))
+
+        shown: list[Record] = []
 
         def done(outcome: Outcome) -> None:
             if isinstance(outcome, Written):
-                assert outcome.result.reply is not None
-                on_answer(outcome.result.reply, None)
+                # They may be a hundred thousand: put into words while they are sent.
+                words = (record_to_json(record) for record in shown)
+                reply = LongMessage(outcome.result.reply, "records", words, len(shown))
+                on_answer(reply, None)
             elif isinstance(outcome, QuorateError):
                 on_answer(outcome, None)
             else:

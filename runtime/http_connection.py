@@ -24,6 +24,9 @@ HEAD_BYTES_MAX = 64 * 1024
 """Of a request line with all headers; one header may have 8 KiB."""
 READ_BYTES = 16 * 1024
 """How far a body is read ahead of whoever takes it."""
+SEND_BYTES = 128 * 1024
+"""What the kernel takes at once (it doubles it): a crowd of readers that are ready together must
+not have megabytes copied for them in one pass of the loop."""
 LINGER_S = 2.0
 """How long the rest of a refused body is read, so that the refusal can be."""
 
@@ -85,6 +88,7 @@ class HttpConnection(web.RequestHandler):
         if self.arrival.unix_uid is None:
             sock = transport.get_extra_info("socket")
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(UNREAD_S * 1000))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:

@@ -49,6 +49,7 @@ from runtime.http_reading import (
 )
 from runtime.http_streaming import Turns, gather, send
 from runtime.listening import Arrival, Listener
+from runtime.pass_share import of_running_loop
 from runtime.refusals import HANDSHAKE, Refusals
 from runtime.requests import Handler, Reply, Request
 from runtime.tls import trusts_others
@@ -114,6 +115,7 @@ class HttpServer:
         self._heap = HeapTrimmer(loop.call_later)
         self.admission = self._make_admission(loop)
         self._turns = Turns()
+        self._share = of_running_loop()
         self.counters: Counter[str] = Counter()
         """For metrics: requests, status_<status>, refused_<code>, abandoned, streamed,
         broken_off."""
@@ -268,16 +270,9 @@ class HttpServer:
     async def _ask(self, request: Request) -> Reply:
         """Return the handler's reply, or one for a handler that fails or is too late."""
         waiting = _Waiting()
-        try:
-            self._handler(request, waiting.reply)
-        except Exception:  # noqa: BLE001 - a request must not take the others down with it
-            self._log.exception("http_handler_failed", method=request.method, path=request.path)
-            self.counters["refused_UNKNOWN_SERVER_ERROR"] += 1
-            return self._on_error(
-                HTTPStatus.INTERNAL_SERVER_ERROR,
-                "UNKNOWN_SERVER_ERROR",
-                "a defect of the server: its log says more",
-            )
+        self._share.call(
+            lambda: self._handle(request, waiting), first=request.path in self._hastened
+        )
         if waiting.answer is not None:
             return waiting.answer
         try:
@@ -294,6 +289,24 @@ class HttpServer:
         except asyncio.CancelledError:
             self.counters["abandoned"] += 1
             raise
+        finally:
+            waiting.left = True
+
+    def _handle(self, request: Request, waiting: "_Waiting") -> None:
+        if waiting.left:
+            return
+        try:
+            self._handler(request, waiting.reply)
+        except Exception:  # noqa: BLE001 - a request must not take the others down with it
+            self._log.exception("http_handler_failed", method=request.method, path=request.path)
+            self.counters["refused_UNKNOWN_SERVER_ERROR"] += 1
+            waiting.fail(
+                self._on_error(
+                    HTTPStatus.INTERNAL_SERVER_ERROR,
+                    "UNKNOWN_SERVER_ERROR",
+                    "a defect of the server: its log says more",
+                )
+            )
 
     def _check_site(self, http: web.BaseRequest, arrival: Arrival) -> None:
         """Refuse what a browser sends for a foreign site. Raises RefusedError."""
@@ -343,9 +356,11 @@ def _name_server(response: web.StreamResponse) -> None:
 class _Waiting:
     """A reply that is due, once."""
 
-    __slots__ = ("_future", "_replied", "answer")
+    __slots__ = ("_future", "_replied", "answer", "left")
 
     def __init__(self) -> None:
+        self.left = False
+        """Nobody waits any more."""
         self.answer: Reply | None = None
         self._future: asyncio.Future[Reply] | None = None
         self._replied = False
@@ -358,6 +373,11 @@ class _Waiting:
             self.answer = reply
         elif not self._future.done():
             self._future.set_result(reply)
+
+    def fail(self, reply: Reply) -> None:
+        """Take this answer if there is none yet."""
+        if not self._replied:
+            self.reply(reply)
 
     def wait(self) -> asyncio.Future[Reply]:
         """Return what to await when there is no answer yet."""

@@ -45,7 +45,10 @@ class Turns:
             raise
 
     def leave(self) -> None:
-        """Give the turn to the next one, whose slice is in a later pass."""
+        """End a turn; the next one begins in a later pass, whoever has it."""
+        asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -83,6 +86,9 @@ async def send(
             await response.prepare(http)
             view = memoryview(reply.body)
             for start in range(0, len(view), PIECE_BYTES):
+                # Handing bytes to the kernel takes time, too.
+                await turns.take()
+                turns.leave()
                 await response.write(view[start : start + PIECE_BYTES])
             more = True
             while more:
@@ -111,6 +117,4 @@ async def _slice(
                 return b"".join(pieces), True
         return b"".join(pieces), False
     finally:
-        # The next one's turn, and our own, come in later passes.
         turns.leave()
-        await asyncio.sleep(0)

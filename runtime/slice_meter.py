@@ -59,6 +59,10 @@ class SliceMeter:
         self.total_s += took
         self.worst_s = max(self.worst_s, took)
 
+    def spent_s(self) -> float:
+        """Return the processor time of the slice under way; 0 between slices."""
+        return 0.0 if self._began is None else self._thread_time() - self._began
+
     def watch_collector(self) -> None:
         """Measure the garbage collector's pauses from now on."""
         if self._on_collection not in gc.callbacks:

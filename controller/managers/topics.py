@@ -41,6 +41,8 @@ from runtime.randomness import Random
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _METADATA_TOPIC = "__cluster_metadata"
 _STEP = 256
+_TOPICS_STEP = 32
+"""Topics that are judged between two yields: some milliseconds."""
 Working = Generator[None, None, ControllerResult]
 
 
@@ -57,7 +59,9 @@ class TopicManager:
         created: dict[str, str] = {}
         records: list[Record] = []
         results: list[CreatedTopic] = []
-        for topic in request.topics:
+        for number, topic in enumerate(request.topics, 1):
+            if number % _TOPICS_STEP == 0:
+                yield
             try:
                 _check_once(times, topic.name)
                 self._check_name(image, topic.name, created)
@@ -134,8 +138,10 @@ class TopicManager:
         records: list[Record] = []
         removed: list[bytes] = []
         results: list[DeletedTopic] = []
-        for text in wanted:
-            by_id = not request.names
+        by_id = not request.names
+        for number, text in enumerate(wanted, 1):
+            if number % _TOPICS_STEP == 0:
+                yield
             try:
                 _check_once(times, text)
                 topic = self._deletable(image, text, by_id=by_id)

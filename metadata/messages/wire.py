@@ -23,6 +23,12 @@ _ALIASES: Final = {
     "application/vnd.msgpack": MSGPACK,
 }
 
+VALUES_MAX: Final = 50_000
+"""Fields and entries of one request: some 10 ms of decoding."""
+OBJECTS_MAX: Final = 20_000
+"""Objects of one request, such as topics and assignments; each costs more than a field."""
+MSGPACK_BYTES_MAX: Final = 256 * 1024
+
 _T = TypeVar("_T")
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, MemoryError)
 
@@ -62,6 +68,29 @@ def encode(message: Any, content_type: str) -> bytes:
     if media_type(content_type) == MSGPACK:
         return _msgpack_encoder.encode(message)
     return _json_encoder.encode(message)
+
+
+def check_density(body: bytes, content_type: str) -> None:
+    """Refuse a request that would take long to decode: a decoder can't be interrupted.
+
+    What takes time is the number of values, not of bytes. In JSON their commas are counted, in
+    MessagePack, where a value may be one byte, the bytes. Raises QuorateError BODY_TOO_LARGE.
+    """
+    if len(body) <= VALUES_MAX:
+        return
+    if media_type(content_type) == MSGPACK:
+        if len(body) <= MSGPACK_BYTES_MAX:
+            return
+        raise QuorateError(
+            ErrorCode.BODY_TOO_LARGE,
+            f"a MessagePack request has at most {MSGPACK_BYTES_MAX} bytes; send several, or JSON",
+        )
+    if body.count(b",") > VALUES_MAX or body.count(b"{") > OBJECTS_MAX:
+        raise QuorateError(
+            ErrorCode.BODY_TOO_LARGE,
+            f"the request has more than {VALUES_MAX} fields and entries, or {OBJECTS_MAX} objects; "
+            "send several requests",
+        )
 
 
 def decode(message_type: type[_T], body: bytes, content_type: str) -> _T:

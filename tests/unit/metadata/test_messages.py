@@ -21,6 +21,10 @@ from metadata.messages import (
 from metadata.messages.wire import (
     JSON,
     MSGPACK,
+    MSGPACK_BYTES_MAX,
+    OBJECTS_MAX,
+    VALUES_MAX,
+    check_density,
     decode,
     decode_error,
     decode_fetch_reply,
@@ -252,3 +256,20 @@ def test_a_fetch_is_answered_with_one_kind_of_reply_whoever_answers(media: str) 
     assert decode_fetch_reply(200, encode(fine, media), media) == fine
     with pytest.raises(QuorateError):
         decode_fetch_reply(200, b"Bad", media)
+
+
+def test_a_request_of_very_many_values_is_refused_before_it_is_decoded() -> None:
+    """A decoder can't be interrupted, and what it takes is the number of values."""
+    for body in (
+        b'{"topics":[' + b'{"name":"x"},' * OBJECTS_MAX + b'{"name":"x"}]}',
+        b'{"names":[' + b'"x",' * VALUES_MAX + b'"x"]}',
+    ):
+        with pytest.raises(QuorateError) as refused:
+            check_density(body, JSON)
+        assert refused.value.code is ErrorCode.BODY_TOO_LARGE
+    with pytest.raises(QuorateError) as refused:
+        check_density(bytes(MSGPACK_BYTES_MAX + 1), MSGPACK)
+    assert refused.value.code is ErrorCode.BODY_TOO_LARGE
+    topics = [{"name": f"{number:0250}", "numPartitions": 1} for number in range(10_000)]
+    check_density(json.dumps({"topics": topics}).encode(), JSON)
+    check_density(b'{"reason":"' + b"," * (VALUES_MAX // 2) + b'"}', JSON)

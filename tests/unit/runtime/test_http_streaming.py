@@ -144,13 +144,35 @@ async def test_who_is_cancelled_while_waiting_gives_its_turn_on() -> None:
     await asyncio.sleep(0)
     waiting[0].cancel()
     turns.leave()
-    await asyncio.sleep(0)
-    assert waiting[1].done()
+    async with asyncio.timeout(1):
+        await waiting[1]
     waiting[2].cancel()
     turns.leave()
     await asyncio.gather(*waiting, return_exceptions=True)
     async with asyncio.timeout(1):
         await turns.take()
+
+
+async def test_who_comes_behind_a_turn_in_the_same_pass_waits_for_a_later_one() -> None:
+    """Also when nobody waited as it ended: else a crowd that is ready together goes on together."""
+    turns, passes, now = Turns(), [0], True
+
+    def count() -> None:
+        passes.append(0)
+        if now:
+            asyncio.get_running_loop().call_soon(count)
+
+    async def work() -> None:
+        for _ in range(5):
+            await turns.take()
+            passes[-1] += 1
+            turns.leave()
+
+    asyncio.get_running_loop().call_soon(count)
+    await asyncio.gather(*(work() for _ in range(10)))
+    now = False
+    assert sum(passes) == 50
+    assert max(passes) == 1
 
 
 def test_a_carrier_of_whole_answers_gets_them_whole() -> None:
