@@ -262,7 +262,7 @@ def test_a_request_of_very_many_values_is_refused_before_it_is_decoded() -> None
     """A decoder can't be interrupted, and what it takes is the number of values."""
     for body in (
         b'{"topics":[' + b'{"name":"x"},' * OBJECTS_MAX + b'{"name":"x"}]}',
-        b'{"names":[' + b'"x",' * VALUES_MAX + b'"x"]}',
+        b'{"names":[' + b'"x",' * (VALUES_MAX + 1) + b'"x"]}',
     ):
         with pytest.raises(QuorateError) as refused:
             check_density(body, JSON)
