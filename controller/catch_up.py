@@ -96,7 +96,12 @@ class CatchUp:
         """Reach `mark` by the files of `source`; replaces what was under way."""
         self._close()
         self._pause_s, self._no_room = _PAUSE_FIRST_S, False
-        self._job = _Job(mark, source, log_end, image_offset)
+        try:
+            self._job = _Job(mark, source, log_end, image_offset)
+        except LedgerError as error:
+            # Made up by a peer: the next leader offers another.
+            self._log.warning("catch_up_refused", source=source, reason=str(error))
+            return
         self._log.info(
             "catch_up_started", source=source, log_end=log_end, target=self._job.target.log_end
         )

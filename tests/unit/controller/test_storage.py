@@ -1,6 +1,7 @@
 """What is on disk: restarts, checkpoints, jumps and backfill, damage and full disks."""
 
 import json
+from functools import partial
 
 import msgspec
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from ledger.batch import BatchHeader, Provenance, seal
 from metadata.codec import encode_records
 from metadata.records import RemoveTopicRecord
+from quorum.api import Mark
 from runtime.requests import Caller
 from runtime.simulated.platter import Platter
 from runtime.simulated.process import Death
@@ -118,6 +120,21 @@ def test_the_ledger_is_synced_before_the_journal_may_forget(seed):
     cluster.start(2)
     cluster.run(1.0)
     assert not cluster.events("ledger_damaged")
+    assert not cluster.stopped
+    cluster.assert_equal()
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"junk", bytes(57), b"\2" + bytes(56)], ids=["empty", "junk", "0", "format 2"]
+)
+def test_a_mark_that_a_peer_made_up_is_refused_and_stops_nobody(cluster, data):
+    quorum = cluster.shared.nodes[2]
+    cluster.processes[2].run(partial(quorum.listener.on_install, Mark(9, 1, data), 1))
+    cluster.run(0.1)
+    assert cluster.events("catch_up_refused")
+    cluster.processes[2].run(quorum.listener.on_install_dropped)
+    fill(cluster, 3)
+    cluster.run(1.0)
     assert not cluster.stopped
     cluster.assert_equal()
 
