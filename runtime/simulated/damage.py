@@ -57,6 +57,7 @@ class Damage:
         self._ward = ward
         self._dice = strikes.world.random("damage")
         self._swapped: tuple[int, int] | None = None
+        self._swap_hosts: Callable[[SimulatedHost, SimulatedHost], None] = _swap_folders
         nodes = strikes.nodes()
         self.victims = sorted(self._dice.sample(nodes, (len(nodes) - 1) // 2))
         self.acts: Mapping[str, Callable[[], None]] = {
@@ -256,7 +257,7 @@ class Damage:
     # -- folders of two nodes ------------------------------------------------------------------
 
     def _swap(self) -> None:
-        """Start two nodes, each on the other's folder: both must refuse."""
+        """Start two nodes, each on the other's folder, or journal: both must refuse."""
         strikes = self._strikes
         nodes = [n for n in strikes.nodes() if self._has_promised(n)]
         if len(nodes) < 2 or self._swapped is not None or not self._ward.open_to_damage():
@@ -264,10 +265,11 @@ class Damage:
         pair = (one, other) = tuple(self._dice.sample(nodes, 2))
         strikes.on(pair)
         self._swapped = (one, other)
+        self._swap_hosts = self._dice.choice((_swap_folders, _swap_journals))
         self._ward.changed_hands(pair)
         for node_id in pair:
             strikes.host(node_id).kill()
-        _swap_folders(strikes.host(one), strikes.host(other))
+        self._swap_hosts(strikes.host(one), strikes.host(other))
         for node_id in pair:
             strikes.start(node_id)
         strikes.world.schedule(RETRY_US, partial(self._see_refused, self._swapped), None, "damage")
@@ -288,7 +290,9 @@ class Damage:
         strikes = self._strikes
         one, other = pair
         self._see_refused(pair)
-        _swap_folders(strikes.host(one), strikes.host(other))
+        for node_id in pair:
+            strikes.host(node_id).kill()
+        self._swap_hosts(strikes.host(one), strikes.host(other))
         self._swapped = None
         self._ward.changed_hands(())
         for node_id in pair:
@@ -297,3 +301,20 @@ class Damage:
 
 def _swap_folders(one: SimulatedHost, other: SimulatedHost) -> None:
     one.platter, other.platter = other.platter, one.platter
+
+
+def _swap_journals(one: SimulatedHost, other: SimulatedHost) -> None:
+    """Mix two folders: each keeps its ledger and its manifest, and has the other's journal."""
+    journals = [
+        {name: data for name, data in host.platter.snapshot().items() if _is_of_journal(name)}
+        for host in (one, other)
+    ]
+    for host, theirs in zip((other, one), journals, strict=True):
+        for name in [name for name in host.platter.names if _is_of_journal(name)]:
+            host.platter.remove(name)
+        for name, data in theirs.items():
+            host.platter.put(name, data)
+
+
+def _is_of_journal(name: str) -> bool:
+    return folder_of(name) == "journal"

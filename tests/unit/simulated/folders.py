@@ -15,7 +15,7 @@ from runtime.simulated.world import World
 
 DEEP = "log/deep"
 SHALLOW = "log/shallow"
-OWNER = "owner"
+OWNER = "journal/owner"
 
 
 class Folders:
@@ -48,6 +48,7 @@ class Folders:
                 self.refused.append(node_id)
                 process.kill()
                 return
+            disk.make_folder("journal")
             disk.make_folder("log")
             disk.replace(OWNER, b"%d" % node_id)
             for name in (DEEP, SHALLOW):
