@@ -23,6 +23,7 @@ from metadata.errors import ErrorCode, QuorateError
 from metadata.image import MetadataImage
 from metadata.messages.parts import LongMessage
 from metadata.messages.records_json import record_to_json
+from metadata.plain_text import check_plain
 from metadata.records import Record
 from metadata.uuids import uuid_text
 from runtime.clock import Clock
@@ -31,6 +32,8 @@ from runtime.requests import Request
 
 OnAnswer = Callable[[msgspec.Struct | LongMessage | QuorateError, str | None], None]
 """The reply or what went wrong, and the request id."""
+REASON = "x-quorate-reason"
+CLIENT_ID = "x-quorate-client-id"
 _TEXT_MAX = 1000
 _NOT_DECIDED = (ErrorCode.THROTTLED, ErrorCode.DISK_FULL)
 """What rests on nothing that is in the log: a crowd must not be asked about among controllers."""
@@ -235,14 +238,16 @@ def provenance_of(
 ) -> Provenance:
     """Who asks, for whom and why. Raises QuorateError for a claim that the caller may not make."""
     headers, caller = request.headers, request.caller
+    for name in (REASON, CLIENT_ID, ON_BEHALF_OF):
+        check_plain(f"header {name}", headers.get(name, ""))
     return Provenance(
         principal=caller.principal,
         auth_method=caller.method,
         on_behalf_of=on_behalf_of(caller, headers.get(ON_BEHALF_OF, ""), delegations),
         client_address=caller.address,
-        client_id=headers.get("x-quorate-client-id", "")[:_TEXT_MAX],
+        client_id=headers.get(CLIENT_ID, "")[:_TEXT_MAX],
         operation=operation,
-        reason=headers.get("x-quorate-reason", "")[:_TEXT_MAX],
+        reason=headers.get(REASON, "")[:_TEXT_MAX],
     )
 
 

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from metadata.errors import ErrorCode, QuorateError
 from metadata.messages.errors import error_reply
 from metadata.messages.wire import JSON, encode
+from metadata.plain_text import control_character
 from quorate.settings import Token
 from runtime.requests import ANONYMOUS, Caller, Reply
 
@@ -63,9 +64,9 @@ class Principals:
     def _by_certificate(self, uri: str, address: str) -> Caller | Reply:
         parts = urlsplit(uri)
         role, name = _ROLES.get(parts.scheme), parts.path.removeprefix("/")
-        if role is None or not name or parts.netloc != self._cluster_id:
+        if role is None or not name or parts.netloc != self._cluster_id or control_character(uri):
             return refuse(
-                f"the certificate says {uri[:200]}, and this is cluster {self._cluster_id}: "
+                f"the certificate says {uri[:200]!r}, and this is cluster {self._cluster_id}: "
                 "show a certificate that was made for it"
             )
         return Caller(f"{role}:{name}", "certificate", address)

@@ -10,6 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
+from metadata.plain_text import control_character
+
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -226,6 +228,12 @@ def check_controller(settings: ControllerSettings) -> list[str]:
         f"controllers.http is {peer.http!r}; a URL such as https://127.0.0.1:19191 is meant."
         for peer in settings.controllers
         if not peer.http.startswith(("http://", "https://"))
+    ]
+    found += [
+        f"tokens: the principal {token.principal!r} has a control character, or is none; "
+        "User:NAME or Broker:NUMBER is meant."
+        for token in settings.tokens
+        if control_character(token.principal) or not token.principal.partition(":")[2]
     ]
     found += _delegation_problems(settings.delegations)
     found += [

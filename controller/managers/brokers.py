@@ -23,6 +23,7 @@ from controller.managers.partition_events import (
     leave_isr,
     leave_isr_and_elr,
 )
+from controller.managers.registrations import check_registration
 from controller.managers.sweep import Sweep
 from controller.managers.unregistering import check_nothing_lost
 from controller.result import ControllerResult
@@ -131,6 +132,7 @@ class BrokerManager:
                 f"another process with broker id {request.broker_id} is alive; stop it, or wait "
                 "until its session ends if it was just killed",
             )
+        check_registration(registration)
         log_dirs = _checked_directories(image, request.broker_id, registration)
         _check_features(image, registration)
         leaving: list[Record] = []
@@ -328,11 +330,6 @@ def _checked_directories(
         shared = set(other.log_dirs) & set(directories)
         if other.broker_id != broker_id and shared:
             raise refuse(f"one of them belongs to broker {other.broker_id}: is the disk a copy?")
-    names = [endpoint.name for endpoint in registration.endpoints]
-    if len(set(names)) < len(names):
-        raise QuorateError(
-            ErrorCode.INVALID_REGISTRATION, "endpoints: a name is there twice; names are unique"
-        )
     return directories
 
 
