@@ -37,6 +37,7 @@ from metadata.messages.fetch import (
     SeenState,
     WantedState,
 )
+from metadata.messages.versions import TOLERANT
 from metadata.messages.wire import MSGPACK, encode
 from metadata.uuids import uuid4_from, uuid_text
 from runtime.clock import Clock, Timer
@@ -216,8 +217,8 @@ class AgentCore:
 
     # What the loop of fetches asks.
 
-    def compose(self, max_wait_ms: int) -> bytes:
-        """Write the next fetch."""
+    def compose(self, max_wait_ms: int, version: int) -> bytes:
+        """Write the next fetch, in a version that the controller reads."""
         self._asked = self._wanted()
         registering = self.broker_epoch < 0
         self._registrations += registering
@@ -236,6 +237,7 @@ class AgentCore:
                 wanted_state=self._asked,
                 max_bytes=self._config.fetch_bytes_max if following else 0,
                 max_wait_ms=max_wait_ms,
+                software=self._config.software if version >= TOLERANT else None,
             ),
             MSGPACK,
         )

@@ -32,6 +32,8 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True):
     features: tuple[FeatureRange, ...] = ()
     log_dirs: tuple[bytes, ...] = ()
     """Directory ids, 16 bytes each."""
+    software: str | None = None
+    """The release of this process, for people who upgrade a cluster; None: not said."""
     session_ms: int = 9_000
     heartbeat_ms: int = 2_000
     answer_slack_ms: int = 250

@@ -5,6 +5,9 @@ A request is held by the controller only when the answer before it came from the
 the first to a controller, and the first after an error, are answered at once. One that is
 unanswered a little after its wait is given up, and the others are asked.
 
+Each request is written in the highest version that this agent and that controller know; the first
+to a controller in version 1, which all know. One that met an older build is sent again at once.
+
 An answer, or an order to leave, from an older epoch than one we have seen is refused: a deposed
 controller doesn't know what has been registered since.
 """
@@ -19,6 +22,7 @@ from broker_agent.target import Target
 from metadata.errors import ErrorCode, QuorateError
 from metadata.messages.errors import ErrorReply
 from metadata.messages.fetch import MetadataFetchReply
+from metadata.messages.versions import Agreed
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
 from runtime.clock import Clock, Timer
 from runtime.randomness import Random
@@ -43,7 +47,8 @@ _BY_THE_LEADER = frozenset(
     }
 )
 """Another controller would say the same, or send us back."""
-
+_OF_THE_VERSION = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.UNSUPPORTED_VERSION})
+"""What a controller answers to a request that is newer than it."""
 
 _TELL_AFTER_S = 2.0
 """Failing for so long is more than a failover."""
@@ -53,8 +58,8 @@ _TELL_AGAIN_S = 30.0
 class Fetching(Protocol):
     """Whose loop it is."""
 
-    def compose(self, max_wait_ms: int) -> bytes:
-        """Write the body of a fetch."""
+    def compose(self, max_wait_ms: int, version: int) -> bytes:
+        """Write the body of a fetch, in a version of `metadata.messages.versions`."""
 
     def held_ms(self) -> int:
         """For how long a fetch may be held now; 0: answer at once."""
@@ -91,6 +96,7 @@ class FetchLoop:
         self._max_wait_ms = 0
         self._timer: Timer | None = None
         self._settled_url: str | None = None
+        self._agreed = Agreed()
         self._ended = False
         self._tell_at: float | None = None
         """When to tell that nothing works; None: something does."""
@@ -122,13 +128,13 @@ class FetchLoop:
         max_wait_ms = self._fetching.held_ms() if url == self._settled_url else 0
         self._max_wait_ms = max_wait_ms
         deadline_s = (max_wait_ms + self._fetching.patience_ms()) / 1000
-        body = self._fetching.compose(max_wait_ms)
+        body = self._fetching.compose(max_wait_ms, self._agreed.version(url))
         sent_at = self._clock.monotonic()
         self._number += 1
         self.fetches += 1
         self._in_flight = self._requester.request(
             url,
-            Request("POST", FETCH_PATH, body, headers=_HEADERS),
+            Request("POST", FETCH_PATH, body, headers={**_HEADERS, **self._agreed.headers(url)}),
             self._waits_for(self._number, url, sent_at),
             deadline_s,
         )
@@ -185,15 +191,20 @@ class FetchLoop:
 
     def _judge(self, url: str, sent_at: float, answer: Reply | Unreachable) -> None:
         if isinstance(answer, Unreachable):
+            self._agreed.forget(url)
             self.fail(f"{url} does not answer: {answer.reason}")
             return
+        lowered = self._agreed.heard(url, answer.headers)
         try:
             content_type = answer.headers.get("content-type", MSGPACK)
             reply = decode_fetch_reply(answer.status, answer.body, content_type)
         except QuorateError as error:
             self.fail(f"{url} answered what can't be read: {error.message}")
             return
-        if reply.error is not None:
+        if lowered and reply.error is not None and reply.error.known_code() in _OF_THE_VERSION:
+            # An older build runs there now: it may know us well, but not what we wrote.
+            self.send()
+        elif reply.error is not None:
             self._on_error(url, reply, reply.error)
         elif reply.leader_epoch < self._target.epoch:
             self.fail(f"{url} answered for epoch {reply.leader_epoch}, which is over")

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from broker_agent.agent import AgentCore
 from metadata.errors import ErrorCode, QuorateError
+from metadata.messages.versions import RANGE_HEADER, VERSION_HEADER
 from metadata.messages.wire import decode_error
 from metadata.uuids import UUID7_RANDOM_BITS, uuid7, uuid_text
 from runtime.clock import Clock
@@ -37,8 +38,9 @@ _PASSED_ON = (
     REQUEST_ID,
     "x-quorate-reason",
     "x-quorate-client-id",
+    VERSION_HEADER,
 )
-_PASSED_BACK = ("content-type", "allow", "retry-after", REQUEST_ID)
+_PASSED_BACK = ("content-type", "allow", "retry-after", REQUEST_ID, RANGE_HEADER)
 _OF_THE_CLUSTER = ("/v1/metadata", "/v1/snapshots")
 """What brokers and controllers say to each other; and what is below it."""
 

@@ -3,8 +3,9 @@
 `Api.handle(request, reply)` answers every request exactly once, now or later. Bodies are JSON or
 MessagePack (`content-type`; `accept` for the answer). Every answer whose status isn't 200 has an
 `ErrorReply` as its body, but MetadataFetch, which carries it in its field `error`, and a snapshot's
-range (206). Headers that a change takes: `x-quorate-request-id`, `-reason`, `-client-id`,
-`-on-behalf-of`.
+range (206). Every request may say its version, and every answer says which versions are read
+(`metadata.messages.versions`). Headers that a change takes: `x-quorate-request-id`, `-reason`,
+`-client-id`, `-on-behalf-of`.
 
 Rule: no rule of the cluster lives here.
 """
@@ -54,6 +55,13 @@ from metadata.messages import (
     error_reply,
 )
 from metadata.messages.parts import GROUP, LongMessage, encode_in_parts
+from metadata.messages.versions import (
+    RANGE_HEADER,
+    TOLERANT,
+    UNVERSIONED,
+    range_text,
+    version_of,
+)
 from metadata.messages.wire import JSON, check_density, decode, encode, reply_type
 from quorum.api import LeaderAndEpoch
 from runtime.metrics import CONTENT_TYPE
@@ -111,11 +119,13 @@ class _Call:
         self.on_reply = on_reply
         self.content_type = request.headers.get("content-type", "")
         self.format = reply_type(request.headers.get("accept", ""), self.content_type)
+        self.tolerant = False
+        """Unknown fields of the body are ignored: the request says a version that allows it."""
 
     def body(self, message_type: type[Any]) -> Any:
         """The request's message. Raises QuorateError."""
         check_density(self.request.body, self.content_type)
-        return decode(message_type, self.request.body, self.content_type)
+        return decode(message_type, self.request.body, self.content_type, tolerant=self.tolerant)
 
     def answer(
         self,
@@ -203,8 +213,10 @@ class Api:
         snapshots: SnapshotRanges,
         brokers: BrokerManager,
         topics: TopicManager,
+        newest_version: int,
     ) -> None:
         self._node = node
+        self._newest_version = newest_version
         self._fetch = fetch
         self._changes = changes
         self._queries = queries
@@ -222,13 +234,15 @@ class Api:
 
         def answer(reply: Reply) -> None:
             self._node.answered(operation, reply.status, arrived)
-            on_reply(reply)
+            on_reply(self._with_range(reply))
 
         call = _Call(self._node, request, found, answer)
         try:
             if found.route is None:
                 self._no_route(call, found)
                 return
+            version = version_of(request.headers, self._newest_version)
+            call.tolerant = version >= TOLERANT
             if not found.route.always:
                 refusal = self._node.refusal(ask_of(found.route, request.query))
                 if refusal is not None:
@@ -238,6 +252,13 @@ class Api:
             call.refuse(error, request.headers.get("x-quorate-request-id"))
         except OSError as error:
             call.refuse(unreadable(error), request.headers.get("x-quorate-request-id"))
+
+    def _with_range(self, reply: Reply) -> Reply:
+        """Add which versions of requests we read; release 0.1 says nothing of the kind."""
+        if self._newest_version == UNVERSIONED:
+            return reply
+        headers = {**reply.headers, RANGE_HEADER: range_text(self._newest_version)}
+        return msgspec.structs.replace(reply, headers=headers)
 
     def _no_route(self, call: _Call, found: Found) -> None:
         path = call.request.path[:200]

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from metadata.messages.versions import NEWEST
+
 MIB = 1024 * 1024
 
 
@@ -18,6 +20,8 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     controller_urls: Mapping[int, str] = {}
     """Where each controller answers HTTP, by node id: a standby tells callers who leads."""
 
+    newest_version: int = NEWEST
+    """The newest version of requests that is read; lower only where a test plays an old release."""
     session_s: float = 9.0
     """A broker that is not heard from for so long is fenced."""
     heartbeat_s: float = 2.0

@@ -228,6 +228,7 @@ class Controller:
             SnapshotRanges(lambda: self._storage.store, self._fetch.note_piece),
             brokers,
             topics,
+            config.newest_version,
         )
 
     # -- life ---------------------------------------------------------------------------------

@@ -80,6 +80,7 @@ def describe_broker(
         replicas=image.topics.replicas_on(broker.broker_id),
         last_contact_ms=None if silence is None else int(silence * 1000),
         applied_offset=None if applied < 0 else applied,
+        software=None if heard is None else heard.software(broker.broker_id),
     )
 
 

@@ -79,7 +79,15 @@ class AwakeTime:
 class Contact:
     """What is known of one broker process."""
 
-    __slots__ = ("applied_offset", "broker_epoch", "deadline", "graced", "last", "watched")
+    __slots__ = (
+        "applied_offset",
+        "broker_epoch",
+        "deadline",
+        "graced",
+        "last",
+        "software",
+        "watched",
+    )
 
     def __init__(self, broker_epoch: int, watched: bool) -> None:
         self.broker_epoch = broker_epoch
@@ -90,6 +98,7 @@ class Contact:
         self.deadline = 0.0
         """Awake seconds at which the session ends."""
         self.applied_offset = NOT_REPORTED
+        self.software: str | None = None
         self.graced = False
         """The session was lengthened after a stall; once a silence, or nobody were ever fenced."""
 
@@ -142,6 +151,19 @@ class Heartbeats:
             return False
         contact.applied_offset = applied_offset
         return True
+
+    def note_software(self, broker_id: int, broker_epoch: int, software: str | None) -> None:
+        """Note the release of the agent that calls; None: it did not say."""
+        contact = self._contacts.get(broker_id)
+        if contact is not None and contact.broker_epoch == broker_epoch:
+            # People read it on a terminal: nothing but plain characters goes there.
+            plain = software is not None and software.isascii() and software.isprintable()
+            contact.software = software if plain else None
+
+    def software(self, broker_id: int) -> str | None:
+        """Return the release of a broker's agent, if it said so to this leader."""
+        contact = self._contacts.get(broker_id)
+        return None if contact is None else contact.software
 
     def register(self, broker_id: int, broker_epoch: int, *, watched: bool) -> None:
         """Begin the session of a broker process that has just registered (or amended that)."""

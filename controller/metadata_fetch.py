@@ -153,6 +153,9 @@ class MetadataFetch:
             rose = self._heartbeats.report(
                 request.broker_id, request.broker_epoch, request.applied_offset
             )
+            self._heartbeats.note_software(
+                request.broker_id, request.broker_epoch, request.software
+            )
             operation = self._beat_operation(request)
             if operation is not None:
                 self._beat(

@@ -10,8 +10,26 @@ import msgspec
 
 from controller.routes import ROUTES, Route
 from metadata.messages import ErrorReply
+from metadata.messages.versions import (
+    NEWEST,
+    OLDEST,
+    RANGE_HEADER,
+    TOLERANT,
+    UNVERSIONED,
+    VERSION_HEADER,
+)
 from metadata.messages.wire import JSON, MSGPACK
 
+_VERSION = (
+    f"The version that the request is written in, {OLDEST} to {NEWEST}; without it, version "
+    f"{UNVERSIONED}. From version {TOLERANT} on, unknown fields of the body are ignored"
+)
+_RANGE = {
+    RANGE_HEADER: {
+        "description": "The versions of requests that the controller reads, as in 1-2",
+        "schema": {"type": "string"},
+    }
+}
 _REQUEST_HEADERS = (
     (
         "x-quorate-request-id",
@@ -45,9 +63,10 @@ def _operation(route: Route, references: dict[Any, Any]) -> dict[str, Any]:
     names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
     parameters = [_parameter(name, "path", "string", "", required=True) for name in names]
     parameters += [_parameter(p.name, "query", p.kind, p.summary) for p in route.parameters]
+    parameters.append(_parameter(VERSION_HEADER, "header", "integer", _VERSION))
     if route.changes:
         parameters += [_parameter(n, "header", "string", s) for n, s in _REQUEST_HEADERS]
-    good: dict[str, Any] = {"description": route.summary}
+    good: dict[str, Any] = {"description": route.summary, "headers": _RANGE}
     if route.reply is not None:
         good["content"] = _content(references[route.reply])
     elif route.content:
@@ -57,11 +76,14 @@ def _operation(route: Route, references: dict[Any, Any]) -> dict[str, Any]:
         "summary": route.summary,
         "responses": {
             str(route.status): good,
-            "default": {"description": "An error", "content": _content(references[ErrorReply])},
+            "default": {
+                "description": "An error",
+                "headers": _RANGE,
+                "content": _content(references[ErrorReply]),
+            },
         },
     }
-    if parameters:
-        operation["parameters"] = parameters
+    operation["parameters"] = parameters
     if route.request is not None:
         operation["requestBody"] = {
             "required": True,

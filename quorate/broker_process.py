@@ -10,6 +10,7 @@ from quorate.log_level import follow_signals
 from quorate.principals import Principals, error_answer
 from quorate.settings import BrokerSettings, SettingsError, host_and_port, resolve
 from quorate.tls_files import tls_files
+from quorate.version import VERSION
 from runtime.defects import watch_loop
 from runtime.descriptors import raise_limit
 from runtime.logging import configure
@@ -24,6 +25,7 @@ def agent_config(settings: BrokerSettings) -> AgentConfig:
         controllers=settings.controllers,
         endpoints=tuple(Endpoint(e.name, e.host, e.port) for e in settings.endpoints),
         rack=settings.rack,
+        software=VERSION,
         session_ms=settings.session_ms,
         heartbeat_ms=settings.heartbeat_ms,
         stop_limit_ms=settings.stop_limit_ms,

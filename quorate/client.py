@@ -20,6 +20,7 @@ import msgspec
 
 from metadata.errors import ErrorCode, Fault
 from metadata.messages.errors import ErrorReply
+from metadata.messages.versions import Agreed
 from metadata.uuids import uuid7, uuid_text
 from quorate.access import Access, AccessError, read_token
 from runtime.origins import may_follow
@@ -71,6 +72,7 @@ class QuorateClient:
         self._client_id = client_id
         self._random = from_system()
         self._session: aiohttp.ClientSession | None = None
+        self._agreed = Agreed()
         self.in_doubt: set[str] = set()
         """Request ids of changes that were sent and have not been answered."""
 
@@ -191,11 +193,12 @@ class QuorateClient:
                 url + path,
                 params=dict(query),
                 json=body,
-                headers={**sent, **headers, **shown},
+                headers={**sent, **self._agreed.headers(url), **headers, **shown},
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=deadline_s, sock_connect=deadline_s * 0.9),
             ) as answer:
                 status, said = answer.status, await answer.read()
+                self._agreed.heard(url, answer.headers)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             doubt.none_from_this()
             raise _not_connected(url, error) from None

@@ -54,6 +54,8 @@ class BrokerDescription(ReplyMessage, frozen=True):
     """Since its last call; None: unknown to the node that answers."""
     applied_offset: int | None = None
     """What it said that it has applied."""
+    software: str | None = None
+    """The release of its agent; None: not said (by 0.1), or not to the node that answers."""
 
 
 class ListBrokersReply(ReplyMessage, frozen=True):

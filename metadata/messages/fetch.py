@@ -62,7 +62,7 @@ class Registration(RequestMessage, frozen=True):
     log_dirs: Annotated[tuple[UuidText, ...], Meta(max_length=1024)] = ()
 
 
-class MetadataFetchRequest(RequestMessage, frozen=True):
+class MetadataFetchRequest(RequestMessage, frozen=True, omit_defaults=True):
     """A broker's one call: I am here, I have this much, I want to be that, give me what is new."""
 
     cluster_id: str
@@ -84,6 +84,8 @@ class MetadataFetchRequest(RequestMessage, frozen=True):
     """Of batches; one batch comes whatever this says."""
     max_wait_ms: Annotated[int, Meta(ge=0, le=60_000)] = 0
     """How long to hold the request while there is nothing to say."""
+    software: Annotated[str, Meta(max_length=64)] | None = None
+    """From version 2 on: the release of the agent, shown beside the broker."""
 
 
 class SnapshotToLoad(ReplyMessage, frozen=True):

@@ -1,8 +1,9 @@
 """What every message is: a struct whose fields are camelCase outside, as in Kafka's schemas.
 
-Rule: a request refuses a field that it doesn't know, since its sender believes that it counts; a
-reply may have fields that an older reader doesn't know, and the reader skips them. So a field
-that is added to a reply must be one that may be skipped.
+Rule: a request of version 1 refuses a field that it doesn't know, since its sender believes that
+it counts; from version 2 on the field is ignored (`metadata.messages.versions`). A reply may have
+fields that an older reader doesn't know, and the reader skips them. So a field that is added must
+be one that may be skipped.
 """
 
 from typing import Annotated

@@ -12,6 +12,7 @@ import msgspec
 from metadata.errors import ErrorCode, QuorateError
 from metadata.messages.errors import ErrorReply
 from metadata.messages.fetch import MetadataFetchReply
+from metadata.messages.known_fields import known_fields
 
 MSGPACK: Final = "application/msgpack"
 JSON: Final = "application/json"
@@ -93,16 +94,21 @@ def check_density(body: bytes, content_type: str) -> None:
         )
 
 
-def decode(message_type: type[_T], body: bytes, content_type: str) -> _T:
-    """Read a message.
+def decode(message_type: type[_T], body: bytes, content_type: str, *, tolerant: bool = False) -> _T:
+    """Read a message; `tolerant`: ignore unknown fields, which a newer client sends.
 
     Raises QuorateError: UNSUPPORTED_MEDIA_TYPE; MALFORMED_BODY for bytes that aren't the format;
-    INVALID_REQUEST for a field that is missing, unknown or of another kind.
+    INVALID_REQUEST for a field that is missing or of another kind, or unknown unless `tolerant`.
     """
     media = media_type(content_type)
     wanted: Any = message_type
     try:
-        message: _T = _decoder(wanted, media)(body)
+        try:
+            message: _T = _decoder(wanted, media)(body)
+        except msgspec.ValidationError:
+            if not tolerant:
+                raise
+            message = _decoder(wanted, media)(_without_unknown(wanted, body, media))
     except msgspec.ValidationError as error:
         path, sentence = _in_words(str(error))
         raise QuorateError(
@@ -171,6 +177,12 @@ _STATUS_CODES: Final = {
     503: ErrorCode.NO_QUORUM,
     507: ErrorCode.DISK_FULL,
 }
+
+
+def _without_unknown(message_type: Any, body: bytes, media: str) -> bytes:
+    """Write a body again without the fields that its message does not have."""
+    fields = _decoder(Any, media)(body)
+    return encode(known_fields(fields, message_type), media)
 
 
 @cache

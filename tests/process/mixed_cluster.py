@@ -72,6 +72,16 @@ class MixedCluster(RunningCluster):
         self.until(self.settled, f"{child.name} is back as {build}")
         self.until(self.caught_up, f"{child.name} has caught up as {build}")
 
+    def broker_epochs(self) -> dict[int, int]:
+        """By broker id; a new epoch means that an agent registered anew."""
+        brokers = self.ask(self.url(self.leader()), "GET", "/v1/brokers").body["brokers"]
+        return {broker["brokerId"]: broker["brokerEpoch"] for broker in brokers}
+
+    def said_by_agents(self) -> dict[int, str | None]:
+        """Which release each agent has told the leader, by broker id."""
+        brokers = self.ask(self.url(self.leader()), "GET", "/v1/brokers").body["brokers"]
+        return {broker["brokerId"]: broker.get("software") for broker in brokers}
+
     def said_by(self, name: str, words: str) -> list[str]:
         """The lines of a process's output that contain some words."""
         return [line for line in self.output(name).splitlines() if words in line]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from metadata.features import BASE
+from quorate.version import VERSION
 from tests.process.mixed_cluster import NEW, Load, MixedCluster, mixed
 from tests.process.running_cluster import Said
 from tests.releases.old_release import OLD, old_release, python_of
@@ -92,7 +93,9 @@ def features(cluster: MixedCluster) -> Any:
 
 def test_a_cluster_is_upgraded_node_by_node_under_load(tmp_path: Path) -> None:
     """One controller goes back to the old release on the way, too: until the last is new it may."""
-    with mixed(tmp_path, brokers=2, old=CONTROLLERS + BROKERS) as cluster:
+    # The new agent meets new and old leaders, one after the other.
+    with mixed(tmp_path, brokers=2, old=(*CONTROLLERS, "broker-1")) as cluster:
+        began = cluster.broker_epochs()
         with Load(cluster) as load:
             for n in (1, 2):
                 cluster.restart_as(cluster.controller(n), NEW)
@@ -101,6 +104,7 @@ def test_a_cluster_is_upgraded_node_by_node_under_load(tmp_path: Path) -> None:
                 cluster.restart_as(cluster.controller(n), NEW)
             cluster.until(lambda: features(cluster)["note"] == "", "the log has feature levels")
             assert {state for _, state in load.seen} == {"online"}
+            assert cluster.broker_epochs() == began, "an agent lost its session"
             for child in cluster.local.brokers.values():
                 cluster.restart_as(child, NEW)
         assert set(cluster.builds.values()) == {NEW}
@@ -108,6 +112,8 @@ def test_a_cluster_is_upgraded_node_by_node_under_load(tmp_path: Path) -> None:
         levels = {feature["name"]: feature["level"] for feature in found["features"]}
         assert {name: level for name, level in levels.items() if level} == dict(BASE)
         assert [node["declared"] for node in found["nodes"]] == [True] * 5
+        new = {1: VERSION, 2: VERSION}
+        cluster.until(lambda: cluster.said_by_agents() == new, "both agents speak version 2")
         for name in CONTROLLERS:
             # Never sent: what the old release does not know.
             assert cluster.said_by(name, "frame_refused") == []

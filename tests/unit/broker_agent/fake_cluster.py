@@ -175,6 +175,12 @@ class Asked:
     def fetch(self) -> MetadataFetchRequest:
         return decode(MetadataFetchRequest, self.request.body, MSGPACK)
 
+    @property
+    def fields(self) -> dict[str, object]:
+        """The body as it came."""
+        fields: dict[str, object] = msgspec.msgpack.decode(self.request.body)
+        return fields
+
     def abandon(self) -> None:
         self.abandoned = True
         self._finish()
@@ -186,7 +192,8 @@ class Asked:
     def reply(self, reply: MetadataFetchReply, after_s: float = LATENCY_S) -> None:
         status = 200 if reply.error is None else reply.error.known_code().status
         body = encode(reply, MSGPACK)
-        self.give(Reply(status, body, {"content-type": MSGPACK}), after_s)
+        said = getattr(self._controllers, "said_of_versions", {})
+        self.give(Reply(status, body, {"content-type": MSGPACK, **said}), after_s)
 
     def refuse(
         self, code: ErrorCode, message: str = "no", after_s: float = LATENCY_S, **leader
@@ -219,6 +226,8 @@ class Controllers:
         self.clock = clock
         self.asked: list[Asked] = []
         self.waiting: list[Asked] = []
+        self.said_of_versions: dict[str, str] = {}
+        """Headers of every answer: none from release 0.1."""
         self.on_ask: Callable[[Asked], None] = lambda asked: None
         self.on_settled: Callable[[Asked, object], None] = lambda asked, answer: None
 
@@ -277,6 +286,9 @@ class Active:
             if not asked.settled:
                 asked.reply(self.answer(asked.fetch))
 
+    def _is_new(self) -> bool:
+        return bool(getattr(self.controllers, "said_of_versions", None))
+
     # What the agent asks.
 
     def on_ask(self, asked: Asked) -> None:
@@ -289,6 +301,9 @@ class Active:
                 leader_epoch=self.epoch,
                 leader_url=self.url,
             )
+        elif asked.is_fetch and "software" in asked.fields and not self._is_new():
+            # As release 0.1 answers.
+            asked.refuse(ErrorCode.INVALID_REQUEST, "object contains unknown field software")
         elif asked.is_fetch:
             self._fetch(asked)
         else:
