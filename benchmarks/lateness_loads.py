@@ -125,6 +125,21 @@ async def _topics_come_and_go(stage: Stage) -> None:
         assert status == 200, answer
 
 
+async def _levels(stage: Stage) -> None:
+    """A level is raised and lowered; each time a dry run comes first."""
+    for _ in stage.going_on():
+        for level, kind in ((22, "upgrade"), (21, "safe_downgrade")):
+            update = {
+                "feature": "metadata.version",
+                "maxVersionLevel": level,
+                "upgradeType": kind,
+            }
+            for dry in (True, False):
+                body = {"updates": [update], "dryRun": dry}
+                status, answer = await stage.change("POST", "/v1/features", body)
+                assert status == 200, answer
+
+
 async def _made(stage: Stage, *topics: tuple[str, int]) -> None:
     message = {
         "topics": [{"name": n, "numPartitions": p, "replicationFactor": 3} for n, p in topics]
@@ -240,6 +255,13 @@ LOADS = (
     Load("OpenAPI document", ("openapi_document",), _get("/v1/openapi.json")),
     Load("brokers", ("list_brokers",), _get("/v1/brokers")),
     Load("brokers, MessagePack", ("list_brokers",), _get("/v1/brokers", accept=MSGPACK)),
+    Load("feature levels", ("list_features",), _get("/v1/features")),
+    Load(
+        "feature levels rise and fall",
+        ("update_features",),
+        _levels,
+        ("FeatureLevelRecord",),
+    ),
     Load("one broker", ("describe_broker",), _get("/v1/brokers/1")),
     Load("topics, 1 and 1000", ("list_topics",), _get("/v1/topics?limit=1", "/v1/topics")),
     Load("topics behind the last", ("list_topics",), _get("/v1/topics?after=zzz", accept=MSGPACK)),

@@ -14,17 +14,24 @@ from typing import Self
 
 from benchmarks.cluster import CLUSTER_ID
 from benchmarks.http_pipe import Load, Pipe, drive, encoded
+from metadata.features import SUPPORTED
 from metadata.messages.fetch import (
     Endpoint,
     MetadataFetchReply,
     MetadataFetchRequest,
     Registration,
+    SupportedFeature,
     WantedState,
 )
 from metadata.messages.wire import decode_fetch_reply, encode
 from runtime.requests import MSGPACK
 
 PATH = "/v1/metadata/fetch"
+_DECLARED = tuple(
+    SupportedFeature(name=name, min_supported_version=low, max_supported_version=high)
+    for name, (low, high) in sorted(SUPPORTED.items())
+)
+"""What an agent of this build declares."""
 
 
 class SimulatedBroker:
@@ -45,6 +52,7 @@ class SimulatedBroker:
             registration = Registration(
                 endpoints=(Endpoint(name="X", host="127.0.0.1", port=9092, security_protocol=0),),
                 rack=f"rack-{self.broker_id % 3}",
+                features=_DECLARED,
             )
         message = MetadataFetchRequest(
             cluster_id=CLUSTER_ID,

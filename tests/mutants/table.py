@@ -7,13 +7,24 @@ from tests.mutants.deciding import DECIDING
 from tests.mutants.forging import FORGING
 from tests.mutants.journalling import JOURNALLING
 from tests.mutants.keeping import KEEPING
+from tests.mutants.levelling import LEVELLING
 from tests.mutants.mutant import Mutant
 from tests.mutants.patches import patched
 from tests.mutants.replaying import REPLAYING
 from tests.mutants.serving import SERVING
 from tests.mutants.voting import VOTING
 
-ALL = (*VOTING, *FORGING, *JOURNALLING, *KEEPING, *CONTAINING, *DECIDING, *SERVING, *REPLAYING)
+ALL = (
+    *VOTING,
+    *FORGING,
+    *JOURNALLING,
+    *KEEPING,
+    *CONTAINING,
+    *DECIDING,
+    *LEVELLING,
+    *SERVING,
+    *REPLAYING,
+)
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 
 

@@ -176,8 +176,12 @@ def _outcome(state: State, fields: Fields, offset: int) -> None:
     state.put("outcomes", fields)
 
 
+KNOWN = {"metadata.version": 33, "logberg.version": 1}
+"""The highest levels behind which the pages say how to read on."""
+
+
 def _feature(state: State, fields: Fields, offset: int) -> None:
-    _require(fields["featureLevel"] >= 0, fields)
+    _require(0 <= fields["featureLevel"] <= KNOWN.get(fields["name"], 2**15), fields)
     if fields["featureLevel"] == 0:
         state.now["features"].pop(fields["name"], None)
     else:

@@ -4,7 +4,7 @@ import pytest
 
 from metadata.codec import UnknownRecordError, decode_records, encode_records
 from metadata.errors import ErrorCode
-from metadata.features import BASE, ELR_VERSION, SUPPORTED, unknown_level
+from metadata.features import BASE, ELR_VERSION, SUPPORTED, Levels, unknown_level
 from metadata.image import EMPTY, MetadataDelta, ReplayError
 from metadata.messages import SupportedFeature
 from metadata.record_levels import NEEDS, needs_above
@@ -261,3 +261,40 @@ def test_an_unknown_record_beside_its_level_is_explained_by_the_level():
     with pytest.raises(UnknownRecordError, match=r"a feature level above metadata.version 33"):
         decode_records(b"\x91\x91\xcd\x75\x30")
     assert unknown_level("logberg.version", 1) == ""
+
+
+def newer_release(monkeypatch, cluster):
+    """Let a newer release raise logberg.version to a level that this build does not know."""
+    with monkeypatch.context() as newer:
+        newer.setitem(SUPPORTED, "logberg.version", Levels(1, 2))
+        cluster.shared.cut(3)
+        assert cluster.decide(FeatureLevelRecord("logberg.version", 2)).wrote
+        cluster.run(0.2)
+
+
+SENTENCE = "feature level logberg.version 2 from here on, and this build knows levels up to 1"
+
+
+def test_a_running_node_of_an_older_build_stops_with_a_sentence(monkeypatch, cluster):
+    newer_release(monkeypatch, cluster)
+    cluster.shared.heal()
+    cluster.run(0.5)
+    assert SENTENCE in cluster.stopped[3]
+    assert "`quorate features list`" in cluster.stopped[3]
+
+
+@pytest.mark.parametrize("checkpointed", [False, True], ids=["from the log", "from a checkpoint"])
+def test_an_older_build_does_not_start_on_a_newer_log(monkeypatch, cluster, checkpointed):
+    newer_release(monkeypatch, cluster)
+    if checkpointed:
+        with monkeypatch.context() as newer:
+            newer.setitem(SUPPORTED, "logberg.version", Levels(1, 2))
+            cluster.processes[2].run(cluster.controllers[2].write_checkpoint)
+            cluster.run(0.5)
+    assert bool([n for n in cluster.platters[2].names if "checkpoints/" in n]) is checkpointed
+    cluster.kill(2)
+    cluster.start(2)
+    cluster.run(0.5)
+    assert SENTENCE in cluster.stopped[2]
+    # What was there is still there for the newer build.
+    assert bool([n for n in cluster.platters[2].names if "checkpoints/" in n]) is checkpointed

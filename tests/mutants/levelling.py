@@ -1,0 +1,73 @@
+"""Mutants of feature levels: who must support one, and what may be written below it."""
+
+from tests.mutants.mutant import Mutant, hunted
+from tests.mutants.patches import Patch, edited, gives, instead
+
+RELEASES = hunted("cluster", "releases")
+
+LEVELLING = (
+    Mutant(
+        "levels begin before every voter has registered",
+        "28",
+        "A leader of release 0.1 may come, which refuses agents that declare nothing.",
+        (Patch("controller.managers.features._who_is_missing", gives("")),),
+        RELEASES,
+    ),
+    Mutant(
+        "a level that a node does not support",
+        "28",
+        "Nobody asks what the registered nodes support.",
+        (
+            Patch(
+                "controller.managers.features.objections", instead(lambda image, wanted: iter(()))
+            ),
+        ),
+        RELEASES,
+    ),
+    Mutant(
+        "announcements are not heard",
+        "28",
+        "Only the leader registers itself.",
+        (Patch("controller.registering.Registering.on_announcement", gives(None)),),
+        RELEASES,
+    ),
+    Mutant(
+        "no gate",
+        "28",
+        "Records are written whatever level is finalised.",
+        (
+            Patch(
+                "controller.level_gate.LevelGate.check",
+                edited(("if needs is not None", "if False")),
+            ),
+        ),
+    ),
+    Mutant(
+        "a node registers another one",
+        "28",
+        "What a link says is not held against whose link it is.",
+        (
+            Patch(
+                "controller.registering.Registering.on_announcement",
+                edited((" or record.controller_id != node_id", "")),
+            ),
+        ),
+    ),
+    Mutant(
+        "an unknown level is read over",
+        "28",
+        "A build goes on behind a level whose rules it does not know.",
+        (Patch("metadata.image.features.unknown_level", gives("")),),
+    ),
+    Mutant(
+        "a loaded checkpoint is compared too late",
+        "2",
+        "A batch of another history is replayed before anybody looks at its hash.",
+        (
+            Patch(
+                "controller.applier.Applier._apply",
+                edited(("if not reason and self._meeting is not None", "if False")),
+            ),
+        ),
+    ),
+)
