@@ -92,6 +92,9 @@ def _request(cluster: Any, node: int, route: Route, ask: Ask, broker: Any) -> Re
         body = json.dumps(_change(cluster, route.name) | {"dryRun": ask is Ask.DRY_RUN}).encode()
     elif ask is Ask.DRY_RUN:
         query["dryRun"] = "true"
+    if route.name == "unregister_broker":
+        # The broker of these tests is online.
+        query["force"] = "true"
     return Request(route.method, path, body, query, headers)
 
 
