@@ -5,7 +5,8 @@ step down at once, except in what a leader or a candidate says: there the rules 
 electing decide first, so that nobody is disturbed while a leader is heard. The term of a
 non-voter means nothing, and a voter's counts up to a ceiling only (`quorum.guard.ceiling`).
 
-What only a voter may say is dropped when another says it, before its fields are read.
+What only a voter may say is dropped when another says it, before its fields are read. So is an
+answer that was not asked for.
 """
 
 from quorum.codec import BadBytesError
@@ -42,6 +43,7 @@ _OF_VOTERS = {
     Kind.TIMEOUT_NOW,
 }
 """What electing and leading consist of."""
+_ANSWERS = {Kind.LISTED, Kind.PIECE}
 _LOGGED_EVERY_S = 10.0
 
 
@@ -80,8 +82,13 @@ class Dispatch:
         replica = inside.replicas.get(node_id)
         if replica is None or not replica.linked:
             return None
-        if not replica.is_voter and kind_of(data) in _OF_VOTERS:
+        kind = kind_of(data)
+        if not replica.is_voter and kind in _OF_VOTERS:
             inside.count("voters_frame_of_an_observer")
+            return None
+        # These may be large: 16 MiB of them take the loop for long.
+        if kind in _ANSWERS and not self._files.awaits(node_id, kind):
+            inside.count("answer_to_no_question")
             return None
         try:
             frame = decode(data)

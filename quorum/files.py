@@ -77,6 +77,12 @@ class PeerFiles:
         if not inside.outbox.send(node_id, kind, inside.term, number, *fields):
             inside.clock.call_soon(lambda: self._finish(number, None))
 
+    def awaits(self, node_id: int, kind: int | None) -> bool:
+        """Tell whether a peer was asked for an answer of this kind."""
+        return any(
+            (request.node_id, request.kind) == (node_id, kind) for request in self._waiting.values()
+        )
+
     def on_answer(self, replica: Replica, frame: Frame) -> None:
         """Take a peer's answer."""
         request = self._waiting.get(frame[3])

@@ -105,7 +105,7 @@ _BYTES_MAX: dict[int, int] = {
     Kind.LISTED: FRAME_BYTES_MAX,
     Kind.PIECE: FILE_PIECE_BYTES_MAX + 1024,
 }
-_FIXARRAY = range(0x90, 0xA0)
+_FIXARRAY = 0x90
 
 
 def encode(kind: Kind, term: int, directory_id: bytes, *fields: Any) -> bytes:
@@ -115,7 +115,7 @@ def encode(kind: Kind, term: int, directory_id: bytes, *fields: Any) -> bytes:
 
 def kind_of(data: bytes) -> int | None:
     """Return a frame's kind without reading the rest; None when it does not begin as one."""
-    if len(data) < 2 or data[0] not in _FIXARRAY:
+    if len(data) < 2 or data[0] & 0xF0 != _FIXARRAY:
         return None
     return data[1] if data[1] in _SHAPES else None
 
@@ -125,16 +125,16 @@ def decode(data: bytes) -> Frame:
     kind = kind_of(data)
     if kind is None:
         raise BadBytesError("not an array that begins with a known kind of frame")
-    name = Kind(kind).name
-    if len(data) > _BYTES_MAX.get(kind, _SMALL_BYTES_MAX):
-        raise BadBytesError(f"a {name} frame of {len(data)} bytes")
+    if len(data) > _SMALL_BYTES_MAX and len(data) > _BYTES_MAX.get(kind, 0):
+        raise BadBytesError(f"a {Kind(kind).name} frame of {len(data)} bytes")
     frame: Frame = loads(data)
     if tuple(map(type, frame)) != _SHAPES[kind]:
-        raise BadBytesError(f"a {name} frame of a wrong shape")
+        raise BadBytesError(f"a {Kind(kind).name} frame of a wrong shape")
     if not is_term(frame[1]) or len(frame[2]) != 16:
         raise BadBytesError("a frame with an impossible stamp")
-    if not all(least <= frame[place] < _INDEX_MAX for place, least in _NUMBERS[kind]):
-        raise BadBytesError(f"a {name} frame with an impossible number")
+    for place, least in _NUMBERS[kind]:
+        if not least <= frame[place] < _INDEX_MAX:
+            raise BadBytesError(f"a {Kind(kind).name} frame with an impossible number")
     if kind == Kind.APPEND:
         _check_append(frame)
     elif kind in (Kind.VOTE_REQUEST, Kind.PREVOTE_REQUEST):

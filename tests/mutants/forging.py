@@ -72,8 +72,8 @@ FORGING = (
                 "quorum.frames.decode",
                 edited(
                     (
-                        "all(least <= frame[place] < _INDEX_MAX for",
-                        "all(True for",
+                        "not least <= frame[place] < _INDEX_MAX",
+                        "False",
                     )
                 ),
             ),
@@ -115,6 +115,12 @@ FORGING = (
                 edited(("    if replica.is_voter:\n", "    if True:\n")),
             ),
         ),
+    ),
+    Mutant(
+        "an answer to no question is read",
+        "9",
+        "Anybody may have 16 MiB decoded at any time.",
+        (Patch("quorum.files.PeerFiles.awaits", gives(True)),),
     ),
     Mutant(
         "a formation may hold anything",

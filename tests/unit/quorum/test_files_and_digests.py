@@ -3,8 +3,8 @@
 import pytest
 
 from quorum.api import PeerFile
-from quorum.frames import Kind
-from tests.unit.quorum.bench import Bench
+from quorum.frames import Kind, encode
+from tests.unit.quorum.bench import DIRECTORIES, Bench
 
 
 @pytest.fixture
@@ -151,3 +151,12 @@ def test_a_peers_digest_is_handed_up(bench: Bench) -> None:
 def test_a_digest_has_a_size(bench: Bench) -> None:
     with pytest.raises(ValueError, match="512"):
         bench.node.set_digest(bytes(513))
+
+
+def test_an_answer_that_nobody_asked_for_is_not_even_read(bench: Bench) -> None:
+    large = encode(Kind.LISTED, 0, DIRECTORIES[3], 1, True, (("x", 1),) * 100_000)[:-1]
+    bench.call(bench.node.list_files, 2, "log", lambda _: None)
+    bench.call(bench.node.on_frame, 3, large)
+    assert bench.node.inside.counters == {"answer_to_no_question": 1}
+    bench.call(bench.node.on_frame, 2, large)
+    assert bench.node.inside.counters["bad_frame"] == 1
