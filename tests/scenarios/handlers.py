@@ -233,7 +233,8 @@ def log(story):
         if batch.header.base_offset < story.shown:
             continue
         p = batch.header.provenance
-        yield f"{p.principal} {p.operation}{': ' if p.reason else ''}{p.reason}"
+        who = p.principal + (f" as {batch.header.acted_as}" if batch.header.acted_as else "")
+        yield f"{who} {p.operation}{': ' if p.reason else ''}{p.reason}"
         for record in decode_records(batch.records):
             if isinstance(record, TopicRecord):
                 story.names[record.topic_id] = record.name
