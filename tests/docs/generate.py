@@ -13,8 +13,11 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import click
+
 from controller.routes import ROUTES, Route
 from metadata.errors import error_table
+from quorate.commands.brokers import list_brokers
 from quorate.settings import BrokerSettings, ControllerSettings
 from tests.docs import source
 from tests.evidence.page import page
@@ -74,11 +77,24 @@ def _metrics(package: str) -> str:
     return table(("metric", "kind", "labels", "meaning"), rows)
 
 
+def _connection() -> str:
+    context = click.Context(list_brokers)
+    rows = []
+    for option in list_brokers.params:
+        assert isinstance(option, click.Option)
+        default = option.get_default(context)
+        shown = "" if default is None or default is False or option.required else f"`{default}`"
+        names = ", ".join(f"`{name}`" for name in option.opts)
+        rows.append((names, f"`{option.envvar}`", shown, option.help or ""))
+    return table(("option", "variable", "default", "meaning"), rows)
+
+
 MADE: dict[str, Callable[[], str]] = {
     "controller-settings": lambda: _settings(ControllerSettings),
     "broker-settings": lambda: _settings(BrokerSettings),
     "routes": _routes,
     "parameters": _parameters,
+    "connection-options": _connection,
     "errors": error_table,
     "controller-metrics": lambda: _metrics("controller"),
     "agent-metrics": lambda: _metrics("broker_agent"),
