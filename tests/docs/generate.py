@@ -11,6 +11,7 @@ docs/safety.md is made whole, of what runs left in tests/evidence/runs.
 import re
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -83,7 +84,8 @@ def _connection() -> str:
     for option in list_brokers.params:
         assert isinstance(option, click.Option)
         default = option.get_default(context)
-        shown = "" if default is None or default is False or option.required else f"`{default}`"
+        # click has a mark of its own for "none".
+        shown = f"`{default}`" if isinstance(default, str | Path) or type(default) is float else ""
         names = ", ".join(f"`{name}`" for name in option.opts)
         rows.append((names, f"`{option.envvar}`", shown, option.help or ""))
     return table(("option", "variable", "default", "meaning"), rows)
