@@ -371,15 +371,18 @@ class Api:
     # -- reads ----------------------------------------------------------------------------
 
     def _list_topics(self, call: _Call) -> None:
-        query = call.request.query
-        self._queries.read(call.request, lambda view: list_topics(view, query), call.answer)
+        query, pages = call.request.query, self._queries.pages
+        self._queries.read(call.request, lambda view: list_topics(view, query, pages), call.answer)
 
     def _describe_topic(self, call: _Call) -> None:
-        name = call.arguments["name"]
-        self._queries.read(call.request, lambda view: one_topic(view, name), call.answer)
+        name, query, pages = call.arguments["name"], call.request.query, self._queries.pages
+        self._queries.read(
+            call.request, lambda view: one_topic(view, name, query, pages), call.answer
+        )
 
     def _list_brokers(self, call: _Call) -> None:
-        self._queries.read(call.request, list_brokers, call.answer)
+        query, pages = call.request.query, self._queries.pages
+        self._queries.read(call.request, lambda view: list_brokers(view, query, pages), call.answer)
 
     def _describe_broker(self, call: _Call) -> None:
         text = call.arguments["id"]

@@ -28,6 +28,7 @@ from controller.metadata_fetch import Leadership, MetadataFetch
 from controller.mutation_quota import MutationQuota
 from controller.node_view import Condition, NodeView
 from controller.offset_waiters import OffsetWaiters
+from controller.pages import Pages
 from controller.parked import Parked
 from controller.proposer import Proposer
 from controller.queries import Queries
@@ -92,6 +93,7 @@ class Controller:
         self._digests = DigestComparison(config.node_id, self._marks)
         self._damage = DamageRecord(clock)
         self._waiters = OffsetWaiters(clock)
+        self._pages = Pages(clock)
         self._parked = Parked(clock, config.parked_requests_max)
         self._watching = Parked(clock, config.parked_requests_max)
         self._doubt = Doubt(self.quorum.read_index)
@@ -223,7 +225,7 @@ class Controller:
             self._view,
             self._fetch,
             Changes(config, clock, random, self._proposer, self._quota, reads.linearizable),
-            Queries(reads, self._view.read, self._view.not_here),
+            Queries(reads, self._view.read, self._view.not_here, self._pages),
             Watch(self._ledger, lambda: self._applier.image, self._watching, self._storage.damaged),
             SnapshotRanges(lambda: self._storage.store, self._fetch.note_piece),
             brokers,
@@ -279,6 +281,7 @@ class Controller:
         self._fetch.on_lost()
         self._watching.wake()
         self._awake.stop()
+        self._pages.stop()
         self._applier.stop()
         self._snapshotting.stop()
         self._scrubbing.stop()

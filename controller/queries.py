@@ -3,6 +3,7 @@
 Rule: every answer says its offset and epoch; one that may be old says its age too.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from controller.describe import (
 )
 from controller.describe_features import describe_features, describe_nodes, why_no_levels
 from controller.heartbeats import Heartbeats
+from controller.pages import Pages
 from controller.reads import Reads
 from metadata.errors import ErrorCode, QuorateError
 from metadata.image import MetadataImage
@@ -32,7 +34,10 @@ from metadata.messages import (
 from metadata.messages.parts import LongMessage
 from runtime.requests import Request
 
-TOPICS_LISTED_MAX = 1000
+TOPICS_LISTED_MAX = 1_000
+BROKERS_LISTED_MAX = 1_000
+PARTITIONS_LISTED_MAX = 10_000
+"""Entries of a page, where pages are asked for; brokers and partitions come all if not."""
 OnAnswer = Callable[[msgspec.Struct | LongMessage | QuorateError], None]
 
 
@@ -50,9 +55,14 @@ class Queries:
     """Answers reads."""
 
     def __init__(
-        self, reads: Reads, view: Callable[[], View], not_here: Callable[[], QuorateError]
+        self,
+        reads: Reads,
+        view: Callable[[], View],
+        not_here: Callable[[], QuorateError],
+        pages: Pages,
     ) -> None:
         """`not_here` tells whom to ask instead."""
+        self.pages = pages
         self._reads = reads
         self._view = view
         self._not_here = not_here
@@ -73,10 +83,16 @@ class Queries:
 
         try:
             consistency, min_offset = _wanted(request.query)
+            going_on = self.pages.image_for(request.query, self._view().image)
         except QuorateError as error:
             on_answer(error)
             return
-        if min_offset is not None:
+        if going_on is not None:
+            # It was as new as it had to be at the first page.
+            view = self._view()
+            age_ms = view.age_ms if going_on is view.image else None
+            answer_now(View(going_on, view.heard, age_ms))
+        elif min_offset is not None:
             self._reads.at_least(
                 min_offset,
                 lambda ok: answer_now(self._view()) if ok else on_answer(_behind(min_offset)),
@@ -93,49 +109,61 @@ class Queries:
             )
 
 
-def list_topics(view: View, query: Mapping[str, str]) -> LongMessage:
+def list_topics(view: View, query: Mapping[str, str], pages: Pages) -> LongMessage:
     """`GET /v1/topics`. Raises QuorateError."""
-    limit = min(whole_number(query, "limit", TOPICS_LISTED_MAX), TOPICS_LISTED_MAX)
-    if limit < 1:
-        raise QuorateError(ErrorCode.INVALID_REQUEST, "limit: 1 or more")
-    names, more = topic_names(view.image, query.get("after", ""), limit)
+    limit = _limit(query, TOPICS_LISTED_MAX)
+    after = pages.last(query, "topics", str) or query.get("after", "")
+    names, more = topic_names(view.image, after, limit or TOPICS_LISTED_MAX)
     head = ListTopicsReply(
         offset=readable_offset(view.image),
         epoch=view.image.epoch,
         age_ms=view.age_ms,
         topics=(),
         next_after=more,
+        continuation=None if more is None else pages.token(view.image, "topics", more),
     )
     topics = (summarize_topic(view.image, name) for name in names)
     return LongMessage(head, "topics", topics, len(names))
 
 
-def one_topic(view: View, name: str) -> LongMessage:
+def one_topic(view: View, name: str, query: Mapping[str, str], pages: Pages) -> LongMessage:
     """`GET /v1/topics/{name}`. Raises QuorateError."""
     topic = view.image.topics.named(name)
     if topic is None:
         raise QuorateError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic named {name[:300]!r}"
         )
-    image, numbers = view.image, view.image.topics.ids_of(topic.topic_id)
+    image, of = view.image, f"partitions of {topic.topic_id.hex()}"
+    numbers, more = _page(
+        image.topics.ids_of(topic.topic_id),
+        pages.last(query, of, int),
+        _limit(query, PARTITIONS_LISTED_MAX),
+    )
     head = DescribeTopicsReply(
         offset=readable_offset(image),
         epoch=image.epoch,
         age_ms=view.age_ms,
         topics=(describe_topic(image, topic),),
+        continuation=None if more is None else pages.token(image, of, more),
     )
     partitions = describe_partitions(image, topic, numbers)
     return LongMessage(head, "partitions", partitions, len(numbers))
 
 
-def list_brokers(view: View) -> LongMessage:
-    """`GET /v1/brokers`."""
-    image, ids = view.image, sorted(view.image.cluster.brokers)
+def list_brokers(view: View, query: Mapping[str, str], pages: Pages) -> LongMessage:
+    """`GET /v1/brokers`. Raises QuorateError."""
+    image = view.image
+    ids, more = _page(
+        tuple(image.cluster.brokers),
+        pages.last(query, "brokers", int),
+        _limit(query, BROKERS_LISTED_MAX),
+    )
     head = ListBrokersReply(
         offset=readable_offset(image),
         epoch=image.epoch,
         age_ms=view.age_ms,
         brokers=(),
+        continuation=None if more is None else pages.token(image, "brokers", more),
     )
     return LongMessage(head, "brokers", brokers_of(image, view.heard, ids), len(ids))
 
@@ -163,6 +191,25 @@ def one_broker(view: View, text: str) -> DescribeBrokerReply:
         age_ms=view.age_ms,
         broker=describe_broker(view.image, broker, view.heard),
     )
+
+
+def _page(
+    keys: Sequence[int], last: int | None, limit: int | None
+) -> tuple[Sequence[int], int | None]:
+    """The keys behind `last`, at most `limit`; and the last of them if there are more."""
+    start = 0 if last is None else bisect_right(keys, last)
+    end = len(keys) if limit is None else min(len(keys), start + limit)
+    return keys[start:end], keys[end - 1] if start < end < len(keys) else None
+
+
+def _limit(query: Mapping[str, str], most: int) -> int | None:
+    """How many are wanted, None: no word of it. Raises QuorateError."""
+    if "limit" not in query:
+        return None
+    limit = whole_number(query, "limit", most)
+    if limit < 1:
+        raise QuorateError(ErrorCode.INVALID_REQUEST, "limit: 1 or more")
+    return min(limit, most)
 
 
 def broker_id_of(text: str) -> int:

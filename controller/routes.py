@@ -51,6 +51,10 @@ READS = (CONSISTENCY, MIN_OFFSET)
 FORCE = Parameter(
     "force", "boolean", "also an online broker, or the last in-sync replica of a partition"
 )
+PAGE = (
+    Parameter("limit", "integer", "at most so many (all; the answer may give fewer)"),
+    Parameter("continuation", "string", "go on behind an earlier answer, from the same state"),
+)
 DRY_RUN = Parameter("dryRun", "boolean", "decide and answer, but write nothing")
 
 
@@ -129,6 +133,7 @@ ROUTES = (
             *READS,
             Parameter("after", "string", "only names after this one"),
             Parameter("limit", "integer", "at most so many (1000)"),
+            PAGE[1],
         ),
     ),
     Route(
@@ -147,7 +152,7 @@ ROUTES = (
         "One topic with its partitions",
         DescribeTopicsReply,
         None,
-        READS,
+        (*READS, *PAGE),
     ),
     Route(
         "DELETE",
@@ -166,7 +171,7 @@ ROUTES = (
         "All brokers and their states",
         ListBrokersReply,
         None,
-        READS,
+        (*READS, *PAGE),
     ),
     Route(
         "GET",

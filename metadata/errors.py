@@ -72,6 +72,7 @@ class ErrorCode(StrEnum):
     # Reading the log and snapshots.
     OFFSET_NOT_AVAILABLE = "OFFSET_NOT_AVAILABLE"
     OFFSET_OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
+    CONTINUATION_EXPIRED = "CONTINUATION_EXPIRED"
     UNKNOWN_LEADER_EPOCH = "UNKNOWN_LEADER_EPOCH"
     SNAPSHOT_NOT_FOUND = "SNAPSHOT_NOT_FOUND"
     POSITION_OUT_OF_RANGE = "POSITION_OUT_OF_RANGE"
@@ -225,6 +226,9 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
         ),
         _E.OFFSET_OUT_OF_RANGE: ErrorFacts(
             416, _CLIENT, False, "Ask for an offset between the log's start and its end."
+        ),
+        _E.CONTINUATION_EXPIRED: ErrorFacts(
+            410, _CLIENT, False, "Read again from the first page: the state has moved on."
         ),
         _E.UNKNOWN_LEADER_EPOCH: ErrorFacts(
             503, _CLUSTER, True, "Ask again shortly: this node is behind the epoch you know."

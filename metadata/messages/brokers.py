@@ -65,6 +65,8 @@ class ListBrokersReply(ReplyMessage, frozen=True):
     epoch: int
     brokers: tuple[BrokerDescription, ...]
     age_ms: int | None = 0
+    continuation: str | None = None
+    """There are more: ask again with this as `continuation`; all pages are from one image."""
 
 
 class DescribeBrokerReply(ReplyMessage, frozen=True):

@@ -148,6 +148,8 @@ class ListTopicsReply(ReplyMessage, frozen=True):
     confirmed it; null: not known, since no leader was heard from since this controller started."""
     next_after: str | None = None
     """There are more: ask for those after this name."""
+    continuation: str | None = None
+    """There are more: ask again with this as `continuation`; all pages are from one image."""
 
 
 class DescribeTopicsReply(ReplyMessage, frozen=True):
@@ -157,3 +159,5 @@ class DescribeTopicsReply(ReplyMessage, frozen=True):
     epoch: int
     topics: tuple[TopicDescription, ...]
     age_ms: int | None = 0
+    continuation: str | None = None
+    """There are more: ask again with this as `continuation`; all pages are from one image."""

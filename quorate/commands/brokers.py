@@ -6,6 +6,7 @@ import click
 
 from quorate.asking import Change, Cluster, change_options, cluster_options
 from quorate.output import facts, print_json, say, show, styled, table
+from quorate.paging import all_pages
 from quorate.suggesting import SuggestingGroup
 
 
@@ -18,7 +19,7 @@ def command() -> None:
 @cluster_options
 def list_brokers(*, cluster: Cluster, output: str) -> None:
     """List the brokers that are registered."""
-    reply = cluster.ask(lambda client: client.get("/v1/brokers"))
+    reply = cluster.ask(lambda client: all_pages(client, "/v1/brokers", "brokers"))
     if output == "json":
         print_json(reply)
         return

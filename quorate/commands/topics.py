@@ -8,6 +8,7 @@ import click
 from quorate.asking import Change, Cluster, change_options, cluster_options
 from quorate.failure import Failure
 from quorate.output import facts, print_json, say, show, table
+from quorate.paging import all_pages
 from quorate.suggesting import SuggestingGroup
 
 
@@ -62,17 +63,7 @@ def _show_created(reply: dict[str, Any]) -> None:
 @cluster_options
 def list_topics(*, cluster: Cluster, output: str) -> None:
     """List all topics."""
-
-    async def all_pages(client: Any) -> dict[str, Any]:
-        reply: dict[str, Any] = await client.get("/v1/topics")
-        page = reply
-        while page.get("nextAfter"):
-            page = await client.get("/v1/topics", {"after": page["nextAfter"]})
-            reply["topics"] += page["topics"]
-        reply["nextAfter"] = None
-        return reply
-
-    reply = cluster.ask(all_pages)
+    reply = cluster.ask(lambda client: all_pages(client, "/v1/topics", "topics"))
     if output == "json":
         print_json(reply)
         return
@@ -102,7 +93,8 @@ def list_topics(*, cluster: Cluster, output: str) -> None:
 @cluster_options
 def describe(*, name: str, cluster: Cluster, output: str) -> None:
     """Describe one topic and its partitions."""
-    reply = cluster.ask(lambda client: client.get(f"/v1/topics/{quote(name, safe='')}"))
+    path = f"/v1/topics/{quote(name, safe='')}"
+    reply = cluster.ask(lambda client: all_pages(client, path, "partitions"))
     if output == "json":
         print_json(reply)
         return
