@@ -38,8 +38,14 @@ class Claim:
 class ByteBudget:
     """Counts the bytes held by claims."""
 
-    def __init__(self, bytes_max: int = BODIES_AND_HANDSHAKES_MAX) -> None:
+    def __init__(
+        self,
+        bytes_max: int = BODIES_AND_HANDSHAKES_MAX,
+        on_freed: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """`on_freed` hears of the bytes that a claim gives back."""
         self.bytes_max = bytes_max
+        self._on_freed = on_freed
         self.used = 0
         self.peak = 0
         self.gave_way = 0
@@ -70,6 +76,7 @@ class ByteBudget:
         """Give back all that `claim` holds."""
         if self._claims.pop(claim, 0) is None:
             self.used -= claim.held
+            self._on_freed(claim.held)
             claim.held = 0
 
     def _victim(self, claim: Claim, size: int) -> Claim | None:

@@ -111,8 +111,8 @@ class HttpServer:
         self._callers = Callers(
             authenticate, anonymous_paths, self.refusals, passes_tokens=passes_tokens
         )
-        self.budget = ByteBudget(self.limits.budget_bytes)
-        self._heap = HeapTrimmer(loop.call_later)
+        heap = HeapTrimmer(loop.call_later)
+        self.budget = ByteBudget(self.limits.budget_bytes, heap.freed)
         self.admission = self._make_admission(loop)
         self._turns = Turns()
         self._share = of_running_loop()
@@ -209,7 +209,6 @@ class HttpServer:
 
     def _connection_ended(self, connection: HttpConnection) -> None:
         connection.arrival.left()
-        self._heap.freed(NEWCOMER_BYTES)
 
     # -- one request -------------------------------------------------------------------------
 
@@ -241,7 +240,6 @@ class HttpServer:
             connection.hasten()
         limits = self.limits
         request = await as_request(http, caller, limits.body_bytes, limits.body_s, self.budget)
-        self._heap.freed(len(request.body))
         passed = self._callers.passed_token(http)
         return await self._ask(request if passed is None else with_token(request, passed))
 

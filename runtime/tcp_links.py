@@ -37,6 +37,7 @@ from runtime.clock import Clock, Timer
 from runtime.defects import OnDefect, stop_the_process
 from runtime.descriptors import divide, soft_limit
 from runtime.dialling import DialFailedError, dial
+from runtime.heap import HeapTrimmer
 from runtime.link_connection import DUPLICATE, GREETING_DEADLINE_S, LinkConnection, State
 from runtime.link_frames import ENDED_BYTES, GREETING_BYTES_MAX, Hello
 from runtime.links import FRAME_BYTES_MAX, LinkEnd, LinkHandler, Peer
@@ -357,7 +358,8 @@ class TcpLinks:
         return LinkConnection(self, None, None, arrival.address, arrival)
 
     def _admission(self, total: int, per_address: int) -> Admission:
-        budget = ByteBudget(SLOTS * SLOT_BYTES)
+        heap = HeapTrimmer(self.clock.call_later)
+        budget = ByteBudget(SLOTS * SLOT_BYTES, heap.freed)
         return Admission(
             total,
             per_address,

@@ -56,6 +56,15 @@ def test_who_can_not_give_way_is_left_alone() -> None:
     assert not budget.claim("b").grow(1)
 
 
+def test_what_a_claim_gives_back_is_told() -> None:
+    freed: list[int] = []
+    claim = ByteBudget(100, freed.append).claim("a")
+    claim.grow(60)
+    claim.close()
+    claim.close()
+    assert freed == [60]
+
+
 def test_the_heap_is_trimmed_once_a_while_after_much_was_freed() -> None:
     timers: list[float] = []
     calls: list[object] = []

@@ -1,7 +1,8 @@
 """Loads of strangers against a controller's ports, and what the controller's memory does.
 
 Rule: every load is bounded in connections, bytes and time, and holds what it opened until it is
-closed. `benchmarks/door.py` uses the same loads at their full size.
+closed. `benchmarks/door.py` has them at full size, `tests/process/test_loads_at_the_door.py` at a
+smaller one.
 """
 
 import socket
