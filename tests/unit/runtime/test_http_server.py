@@ -808,3 +808,18 @@ async def test_a_client_that_does_not_read_its_reply_is_cut_off(
         sock.sendall(post())
         await settle(lambda: asked.requests)
         await settle(lambda: server.admission.inside == 0)
+
+
+async def test_a_flood_in_one_connection_lets_others_ask_and_is_not_hoarded(
+    serve: Serve, asked: Asked
+) -> None:
+    server = serve()
+    flood = b"".join(b"GET /flood HTTP/1.1\r\n" + HOST + b"\r\n" for _ in range(5000))
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(flood)
+    await settle(lambda: asked.requests)
+    assert status_of(await raw(server.port, post(path=b"/other"))) == 200
+    paths = [request.path for request in asked.requests]
+    assert paths.index("/other") < 2500, "it was served when half of the flood was not"
+    assert max(len(each._messages) for each in server.manager.connections) <= 64
+    writer.close()

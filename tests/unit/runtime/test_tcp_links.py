@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from runtime import link_connection, tcp_links
+from runtime import fair_loop, link_connection, tcp_links
 from runtime.asyncio_clock import AsyncioClock
 from runtime.link_frames import (
     FrameReader,
@@ -177,6 +177,26 @@ async def test_silent_strangers_give_way_to_newcomers_and_a_peer_gets_in(
         assert one.links.near_peers.inside >= 3, "the strangers had left by themselves"
     await settle(lambda: one.links.near_peers.inside == 0)
     assert two.links.near_peers.inside == 0
+
+
+async def test_only_a_judged_peer_goes_before_everybody_else(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    preferred: list[int] = []
+    monkeypatch.setattr(fair_loop, "prefer", lambda sock: preferred.append(sock.fileno()))
+    one = start(1)
+    listening = list(preferred)
+    one.recorder.refuse = "a stranger"
+    reader, writer = await asyncio.open_connection("127.0.0.1", one.links.port)
+    writer.write(framed_hello(Hello(b"x" * 8, bytes(8), bytes(64), b"node 2")))
+    await read_all(reader)
+    writer.close()
+    assert preferred == listening, "a stranger's bytes went before the others'"
+    one.recorder.refuse = None
+    two = start(2)
+    listening = list(preferred)
+    await link(one, two)
+    assert len(preferred) >= len(listening) + 2, "the link's bytes do, on both sides"
 
 
 async def test_two_nodes_with_one_id_do_not_link(start: Start) -> None:
