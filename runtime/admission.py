@@ -132,6 +132,8 @@ class Admission:
             del self._at[place.address]
         self._take_out(place)
         self._stop_waiting(place)
+        # What it calls refers to the place. Such a cycle could wait for minutes to be collected.
+        place.end = _is_over
         self._release_slot(place)
 
     def make_room(self) -> bool:
@@ -230,6 +232,10 @@ class Admission:
             oldest = next(iter(self._holders), None)
             wait = self._slots.grace_s if oldest is None else oldest.since - until
             self._check_later(max(0.05, wait))
+
+
+def _is_over() -> None:
+    """Nothing is left to close."""
 
 
 def _empty() -> _Queue:

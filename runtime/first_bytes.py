@@ -59,11 +59,14 @@ class FirstBytes:
         self._timer.cancel()
         self._timer = None
         self._loop.remove_reader(self._sock)
+        # They refer to whoever has us.
+        self._on_ready, self._on_gone = _nobody_waits, _nobody_hears
         return True
 
     def _gone(self, why: str) -> None:
+        on_gone = self._on_gone
         self.close()
-        self._on_gone(why)
+        on_gone(why)
 
     def _too_late(self) -> None:
         self._gone("it sent no whole ClientHello in time" if self._seen > 0 else "")
@@ -108,8 +111,9 @@ class FirstBytes:
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, needed)
 
     def _ready(self) -> None:
+        on_ready = self._on_ready
         self._stop()
-        self._on_ready()
+        on_ready()
 
     def _refuse_plain(self, head: bytes) -> None:
         if head.startswith(tuple(verb[: len(head)] for verb in _PLAIN_HTTP)):
@@ -121,3 +125,11 @@ class FirstBytes:
             self._gone("it speaks plain HTTP to a port that speaks TLS")
         else:
             self._gone("it sent no ClientHello")
+
+
+def _nobody_waits() -> None:
+    """Stands where `on_ready` was, once it is over."""
+
+
+def _nobody_hears(why: str) -> None:
+    """Stands where `on_gone` was, once it is over."""

@@ -259,11 +259,13 @@ class _Early:
                 raise
             self._listener.refused(self._place.address, str(error) or repr(error))
         else:
+            self._task = None
             self._listener.forget(self)
 
     def _over(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self._task = None
         self._admission.leave(self._place)
         self._listener.forget(self)
 
