@@ -115,7 +115,8 @@ async def _run(arguments: argparse.Namespace, folder: Path) -> list[Row]:
                 continue
             row = await measure(on, load)
             rows.append(row)
-            print(_line(row), flush=True)
+            print("\n".join([_line(row), *(f"  {note}" for note in on.notes)]), flush=True)
+            on.notes.clear()
         if arguments.name:
             _name_long(on.controllers.log_events("callback_long"))
     return rows

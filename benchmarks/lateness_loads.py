@@ -6,6 +6,7 @@ A new route or record needs a row here.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ from runtime.requests import JSON, MSGPACK
 
 Run = Callable[[Stage], Awaitable[None]]
 _MIB = 1024 * 1024
+_WAIT_MAX_S = 1.0
+"""For a small change, whatever large one is under way."""
 
 
 class Load(NamedTuple):
@@ -242,6 +245,61 @@ async def _crowd(stage: Stage) -> None:
     await asyncio.gather(*everybody)
 
 
+async def _beside(stage: Stage, large: Awaitable[object]) -> None:
+    """Do something large, and small changes and registrations all the while: none waits long."""
+    longest = 0.0
+    task = asyncio.ensure_future(large)
+    turn = 0
+    while not task.done():
+        turn += 1
+        name = f"beside-{time.monotonic_ns()}"
+        for act in (
+            lambda name=name: _made(stage, (name, 1)),
+            lambda: _beat(stage, SimulatedBroker(stage.fresh_id())),
+            lambda name=name: stage.change("DELETE", f"/v1/topics/{name}"),
+        ):
+            began = time.monotonic()
+            await act()
+            longest = max(longest, time.monotonic() - began)
+    await task
+    stage.note(f"{turn} small changes beside it, the longest {longest:.2f} s")
+    if longest > _WAIT_MAX_S:
+        raise SlowError(f"a small change took {longest:.2f} s, at most {_WAIT_MAX_S:g} s")
+
+
+class SlowError(Exception):
+    """A bound of a load is missed."""
+
+
+async def _large_topic(stage: Stage) -> None:
+    """A tenth of all partitions come in one request, and go in one."""
+    for turn in range(2):
+        name = f"large-{time.monotonic_ns()}-{turn}"
+        await _beside(stage, _made(stage, (name, stage.largest)))
+        await _beside(stage, stage.change("DELETE", f"/v1/topics/{name}"))
+
+
+async def _too_large(stage: Stage) -> None:
+    """A typing error: a million partitions in 80 bytes of JSON."""
+    topic = {"name": "typo", "numPartitions": 1_000_000, "replicationFactor": 3}
+    for _ in stage.going_on():
+        status, answer = await stage.change("POST", "/v1/topics", {"topics": [topic]})
+        assert (status, answer["code"]) == (400, "POLICY_VIOLATION"), answer
+
+
+async def _holder_forgotten(stage: Stage) -> None:
+    """A broker that holds many replicas is unregistered, and comes back."""
+    number = len(stage.brokers.brokers) - 2
+    stage.beaten.add(number)
+    broker_id = stage.brokers.brokers[number].broker_id
+    await _beside(stage, stage.change("DELETE", f"/v1/brokers/{broker_id}"))
+    new = stage.brokers.brokers[number] = SimulatedBroker(broker_id)
+    while new.state != "online":
+        await _beat(stage, new)
+        await asyncio.sleep(0.05)
+    stage.beaten.discard(number)
+
+
 async def _idle(stage: Stage) -> None:
     await asyncio.sleep(stage.seconds)
 
@@ -281,6 +339,9 @@ LOADS = (
     Load("a crowd of readers and fetchers", ("read_log", "metadata_fetch"), _crowd),
     Load("the largest bodies", ("create_topics", "delete_topics"), _large_bodies),
     Load("a dry run of the biggest topic", ("create_topics",), _dry_run),
+    Load("a topic of a million is refused", ("create_topics",), _too_large),
+    Load("a tenth of all comes and goes", ("create_topics", "delete_topic"), _large_topic),
+    Load("a broker with replicas is forgotten", ("unregister_broker",), _holder_forgotten),
     Load("names with 30 separators", ("create_topics",), _separators),
     Load(
         "brokers come and go",

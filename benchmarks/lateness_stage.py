@@ -49,8 +49,20 @@ class Stage:
         """Places in `brokers` of those whose heartbeats a load sends itself."""
         self.largest = 0
         """Partitions of the biggest topic."""
+        self._last_id = BROKERS + 5_000
+        self.notes: list[str] = []
+        """What the load under way has to say."""
         self.seconds = 3.0
         """How long a load lasts."""
+
+    def fresh_id(self) -> int:
+        """A broker id that was never used."""
+        self._last_id += 1
+        return self._last_id
+
+    def note(self, text: str) -> None:
+        """Show this beside the row of the load under way."""
+        self.notes.append(text)
 
     async def find_leader(self) -> int:
         """Ask who leads, and return its epoch."""

@@ -11,6 +11,8 @@ from quorate.principals import Principals, error_answer
 from quorate.settings import BrokerSettings, SettingsError, host_and_port, resolve
 from quorate.tls_files import tls_files
 from quorate.version import VERSION
+from runtime import collection
+from runtime.asyncio_clock import AsyncioClock
 from runtime.defects import watch_loop
 from runtime.descriptors import raise_limit
 from runtime.logging import configure
@@ -49,6 +51,7 @@ def run_broker_process(settings: BrokerSettings, config_file: Path) -> int:
     async def run() -> int:
         loop = asyncio.get_running_loop()
         watch_loop(loop)
+        collection.keep_tended(AsyncioClock())
         follow_signals(loop, settings.log_level)
         return await run_broker(
             config,

@@ -58,6 +58,7 @@ class ControllerProcess:
         self._stopping = asyncio.Event()
         self._why = ""
         clock, random = AsyncioClock(), from_system()
+        self._clock = clock
         key_buckets(random.randbytes(SECRET_BYTES))
         registry = Registry()
         self._stalls = shown_stalls(clock, registry)
@@ -151,6 +152,7 @@ class ControllerProcess:
             self._slices.watch_collector()
         if self._settings.name_long_callbacks:
             name_long_callbacks(self._on_long_callback)
+        collection.keep_tended(self._clock)
         collection.loading()
         try:
             self.controller.start()

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from runtime import collection
+from runtime.simulated.process import SimulatedProcess
+from runtime.simulated.world import World
 
 
 class Knot:
@@ -21,6 +23,65 @@ def as_before() -> Iterator[None]:
     yield
     gc.enable()
     gc.unfreeze()
+
+
+def old_collections(size: int) -> int:
+    """How many full collections a state of so many objects brings on while it grows."""
+    seen: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            seen.append(info["generation"])
+
+    gc.callbacks.append(note)
+    try:
+        state = [[number] for number in range(size)]
+    finally:
+        gc.callbacks.remove(note)
+    assert len(state) == size
+    assert 0 in seen
+    return seen.count(2)
+
+
+def test_a_state_that_grows_brings_on_no_full_collection() -> None:
+    gc.collect()
+    gc.freeze()
+    before = old_collections(400_000)
+    thresholds = gc.get_threshold()
+    try:
+        collection.begin()
+        after = old_collections(400_000)
+    finally:
+        gc.set_threshold(*thresholds)
+    assert before > 0
+    assert after == 0
+
+
+def test_old_garbage_is_freed_while_there_is_little_and_a_large_state_is_left_out() -> None:
+    gc.collect()
+    gc.freeze()
+    gone = weakref.ref(Knot())
+    collection.tend()
+    assert gone() is None
+    state = [[number] for number in range(20_000)]
+    gc.collect(1)
+    frozen = gc.get_freeze_count()
+    collection.tend()
+    assert gc.get_freeze_count() >= frozen + len(state)
+
+
+def test_the_process_tends_for_as_long_as_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    tended: list[float] = []
+    world = World(1)
+    clock = SimulatedProcess(world, 1).clock
+    thresholds = gc.get_threshold()
+    monkeypatch.setattr(collection, "tend", lambda: tended.append(clock.monotonic()))
+    try:
+        collection.keep_tended(clock)
+        world.run_for(3.5 * collection.TEND_EVERY_S)
+    finally:
+        gc.set_threshold(*thresholds)
+    assert len(tended) == 3
 
 
 def test_what_has_settled_is_not_looked_at_again() -> None:
