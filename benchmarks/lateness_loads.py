@@ -292,7 +292,7 @@ async def _holder_forgotten(stage: Stage) -> None:
     number = len(stage.brokers.brokers) - 2
     stage.beaten.add(number)
     broker_id = stage.brokers.brokers[number].broker_id
-    await _beside(stage, stage.change("DELETE", f"/v1/brokers/{broker_id}"))
+    await _beside(stage, stage.change("DELETE", f"/v1/brokers/{broker_id}?force=true"))
     new = stage.brokers.brokers[number] = SimulatedBroker(broker_id)
     while new.state != "online":
         await _beat(stage, new)

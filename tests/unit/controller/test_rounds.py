@@ -20,6 +20,7 @@ from tests.unit.controller.test_changes import body
 
 PARTITIONS = 60
 ROUND = 8
+FORCE = {"force": "true"}
 
 
 @pytest.fixture
@@ -93,7 +94,7 @@ def test_a_silent_broker_is_fenced_in_rounds_with_other_decisions_in_between(clu
 
 def test_people_and_rounds_take_turns_and_registrations_come_before_both(cluster):
     cluster.hold_the_turn()
-    gone = cluster.send("DELETE", "/v1/brokers/3")
+    gone = cluster.send("DELETE", "/v1/brokers/3", query=FORCE)
     small = [cluster.send("POST", "/v1/topics", body(f"small-{n}")) for n in range(6)]
     registered = Broker(cluster, 4).send(WantedState.FENCED)
     cluster.run_until(lambda: bool(gone) and all(small) and bool(registered))
@@ -109,10 +110,10 @@ def test_people_and_rounds_take_turns_and_registrations_come_before_both(cluster
 
 
 def test_what_a_round_has_written_is_remembered_only_with_the_last_one(cluster):
-    status, reply = cluster.ask("DELETE", "/v1/brokers/3")
+    status, reply = cluster.ask("DELETE", "/v1/brokers/3", query=FORCE)
     assert status == 200
     headers = {"x-quorate-request-id": reply["requestId"]}
-    assert cluster.ask("DELETE", "/v1/brokers/3", headers=headers) == (status, reply)
+    assert cluster.ask("DELETE", "/v1/brokers/3", query=FORCE, headers=headers) == (status, reply)
     rounds = batches(cluster, "UnregisterBroker")
     assert [type(r[-1]).__name__ == "RequestOutcomeRecord" for r in rounds] == [
         *[False] * (len(rounds) - 1),
@@ -121,7 +122,9 @@ def test_what_a_round_has_written_is_remembered_only_with_the_last_one(cluster):
 
 
 def test_a_dry_run_shows_all_rounds_at_once(cluster):
-    status, shown = cluster.ask("DELETE", "/v1/brokers/3", query={"dryRun": "true"})
+    status, shown = cluster.ask(
+        "DELETE", "/v1/brokers/3", query={"dryRun": "true", "force": "true"}
+    )
     assert status == 200
     assert len(shown["records"]) == PARTITIONS + 1
     assert cluster.image.offset == cluster.since
@@ -215,7 +218,7 @@ def test_a_lone_broker_of_a_small_cluster_writes_one_batch():
     cluster.online(1, 2)
     cluster.create_topic("t", partitions=5, factor=2)
     cluster.since = cluster.image.offset
-    assert cluster.ask("DELETE", "/v1/brokers/2")[0] == 200
+    assert cluster.ask("DELETE", "/v1/brokers/2", query=FORCE)[0] == 200
     (records,) = batches(cluster, "UnregisterBroker")
     assert changes(cluster, records) == [0, 1, 2, 3, 4]
     assert not any(isinstance(r, TopicRecord) for r in records)
