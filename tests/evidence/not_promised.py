@@ -25,9 +25,12 @@ OUTSIDE = Limits(
     "Outside of the model",
     (
         Limit(
-            "Controllers that lie.",
-            "They trust each other's word. One with a valid certificate that sends what is not "
-            "true can lose what was acknowledged. Raft is no protection against that.",
+            "Voters that lie.",
+            "They trust each other's word. A voter (a controller's certificate and the folder that "
+            "votes) that sends what is not true can lose what was acknowledged, or stop others: "
+            "Raft is no protection against that. To use up the epochs would take it more than an "
+            "hour without a leader, see [the runbook](runbook.md#forged-epochs). A certificate "
+            "alone, with any other folder, moves nothing.",
         ),
         Limit(
             "A majority of folders lost, stolen or put back at once.",
