@@ -179,7 +179,8 @@ async def _registrations(stage: Stage) -> None:
         broker = SimulatedBroker(BROKERS + 1000 + turn)
         for wanted in (WantedState.ONLINE, WantedState.ONLINE, WantedState.STOPPING):
             await _beat(stage, broker, wanted)
-        status, answer = await stage.change("DELETE", f"/v1/brokers/{broker.broker_id}")
+        path = f"/v1/brokers/{broker.broker_id}?force=true"
+        status, answer = await stage.change("DELETE", path)
         assert status == 200, answer
 
 

@@ -1,0 +1,176 @@
+"""On 50,000 partitions: how much is looked at between two chances for others, counted.
+
+Rule: operations are counted, not times: each look into a map of the image, each entry that is
+iterated, each record that is put into words. `make lateness` measures the same in processor time,
+on real processes and 1,000,000 partitions.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import pytest
+
+from controller import changes, watch
+from controller.managers.topics import TopicManager
+from controller.routes import ROUTES
+from metadata.buckets import BucketMap
+from metadata.image.sorted_keys import SortedKeys
+from metadata.messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
+from runtime.requests import Caller, Request
+from tests.unit.controller.cluster import Cluster
+
+WIDE, SMALL = 30_000, 2_000
+PARTITIONS = WIDE + 10 * SMALL
+LIMIT = 6_000
+"""Operations in one slice: some 5 ms of them. Half a topic's partitions would be far more."""
+
+ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
+    "read_snapshot": [("/v1/snapshots/0", {})],
+    "list_topics": [
+        ("/v1/topics", {}),
+        ("/v1/topics", {"limit": "1"}),
+        ("/v1/topics", {"after": "zz", "consistency": "stale"}),
+    ],
+    "describe_topic": [("/v1/topics/wide", {}), ("/v1/topics/wide", {"limit": "10"})],
+    "list_brokers": [("/v1/brokers", {}), ("/v1/brokers", {"limit": "1", "minOffset": "1"})],
+    "describe_broker": [("/v1/brokers/1", {})],
+    "describe_quorum": [("/v1/quorum", {})],
+    "status": [("/v1/status", {})],
+    "list_features": [("/v1/features", {})],
+    "read_log": [
+        ("/v1/log", {"maxBytes": "8388608", "format": "json"}),
+        ("/v1/log", {"maxBytes": "8388608"}),
+        ("/v1/log", {"offset": "9", "maxBytes": "1"}),
+    ],
+    "live": [("/health/live", {})],
+    "ready": [("/health/ready", {})],
+    "metrics": [("/metrics", {})],
+    "openapi_document": [("/v1/openapi.json", {})],
+}
+
+
+class Counter:
+    """Operations so far, and the most between two calls of `slice_ends`."""
+
+    def __init__(self) -> None:
+        self.now = self.most = self.total = 0
+
+    def slice_ends(self) -> None:
+        self.most = max(self.most, self.now)
+        self.total += self.now
+        self.now = 0
+
+    def each(self, entries: Iterator[Any]) -> Iterator[Any]:
+        for entry in entries:
+            self.now += 1
+            yield entry
+
+
+@pytest.fixture
+def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
+    made = Counter()
+
+    def lookups(owner: Any, name: str) -> None:
+        look = getattr(owner, name)
+
+        def counted(*args: Any, **more: Any) -> Any:
+            made.now += 1
+            return look(*args, **more)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    def iterations(owner: Any, name: str, *, at_once: bool) -> None:
+        iterate = getattr(owner, name)
+
+        def counted(self: Any, *args: Any) -> Any:
+            if at_once:  # It sorts all before it gives the first.
+                made.now += len(self)
+            return made.each(iterate(self, *args))
+
+        monkeypatch.setattr(owner, name, counted)
+
+    lookups(BucketMap, "__getitem__")
+    lookups(BucketMap, "get")
+    iterations(BucketMap, "__iter__", at_once=True)
+    iterations(BucketMap, "unordered_values", at_once=False)
+    iterations(BucketMap, "unordered_items", at_once=False)
+    iterations(SortedKeys, "__iter__", at_once=False)
+    iterations(SortedKeys, "after", at_once=False)
+    lookups(watch, "record_to_json")
+    lookups(changes, "record_to_json")
+    return made
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Any:
+    made = Cluster(nodes=1)
+    for broker_id in (1, 2, 3):
+        made.online(broker_id)
+    made.create_topic("wide", partitions=WIDE)
+    for start in range(0, SMALL, 500):
+        topics = [{"name": f"t-{n}", "numPartitions": 10} for n in range(start, start + 500)]
+        status, _ = made.ask("POST", "/v1/topics", {"topics": topics})
+        assert status == 200
+    assert len(made.image.topics.partitions) == PARTITIONS
+    return made
+
+
+def test_every_route_that_reads_is_asked() -> None:
+    """A new one needs a row in the table above."""
+    assert set(ASKED) == {route.name for route in ROUTES if route.method == "GET"}
+
+
+@pytest.mark.parametrize(
+    ("path", "query"), [ask for asks in ASKED.values() for ask in asks], ids=str
+)
+def test_reading_looks_at_little_in_one_slice(
+    cluster: Any, counter: Counter, path: str, query: dict[str, str]
+) -> None:
+    replies: list[Any] = []
+    request = Request("GET", path, query=query, caller=Caller())
+    controller = cluster.controllers[1]
+    cluster.processes[1].run(lambda: controller.handle(request, replies.append))
+    cluster.run_until(lambda: bool(replies))
+    counter.slice_ends()
+    size = len(replies[0].body)
+    for part in replies[0].parts or ():
+        size += len(part)
+        counter.slice_ends()
+    assert size
+    assert counter.most <= LIMIT
+    if path == "/v1/topics/wide" and not query:
+        assert counter.total >= WIDE, "the counter doesn't see what is looked at"
+    elif query.get("format") == "json":
+        assert counter.total >= PARTITIONS, "the counter doesn't see what is put into words"
+    else:
+        # What asks for a page, or for a sum, costs the page and no walk over partitions.
+        assert counter.total <= 2 * LIMIT
+
+
+@pytest.mark.parametrize(
+    "decide",
+    [
+        lambda topics, image: topics.create(
+            image, CreateTopicsRequest(topics=(NewTopic("a", PARTITIONS, 3),))
+        ),
+        lambda topics, image: topics.create(
+            image, CreateTopicsRequest(topics=tuple(NewTopic(f"n{n}", 1) for n in range(5_000)))
+        ),
+        lambda topics, image: topics.delete(
+            image, DeleteTopicsRequest(names=tuple(f"t-{n}" for n in range(SMALL)))
+        ),
+    ],
+    ids=["one large topic", "many topics", "many deletions"],
+)
+def test_deciding_looks_at_little_in_one_slice(
+    cluster: Any,
+    counter: Counter,
+    decide: Callable[[TopicManager, Any], Generator[None, None, Any]],
+) -> None:
+    topics = cluster.controllers[1]._api._topics
+    decision = decide(topics, cluster.image)
+    for _ in decision:
+        counter.slice_ends()
+    counter.slice_ends()
+    assert counter.total > 1_000
+    assert counter.most <= LIMIT
