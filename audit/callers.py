@@ -9,10 +9,19 @@ _INTERNAL = "internal"
 
 
 def caller(
-    principal: str, on_behalf_of: str = "", auth_method: str = "", client_address: str = ""
+    principal: str,
+    on_behalf_of: str = "",
+    auth_method: str = "",
+    client_address: str = "",
+    acted_as: str = "",
 ) -> str:
-    """Return `User:ana for User:kim (token from 10.0.0.7)`; what is empty is left out."""
+    """Return `User:ana for User:kim (token from 10.0.0.7)`; what is empty is left out.
+
+    Who acted as a broker without being it: `User:ANONYMOUS as Broker:7 (none from 127.0.0.1)`.
+    """
     words = principal or "-"
+    if acted_as:
+        words += f" as {acted_as}"
     if on_behalf_of:
         words += f" for {on_behalf_of}"
     method = "" if auth_method == _INTERNAL else auth_method

@@ -32,6 +32,7 @@ def batch_in_words(batch: Batch, *, show_secrets: bool = False) -> dict[str, Any
     provenance = header.provenance
     said = {
         "principal": provenance.principal,
+        "actedAs": header.acted_as,
         "authMethod": provenance.auth_method,
         "onBehalfOf": provenance.on_behalf_of,
         "clientAddress": provenance.client_address,
@@ -57,7 +58,7 @@ def batch_in_words(batch: Batch, *, show_secrets: bool = False) -> dict[str, Any
 
 def caller_of(batch: dict[str, Any]) -> str:
     """Return in one line who caused a batch that `batch_in_words` gave."""
-    names = ("principal", "onBehalfOf", "authMethod", "clientAddress")
+    names = ("principal", "onBehalfOf", "authMethod", "clientAddress", "actedAs")
     return caller(*(batch.get(name, "") for name in names))
 
 

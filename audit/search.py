@@ -52,7 +52,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """What is looked for; None or empty: whatever."""
 
     principal: str | None = None
-    """A glob; fits who asked and on whose behalf. Without a colon the kind doesn't matter."""
+    """A glob; fits who asked, as what, and on whose behalf. Without a colon any kind fits."""
     operation: str | None = None
     """A glob."""
     resources: tuple[str, ...] = ()
@@ -224,7 +224,8 @@ def _header_test(wanted: Filter) -> Callable[[BatchHeader], bool]:
             return False
         if operation is not None and not operation.match(who.operation):
             return False
-        return principal is None or principal(who.principal) or principal(who.on_behalf_of)
+        names = (who.principal, header.acted_as, who.on_behalf_of)
+        return principal is None or any(map(principal, names))
 
     return fits
 

@@ -75,14 +75,15 @@ LOG: Final = AuditTable(
         "offset:int timestamp_ms:int day:text epoch:int base_offset:int auth_method:text "
         f"client_address:text client_id:text {_WHO} type:text version:int "
         "outcome:text settled_base:int? settled_ms:int? topic_id:text? topic_name:text? "
-        "partition:int? broker_id:int? resource:text? fields:text"
+        "partition:int? broker_id:int? resource:text? fields:text acted_as:text"
     ),
 )
 """Every record. `outcome`: `settled`, `aborted`, `open`. `resource`: what it is about, in one word
 for people and filters: `topic:orders`, `broker:3`, `config:topic:orders:retention.ms`,
 `acl:ID`, `user:NAME`, `feature:NAME`, `quota:…`: `audit.subjects.resource`; the columns before it
 are `audit.subjects.place`. `type` is `record_type_name`. `fields`: the record's data as JSON,
-secrets starred: `audit.subjects.fields_text`."""
+secrets starred: `audit.subjects.fields_text`. `acted_as`: the broker for which a principal spoke
+that is not that broker's own; else empty."""
 
 PARTITION_EVENTS: Final = AuditTable(
     "partition_events",
@@ -152,7 +153,7 @@ PRIVILEGED: Final = AuditTable(
     1,
     _columns(
         f"offset:int timestamp_ms:int day:text kind:text subject:text {_WHO} auth_method:text "
-        "client_address:text fields:text"
+        "client_address:text acted_as:text fields:text"
     ),
 )
 """Settled changes that an auditor asks about first, by the time of their own batch. `kind`: `acl`

@@ -175,6 +175,7 @@ def batch_in_words(batch: Batch) -> LongMessage:
     header, provenance = batch.header, batch.header.provenance
     envelope: dict[str, Any] = {
         "principal": provenance.principal,
+        "actedAs": header.acted_as,
         "authMethod": provenance.auth_method,
         "onBehalfOf": provenance.on_behalf_of,
         "clientAddress": provenance.client_address,

@@ -50,4 +50,5 @@ def _row(logged: Logged, names: Names) -> Row:
         *place(record, names),
         resource(record, names),
         fields_text(record),
+        header.acted_as,
     )

@@ -73,6 +73,7 @@ def privileged(question: Question) -> list[Row]:
                 *who(provenance),
                 provenance.auth_method,
                 provenance.client_address,
+                logged.header.acted_as,
                 fields_text(logged.record),
             )
         )

@@ -66,12 +66,13 @@ def privileged(rows: Rows, period: Period) -> Privileged:
     who: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     latest: dict[str, deque[Any]] = defaultdict(lambda: deque(maxlen=_ROWS))
     for row in rows:
-        _, timestamp_ms, _, kind, subject, principal, behalf, *_ = row
+        _, timestamp_ms, _, kind, subject, principal, behalf, *rest = row
+        role = str(rest[-2] or "")
         if not period.from_ms <= timestamp_ms <= period.until_ms:
             continue
         kinds[kind] += 1
         settings += kind == _UNCLEAN and subject.startswith("config:")
-        who.setdefault(kind, Counter())[caller(principal, behalf)] += 1
+        who.setdefault(kind, Counter())[caller(principal, behalf, acted_as=role)] += 1
         latest[kind].append(row)
     everyday = [kind for kind in latest if kind not in _GRAVE]
     names = set().union(*who.values())
@@ -109,8 +110,9 @@ def shortened(words: str) -> str:
 
 def _row(row: tuple[object, ...]) -> tuple[Cell, ...]:
     offset, timestamp_ms, _, kind, subject, who, behalf, _, operation, reason, *rest = row
-    method, address, fields = rest
-    by = caller(str(who), str(behalf or ""), str(method or ""), str(address or ""))
+    method, address, role, fields = rest
+    carried = (str(method or ""), str(address or ""), str(role or ""))
+    by = caller(str(who), str(behalf or ""), *carried)
     assert isinstance(offset, int)
     assert isinstance(timestamp_ms, int)
     return (

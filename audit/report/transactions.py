@@ -72,7 +72,7 @@ def _row(each: _Found) -> tuple[Cell, ...]:
         text(first[15], "warn"),
         at(first[1]),
         at(each.last_ms),
-        Cell(shortened(caller(who, behalf, method, address)), None, "name", operation),
+        Cell(shortened(caller(who, behalf, method, address, first[-1])), None, "name", operation),
         text(shortened(reason), "long"),
         count(each.records),
         Cell(f"{first[0]} \N{EN DASH} {each.last_offset}", first[0], "mono"),

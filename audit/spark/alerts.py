@@ -68,6 +68,7 @@ class Change(NamedTuple):
     on_behalf_of: str
     auth_method: str
     client_address: str
+    acted_as: str
     operation: str
 
 
@@ -148,7 +149,7 @@ def judge(
 
 
 def _of_change(row: Change) -> Alert:
-    by = caller(row.principal, row.on_behalf_of, row.auth_method, row.client_address)
+    by = caller(row.principal, row.on_behalf_of, row.auth_method, row.client_address, row.acted_as)
     operation = row.operation or "an unnamed operation"
     sentence = f"{by} changed {row.subject} ({row.kind}) by {operation}"
     return Alert(PRIVILEGED, row.subject, row.offset, row.timestamp_ms, sentence)

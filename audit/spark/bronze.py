@@ -48,6 +48,7 @@ _BATCH_COLUMNS: Final[dict[str, tuple[str, Callable[[BatchHeader], object]]]] = 
     "end_offset": ("bigint", lambda header: header.end_offset),
     "auth_method": ("string", lambda header: header.provenance.auth_method),
     "client_address": ("string", lambda header: header.provenance.client_address),
+    "acted_as": ("string", lambda header: header.acted_as),
     "client_id": ("string", lambda header: header.provenance.client_id),
     "principal": ("string", lambda header: header.provenance.principal),
     "on_behalf_of": ("string", lambda header: header.provenance.on_behalf_of),

@@ -101,6 +101,7 @@ def _privileged(log: AuditedLog) -> DataFrame:
         "day",
         "auth_method",
         "client_address",
+        "acted_as",
         "leader_recovery_state",
         "record",
     )

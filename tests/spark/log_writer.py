@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ledger.batch import Batch, BatchHeader, Provenance, seal
+from ledger.batch import ACTED_AS, Batch, BatchHeader, Provenance, seal
 from ledger.chain import LogMark
 from ledger.segments import SEGMENT_BYTES, SegmentHeader, must_roll, segment_name
 from metadata.codec import encode_records
@@ -61,6 +61,7 @@ class LogWriter:
                 "because",
             ),
             mark.head,
+            {ACTED_AS: b"Broker:7"} if number % 4 == 1 else {},
         )
         batch = seal(header, encode_records(records))
         self._write(batch)

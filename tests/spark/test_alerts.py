@@ -28,7 +28,8 @@ PARTITIONS = (
 BROKERS = "offset bigint, broker_id int, settled_ms bigint, kind string, fenced boolean"
 PRIVILEGED_DDL = (
     "offset bigint, timestamp_ms bigint, kind string, subject string, principal string, "
-    "on_behalf_of string, auth_method string, client_address string, operation string"
+    "on_behalf_of string, auth_method string, client_address string, acted_as string, "
+    "operation string"
 )
 
 
@@ -51,12 +52,15 @@ def fenced(offset, ms, broker=3):
 
 
 def test_a_privileged_change_is_told_once():
-    row = Change(7, 500, "acl", "acl:x", "User:eve", "", "token", "10.0.0.7", "CREATE_ACLS")
+    row = Change(7, 500, "acl", "acl:x", "User:eve", "", "token", "10.0.0.7", "", "CREATE_ACLS")
     found = told(([], [], [row], 500), ([], [], [], 900))
     assert found == [(PRIVILEGED, "acl:x", 7, 500)]
     _, (alert,) = judge(Carried(), Concerning([row], [], []), RULES)
     said = "User:eve (token from 10.0.0.7) changed acl:x (acl) by CREATE_ACLS"
     assert alert.sentence == said
+    row = row._replace(principal="User:ANONYMOUS", auth_method="none", acted_as="Broker:7")
+    _, (alert,) = judge(Carried(), Concerning([row], [], []), RULES)
+    assert alert.sentence.startswith("User:ANONYMOUS as Broker:7 (none from 10.0.0.7) changed")
 
 
 def test_an_ordinary_change_is_not_told():
@@ -135,7 +139,7 @@ def test_what_concerns_a_rule_is_gathered_from_tables_and_nothing_else_is(spark)
         (11, 3, 80, "registered", True),
         (12, 3, 90, "changed", None),
     ]
-    change = Change(13, 95, "acl", "acl:x", "User:eve", "", "token", "10.0.0.7", "CREATE_ACLS")
+    change = Change(13, 95, "acl", "acl:x", "User:eve", "", "token", "10.0.0.7", "", "CREATE_ACLS")
     rows = [removed, gained, of_another, lost, created, untouched]
     happened = Happened(
         spark.createDataFrame(rows, PARTITIONS),

@@ -30,7 +30,8 @@ def batch_line(header: BatchHeader) -> str:
 def cause(header: BatchHeader) -> str:
     """Return the caller, operation, reason and request id, as far as they are known."""
     said = header.provenance
-    who = caller(said.principal, said.on_behalf_of, said.auth_method, said.client_address)
+    carried = (said.auth_method, said.client_address)
+    who = caller(said.principal, said.on_behalf_of, *carried, header.acted_as)
     words = [who, said.operation or "-"]
     if said.reason:
         words.append(f"“{said.reason}”")
@@ -44,6 +45,7 @@ def cause_json(header: BatchHeader) -> dict[str, Any]:
     said = header.provenance
     words = {
         "principal": said.principal,
+        "actedAs": header.acted_as,
         "authMethod": said.auth_method,
         "onBehalfOf": said.on_behalf_of,
         "clientAddress": said.client_address,

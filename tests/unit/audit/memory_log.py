@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import msgspec
 
 from audit.places import Replica
-from ledger.batch import Batch, BatchHeader, Provenance, seal
+from ledger.batch import ACTED_AS, Batch, BatchHeader, Provenance, seal
 from ledger.chain import first_hash
 from metadata.codec import encode_records
 from metadata.records import ConfigRecord, Record
@@ -57,7 +57,13 @@ def seal_all(written: Iterable[HistoryBatch]) -> list[Batch]:
             reason=f"step {number}",
         )
         header = BatchHeader(
-            one.base_offset, len(one.records), one.epoch, one.timestamp_ms, provenance, head
+            one.base_offset,
+            len(one.records),
+            one.epoch,
+            one.timestamp_ms,
+            provenance,
+            head,
+            {ACTED_AS: b"Broker:9"} if number % 5 == 1 else {},
         )
         batch = seal(header, encode_records(one.records))
         head = batch.hash

@@ -19,7 +19,7 @@ from audit.spark.bronze import (  # noqa: E402 - needs pyarrow
     day_of,
     ddl,
 )
-from ledger.batch import Batch, BatchHeader, Provenance, seal  # noqa: E402
+from ledger.batch import ACTED_AS, Batch, BatchHeader, Provenance, seal  # noqa: E402
 from ledger.errors import LedgerError  # noqa: E402
 from metadata.codec import decode_record, decode_records, encode_records  # noqa: E402
 from metadata.messages.records_json import record_to_json  # noqa: E402
@@ -144,11 +144,12 @@ def test_the_batch_is_told_with_every_record() -> None:
         "User:a", "token", "User:b", "10.0.0.1", "cli", bytes(range(16)), bytes(32), "op", "why"
     )
     records = [TopicRecord("t", bytes(15) + bytes([n])) for n in range(3)]
-    header = BatchHeader(40, 3, 7, 3 * DAY_MS + 5, provenance, bytes(32))
+    role = {ACTED_AS: b"Broker:7"}
+    header = BatchHeader(40, 3, 7, 3 * DAY_MS + 5, provenance, bytes(32), role)
     found = rows([seal(header, encode_records(records))])
     assert [row["offset"] for row in found] == [40, 41, 42]
     for row in found:
-        assert {name: row[name] for name in list(BRONZE_COLUMNS)[1:16]} == {
+        assert {name: row[name] for name in list(BRONZE_COLUMNS)[1:17]} == {
             "timestamp_ms": 3 * DAY_MS + 5,
             "day": "1970-01-04",
             "epoch": 7,
@@ -156,6 +157,7 @@ def test_the_batch_is_told_with_every_record() -> None:
             "end_offset": 43,
             "auth_method": "token",
             "client_address": "10.0.0.1",
+            "acted_as": "Broker:7",
             "client_id": "cli",
             "principal": "User:a",
             "on_behalf_of": "User:b",

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from audit.dump import batch_in_words, caller_of
 from audit.generated import write_history
 from audit.moments import MomentError
 from audit.places import open_replicas
 from audit.search import (
     Filter,
     SearchError,
+    _header_test,
     first_offset,
     glob,
     last_offset,
@@ -23,6 +25,9 @@ from audit.search import (
     type_name,
 )
 from audit.settling import settled
+from controller import watch
+from ledger.batch import ACTED_AS, BatchHeader, Provenance, seal
+from metadata.codec import encode_records
 from metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -36,6 +41,7 @@ from metadata.records import (
 )
 from metadata.uuids import uuid_text
 from quorate.commands.audit import availability, history, log, who
+from quorate.commands.audit.telling import cause, cause_json
 from tests.unit.audit.memory_log import logged, replica_of
 
 TOPIC = b"\x07" * 16
@@ -81,7 +87,7 @@ def test_a_topic_is_found_in_its_partitions_and_configs_with_their_outcomes() ->
         (Filter(principal="User:alice"), [0, 1, 5, 11, 12]),
         (Filter(principal="alice"), [0, 1, 5, 11, 12]),
         (Filter(principal="User:carol"), [3, 8, 9]),
-        (Filter(principal="Broker:*"), [3, 8, 9]),
+        (Filter(principal="Broker:*"), [2, 3, 8, 9]),
         (Filter(operation="Create*"), [0, 1, 4, 8, 9]),
         (Filter(operation="create*"), []),
         (Filter(types=("PARTITION_CHANGE_RECORD",)), [4, 7, 12]),
@@ -268,6 +274,23 @@ def test_who_names_the_user_and_the_broker_that_carried_the_request(lifelike) ->
         f"{said.principal} for {said.on_behalf_of} ({said.auth_method} from {said.client_address})"
         in result.stdout
     )
+
+
+@pytest.mark.parametrize("principal", ["Broker:7", "User:ANONYMOUS", "Broker:8"])
+def test_who_acted_as_a_broker_without_being_it_is_shown_and_found(principal) -> None:
+    """Where authentication is off, the name alone tells nothing."""
+    said = Provenance(principal="User:ANONYMOUS", auth_method="none", client_address="10.0.0.7")
+    header = BatchHeader(0, 1, 1, 1, said, bytes(32), {ACTED_AS: b"Broker:7"})
+    assert cause(header).startswith("User:ANONYMOUS as Broker:7 (none from 10.0.0.7)")
+    assert cause_json(header)["actedAs"] == "Broker:7"
+    batch = seal(header, encode_records([NoOpRecord()]))
+    shown = batch_in_words(batch)
+    assert (shown["actedAs"], caller_of(shown)) == (
+        "Broker:7",
+        "User:ANONYMOUS as Broker:7 (none from 10.0.0.7)",
+    )
+    assert watch.batch_in_words(batch).head["actedAs"] == "Broker:7"
+    assert _header_test(Filter(principal=principal))(header) == (principal != "Broker:8")
 
 
 @pytest.fixture
