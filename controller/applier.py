@@ -19,6 +19,7 @@ from structlog.typing import FilteringBoundLogger
 from controller.batch_heads import head_of
 from controller.digests import EVERY_OFFSETS
 from controller.pending import Pending
+from controller.retirement import Retirement
 from ledger.batch import Batch, parse
 from ledger.chain import LogMark
 from ledger.errors import LedgerError
@@ -67,6 +68,7 @@ class Applier:
         self._on_own_skipped = on_own_skipped
         self._on_failed = on_failed
         self._log = log
+        self._retirement = Retirement(clock)
         self._queue: deque[_Committed] = deque()
         self._ledger: Ledger | None = None
         self._work = self._apply_all()
@@ -294,6 +296,7 @@ class Applier:
     ) -> None:
         """A batch is in the ledger, and in `image`, which may hold later ones too."""
         end = batch.header.end_offset
+        self._retirement.replaced(self.image, image, batch.header.count)
         self.image = image
         self._replayed_to = max(self._replayed_to, image.offset, end)
         self._handed_up = max(self._handed_up, end)

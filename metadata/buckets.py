@@ -146,6 +146,10 @@ class BucketMap(Generic[K, V]):
         """Yield the entries, sorted by key."""
         return ((key, self[key]) for key in self)
 
+    def pages(self) -> list[Any]:
+        """Return what the map is made of, for who frees it bit by bit."""
+        return list(self._pages)
+
     def unordered_values(self) -> Iterator[V]:
         """Yield the values in no order, at once: for sums, never for records or replay."""
         return (value for page in self._pages for bucket in page for value in bucket.values())

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from runtime.clock import Clock
 
 TEND_EVERY_S = 10.0
-_FEW = 5_000
-"""Old objects that a full collection looks through within a few milliseconds."""
+_FEW = 1
+"""Collections of the middle ones; what has grown old since then takes a few milliseconds."""
 _YOUNG, _MIDDLE = 1_000, 15
 """New objects before the youngest are looked at, and how often that is before the next older."""
 
@@ -37,10 +37,9 @@ def tend() -> None:
     """
     if not gc.isenabled():
         return
-    if len(gc.get_objects(generation=2)) <= _FEW:
-        gc.collect()
-    else:
+    if gc.get_count()[2] > _FEW:
         gc.freeze()
+    gc.collect()
 
 
 def keep_tended(clock: Clock) -> None:

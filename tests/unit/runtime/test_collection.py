@@ -63,7 +63,7 @@ def test_old_garbage_is_freed_while_there_is_little_and_a_large_state_is_left_ou
     gone = weakref.ref(Knot())
     collection.tend()
     assert gone() is None
-    state = [[number] for number in range(20_000)]
+    state = [[number] for number in range(40_000)]
     gc.collect(1)
     frozen = gc.get_freeze_count()
     collection.tend()

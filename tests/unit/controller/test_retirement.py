@@ -1,0 +1,35 @@
+"""The image before a large change is freed in slices, not by whoever happens to let go last."""
+
+import gc
+
+from tests.unit.controller.cluster import Cluster
+from tests.unit.controller.test_changes import body
+
+
+def test_the_image_before_a_large_change_is_kept_and_dropped_in_slices():
+    cluster = Cluster(nodes=1)
+    cluster.online(1)
+    cluster.create_topic("first", partitions=5_000, factor=1)
+    cluster.run(2.0)
+    retirement = cluster.leader._applier._retirement
+    assert len(retirement) == 0
+    before = cluster.image.topics.partitions
+    page = before._pages[0]
+    replies = cluster.send("DELETE", "/v1/topics/first")
+    cluster.run_until(lambda: bool(replies))
+    kept = len(retirement)
+    assert kept >= len(before.pages())
+    assert any(one is page for one in retirement._pages)
+    del before
+    cluster.run(2.0)
+    assert len(retirement) == 0
+    assert not [one for one in gc.get_referrers(page) if one is retirement._pages]
+
+
+def test_a_small_change_keeps_nothing():
+    cluster = Cluster(nodes=1)
+    cluster.online(1)
+    cluster.create_topic("t", partitions=3, factor=1)
+    replies = cluster.send("POST", "/v1/topics", body("u", 10))
+    cluster.run_until(lambda: bool(replies))
+    assert len(cluster.leader._applier._retirement) == 0
