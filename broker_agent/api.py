@@ -7,7 +7,7 @@ Everything under /v1 that is not the agent's own goes to the active controller, 
 principal beside it (KIP-590), so a client needs to know brokers only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -19,6 +19,7 @@ from metadata.errors import ErrorCode, QuorateError
 from metadata.image import MetadataImage
 from metadata.messages.clients import ClientBroker, ClientMetadata, ClientPartition, ClientTopic
 from metadata.messages.errors import error_reply
+from metadata.messages.parts import LongMessage, encode_in_parts
 from metadata.messages.wire import JSON, encode, reply_type
 from metadata.uuids import uuid_text
 from runtime.clock import Clock
@@ -27,6 +28,8 @@ from runtime.randomness import Random
 from runtime.requests import Reply, Request, Requester
 
 OnReply = Callable[[Reply], None]
+REMEMBERED_MAX = 2_000
+"""Partitions: what clients are shown of so many is written down once for all who ask."""
 
 
 class AgentApi:
@@ -92,9 +95,12 @@ class AgentApi:
             return self._not_serving(request)
         media = reply_type(request.headers.get("accept", ""), JSON)
         image = self._agent.image
+        if len(image.topics.partitions) > REMEMBERED_MAX:
+            # Written down while it is sent: at once it would hold the loop, and the heartbeats.
+            parts = encode_in_parts(long_clients_view(image), media)
+            return Reply(200, b"", {"content-type": media}, parts)
         if image is not self._shown:
             self._shown, self._encoded = image, {}
-        # A large cluster takes long to write down, and is asked for often.
         if media not in self._encoded:
             self._encoded[media] = encode(clients_view(image), media)
         return Reply(200, self._encoded[media], {"content-type": media})
@@ -118,6 +124,28 @@ class AgentApi:
 
 def clients_view(image: MetadataImage) -> ClientMetadata:
     """Return what clients of the brokers should see: fenced brokers are left out."""
+    topics = tuple(
+        _clients_topic(image, name, tuple(_clients_partitions(image, image.topics.by_name[name])))
+        for name in image.topics.names
+    )
+    return msgspec.structs.replace(_without_topics(image), topics=topics)
+
+
+def long_clients_view(image: MetadataImage) -> LongMessage:
+    """Return the same, to be written in parts."""
+    topics = (
+        LongMessage(
+            _clients_topic(image, name, ()),
+            "partitions",
+            _clients_partitions(image, image.topics.by_name[name]),
+            len(image.topics.ids_of(image.topics.by_name[name])),
+        )
+        for name in image.topics.names
+    )
+    return LongMessage(_without_topics(image), "topics", topics, len(image.topics.by_id))
+
+
+def _without_topics(image: MetadataImage) -> ClientMetadata:
     return ClientMetadata(
         offset=image.offset if image.transaction is None else image.transaction.offset,
         epoch=image.epoch,
@@ -130,19 +158,19 @@ def clients_view(image: MetadataImage) -> ClientMetadata:
             for broker in image.cluster.brokers.values()
             if not broker.fenced
         ),
-        topics=tuple(
-            ClientTopic(
-                name=name,
-                topic_id=uuid_text(topic_id),
-                partitions=_clients_partitions(image, topic_id),
-            )
-            for name, topic_id in sorted(image.topics.by_name.items())
-        ),
+        topics=(),
     )
 
 
-def _clients_partitions(image: MetadataImage, topic_id: bytes) -> tuple[ClientPartition, ...]:
-    return tuple(
+def _clients_topic(
+    image: MetadataImage, name: str, partitions: tuple[ClientPartition, ...]
+) -> ClientTopic:
+    topic_id = uuid_text(image.topics.by_name[name])
+    return ClientTopic(name=name, topic_id=topic_id, partitions=partitions)
+
+
+def _clients_partitions(image: MetadataImage, topic_id: bytes) -> Iterator[ClientPartition]:
+    return (
         ClientPartition(
             partition=number,
             leader=partition.leader,

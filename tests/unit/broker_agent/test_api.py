@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from broker_agent import api
 from broker_agent.api import AgentApi
 from metadata.errors import ErrorCode, QuorateError
 from metadata.messages.clients import ClientMetadata
@@ -11,7 +12,7 @@ from metadata.messages.errors import ErrorReply, error_reply
 from metadata.messages.fetch import StateAt
 from metadata.messages.wire import JSON, MSGPACK, decode, encode
 from metadata.records import BeginTransactionRecord, BrokerEndpoint, RegisterBrokerRecord
-from runtime.requests import Caller, Reply, Request, Unreachable
+from runtime.requests import Caller, Reply, Request, Unreachable, whole
 from tests.unit.broker_agent.fake_cluster import dice, like, partition, topic
 from tests.unit.broker_agent.rig import LEASE_S, ONE, TWO, Rig
 
@@ -223,6 +224,17 @@ def test_clients_see_the_newest_image_in_the_format_that_they_want(front):
     second = decode(ClientMetadata, reply.body, MSGPACK)
     assert (len(first.topics), len(second.topics)) == (1, 2)
     assert len(decode(ClientMetadata, front.ask("GET", "/v1/metadata").body, JSON).topics) == 2
+
+
+@pytest.mark.parametrize("media", [JSON, MSGPACK])
+def test_what_is_long_is_written_in_parts_and_is_the_same(front, monkeypatch, media):
+    """At once it would hold the agent's loop, and with it the broker's heartbeats."""
+    at_once = front.ask("GET", "/v1/metadata", accept=media)
+    monkeypatch.setattr(api, "REMEMBERED_MAX", 0)
+    in_parts = front.ask("GET", "/v1/metadata", accept=media)
+    assert at_once.parts is None
+    assert in_parts.parts is not None
+    assert whole(in_parts).body == at_once.body
 
 
 @pytest.mark.parametrize("ask", [("GET", "/v1/metadata"), ("POST", "/v1/topics")])
