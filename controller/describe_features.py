@@ -30,7 +30,7 @@ def why_no_levels(image: MetadataImage, voters: Iterable[int]) -> str:
     """Return what an old log's levels wait for; empty when the log has them."""
     if has_levels(image):
         return ""
-    return what_begins_later(image, voters) or "the upgrade batch is under way"
+    return what_begins_later(image, voters) or "it gets them once all voters are up at one time"
 
 
 def _state(name: str, level: int) -> FeatureState:

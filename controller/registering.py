@@ -5,6 +5,9 @@ registration is not in the log announces it over the links to its peers, with ev
 active controller writes it, under the principal of the controller that the link belongs to. A peer
 of release 0.1 ignores the announcement.
 
+While a log has no levels everybody goes on announcing. Levels begin when every voter is heard at
+the same time: one that registered and was put back to release 0.1 since is silent.
+
 A record is written only when it changes something, so what is announced twice is written once.
 """
 
@@ -39,6 +42,8 @@ from runtime.clock import Clock
 ANNOUNCEMENT = b"\x02"
 """The first byte. A digest begins with 1."""
 _HOST_MAX = 255
+_HEARD_S = 2.0
+"""An announcement counts for so long; a heartbeat comes several times a second."""
 _AGAIN_S = 1.0
 """Until a refused decision is tried again."""
 
@@ -87,6 +92,8 @@ class Registering:
         self._under_way: set[tuple[str, int]] = set()
         self._seen: tuple[object, object] | None = None
         self._waits_for = ""
+        self._heard: dict[int, float] = {}
+        """When a controller last announced the registration that the log has of it."""
 
     def begin(self) -> None:
         """We are the active controller now."""
@@ -108,9 +115,10 @@ class Registering:
             return
         self._seen = seen
         registered = image.cluster.controllers.get(self._own.controller_id) == self._own
-        if self._announcing is registered:
-            self._announcing = not registered
-            self._announce(b"" if registered else ANNOUNCEMENT + encode_record(self._own))
+        announcing = not registered or not has_levels(image)
+        if self._announcing is not announcing:
+            self._announcing = announcing
+            self._announce(ANNOUNCEMENT + encode_record(self._own) if announcing else b"")
         if not self._leads:
             return
         if not registered:
@@ -130,8 +138,13 @@ class Registering:
         if not isinstance(record, RegisterControllerRecord) or record.controller_id != node_id:
             why = "it is not a registration of the node that sent it"
             self._log.warning("announcement_refused", node=node_id, why=why)
-        elif self._image().cluster.controllers.get(node_id) != record:
+            return
+        image = self._image()
+        if image.cluster.controllers.get(node_id) != record:
             self._register(record)
+        elif not has_levels(image):
+            self._heard[node_id] = self._clock.monotonic()
+            self._begin_levels(image)
 
     def _register(self, record: RegisterControllerRecord) -> None:
         node_id = record.controller_id
@@ -149,7 +162,7 @@ class Registering:
     def _begin_levels(self, image: MetadataImage) -> None:
         """Write the upgrade batch of an old log, or say once what it waits for."""
         voters = [voter.node_id for voter in self._voters()]
-        waits_for = what_begins_later(image, voters)
+        waits_for = what_begins_later(image, voters) or self._who_is_silent(voters)
         if waits_for:
             if waits_for != self._waits_for:
                 self._log.warning("feature_levels_wait", reason=waits_for)
@@ -165,6 +178,18 @@ class Registering:
             lambda pending: begin_levels(pending, voters),
             written,
         )
+
+    def _who_is_silent(self, voters: list[int]) -> str:
+        since = self._clock.monotonic() - _HEARD_S
+        silent = [
+            voter
+            for voter in sorted(voters)
+            if voter != self._own.controller_id and self._heard.get(voter, since - 1) < since
+        ]
+        if not silent:
+            return ""
+        names = ", ".join(map(str, silent))
+        return f"voters that are not up on this release now: {names}. Start them on it"
 
     def _submit(
         self, operation: str, node_id: int, decide: Decide, on_written: Callable[[int], None]

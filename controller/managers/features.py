@@ -75,7 +75,7 @@ def update_features(
     if twice:
         raise QuorateError(ErrorCode.INVALID_REQUEST, f"updates: {twice[0]} is there twice")
     if not has_levels(image):
-        why = what_begins_later(image, voters) or "its upgrade batch is under way"
+        why = what_begins_later(image, voters) or "it gets them once all voters are up"
         raise QuorateError(
             ErrorCode.FEATURE_UPDATE_FAILED, f"the log has no feature levels yet: {why}"
         )

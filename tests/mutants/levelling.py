@@ -5,12 +5,20 @@ from tests.mutants.patches import Patch, edited, gives, instead
 
 RELEASES = hunted("cluster", "releases")
 
+NOBODY_IS_SILENT = Patch("controller.registering.Registering._who_is_silent", gives(""))
+
 LEVELLING = (
+    Mutant(
+        "a voter that went back is taken for new",
+        "28",
+        "A registration counts, whatever runs now.",
+        (NOBODY_IS_SILENT,),
+    ),
     Mutant(
         "levels begin before every voter has registered",
         "28",
-        "A leader of release 0.1 may come, which refuses agents that declare nothing.",
-        (Patch("controller.managers.features._who_is_missing", gives("")),),
+        "A leader of 0.1 may come, which refuses its own agents. Guarded twice: both are off.",
+        (Patch("controller.managers.features._who_is_missing", gives("")), NOBODY_IS_SILENT),
         RELEASES,
     ),
     Mutant(

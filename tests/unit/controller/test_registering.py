@@ -129,6 +129,25 @@ def test_an_old_log_gets_levels_once_every_voter_has_registered(monkeypatch):
     cluster.assert_equal()
 
 
+def test_a_controller_that_went_back_to_the_old_release_holds_the_levels_back(monkeypatch):
+    """It is registered, and yet it does not know levels any more."""
+    cluster = old_log(monkeypatch, 3)
+    cluster.lead(1)
+    cluster.run(1.0)
+    assert registered(cluster) == [1, 2]
+    back, announced = cluster.shared.nodes[2], cluster.shared.nodes[2].announcement
+    back.announce(b"")
+    cluster.run(3.0)
+    cluster.kill(3)
+    cluster.start(3)
+    cluster.run(3.0)
+    assert registered(cluster) == [1, 2, 3]
+    assert not levels(cluster)
+    assert "not up on this release now: 2" in cluster.events("feature_levels_wait")[-1]["reason"]
+    back.announce(announced)
+    cluster.run_until(lambda: levels(cluster) == dict(BASE))
+
+
 def test_an_old_log_waits_for_a_broker_that_does_not_support_the_lowest_levels(monkeypatch):
     cluster = old_log(monkeypatch)
     low = SupportedFeature(
