@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from quorate.child import Child
-from quorate.local_cluster import LocalCluster, Timing, free_port_base
+from quorate.local_cluster import ADMIN, LocalCluster, Timing, free_port_base
 from tests.process.running_cluster import RunningCluster, Said
 from tests.releases.old_release import OLD, command_of, python_of
 
@@ -50,6 +50,8 @@ class MixedCluster(RunningCluster):
         self.acknowledged: list[str] = []
         self.timeout_s = 20.0
         self.token = (self.folder / "admin.token").read_text().strip()
+        self._tokens = {self.token: ADMIN}
+        self.carriers: dict[str, str] = {}
         self.builds: dict[str, str] = {}
         for child in self.local.children:
             self.run_as(child, OLD if child.name in old else NEW)
