@@ -15,7 +15,7 @@ from controller.queries import whole_number
 from ledger.batch import Batch, parse
 from ledger.errors import DamagedLedgerError, HistoryMissingError, LedgerError
 from ledger.ledger import Ledger
-from metadata.codec import decode_records
+from metadata.codec import iterate_records
 from metadata.errors import ErrorCode, QuorateError
 from metadata.image import MetadataImage
 from metadata.messages import ReadLogReply, ReadRecordsReply
@@ -193,7 +193,7 @@ def batch_in_words(batch: Batch) -> LongMessage:
         "hash": batch.hash.hex(),
         "records": [],
     }
-    records = (record_to_json(record) for record in decode_records(batch.records))
+    records = (record_to_json(record) for record in iterate_records(batch.records))
     return LongMessage(words, "records", records, header.count)
 
 

@@ -7,7 +7,7 @@ What isn't known is refused, never skipped: a record that is not understood may 
 forbids what comes after it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any, Final
@@ -56,6 +56,9 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, M
 _any_record: Any = reduce(or_, RECORD_CLASSES)
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[list[Record]] = msgspec.msgpack.Decoder(list[_any_record])
+_raw_decoder: msgspec.msgpack.Decoder[list[msgspec.Raw]] = msgspec.msgpack.Decoder(
+    list[msgspec.Raw]
+)
 _one_decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(_any_record)
 
 
@@ -74,6 +77,19 @@ def decode_records(data: bytes | memoryview) -> list[Record]:
     if _encoder.encode(records) != data:
         raise RecordDecodeError("records that decode, but not in their one canonical encoding")
     return records
+
+
+def iterate_records(data: bytes | memoryview) -> Iterator[Record]:
+    """Yield the same one by one: for who has to look after others between them.
+
+    Raises RecordDecodeError, UnknownRecordError when it comes to a record that is none.
+    """
+    _check_size(data)
+    try:
+        encoded = _raw_decoder.decode(data)
+    except _UNREADABLE as error:
+        raise _explained(data, error) from error
+    return (decode_record(bytes(one)) for one in encoded)
 
 
 def encode_record(record: Record) -> bytes:

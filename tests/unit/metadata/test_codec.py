@@ -1,5 +1,6 @@
 """One encoding for one sequence of records, and nothing else is taken for one."""
 
+import contextlib
 import struct
 
 import msgpack
@@ -42,6 +43,7 @@ def test_what_is_encoded_decodes_to_the_same(batch: list[Record]) -> None:
     assert decoded == batch
     assert [type(record) for record in decoded] == [type(record) for record in batch]
     assert encode_records(decoded) == data
+    assert list(codec.iterate_records(encode_records(batch))) == list(batch)
 
 
 @pytest.mark.parametrize("cls", RECORD_CLASSES, ids=lambda cls: cls.__name__)
@@ -86,6 +88,8 @@ def test_arbitrary_bytes_never_do_worse_than_be_refused(data: bytes) -> None:
     except RecordDecodeError:
         return
     assert encode_records(decoded) == data
+    with contextlib.suppress(RecordDecodeError):
+        list(codec.iterate_records(data))
 
 
 @given(record_lists(max_size=3))
