@@ -37,6 +37,7 @@ def quorum_reply(
                 url=urls.get(voter.node_id),
                 match_index=0 if replica is None else replica.match_index,
                 last_contact_ms=contact,
+                wire_format=0 if replica is None else replica.wire_format,
             )
         )
     members += [
@@ -47,6 +48,7 @@ def quorum_reply(
             is_voter=replica.is_voter,
             match_index=replica.match_index,
             last_contact_ms=_milliseconds(replica.last_contact_s),
+            wire_format=replica.wire_format,
         )
         for _, replica in sorted(known.items())
     ]

@@ -67,6 +67,8 @@ class ReplicaState(msgspec.Struct, frozen=True):
     last_contact_s: float
     """Seconds since its last answer; -1 never in this epoch."""
     is_voter: bool
+    wire_format: int = 0
+    """What the link with it speaks; 0: there is none."""
 
 
 class QuorumStatus(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ Rule: times hang on one number, the election timeout E; nobody tunes six that mu
 
 import msgspec
 
+from quorum.formats import NEWEST_FORMAT
 from runtime.links import Peer
 
 ENTRY_BYTES_MAX = 4 * 1024 * 1024
@@ -22,6 +23,8 @@ class QuorumConfig(msgspec.Struct, frozen=True, kw_only=True):
     node_id: int
     peers: tuple[Peer, ...]
     """Every configured controller, this one included."""
+    newest_format: int = NEWEST_FORMAT
+    """The newest wire format that is spoken; lower only where a test plays an old release."""
     election_timeout_ms: int = 500
     """E: silence after which a leader is doubted."""
     tail_bytes: int = 64 * 1024 * 1024

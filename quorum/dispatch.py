@@ -13,7 +13,8 @@ from quorum.codec import BadBytesError
 from quorum.core import Core, Role
 from quorum.currency import Currency
 from quorum.files import PeerFiles
-from quorum.frames import Frame, Kind, decode, kind_of
+from quorum.formats import TOLERANT_FORMAT
+from quorum.frames import Frame, Kind, decode, is_of_a_newer_kind, kind_of
 from quorum.guard.ceiling import Ceiling
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
@@ -90,8 +91,11 @@ class Dispatch:
         if kind in _ANSWERS and not self._files.awaits(node_id, kind):
             inside.count("answer_to_no_question")
             return None
+        if replica.wire_format >= TOLERANT_FORMAT and is_of_a_newer_kind(data):
+            inside.count("frame_of_a_newer_kind")
+            return None
         try:
-            frame = decode(data)
+            frame = decode(data, replica.wire_format)
         except BadBytesError as error:
             self._refuse(node_id, str(error))
             return None

@@ -39,6 +39,10 @@ class PeerFiles:
         self._inside = inside
         self._number = int.from_bytes(inside.journal.lineage.life[-_NUMBER_BYTES:], "little")
         self._waiting: dict[int, _Request] = {}
+        self.formats_for: Callable[[Replica, str], list[tuple[str, int]] | None] = (
+            lambda _replica, _folder: None
+        )
+        """What to answer to a peer that asks for our wire formats; None: it asks for a folder."""
 
     def ask_list(self, node_id: int, folder: str, on_reply: OnListed) -> None:
         """Ask for names and sizes."""
@@ -100,6 +104,10 @@ class PeerFiles:
     def on_list(self, replica: Replica, number: int, folder: str) -> None:
         """Answer with names and sizes in a shared folder."""
         inside, disk = self._inside, self._inside.disk
+        formats = self.formats_for(replica, folder)
+        if formats is not None:
+            self._send_listing(replica.node_id, number, formats)
+            return
         if folder not in inside.config.shared_folders:
             self._send_listing(replica.node_id, number, None)
             return

@@ -31,6 +31,7 @@ from typing import Any
 
 from quorum.codec import BadBytesError, dumps, loads
 from quorum.config import DIGEST_BYTES_MAX, FILE_PIECE_BYTES_MAX
+from quorum.formats import OLDEST_FORMAT, TOLERANT_FORMAT
 from quorum.journal.lineage import LIFE_BYTES
 from quorum.terms import is_term
 from runtime.links import FRAME_BYTES_MAX
@@ -106,11 +107,19 @@ _BYTES_MAX: dict[int, int] = {
     Kind.PIECE: FILE_PIECE_BYTES_MAX + 1024,
 }
 _FIXARRAY = 0x90
+_KINDS_MAX = 128
+"""A kind is one byte of MessagePack."""
 
 
 def encode(kind: Kind, term: int, directory_id: bytes, *fields: Any) -> bytes:
     """Return a frame's bytes."""
     return dumps((int(kind), term, directory_id, *fields))
+
+
+def is_of_a_newer_kind(data: bytes) -> bool:
+    """Tell whether data begins as a frame does, with a kind that this build doesn't know."""
+    is_array = len(data) >= 2 and data[0] & 0xF0 == _FIXARRAY
+    return is_array and data[1] < _KINDS_MAX and data[1] not in _SHAPES
 
 
 def kind_of(data: bytes) -> int | None:
@@ -120,14 +129,16 @@ def kind_of(data: bytes) -> int | None:
     return data[1] if data[1] in _SHAPES else None
 
 
-def decode(data: bytes) -> Frame:
-    """Read a frame. Raises BadBytesError."""
+def decode(data: bytes, wire_format: int = OLDEST_FORMAT) -> Frame:
+    """Read a frame of a link that speaks `wire_format`. Raises BadBytesError."""
     kind = kind_of(data)
     if kind is None:
         raise BadBytesError("not an array that begins with a known kind of frame")
     if len(data) > _SMALL_BYTES_MAX and len(data) > _BYTES_MAX.get(kind, 0):
         raise BadBytesError(f"a {Kind(kind).name} frame of {len(data)} bytes")
     frame: Frame = loads(data)
+    if wire_format >= TOLERANT_FORMAT and len(frame) > len(_SHAPES[kind]):
+        frame = frame[: len(_SHAPES[kind])]
     if tuple(map(type, frame)) != _SHAPES[kind]:
         raise BadBytesError(f"a {Kind(kind).name} frame of a wrong shape")
     if not is_term(frame[1]) or len(frame[2]) != 16:

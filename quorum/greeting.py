@@ -12,6 +12,7 @@ from quorum.formation import Formation
 from quorum.journal import RaftJournal
 
 WIRE_FORMAT = 1
+"""Of the greeting, and of every link when it begins; see `quorum.speaking` for what follows."""
 _SHAPE = (int, str, int, bytes, bool, bytes)
 
 
@@ -45,6 +46,9 @@ def encode_greeting(config: QuorumConfig, journal: RaftJournal, formation: Forma
 def decode_greeting(data: bytes) -> Greeting:
     """Read a greeting. Raises BadBytesError."""
     fields = loads(data)
+    if type(fields) is tuple and fields and type(fields[0]) is int and fields[0] > WIRE_FORMAT:
+        # A later format may have more fields; in format 1 a greeting has exactly these.
+        fields = fields[: len(_SHAPE)]
     if type(fields) is not tuple or tuple(map(type, fields)) != _SHAPE or len(fields[3]) != 16:
         raise BadBytesError("not a greeting of a Quorate controller")
     return Greeting(*fields)
@@ -70,7 +74,11 @@ def judge_greeting(
         return f"the greeting is not one of a Quorate controller: {error}"
     who = f"node {greeting.node_id}"
     if greeting.wire_format != WIRE_FORMAT:
-        return f"{who} speaks wire format {greeting.wire_format}, we speak {WIRE_FORMAT}"
+        return (
+            f"{who} speaks wire format {greeting.wire_format} and no older one, and our links "
+            f"begin with {WIRE_FORMAT}: its release is too far from ours. Run a release in between "
+            "on all controllers first"
+        )
     if greeting.cluster_id != config.cluster_id:
         return f"{who} belongs to cluster {greeting.cluster_id}, we to {config.cluster_id}"
     if dialled is not None and greeting.node_id != dialled:

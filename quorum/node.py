@@ -52,6 +52,7 @@ from quorum.manifest_store import ManifestStore
 from quorum.membership import Membership
 from quorum.proposals import Proposals
 from quorum.reads import Reads
+from quorum.speaking import Speaking
 from quorum.standing import standing
 from runtime.clock import Clock, Timer
 from runtime.disk import Disk
@@ -171,6 +172,8 @@ class QuorumNode:
         self._transfer = Transfer(inside, self._elections)
         self._reads = Reads(inside)
         self._files = PeerFiles(inside)
+        self._speaking = Speaking(inside, self._files)
+        self._files.formats_for = self._speaking.answer
         self._currency = Currency(inside, self.handing_up)
         self._digests = Digests(inside, self._currency)
         self._proposals = Proposals()
@@ -342,6 +345,7 @@ class QuorumNode:
 
     def on_link_up(self, node_id: int) -> None:
         self._guarded(lambda: self._membership.on_link_up(node_id))
+        self._guarded(lambda: self._speaking.on_link_up(node_id))
         self._wake()
 
     def on_link_down(self, node_id: int, end: LinkEnd) -> None:

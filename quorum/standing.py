@@ -52,6 +52,7 @@ def _replica(inside: Inside, replica: Replica) -> ReplicaState:
         match_index=replica.acked,
         last_contact_s=-1.0 if answered_at == NEVER else inside.now - answered_at,
         is_voter=replica.is_voter,
+        wire_format=replica.wire_format if replica.linked else 0,
     )
 
 

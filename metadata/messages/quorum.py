@@ -16,6 +16,8 @@ class QuorumMember(ReplyMessage, frozen=True):
     """The highest entry known to be durable there; 0: unknown."""
     last_contact_ms: int | None = None
     """Since its last answer; None: none in this epoch, or not the leader's knowledge."""
+    wire_format: int = 0
+    """What the leader's link with it speaks: 1 with release 0.1; 0: unknown, or no link."""
 
 
 class QuorumReply(ReplyMessage, frozen=True):

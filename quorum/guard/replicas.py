@@ -7,6 +7,7 @@ replica: it holds copies for itself, but it neither votes nor counts.
 from collections.abc import Iterator
 
 from quorum.core import CoreNode
+from quorum.formats import OLDEST_FORMAT
 
 NEVER = -1.0
 
@@ -25,9 +26,11 @@ class Replica:
         "is_voter",
         "lacks_since",
         "linked",
+        "links",
         "node",
         "node_id",
         "sent",
+        "wire_format",
     )
 
     def __init__(self, node_id: int, directory_id: bytes, *, is_voter: bool) -> None:
@@ -35,6 +38,10 @@ class Replica:
         self.node = CoreNode(node_id, directory_id)
         self.is_voter = is_voter
         self.linked = False
+        self.links = 0
+        """How many links there were with it, to tell one from the next."""
+        self.wire_format = OLDEST_FORMAT
+        """What the present link speaks (`quorum.speaking`)."""
         self.connected = False
         """Whether our core was told that it is."""
         self.begin_epoch(0)

@@ -23,6 +23,7 @@ from quorum.api import (
 )
 from quorum.config import QuorumConfig
 from quorum.core import Role
+from quorum.formats import NEWEST_FORMAT
 from quorum.node import QuorumNode
 from runtime.simulated.disk_faults import FAST, DiskProfile
 from runtime.simulated.host import SimulatedHost
@@ -61,6 +62,8 @@ class Shape:
     window_bytes: int = 64_000
     disks: tuple[DiskProfile, ...] = (FAST,)
     """Each node draws one of these; it is fast once the faults have ended."""
+    formats: tuple[int, ...] = (NEWEST_FORMAT,)
+    """Each start of a node draws one of these as the newest wire format that it speaks."""
 
 
 def incoming(mark: Mark) -> str:
@@ -302,6 +305,7 @@ class QuorumCluster:
         dice = self.world.random("shape")
         for host in self.hosts.values():
             host.faults.set_profile(dice.choice(self.shape.disks))
+        self.format_dice = self.world.random("formats")
         self.owners: dict[int, Owner] = {}
         self.disks: dict[int, object] = {}
         self.links: dict[int, SimulatedLinks] = {}
@@ -333,7 +337,13 @@ class QuorumCluster:
             tail_bytes=self.shape.tail_bytes,
             segment_bytes=self.shape.segment_bytes,
             window_bytes=self.shape.window_bytes,
+            newest_format=self.draw_format(node_id),
         )
+
+    def draw_format(self, node_id: int) -> int:
+        """Draw what a node speaks in its next life, with dice of its own."""
+        formats = self.shape.formats
+        return formats[0] if len(formats) == 1 else self.format_dice.choice(formats)
 
     def start(self, node_id: int) -> None:
         host = self.hosts[node_id]
