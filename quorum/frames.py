@@ -136,9 +136,7 @@ def decode(data: bytes, wire_format: int = OLDEST_FORMAT) -> Frame:
         raise BadBytesError("not an array that begins with a known kind of frame")
     if len(data) > _SMALL_BYTES_MAX and len(data) > _BYTES_MAX.get(kind, 0):
         raise BadBytesError(f"a {Kind(kind).name} frame of {len(data)} bytes")
-    frame: Frame = loads(data)
-    if wire_format >= TOLERANT_FORMAT and len(frame) > len(_SHAPES[kind]):
-        frame = frame[: len(_SHAPES[kind])]
+    frame: Frame = _known_fields(loads(data), kind, wire_format)
     if tuple(map(type, frame)) != _SHAPES[kind]:
         raise BadBytesError(f"a {Kind(kind).name} frame of a wrong shape")
     if not is_term(frame[1]) or len(frame[2]) != 16:
@@ -158,6 +156,12 @@ def decode(data: bytes, wire_format: int = OLDEST_FORMAT) -> Frame:
     elif kind == Kind.REMEMBER:
         _check_memory(frame)
     return frame
+
+
+def _known_fields(frame: Frame, kind: int, wire_format: int) -> Frame:
+    """Drop fields behind those that this build knows, where the link's format allows them."""
+    known = len(_SHAPES[kind])
+    return frame[:known] if wire_format >= TOLERANT_FORMAT and len(frame) > known else frame
 
 
 def _check_memory(frame: Frame) -> None:
