@@ -88,7 +88,7 @@ class Dispatch:
             inside.count("voters_frame_of_an_observer")
             return None
         # These may be large: 16 MiB of them take the loop for long.
-        if kind in _ANSWERS and not self._files.awaits(node_id, kind):
+        if kind in _ANSWERS and not self._files.awaits(node_id, kind, len(data)):
             inside.count("answer_to_no_question")
             return None
         if replica.wire_format >= TOLERANT_FORMAT and is_of_a_newer_kind(data):

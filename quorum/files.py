@@ -15,6 +15,7 @@ from quorum.frames import Frame, Kind
 from quorum.guard.replicas import Replica
 from quorum.inside import Inside
 from runtime.clock import Timer
+from runtime.links import FRAME_BYTES_MAX
 from runtime.paths import BadNameError, checked
 
 OnListed = Callable[[Sequence[tuple[str, int]] | None], None]
@@ -28,6 +29,7 @@ class _Request(NamedTuple):
     node_id: int
     kind: Kind
     """Of the answer."""
+    bytes_max: int
     timer: Timer
     answered: Callable[[Frame | None], None]
 
@@ -44,13 +46,15 @@ class PeerFiles:
         )
         """What to answer to a peer that asks for our wire formats; None: it asks for a folder."""
 
-    def ask_list(self, node_id: int, folder: str, on_reply: OnListed) -> None:
-        """Ask for names and sizes."""
+    def ask_list(
+        self, node_id: int, folder: str, on_reply: OnListed, bytes_max: int = FRAME_BYTES_MAX
+    ) -> None:
+        """Ask for names and sizes; a longer answer than `bytes_max` is not read."""
 
         def answered(frame: Frame | None) -> None:
             on_reply(frame[5] if frame is not None and frame[4] else None)
 
-        self._ask(node_id, Kind.LIST, (folder,), answered)
+        self._ask(node_id, Kind.LIST, (folder,), answered, bytes_max)
 
     def ask_piece(
         self, node_id: int, name: str, position: int, length: int, on_reply: OnPiece
@@ -70,6 +74,7 @@ class PeerFiles:
         kind: Kind,
         fields: tuple[object, ...],
         answered: Callable[[Frame | None], None],
+        bytes_max: int = FRAME_BYTES_MAX,
     ) -> None:
         inside = self._inside
         self._number += 1
@@ -77,14 +82,15 @@ class PeerFiles:
         timer = inside.clock.call_later(
             inside.config.file_timeout_ms / 1000, lambda: self._finish(number, None)
         )
-        self._waiting[number] = _Request(node_id, _ANSWERS[kind], timer, answered)
+        self._waiting[number] = _Request(node_id, _ANSWERS[kind], bytes_max, timer, answered)
         if not inside.outbox.send(node_id, kind, inside.term, number, *fields):
             inside.clock.call_soon(lambda: self._finish(number, None))
 
-    def awaits(self, node_id: int, kind: int | None) -> bool:
-        """Tell whether a peer was asked for an answer of this kind."""
+    def awaits(self, node_id: int, kind: int | None, size: int) -> bool:
+        """Tell whether a peer was asked for an answer of this kind and, in bytes, this size."""
         return any(
-            (request.node_id, request.kind) == (node_id, kind) for request in self._waiting.values()
+            (request.node_id, request.kind) == (node_id, kind) and size <= request.bytes_max
+            for request in self._waiting.values()
         )
 
     def on_answer(self, replica: Replica, frame: Frame) -> None:

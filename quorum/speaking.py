@@ -21,6 +21,7 @@ from quorum.guard.replicas import Replica
 from quorum.inside import Inside
 
 _FOLDER = "wire-formats/"
+_ANSWER_BYTES_MAX = 4096
 _OLDEST, _NEWEST = "oldest", "newest"
 Range = tuple[int, int]
 
@@ -54,7 +55,7 @@ class Speaking:
                     self._agree(replica, (said[_OLDEST], said[_NEWEST]))
 
         folder = f"{_FOLDER}{OLDEST_FORMAT}-{self._newest}"
-        self._files.ask_list(node_id, folder, answered)
+        self._files.ask_list(node_id, folder, answered, _ANSWER_BYTES_MAX)
 
     def answer(self, replica: Replica, folder: str) -> list[tuple[str, int]] | None:
         """Return our range for a peer's question; None when this is no such question."""
