@@ -123,6 +123,12 @@ class HttpConnection(web.RequestHandler):
         finally:
             self.arrival.idle()
 
+    def discard(self) -> None:
+        """Let go of what refers to us, when we were never connected; afterwards nothing does."""
+        self._parser = None
+        self._request_handler = None
+        self._manager = None
+
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
         self._on_ended(self)

@@ -12,6 +12,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from structlog.typing import FilteringBoundLogger
 
@@ -24,6 +25,14 @@ PAUSE_S = 0.2
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 OnRefused = Callable[[str, str], None]
 """(address, why): a connection ended before it had a protocol, and for a reason worth telling."""
+
+
+@runtime_checkable
+class Discardable(Protocol):
+    """A protocol that refers to itself by way of others."""
+
+    def discard(self) -> None:
+        """Let go of them: it was never connected, and the collector looks at young objects only."""
 
 
 class Arrival:
@@ -179,12 +188,20 @@ class Listener:
 
     async def connect(self, sock: socket.socket, arrival: Arrival) -> None:
         """Shake hands where TLS is on, and connect the protocol. Raises OSError."""
-        await self._loop.connect_accepted_socket(
-            lambda: self._make_protocol(arrival),
-            sock,
-            ssl=self.tls,
-            ssl_handshake_timeout=self.handshake_s if self.tls is not None else None,
-        )
+        protocol = self._make_protocol(arrival)
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: protocol,
+                sock,
+                ssl=self.tls,
+                ssl_handshake_timeout=self.handshake_s if self.tls is not None else None,
+            )
+        except BaseException as error:
+            if isinstance(protocol, Discardable):
+                protocol.discard()
+            # asyncio's frames in it hold the future that holds the error.
+            error.__traceback__ = error.__context__ = None
+            raise
 
 
 class _Early:

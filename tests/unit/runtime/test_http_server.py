@@ -2,6 +2,7 @@
 
 import asyncio
 import asyncio.sslproto
+import gc
 import gzip
 import os
 import socket
@@ -16,6 +17,7 @@ import structlog
 
 from runtime import http_connection
 from runtime.exposure import InsecureListenerError, check_listener, is_loopback
+from runtime.http_connection import HttpConnection
 from runtime.http_server import HttpServer
 from runtime.requests import Caller, Reply
 from runtime.tls import client_context, server_context
@@ -720,6 +722,25 @@ async def test_handshakes_that_stall_are_few_and_give_way(serve: Serve, tmp_path
         assert status_of(await ask_by_tls(server.port, client)) == 200
         assert server.admission.unknown <= 3
     await settle(lambda: server.admission.inside == 0)
+
+
+async def test_a_failed_handshake_leaves_nothing_for_the_collector(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(tls=server_context(Authority(tmp_path).issue(None)))
+    gc.collect()
+    gc.disable()
+    try:
+        with ExitStack() as held:
+            for _ in range(5):
+                silent(server, held).sendall(b"\x16\x03\x01\x00\x04" + bytes(4))
+            await settle(lambda: server.counters["connections_refused"] == 5)
+        await settle(lambda: server.admission.inside == 0)
+        await settle(
+            lambda: not [each for each in gc.get_objects() if isinstance(each, HttpConnection)]
+        )
+    finally:
+        gc.enable()
 
 
 HALF = b"POST /x HTTP/1.1\r\n" + HOST + b"Content-Length: 4000000\r\n%s\r\n" + bytes(200_000)
