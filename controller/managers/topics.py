@@ -203,7 +203,7 @@ class TopicManager:
             )
         self._check_total(topic, before + self._asked(topic))
         if topic.assignments:
-            rows: Iterator[tuple[int, ...]] = iter(_assigned(image, topic))
+            rows: Iterator[tuple[int, ...]] = iter((yield from _assigned(image, topic)))
             count = len(topic.assignments)
         else:
             rows, count = self._placed(image, topic)
@@ -317,7 +317,9 @@ def _with_first(
     yield from rest
 
 
-def _assigned(image: MetadataImage, topic: NewTopic) -> list[tuple[int, ...]]:
+def _assigned(
+    image: MetadataImage, topic: NewTopic
+) -> Generator[None, None, list[tuple[int, ...]]]:
     """A manual assignment, checked. Raises QuorateError."""
     if topic.num_partitions != -1 or topic.replication_factor != -1:
         raise QuorateError(
@@ -334,6 +336,8 @@ def _assigned(image: MetadataImage, topic: NewTopic) -> list[tuple[int, ...]]:
     if [index for index, _ in rows] != list(range(len(rows))):
         raise refuse("partitions are numbered from 0 without gaps, each once")
     for index, replicas in rows:
+        if index % _STEP == _STEP - 1:
+            yield
         if not replicas:
             raise refuse(f"partition {index} has no replicas")
         if len(set(replicas)) < len(replicas):

@@ -2,9 +2,11 @@
 
 import pytest
 
+from controller.managers.topics import _assigned
 from metadata.buckets import BucketMap
 from metadata.errors import QuorateError
-from metadata.messages import WantedState
+from metadata.messages import NewTopic, WantedState
+from metadata.messages.topics import ReplicaAssignment
 from metadata.records import (
     ConfigRecord,
     PartitionRecord,
@@ -320,3 +322,12 @@ def test_a_name_with_many_separators_is_looked_up_once(cluster, monkeypatch):
     assert len(looked) <= 2
     topics._check_name(cluster.image, "b." * 12, {})
     assert len(looked) <= 4
+
+
+def test_a_long_assignment_is_checked_in_steps(cluster):
+    """100,000 rows fit into one request."""
+    rows = tuple(
+        ReplicaAssignment(partition_index=number, broker_ids=(1, 2)) for number in range(2_000)
+    )
+    work = _assigned(cluster.image, NewTopic(name="t", assignments=rows))
+    assert sum(1 for _ in work) == 2_000 // 256
