@@ -10,7 +10,7 @@ timeout without a leader, and by `CLIMB_LED` in each one with a leader. To take 
 is always safe; the pace only keeps one voter from using up the terms. Example: of nodes 1, 2 and
 3, node 3 lies. It raises node 1 by 2^20, node 1 is restarted, and node 3 raises it by 2^20 again.
 Now node 2 drops what node 1 sends. No leader comes, so the ceiling of node 2 reaches the term of
-node 1 after four election timeouts.
+node 1 after two election timeouts.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from quorum.guard.replicas import Replica
 from quorum.inside import Inside
 from quorum.terms import TERM_MAX, leap_from
 
-CLIMB_ALONE = 2**18
+CLIMB_ALONE = 2**19
 CLIMB_LED = 2**10
 _RESERVE = 16
 """The ceiling takes at most one part in so many of the terms that are left."""

@@ -28,9 +28,9 @@ OUTSIDE = Limits(
             "Voters that lie.",
             "They trust each other's word. A voter (a controller's certificate and the folder that "
             "votes) that sends what is not true can lose what was acknowledged, or stop others: "
-            "Raft is no protection against that. To use up the epochs would take it more than an "
-            "hour without a leader, see [the runbook](runbook.md#forged-epochs). A certificate "
-            "alone, with any other folder, moves nothing.",
+            "Raft is no protection against that. To use up the epochs would take it more than "
+            "half an hour without a leader, see [the runbook](runbook.md#forged-epochs). A "
+            "certificate alone, with any other folder, moves nothing.",
         ),
         Limit(
             "A majority of folders lost, stolen or put back at once.",

@@ -37,6 +37,8 @@ FOUND = [
     (21975, 5, "damage"),
     # A forging voter: two honest ones were misled to terms one apart, on both sides of a ceiling.
     (15, 3, "forged"),
+    # The same, a whole leap apart: the ceiling rose too slowly for a leader within 5 s.
+    (1255, 3, "forged"),
 ]
 """Seeds that once failed: seed, nodes, kind."""
 
