@@ -31,8 +31,13 @@ async def _read(client: QuorateClient, path: str, entries: str) -> dict[str, Any
     query = {"limit": str(PAGE_MAX)}
     reply: dict[str, Any] = await client.get(path, query)
     page = reply
-    while page.get("continuation"):
-        page = await client.get(path, {**query, "continuation": page["continuation"]})
+    asked: set[str] = set()
+    while (token := page.get("continuation")) and isinstance(token, str):
+        if token in asked:
+            # Else a server could keep us reading for ever.
+            raise ClientError("UNKNOWN_SERVER_ERROR", f"{path}: the same page came twice")
+        asked.add(token)
+        page = await client.get(path, {**query, "continuation": token})
         _list_of(reply, entries).extend(_list_of(page, entries))
     # All that there is, as an answer without pages would say it.
     reply.pop("continuation", None)

@@ -159,6 +159,14 @@ def test_errors_are_json_where_output_is(
     assert reply.message
 
 
+def test_a_controller_that_gives_one_page_for_ever_is_left(plain: Listener) -> None:
+    page = b'{"brokers":[],"offset":1,"epoch":1,"continuation":"again"}'
+    plain.answer = lambda _method, _path: ("200 OK", page)
+    said = brokers("--controllers", plain.url)
+    assert said.code == 1
+    assert "the same page came twice" in said.err
+
+
 def test_the_error_of_a_controller_comes_whole(plain: Listener) -> None:
     error = ErrorReply(
         "POLICY_VIOLATION", "no", leader_id=3, leader_epoch=7, details={"lastInSync": "2"}

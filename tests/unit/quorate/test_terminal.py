@@ -157,7 +157,7 @@ def replies(nasty: str) -> Callable[[str, str], tuple[str, bytes]]:
             if all(a == b or a.startswith("{") for a, b in zip(segments, wanted, strict=True)):
                 body = build(inspect.type_info(route.reply), nasty)
                 body |= {"dryRun": "dryRun" in parts.query, "active": True}
-                for last in ("nextAfter", "next"):
+                for last in ("nextAfter", "next", "continuation"):
                     body.pop(last, None)
                 return f"{route.status} OK", json.dumps(body).encode()
         raise AssertionError(f"no route for {method} {target}")
