@@ -207,7 +207,8 @@ class QuorateClient:
             wrong = ClientError("NO_ANSWER", f"{url} is not a usable URL")
             raise _Retry(wrong, hopeless=True) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise _Retry(_broken(url, error, deadline_s)) from None
+            silent = isinstance(error, TimeoutError)
+            raise _Retry(_broken(url, error, deadline_s), silent=silent) from None
         try:
             return _read(status, said, url)
         except (_Retry, ClientError) as answered:
@@ -244,6 +245,7 @@ class _Turns:
         self._followed = 0
         self._hopeless: dict[str, ClientError] = {}
         self._last = ClientError("NO_ANSWER", "no controller was asked")
+        self._weight = 0
 
     @property
     def url(self) -> str | None:
@@ -263,9 +265,11 @@ class _Turns:
     def after(self, retry: "_Retry") -> float:
         """Take note of a try that failed. Returns the seconds until the next one."""
         asked = self._urls[self._at]
-        if retry.error.status or not self._last.status:
-            # What a controller answered says more than the silence of the last moment.
-            self._last = retry.error
+        # What a controller answered says more than a connection that broke, and that says more
+        # than silence: the last try has little time left.
+        weight = 2 if retry.error.status else 0 if retry.silent else 1
+        if weight >= self._weight:
+            self._last, self._weight = retry.error, weight
         if retry.hopeless:
             self._hopeless[asked] = retry.error
             return 0.0
@@ -331,6 +335,7 @@ class _Retry(Exception):  # noqa: N818 - a signal within this file, not an error
         wait_s: float = 0.0,
         *,
         hopeless: bool = False,
+        silent: bool = False,
     ) -> None:
         super().__init__(str(error))
         self.error = error
@@ -338,6 +343,8 @@ class _Retry(Exception):  # noqa: N818 - a signal within this file, not an error
         self.wait_s = wait_s
         self.hopeless = hopeless
         """Asking the same URL again helps nobody."""
+        self.silent = silent
+        """Nothing came in time."""
 
 
 def _not_connected(url: str, error: aiohttp.ClientError) -> _Retry:

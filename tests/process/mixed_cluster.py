@@ -21,7 +21,7 @@ NEW = "this build"
 _PREPARE = """
 import sys
 from pathlib import Path
-from quorate.local_cluster import ADMIN, LocalCluster, Timing
+from quorate.local_cluster import LocalCluster, Timing
 folder, controllers, brokers, port_base, session_ms = sys.argv[1:]
 timing = Timing(int(session_ms), int(session_ms) // 6)
 LocalCluster(Path(folder), int(controllers), int(brokers), int(port_base), timing).prepare()
