@@ -81,14 +81,14 @@ class Agent:
         assert "Traceback" not in self.said
 
 
-def test_an_agent_of_another_cluster_ends_and_says_so(
+def test_an_agent_of_another_cluster_talks_to_no_controller_and_says_why(
     cluster: RunningCluster, tmp_path: Path
 ) -> None:
     agent = Agent(cluster, tmp_path / "agent", cluster_id='"another-cluster-0001"')
     with agent.running():
-        agent.ends(1)
-    agent.says("quorate broker: ", "INCONSISTENT_CLUSTER_ID", cluster.local.cluster_id)
-    agent.says("another-cluster-0001", "point it at its own controllers")
+        certified = f"quorum://{cluster.local.cluster_id}/1"
+        agent.says("controllers_unusable", f"its certificate is for '{certified}'")
+        agent.says("and not for a controller of cluster another-cluster-0001")
     assert cluster.broker_states() == {1: "online", 2: "online"}
 
 
