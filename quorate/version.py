@@ -1,3 +1,3 @@
 """The version of this software; pyproject.toml says the same (a test compares)."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"

@@ -106,9 +106,10 @@ NOT_YET = Limits(
             "thrown away seals them.",
         ),
         Limit(
-            "One release.",
-            "Two versions side by side in one cluster are not tried, since there is one version. "
-            "Its formats are kept as golden files and must replay for ever.",
+            "The way back from an upgrade.",
+            "One controller at a time may go back to release 0.1 until the log has feature levels. "
+            "A whole cluster that goes back, and one that goes back behind the levels, is not "
+            "tried.",
         ),
         Limit(
             "Size.",

@@ -318,6 +318,32 @@ REPLAYABLE = Promise(
     ("seeds", "flips", "replays"),
 )
 
+RELEASES_MEET = Promise(
+    15,
+    "Releases meet",
+    "Controllers, agents and commands of this release and of the one before work side by side, in "
+    "any order of upgrading. Nothing that the older release can't read is written before an "
+    "operator raises a feature level, and a node that meets what it does not know says which "
+    "release is needed and stops.",
+    (
+        Place("metadata/features.py", "the levels, and what this build supports"),
+        Place("metadata/record_levels.py", "which level each record and field needs"),
+        Place("controller/level_gate.py", "nothing is written below its level"),
+        Place("controller/registering.py", "who says what it supports, and the upgrade batch"),
+        Place("quorum/formats.py", "what two controllers speak on a link"),
+        Place("metadata/messages/versions.py", "what clients and controllers speak"),
+    ),
+    (
+        Place("tests/process/test_mixed_versions.py", "the old release's own processes beside ours"),
+        Place("tests/releases/README.md", "the old releases"),
+        Place("tests/simulation/test_mixed_formats.py", "links of nodes that speak other formats"),
+        Place("tests/unit/controller/test_features.py", "levels that are raised, lowered, refused"),
+        Place("tests/unit/ledger/test_golden.py", "logs of released formats"),
+    ),
+    "upgrades node by node under load, and back; restarts that change what a node speaks",
+    ("seeds",),
+)
+
 REPEATABLE = Promise(
     16,
     "What was found can be found again",
@@ -349,12 +375,12 @@ PROMISES = (
     DEGRADED,
     NOT_THEIR_FAULT,
     REPLAYABLE,
+    RELEASES_MEET,
     REPEATABLE,
 )
 
 NOT_MADE = {
     13: "changes of voters",
     14: "authorisation",
-    15: "versions side by side",
 }
 """Numbers that are kept for what is not promised yet."""
