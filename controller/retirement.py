@@ -1,9 +1,12 @@
 """Old images are freed bit by bit.
 
-Rule: the image before a large change shares little with the one after it, and when its last owner
-lets go, 100,000 dicts are freed in one go: 70 ms in which the loop stands still. So whoever
-replaces an image hands the old one in here. Its pages are kept until everybody else has let go,
-and are then dropped a few at a time.
+Rule: the image before a large change shares little with the one after it. When its last owner lets
+go, 100,000 dicts are freed in one go: 70 ms in which the loop stands still. So whoever replaces an
+image hands the old one in here, and its pages are dropped a few at a time.
+
+What was visible may still be read by others: its pages are kept until these have let go. Nobody
+else has seen what an open transaction had written so far (its branch). Its pages are dropped at
+once, since each batch of the transaction leaves megabytes behind.
 """
 
 from collections.abc import Generator
@@ -11,6 +14,7 @@ from typing import Any
 
 from metadata.buckets import BucketMap
 from metadata.image import MetadataImage
+from metadata.image.topics import TopicsImage
 from runtime.clock import Clock
 from runtime.slices import run_in_slices
 
@@ -27,38 +31,54 @@ class Retirement:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._pages: list[Any] = []
-        self._scheduled = False
+        self._waiting: list[Any] = []
+        self._dropping: list[Any] = []
+        self._drops = False
 
     def __len__(self) -> int:
         """Pages that are still kept."""
-        return len(self._pages)
+        return len(self._waiting) + len(self._dropping)
 
     def replaced(self, before: MetadataImage, after: MetadataImage, records: int) -> None:
         """`after` takes the place of `before`, by a batch of so many records."""
-        old, new = before.topics, after.topics
-        came = abs(len(new.partitions) - len(old.partitions))
-        if old is new or max(came, records) < _LARGE:
-            return
-        self._keep(old.partitions, new.partitions)
-        self._keep(old.leaderless, new.leaderless)
-        for broker_id, held in old.replicas_by_broker.unordered_items():
-            self._keep(held, new.replicas_by_broker.get(broker_id))
-        if self._pages and not self._scheduled:
-            self._scheduled = True
-            self._clock.call_later(_AFTER_S, self._begin)
+        if before.transaction is not None:
+            last = after if after.transaction is None else after.transaction.branch
+            self._dropping += _pages(before.transaction.branch.topics, last.topics, records)
+            self._begin()
+        pages = _pages(before.topics, after.topics, records)
+        if pages and not self._waiting:
+            self._clock.call_later(_AFTER_S, self._waited)
+        self._waiting += pages
 
-    def _keep(self, old: BucketMap[Any, Any], new: BucketMap[Any, Any] | None) -> None:
-        if old is not new:
-            self._pages += old.pages()
+    def _waited(self) -> None:
+        self._dropping += self._waiting
+        self._waiting = []
+        self._begin()
 
     def _begin(self) -> None:
-        run_in_slices(self._clock, self._drop(), self._done)
+        if self._dropping and not self._drops:
+            self._drops = True
+            run_in_slices(self._clock, self._drop(), self._done)
 
     def _drop(self) -> Generator[None, None, None]:
-        while self._pages:
-            del self._pages[-_PAGES:]
+        while self._dropping:
+            del self._dropping[-_PAGES:]
             yield
 
     def _done(self) -> None:
-        self._scheduled = False
+        self._drops = False
+
+
+def _pages(old: TopicsImage, new: TopicsImage, records: int) -> list[Any]:
+    """Return the pages of maps that a large change has replaced."""
+    came = abs(len(new.partitions) - len(old.partitions))
+    if old is new or max(came, records) < _LARGE:
+        return []
+    pages = [*_of(old.partitions, new.partitions), *_of(old.leaderless, new.leaderless)]
+    for broker_id, held in old.replicas_by_broker.unordered_items():
+        pages += _of(held, new.replicas_by_broker.get(broker_id))
+    return pages
+
+
+def _of(old: BucketMap[Any, Any], new: BucketMap[Any, Any] | None) -> list[Any]:
+    return [] if old is new else old.pages()

@@ -52,8 +52,9 @@ K = TypeVar("K")
 V = TypeVar("V")
 D = TypeVar("D")
 
-STEP: Final = 1_024
-"""Changes that are made between two yields: a few milliseconds of work."""
+STEP: Final = 128
+"""Changes that are made between two yields: 1 to 3 ms of work. On a million entries each change
+copies a bucket that is in no cache: 9 µs on a quiet machine, three times that on a busy one."""
 
 _SHAPES: Final = (
     (32, 0, 0),

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from runtime.metrics import Registry
+from runtime.slices import SlicedWork
 
 BOUNDS_S: Final = (
     *(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.0125, 0.015),
@@ -141,8 +142,10 @@ def name_long_callbacks(
 
 
 def _name_of(callback: object) -> str:
-    """The function that a callback runs; of a task, its coroutine."""
+    """The function that a callback runs; of a task its coroutine, of sliced work its generator."""
     owner = getattr(callback, "__self__", None)
+    if isinstance(owner, SlicedWork):
+        return f"slice of {owner.name}"
     if isinstance(owner, asyncio.Task):
         return str(getattr(owner.get_coro(), "__qualname__", owner.get_coro()))
     return str(getattr(callback, "__qualname__", type(callback).__qualname__))

@@ -50,12 +50,14 @@ def run_in_slices(
 
     Returns a function that cancels. An exception of `work` goes to the loop.
     """
-    slices = _Slices(clock, work, on_done)
+    slices = SlicedWork(clock, work, on_done)
     clock.call_soon(slices.step)
     return slices.cancel
 
 
-class _Slices:
+class SlicedWork:
+    """One piece of long work, between its slices."""
+
     def __init__(
         self, clock: Clock, work: Generator[None, None, None], on_done: Callable[[], None]
     ) -> None:
@@ -64,6 +66,11 @@ class _Slices:
         self._on_done = on_done
         self._stepping = False
         self._cancelled = False
+
+    @property
+    def name(self) -> str:
+        """What the work is, for diagnosis."""
+        return str(getattr(self._work, "__qualname__", self._work))
 
     def cancel(self) -> None:
         """Step no more. Work that cancels itself is closed once it has yielded."""

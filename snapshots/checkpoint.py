@@ -186,18 +186,36 @@ def parse_header(data: bytes | memoryview) -> tuple[CheckpointHeader, int]:
     return header, length
 
 
+class BlockPacker:
+    """Packs encoded records into block frames, one record after the other."""
+
+    def __init__(self) -> None:
+        self._records: list[bytes] = []
+        self._size = 0
+
+    def add(self, record: bytes) -> tuple[int, bytes] | None:
+        """Take a record; returns (count, frame) when a block is full."""
+        self._records.append(record)
+        self._size += len(record)
+        return self.rest() if self._size >= BLOCK_BYTES else None
+
+    def rest(self) -> tuple[int, bytes] | None:
+        """Return (count, frame) of what no block holds yet; None: nothing is left."""
+        if not self._records:
+            return None
+        packed = len(self._records), _block(self._records, self._size)
+        self._records, self._size = [], 0
+        return packed
+
+
 def encode_blocks(records: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Pack encoded records into block frames; yields (count, frame)."""
-    block: list[bytes] = []
-    size = 0
+    packer = BlockPacker()
     for record in records:
-        block.append(record)
-        size += len(record)
-        if size >= BLOCK_BYTES:
-            yield len(block), _block(block, size)
-            block, size = [], 0
-    if block:
-        yield len(block), _block(block, size)
+        if (packed := packer.add(record)) is not None:
+            yield packed
+    if (packed := packer.rest()) is not None:
+        yield packed
 
 
 def _block(block: list[bytes], size: int) -> bytes:

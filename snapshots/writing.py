@@ -4,7 +4,7 @@ Rule: blocks go to a `.part` file in slices; when it is whole it is synced and r
 loop. A crash leaves a `.part`, which is removed at the next start, or the whole file.
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from hashlib import sha256
 
 from ledger.placing import place_file
@@ -13,14 +13,16 @@ from runtime.disk import AppendFile, Disk
 from runtime.slices import run_in_slices
 from snapshots.checkpoint import (
     FOLDER,
+    BlockPacker,
     CheckpointHeader,
     CheckpointId,
     Footer,
-    encode_blocks,
     encode_footer,
     encode_header,
 )
 
+_STEP = 64
+"""Records that are made and packed between two yields."""
 OnWritten = Callable[[CheckpointId | None, OSError | None], None]
 
 
@@ -69,13 +71,24 @@ class CheckpointWriting:
         digest.update(frame)
         self._append(file, frame)
         blocks = records = 0
-        for count, block in encode_blocks(self._records):
-            digest.update(block)
-            self._append(file, block)
-            blocks += 1
-            records += count
+        for packed in self._packed():
+            if packed is not None:
+                count, block = packed
+                digest.update(block)
+                self._append(file, block)
+                blocks += 1
+                records += count
             yield
         self._append(file, encode_footer(Footer(blocks, records, digest.digest())))
+
+    def _packed(self) -> Iterator[tuple[int, bytes] | None]:
+        """Yield each block as (count, frame); None now and then, while one is being filled."""
+        packer = BlockPacker()
+        for number, record in enumerate(self._records, 1):
+            packed = packer.add(record)
+            if packed is not None or number % _STEP == 0:
+                yield packed
+        yield packer.rest()
 
     def _append(self, file: AppendFile, data: bytes) -> None:
         file.append(data)

@@ -334,7 +334,9 @@ RELEASES_MEET = Promise(
         Place("metadata/messages/versions.py", "what clients and controllers speak"),
     ),
     (
-        Place("tests/process/test_mixed_versions.py", "the old release's own processes beside ours"),
+        Place(
+            "tests/process/test_mixed_versions.py", "the old release's own processes beside ours"
+        ),
         Place("tests/releases/README.md", "the old releases"),
         Place("tests/simulation/test_mixed_formats.py", "links of nodes that speak other formats"),
         Place("tests/unit/controller/test_features.py", "levels that are raised, lowered, refused"),
