@@ -68,7 +68,7 @@ class Applier:
         self._on_own_skipped = on_own_skipped
         self._on_failed = on_failed
         self._log = log
-        self._retirement = Retirement(clock)
+        self.retirement = Retirement(clock)
         self._queue: deque[_Committed] = deque()
         self._ledger: Ledger | None = None
         self._work = self._apply_all()
@@ -296,7 +296,7 @@ class Applier:
     ) -> None:
         """A batch is in the ledger, and in `image`, which may hold later ones too."""
         end = batch.header.end_offset
-        self._retirement.replaced(self.image, image, batch.header.count)
+        self.retirement.replaced(self.image, image, batch.header.count)
         self.image = image
         self._replayed_to = max(self._replayed_to, image.offset, end)
         self._handed_up = max(self._handed_up, end)
@@ -340,6 +340,8 @@ class Applier:
         for batch in batches:
             header = batch.header
             records = decode_records(batch.records)
+            if len(records) > _STEP:
+                yield True
             if batch is not batches[0] and isinstance(records[0], BeginTransactionRecord):
                 # Begin needs the image before it, and would build it in one go.
                 image = yield from _in_steps(delta)
@@ -348,7 +350,10 @@ class Applier:
                 delta.replay_all(records[start : start + _STEP], header.base_offset + start)
                 yield True
             delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
-        return (yield from _in_steps(delta))
+        applied = yield from _in_steps(delta)
+        for _ in delta.emptied():
+            yield True
+        return applied
 
     def _note_full_disk(self, error: OSError) -> None:
         if not self.disk_full:

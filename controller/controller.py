@@ -93,7 +93,6 @@ class Controller:
         self._digests = DigestComparison(config.node_id, self._marks)
         self._damage = DamageRecord(clock)
         self._waiters = OffsetWaiters(clock)
-        self._pages = Pages(clock)
         self._parked = Parked(clock, config.parked_requests_max)
         self._watching = Parked(clock, config.parked_requests_max)
         self._doubt = Doubt(self.quorum.read_index)
@@ -105,6 +104,7 @@ class Controller:
             on_failed=self._fail,
             log=self._log,
         )
+        self._pages = Pages(clock, self._applier.retirement.released)
         self._snapshotting = Snapshotting(
             config,
             clock,

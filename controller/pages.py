@@ -7,7 +7,7 @@ Images share what has not changed, so keeping one costs what has changed since.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -37,14 +37,18 @@ class _Token(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 class Pages:
     """Keeps images for those who read page by page."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, released: Callable[[MetadataImage], None]) -> None:
+        """`released` is told of each image that is kept no more."""
         self._clock = clock
+        self._released = released
         self._kept: dict[int, tuple[MetadataImage, Timer]] = {}
 
     def token(self, image: MetadataImage, of: str, last: str | int) -> str:
         """Return the token for the page behind `last`, and keep the image for it."""
         offset = image.offset
-        self._drop(offset)
+        again = self._kept.pop(offset, None)
+        if again is not None:
+            again[1].cancel()
         while len(self._kept) >= KEPT_MAX:
             self._drop(next(iter(self._kept)))
         timer = self._clock.call_later(KEPT_S, lambda: self._drop(offset))
@@ -90,7 +94,9 @@ class Pages:
     def _drop(self, offset: int) -> None:
         kept = self._kept.pop(offset, None)
         if kept is not None:
-            kept[1].cancel()
+            image, timer = kept
+            timer.cancel()
+            self._released(image)
 
 
 def _read(query: Mapping[str, str]) -> _Token | None:

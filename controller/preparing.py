@@ -20,6 +20,7 @@ from controller.level_gate import LevelGate
 from controller.result import ControllerResult, Decide
 from metadata.codec import RecordDecodeError, decode_record, encode_record
 from metadata.errors import QuorateError
+from metadata.freeing import emptied
 from metadata.image import MetadataDelta, MetadataImage, ReplayError
 from metadata.records import (
     ClearElrRecord,
@@ -35,7 +36,7 @@ from runtime.slices import run_in_slices
 
 T = TypeVar("T")
 
-BATCH_TARGET_BYTES = 256 * 1024
+BATCH_TARGET_BYTES = 128 * 1024
 """More than this becomes several batches: a follower decodes a batch in one go."""
 STEP = 256
 """Records between two yields."""
@@ -146,6 +147,13 @@ class Preparation(Generic[T]):
             state_hash=state_hash.plus(self._added.shared, 0),
         )
 
+    def emptied(self) -> Generator[None, None, None]:
+        """Let go of the records, in steps, once they are written."""
+        records = self.result.records if self.result is not None else ()
+        if isinstance(records, list):
+            yield from emptied(records)
+        yield from emptied(*self.batches)
+
     def _work(self) -> Generator[None, None, None]:
         try:
             decided = self._decide(self.base)
@@ -179,6 +187,7 @@ class Preparation(Generic[T]):
         assert before is not None
         assert after is not None
         self._added = after.plus(-before.shared, 0)
+        yield from delta.emptied()
         # What is proposed meanwhile is replayed over it later, at offsets behind the base's.
         self._replayed = msgspec.structs.replace(image, offset=self.base.offset)
 

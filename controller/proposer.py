@@ -256,6 +256,7 @@ class Proposer:
                     return
                 yield from preparation.steps()
             yield from self._finish(preparation, pending)
+            yield from preparation.emptied()
         except Exception:
             self._prepare_next()
             raise
@@ -316,7 +317,9 @@ class Proposer:
         except _DEFECTS as error:
             return (yield from self._give_up(decision, plan, pending, error))
         wrote = bool(plan.result.records)
-        return Written(plan.result, pending.mark.log_end, self.epoch, wrote=wrote)
+        # Nobody needs the records any more: they are freed in steps by who prepared them.
+        result = plan.result._replace(records=())
+        return Written(result, pending.mark.log_end, self.epoch, wrote=wrote)
 
     def _no_room(self, decision: Decision, pending: Pending, why: str) -> None:
         """The journal takes nothing now. What has begun can't be ended: a new epoch discards it."""
@@ -411,6 +414,7 @@ class Proposer:
         header = batch.header
         delta = MetadataDelta(pending.image)
         records = decode_records(batch.records)
+        yield from _pause(len(records))
         for number, record in enumerate(records, start=1):
             delta.replay(record, header.base_offset + number - 1)
             if number % _STEP == 0:

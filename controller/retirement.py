@@ -18,7 +18,7 @@ from metadata.image.topics import TopicsImage
 from runtime.clock import Clock
 from runtime.slices import run_in_slices
 
-_LARGE = 1_024
+_LARGE = 256
 """Partitions that came or went, or records of a batch."""
 _AFTER_S = 0.5
 """Until the others have let go."""
@@ -50,6 +50,11 @@ class Retirement:
             self._clock.call_later(_AFTER_S, self._waited)
         self._waiting += pages
 
+    def released(self, image: MetadataImage) -> None:
+        """Somebody who kept an image for long, while the state went on, lets go of it."""
+        self._dropping += _all_pages(image.topics)
+        self._begin()
+
     def _waited(self) -> None:
         self._dropping += self._waiting
         self._waiting = []
@@ -78,6 +83,13 @@ def _pages(old: TopicsImage, new: TopicsImage, records: int) -> list[Any]:
     for broker_id, held in old.replicas_by_broker.unordered_items():
         pages += _of(held, new.replicas_by_broker.get(broker_id))
     return pages
+
+
+def _all_pages(topics: TopicsImage) -> list[Any]:
+    """Return the pages of the large maps. Those that newer images share cost nothing to drop."""
+    maps: list[BucketMap[Any, Any]] = [topics.partitions, topics.leaderless]
+    maps += topics.replicas_by_broker.unordered_values()
+    return [page for one in maps for page in one.pages()]
 
 
 def _of(old: BucketMap[Any, Any], new: BucketMap[Any, Any] | None) -> list[Any]:

@@ -125,10 +125,16 @@ class Snapshotting:
         self._busy = True
         self._trigger.begun()
         header = checkpoint_header(self._config.cluster_id, image, ledger.head)
+
+        def done(written: CheckpointId | None, error: OSError | None) -> None:
+            # The state has gone on for seconds: this may be the image's last owner.
+            self._applier.retirement.released(image)
+            self._written(written, error, place, ledger, store)
+
         store.write(
             header,
             _encoded(image),
-            lambda written, error: self._written(written, error, place, ledger, store),
+            done,
         )
         return True
 

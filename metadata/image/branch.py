@@ -88,6 +88,11 @@ class Branch:
         delta = self._deltas.get(family)
         return None if delta is None else getattr(delta, name)
 
+    def emptied(self) -> Generator[None, None, None]:
+        """Let go of what was written, in steps. The branch is of no use afterwards."""
+        if "topics" in self._deltas:
+            yield from self._deltas["topics"].emptied()
+
     def build(
         self, offset: int, epoch: int, timestamp_ms: int, transaction: OpenTransaction | None
     ) -> Generator[None, None, MetadataImage]:

@@ -106,6 +106,10 @@ class MetadataDelta:
         for offset, record in enumerate(records, base_offset):
             self._handlers[type(record)](record, offset)
 
+    def emptied(self) -> Generator[None, None, None]:
+        """Let go of what was written, in steps, once it is applied. It is of no use afterwards."""
+        yield from self._current.emptied()
+
     def finish_batch(self, end_offset: int, epoch: int, timestamp_ms: int) -> None:
         """The records so far make whole batches; the last one ends at `end_offset`."""
         if end_offset < self._offset or epoch < self._epoch:

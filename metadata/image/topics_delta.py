@@ -17,6 +17,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, Final
 
 from metadata.buckets import STEP, BucketMap, PartitionKey
+from metadata.freeing import emptied
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
 from metadata.image.topics import (
@@ -67,7 +68,7 @@ class TopicsDelta:
         moves = _Moves()
         yield from moves.find(self.partitions.changed, self._were)
         image = self._image
-        return TopicsImage(
+        applied = TopicsImage(
             (yield from self.by_id.apply_in_steps()),
             (yield from self.partitions.apply_in_steps()),
             (yield from self._by_name.apply_in_steps()),
@@ -80,6 +81,12 @@ class TopicsDelta:
             (yield from image.ids.changing(self.by_id.changed)),
             (yield from moves.apply_lacks(image.lacks)),
         )
+        yield from moves.emptied()
+        return applied
+
+    def emptied(self) -> Generator[None, None, None]:
+        """Let go of what was written, in steps. The delta is of no use afterwards."""
+        yield from emptied(self.partitions.changed, self._were)
 
     def create_topic(self, record: TopicRecord, offset: int) -> None:
         """Bind a name to an id; both must be free."""
@@ -307,6 +314,10 @@ class _Moves:
                     came[broker_id].append(key)
             elif after is None or after.replicas is not before.replicas:
                 self._move_replicas(key, before.replicas, () if after is None else after.replicas)
+
+    def emptied(self) -> Generator[None, None, None]:
+        """Let go of everything, in steps."""
+        yield from emptied(*self._left.values(), *self._came.values(), self.leaderless)
 
     def _move_leader(self, key: PartitionKey, before: int | None, after: int | None) -> None:
         """-1 is nobody, None is no partition."""
