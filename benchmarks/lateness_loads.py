@@ -225,6 +225,14 @@ async def _dry_run(stage: Stage) -> None:
         assert status in (200, 413, 429), status
 
 
+async def _dry_forgetting(stage: Stage) -> None:
+    """What it would write to forget a broker that holds many replicas: all rounds in one reply."""
+    broker_id = stage.brokers.brokers[-2].broker_id
+    for _ in stage.going_on():
+        status, _ = await stage.ask("DELETE", f"/v1/brokers/{broker_id}?force=true&dryRun=true")
+        assert status == 200, status
+
+
 async def _crowd(stage: Stage) -> None:
     """Forty readers at once of what is longest, and forty of what is short."""
 
@@ -335,6 +343,7 @@ LOADS = (
     Load("a crowd of readers and fetchers", ("read_log", "metadata_fetch"), _crowd),
     Load("the largest bodies", ("create_topics", "delete_topics"), _large_bodies),
     Load("a dry run of the biggest topic", ("create_topics",), _dry_run),
+    Load("a dry run of forgetting a broker", ("unregister_broker",), _dry_forgetting),
     Load("a topic of a million is refused", ("create_topics",), _too_large),
     Load("a tenth of all comes and goes", ("create_topics", "delete_topic"), _large_topic),
     Load("a broker with replicas is forgotten", ("unregister_broker",), _holder_forgotten),

@@ -6,7 +6,7 @@ led when we decided. A refusal has none, so a majority is asked: a leader that w
 it stood still would refuse by what its successor has changed since.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -204,8 +204,7 @@ class Changes:
         def done(outcome: Outcome) -> None:
             if isinstance(outcome, Written):
                 # They may be a hundred thousand: put into words while they are sent.
-                words = (record_to_json(record) for record in shown)
-                reply = LongMessage(outcome.result.reply, "records", words, len(shown))
+                reply = LongMessage(outcome.result.reply, "records", _words(shown), len(shown))
                 on_answer(reply, None)
             elif isinstance(outcome, QuorateError):
                 on_answer(outcome, None)
@@ -231,6 +230,13 @@ class Changes:
             self._config.write_wait_s, lambda: answer(QuorateError(ErrorCode.REQUEST_TIMED_OUT))
         )
         return answer
+
+
+def _words(records: list[Record]) -> Iterator[Any]:
+    """Put records into words, and let go of each: of all at once takes long."""
+    records.reverse()
+    while records:
+        yield record_to_json(records.pop())
 
 
 def provenance_of(

@@ -18,6 +18,7 @@ from controller.config import ControllerConfig
 from controller.damage import STATE, DamageRecord
 from controller.digests import DigestComparison, StateMark, StateMarks
 from controller.doubt import Doubt
+from controller.electing import Electing
 from controller.fencing import Fencing
 from controller.fetch_content import FetchContent
 from controller.heartbeats import AwakeTime, Heartbeats
@@ -156,6 +157,9 @@ class Controller:
             provenance_of_node(config.node_id),
             self._log,
         )
+        self._electing = Electing(
+            clock, brokers, self._proposer, provenance_of_node(config.node_id)
+        )
         self._registering = Registering(
             registration_of(config, random.randbytes(16)),
             clock,
@@ -172,7 +176,7 @@ class Controller:
             self._proposer,
             self._heartbeats,
             self._fencing,
-            brokers,
+            self._electing,
             self._registering,
             self.quorum.voters,
             self._log,
@@ -201,6 +205,7 @@ class Controller:
             brokers,
             self._heartbeats,
             self._proposer,
+            self._electing,
             FetchContent(
                 config,
                 self._ledger,

@@ -11,10 +11,9 @@ from structlog.typing import FilteringBoundLogger
 
 from controller.activation import begin_epoch
 from controller.applier import Applier
+from controller.electing import Electing
 from controller.fencing import Fencing
 from controller.heartbeats import Heartbeats
-from controller.managers.brokers import BrokerManager
-from controller.managers.sweep import in_rounds
 from controller.pending import Pending
 from controller.proposer import Decision, Outcome, Proposer, Written
 from controller.registering import Registering
@@ -48,7 +47,7 @@ class Leading:
         proposer: Proposer,
         heartbeats: Heartbeats,
         fencing: Fencing,
-        brokers: BrokerManager,
+        electing: Electing,
         registering: Registering,
         voters: Callable[[], tuple[Voter, ...]],
         log: FilteringBoundLogger,
@@ -58,7 +57,7 @@ class Leading:
         self._proposer = proposer
         self._heartbeats = heartbeats
         self._fencing = fencing
-        self._brokers = brokers
+        self._electing = electing
         self._registering = registering
         self._voters = voters
         self._log = log
@@ -86,6 +85,7 @@ class Leading:
         self._applier.leading_epoch = -1
         self._fencing.end()
         self._registering.end()
+        self._electing.end()
         self._heartbeats.clear()
         self._proposer.end()
         self._log.info("controller_resigned", epoch=self._proposer.epoch)
@@ -133,7 +133,7 @@ class Leading:
                 self.active = True
                 self._log.info("controller_active", epoch=epoch, offset=outcome.offset)
                 self._registering.begin()
-                self._elect_what_was_left()
+                self._electing.begin()
 
         self._proposer.submit(
             Decision(
@@ -141,19 +141,5 @@ class Leading:
                 provenance_of_node(self._node_id)("BeginEpoch"),
                 begun,
                 begins_epoch=True,
-            )
-        )
-
-    def _elect_what_was_left(self) -> None:
-        """Our predecessor may have gone between two rounds of an unfencing."""
-        pending = self._proposer.pending
-        if pending is None or not len(pending.image.topics.leaderless):
-            return
-        self._proposer.submit(
-            Decision(
-                in_rounds(self._brokers.elect_where_possible),
-                provenance_of_node(self._node_id)("ElectLeaders"),
-                lambda _outcome: None,
-                first=True,
             )
         )

@@ -51,10 +51,12 @@ def load(
     """The image at the ledger's mark, or beyond it if a checkpoint is.
 
     Begins from the image that we `have` if the ledger goes on from there, else from what
-    `checkpoint` loads: the newest that can be read, None if there is none.
+    `checkpoint` loads: the newest that can be read, None if there is none. Who led when a
+    transaction was begun may not have built its branch: then it is replayed from its Begin.
     """
-    start = have
-    if have.offset == 0 or have.offset < ledger.log_start:
+    built = have.transaction is None or have.transaction.built
+    start = have if built else have.rewound()
+    if start.offset == 0 or start.offset < ledger.log_start:
         start = (yield from checkpoint()) or EMPTY
     image = yield from replay_ledger(start, ledger, ledger.log_end)
     log.info("image_loaded", began_at=start.offset, offset=image.offset, epoch=image.epoch)

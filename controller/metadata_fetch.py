@@ -21,6 +21,7 @@ import msgspec
 from controller.config import ControllerConfig
 from controller.degraded import retry_after_ms
 from controller.doubt import Doubt
+from controller.electing import Electing
 from controller.fetch_content import Content, FetchContent
 from controller.heartbeats import Heartbeats
 from controller.identity import (
@@ -84,6 +85,7 @@ class MetadataFetch:
         brokers: BrokerManager,
         heartbeats: Heartbeats,
         proposer: Proposer,
+        electing: Electing,
         content: FetchContent,
         parked: Parked,
         doubt: Doubt,
@@ -99,6 +101,7 @@ class MetadataFetch:
         )
         self._heartbeats = heartbeats
         self._proposer = proposer
+        self._electing = electing
         self._content = content
         self._parked = parked
         self._doubt = doubt
@@ -249,11 +252,16 @@ class MetadataFetch:
         beat = _beat_of(request)
         self._deciding.add(request.broker_id)
 
+        def done(outcome: Outcome) -> None:
+            self._deciding.discard(request.broker_id)
+            if provenance.operation == _OPERATIONS[State.UNFENCED]:
+                self._electing.report(outcome)
+
         self._proposer.submit(
             Decision(
                 in_rounds(lambda image, sweep: self._brokers.heartbeat(image, beat, sweep)),
                 provenance,
-                lambda _outcome: self._deciding.discard(request.broker_id),
+                done,
                 first=True,
                 acted_as=as_whom,
             )

@@ -24,6 +24,8 @@ from metadata.freeing import emptied
 from metadata.image import MetadataDelta, MetadataImage, ReplayError
 from metadata.records import (
     ClearElrRecord,
+    ConfigRecord,
+    ConfigResourceType,
     PartitionChangeRecord,
     PartitionRecord,
     Record,
@@ -109,9 +111,16 @@ class Preparation(Generic[T]):
 
     def _touched(self, topic_ids: frozenset[bytes]) -> bool:
         """Something that was proposed meanwhile is about one of these topics, or about all."""
+        by_id = self.base.topics.by_id
+        names = {by_id[topic_id].name for topic_id in topic_ids}
         return any(
             isinstance(record, ClearElrRecord)
             or (isinstance(record, ABOUT_A_TOPIC) and record.topic_id in topic_ids)
+            or (
+                isinstance(record, ConfigRecord)
+                and record.resource_type == ConfigResourceType.TOPIC
+                and record.resource_name in names
+            )
             for records, *_ in self._followed
             for record in records
         )
@@ -200,9 +209,11 @@ class Preparing(Generic[T]):
         clock: Clock,
         on_ready: Callable[[], None],
         on_defect: Callable[[T], None],
+        waiting_max: int,
     ) -> None:
         """`on_ready` is called when `ready` is set; `on_defect` before an exception goes on."""
         self._clock = clock
+        self._waiting_max = waiting_max
         self._on_ready = on_ready
         self._on_defect = on_defect
         self._waiting: deque[T] = deque()
@@ -214,13 +225,16 @@ class Preparing(Generic[T]):
     def __len__(self) -> int:
         return len(self._waiting) + (self._now is not None)
 
-    def add(self, preparation: Preparation[T]) -> None:
-        """Work it out in slices, or later if another one is under way."""
+    def add(self, preparation: Preparation[T]) -> bool:
+        """Work it out in slices, or later if another one is under way; False: too many wait."""
         if self._now is None:
             self._begin(preparation)
-        else:
-            preparation.drop()
-            self._waiting.append(preparation.decision)
+            return True
+        preparation.drop()
+        if len(self._waiting) >= self._waiting_max:
+            return False
+        self._waiting.append(preparation.decision)
+        return True
 
     def again(self, preparation: Preparation[T]) -> None:
         """What was ready holds no more: work it out anew."""

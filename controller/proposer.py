@@ -119,7 +119,7 @@ class Proposer:
         self._no_room_to_begin = ""
         self._cancel: Callable[[], None] | None = None
         self._preparing: Preparing[Decision] = Preparing(
-            clock, self._decide_next, self._not_prepared
+            clock, self._decide_next, self._not_prepared, waiting_max
         )
         self._share = LoopShare(clock, self._decide_next, _SHARE_S)
         self.pending: Pending | None = None
@@ -165,11 +165,7 @@ class Proposer:
         elif self._lanes.add(decision, first=decision.first or decision.begins_epoch):
             self._decide_next()
         else:
-            decision.on_outcome(
-                QuorateError(
-                    ErrorCode.THROTTLED, "too many requests wait for their turn; retry later"
-                )
-            )
+            decision.on_outcome(_throttled())
 
     @property
     def overloaded(self) -> bool:
@@ -236,7 +232,8 @@ class Proposer:
         preparation = Preparation(decision, decision.decide, pending.image, self._gate)
         if not preparation.starts_small():
             if not (decision.first or decision.begins_epoch or decision.in_rounds):
-                self._preparing.add(preparation)
+                if not self._preparing.add(preparation):
+                    decision.on_outcome(_throttled())
                 return
             yield from preparation.steps()
         yield from self._finish(preparation, pending)
@@ -505,6 +502,10 @@ class _Plan(NamedTuple):
     def last(self) -> int:
         """Number of the last batch."""
         return len(self.batches) - 1
+
+
+def _throttled() -> QuorateError:
+    return QuorateError(ErrorCode.THROTTLED, "too many requests wait for their turn; retry later")
 
 
 def _answer_defect(decision: Decision) -> None:

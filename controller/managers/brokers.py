@@ -175,9 +175,10 @@ class BrokerManager:
     def heartbeat(self, image: MetadataImage, beat: Beat, sweep: Sweep | None = None) -> Working:
         """Write what a heartbeat changes: no records when nothing does."""
         sweep = sweep or Sweep()
-        now, then = self.standing(image, beat)
-        if now is State.UNFENCED and sweep.begun and sweep.electing:
+        if sweep.begun and sweep.electing:
+            # The heartbeat has done its part. What happened since is no business of an old one.
             return (yield from self.elect_where_possible(image, sweep))
+        now, then = self.standing(image, beat)
         if now is then or (now is State.FENCED and then is State.SHUTDOWN_NOW):
             # A fenced broker that is told to go has nothing left to give up.
             return ControllerResult(())
@@ -207,16 +208,19 @@ class BrokerManager:
     ) -> Working:
         """Fence a broker whose session has ended, if that is still so.
 
-        What has begun is ended: a broker that comes back between two rounds is unfenced later.
+        What has begun is ended: a process that comes back between two rounds is unfenced later.
+        A new process is none of those rounds' business.
         """
         sweep = sweep or Sweep()
         broker = image.cluster.brokers.get(broker_id)
         if (
             broker is None
             or broker.fenced
+            or (sweep.begun and broker.broker_epoch != sweep.broker_epoch)
             or (not sweep.begun and self._heartbeats.is_alive(broker_id, broker.broker_epoch))
         ):
             return ControllerResult(())
+        sweep.broker_epoch = broker.broker_epoch
         silence = self._heartbeats.silence_s(broker_id)
         heard = "since this leader began" if silence is None else f"for {silence:.1f} s"
         moved = yield from leave_isr(image, broker_id, sweep)
@@ -230,18 +234,24 @@ class BrokerManager:
     def unregister(
         self, image: MetadataImage, broker_id: int, sweep: Sweep | None = None, *, force: bool
     ) -> Working:
-        """Forget a broker; without `force` only one with which nothing is lost."""
+        """Forget a broker; without `force` only one with which nothing is lost.
+
+        That is asked in the first round and in the last one, and once the broker is online.
+        """
         sweep = sweep or Sweep()
         broker = image.cluster.brokers.get(broker_id)
         if broker is None:
             raise QuorateError(
                 ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {broker_id}"
             )
-        if not force and not sweep.begun:
+        begun = sweep.begun
+        if not force and not (begun and broker.fenced):
             yield from check_nothing_lost(image, broker)
         moved = yield from leave_isr_and_elr(image, broker_id, sweep)
         if sweep.more:
             return ControllerResult(moved, unfinished=True)
+        if not force and begun:
+            yield from check_nothing_lost(image, broker)
         record = UnregisterBrokerRecord(broker_id, broker.broker_epoch)
         return ControllerResult((*moved, record), UnregisterBrokerReply(broker_id=broker_id))
 

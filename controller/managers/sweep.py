@@ -21,6 +21,7 @@ ROUND = 1_024
 """Partitions that a round changes: the records fit into one batch."""
 _RUN = 2_048
 """Keys that are sorted in one go."""
+_SORTED_AT_ONCE = ROUND
 _STEP = 256
 
 Rank = Callable[[PartitionKey], int | None]
@@ -43,6 +44,8 @@ class Sweep:
         """The round that was just decided is not the last."""
         self.electing = False
         """Of an unfencing, whose first round has unfenced the broker."""
+        self.broker_epoch = -1
+        """Of the process that the first round was about, where that matters."""
 
     def changes(
         self, keys: Callable[[], Iterable[PartitionKey]], rank: Rank, change: Change
@@ -57,8 +60,7 @@ class Sweep:
             self._left = yield from _sorted(keys(), rank)
             found = yield from self._collect(change, is_all=True)
         assert found is not None
-        found.sort(key=lambda record: (record.topic_id, record.partition_id))
-        return found
+        return (yield from _in_order(found))
 
     def _collect(
         self, change: Change, *, is_all: bool = False
@@ -93,6 +95,32 @@ def _sorted(
         if len(some) == _RUN:
             yield
     return chain(merge(*runs[0]), merge(*runs[1]))
+
+
+def _in_order(found: list[PartitionChangeRecord]) -> Changes:
+    """Sort in steps what stands there in few ascending rows, as `_sorted` gives it: one a rank."""
+    if len(found) <= _SORTED_AT_ONCE:
+        found.sort(key=_key_of)
+        return found
+    starts = [0]
+    for number in range(1, len(found)):
+        if _key_of(found[number]) < _key_of(found[number - 1]):
+            starts.append(number)
+        if number % _STEP == 0:
+            yield
+    if len(starts) == 1:
+        return found
+    ends = [*starts[1:], len(found)]
+    rows = merge(*(found[i:j] for i, j in zip(starts, ends, strict=True)), key=_key_of)
+    ordered: list[PartitionChangeRecord] = []
+    while some := list(islice(rows, _STEP)):
+        ordered += some
+        yield
+    return ordered
+
+
+def _key_of(record: PartitionChangeRecord) -> PartitionKey:
+    return record.topic_id, record.partition_id
 
 
 def in_rounds(decide: Callable[[MetadataImage, Sweep], Decided]) -> Decide:

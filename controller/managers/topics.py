@@ -75,10 +75,8 @@ class TopicManager:
             created[spelling(topic.name)] = topic.name
             results.append(_created(mine))
         reply = CreateTopicsReply(topics=tuple(results), dry_run=request.dry_run)
-        rests_on = None
-        if len(created) == len(request.topics):
-            rests_on = _still_right(image, records)
-        return ControllerResult(records, reply, rests_on=rests_on)
+        # A topic that is refused here was refused while the request was under way: that holds.
+        return ControllerResult(records, reply, rests_on=_still_right(image, records))
 
     def creates(self, request: CreateTopicsRequest) -> int:
         """Count the partitions that are asked for. Raises QuorateError POLICY_VIOLATION.
@@ -163,8 +161,7 @@ class TopicManager:
             # The records are few, but their replay is long.
             yield
         reply = DeleteTopicsReply(topics=tuple(results), dry_run=request.dry_run)
-        rests_on = _always if len(removed) == len(wanted) else None
-        return ControllerResult(records, reply, rests_on=rests_on, touches=frozenset(removed))
+        return ControllerResult(records, reply, rests_on=_always, touches=frozenset(removed))
 
     def _deletable(self, image: MetadataImage, text: str, *, by_id: bool) -> TopicRecord:
         if not self._config.topic_deletion:

@@ -5,9 +5,12 @@ import json
 import pytest
 
 from controller import preparing
+from controller.loading import load
 from metadata.image.metadata_image import hash_from_scratch
 from metadata.records import (
     BeginTransactionRecord,
+    ConfigRecord,
+    ConfigResourceType,
     EndTransactionRecord,
     PartitionChangeRecord,
     TopicRecord,
@@ -143,6 +146,77 @@ def test_a_deletion_is_prepared_again_when_the_topic_was_changed_meanwhile(clust
     assert not len(cluster.image.topics.leaderless)
 
 
+def test_a_refused_topic_beside_a_large_one_keeps_nobody_waiting(cluster, release):
+    cluster.create_topic("old")
+    topics = [*body("big", BIG)["topics"], *body("old")["topics"]]
+    big = cluster.send("POST", "/v1/topics", {"topics": topics})
+    cluster.run(0.1)
+    cluster.create_topic("small")
+    assert not big
+    release()
+    ((status, answer),) = done(cluster, big)
+    assert status == 200
+    assert [(topic.get("error") or {}).get("code") for topic in answer["topics"]] == [
+        None,
+        "TOPIC_ALREADY_EXISTS",
+    ]
+    assert names(cluster) == ["old", "small", "big"]
+
+
+def test_a_deletion_that_is_refused_beside_a_large_one_keeps_nobody_waiting(cluster, release):
+    release()
+    done(cluster, cluster.send("POST", "/v1/topics", body("big", BIG)))
+    cluster.processes[1].clock.cost_us = 50
+    release.hold()
+    gone = cluster.send("DELETE", "/v1/topics", {"names": ["big", "nothing"]})
+    cluster.run(0.1)
+    cluster.create_topic("small")
+    assert not gone
+    release()
+    ((status, _),) = done(cluster, gone)
+    assert status == 200
+    assert sorted(cluster.image.topics.by_name) == ["small"]
+
+
+def test_a_deletion_is_prepared_again_when_the_topic_was_configured_meanwhile(cluster, release):
+    release()
+    done(cluster, cluster.send("POST", "/v1/topics", body("big", BIG)))
+    cluster.processes[1].clock.cost_us = 50
+    release.hold()
+    gone = cluster.send("DELETE", "/v1/topics/big")
+    cluster.run(0.1)
+    cluster.write(ConfigRecord(ConfigResourceType.TOPIC, "big", "retention.ms", "1"))
+    release()
+    ((status, _),) = done(cluster, gone)
+    assert status == 200
+    assert not len(cluster.image.configs.resources)
+
+
+def test_a_preparation_goes_on_when_another_topic_is_configured(cluster, release):
+    big = big_topic(cluster)
+    cluster.write(
+        ConfigRecord(ConfigResourceType.TOPIC, "other", "retention.ms", "1"),
+        ConfigRecord(ConfigResourceType.BROKER, "big", "a", "b"),
+    )
+    first = cluster.leader._proposer._preparing._now
+    release()
+    cluster.run_until(lambda: first is not cluster.leader._proposer._preparing._now)
+    assert cluster.leader._proposer._preparing._now is None
+    assert done(cluster, big)[0][0] == 200
+
+
+def test_too_many_large_changes_are_told_to_come_later_and_small_ones_go_on(release):
+    cluster = Cluster(waiting_decisions_max=2)
+    cluster.online(1, 2, 3)
+    cluster.processes[1].clock.cost_us = 50
+    let_in = [big_topic(cluster, f"big-{number}") for number in range(3)]
+    status, answer = cluster.ask("POST", "/v1/topics", body("big-3", BIG))
+    assert (status, answer["code"]) == (429, "THROTTLED")
+    cluster.create_topic("small")
+    release()
+    assert [status for status, _ in done(cluster, *let_in)] == [200, 200, 200]
+
+
 def test_a_name_that_was_taken_meanwhile_is_refused_when_it_is_prepared_again(cluster, release):
     big = big_topic(cluster, "same")
     cluster.create_topic("same", factor=1)
@@ -202,9 +276,8 @@ def test_a_leader_that_goes_says_so_and_leaves_nothing(cluster, release):
     done(cluster, cluster.send("POST", "/v1/topics", body("first", BIG)))
 
 
-@pytest.mark.parametrize("committed", [3, 100])
-def test_a_leader_that_goes_in_the_middle_replays_what_it_had_only_written(cluster, committed):
-    """Its branch was never built. What is committed of the transaction may yet be all of it."""
+def commit_a_part(cluster):
+    """Commit three batches of a large transaction; return the others, which only the leader has."""
     cluster.processes[1].clock.cost_us = 0
     cluster.shared.cut(2, 3)
     cluster.send("POST", "/v1/topics", body("big", BIG))
@@ -214,13 +287,35 @@ def test_a_leader_that_goes_in_the_middle_replays_what_it_had_only_written(clust
     waiting = list(quorum.waiting)
     quorum.waiting.clear()
     cluster.shared.heal()
-    epoch = cluster.shared.epoch
-    cluster.shared.commit(epoch, waiting[:3])
+    cluster.shared.commit(cluster.shared.epoch, waiting[:3])
     cluster.run(0.1)
     assert not cluster.controllers[1].image.transaction.built
+    return waiting[3:]
+
+
+def test_an_image_without_its_branch_is_loaded_from_before_the_transaction(cluster):
+    commit_a_part(cluster)
+    controller = cluster.controllers[1]
+    steps = load(controller.image, controller.ledger, iter, controller._log)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            loaded = stop.value
+            break
+    assert loaded.offset == controller.ledger.log_end == controller.image.offset
+    assert loaded.transaction.built
+    assert loaded.transaction.branch.topics.named("big") is not None
+    assert loaded == cluster.controllers[2].image
+
+
+@pytest.mark.parametrize("committed", [0, 100])
+def test_a_leader_that_goes_in_the_middle_replays_what_it_had_only_written(cluster, committed):
+    """Its branch was never built. What is committed of the transaction may yet be all of it."""
+    waiting, epoch = commit_a_part(cluster), cluster.shared.epoch
     old = cluster.controllers[1]
     cluster.processes[1].run(lambda: old.on_leadership_lost(epoch))
-    cluster.shared.commit(epoch, waiting[3:committed])
+    cluster.shared.commit(epoch, waiting[:committed])
     cluster.run(0.2)
     cluster.lead(1)
     there = cluster.image.topics.named("big") is not None

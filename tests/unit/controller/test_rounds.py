@@ -5,11 +5,14 @@ import json
 import pytest
 
 from controller.managers import sweep
+from controller.managers.brokers import Beat
 from metadata.codec import decode_records
+from metadata.errors import QuorateError
 from metadata.messages import WantedState
 from metadata.records import (
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
+    FencingChange,
     PartitionChangeRecord,
     RegisterBrokerRecord,
     TopicRecord,
@@ -144,14 +147,24 @@ def test_a_stopping_broker_leads_until_the_last_round_which_says_that_it_stops(c
     assert cluster.broker(3).controlled_shutdown_offset >= cluster.image.offset - ROUND
 
 
-def test_a_broker_that_comes_back_is_unfenced_first_and_leaders_follow(cluster):
+def all_silent(cluster):
+    """Fence every broker; return one that was the last in many ISRs."""
     cluster.run(SESSION_S + 0.5)
     assert len(cluster.image.topics.leaderless) == PARTITIONS
     cluster.since = cluster.image.offset
     # The last one in each ISR stays; each broker can lead some.
     last = {p.isr for p in cluster.image.topics.partitions.values()}
     (broker_id,) = {isr[0] for isr in last} if len({isr[0] for isr in last}) == 1 else {1}
-    back = cluster.brokers[broker_id - 1]
+    return cluster.brokers[broker_id - 1]
+
+
+def last_in_sync(cluster, broker_id):
+    return sum(p.isr == (broker_id,) for p in cluster.image.topics.partitions.values())
+
+
+def test_a_broker_that_comes_back_is_unfenced_first_and_leaders_follow(cluster):
+    back = all_silent(cluster)
+    broker_id = back.broker_id
     back.catch_up()
     back.fetch(WantedState.ONLINE)
     cluster.run(0.5)
@@ -211,6 +224,149 @@ def test_leaders_that_were_still_to_be_elected_are_elected_by_the_next_leader(cl
         8,
         4,
     ]
+
+
+def test_elections_without_room_for_the_next_round_are_tried_again(cluster):
+    back = all_silent(cluster)
+    led = last_in_sync(cluster, back.broker_id)
+    assert led > 2 * ROUND
+    cluster.shared.nodes[1].room = 1
+    back.catch_up()
+    keep_alive(cluster, [back], 2.5, step=0.5)
+    assert not cluster.broker(back.broker_id).fenced
+    assert cluster.image.topics.leads(back.broker_id) <= ROUND
+    assert cluster.shared.nodes[1].refused < 6
+    cluster.shared.nodes[1].room = None
+    keep_alive(cluster, [back], 1.5, step=0.5)
+    assert cluster.image.topics.leads(back.broker_id) == led
+    assert batches(cluster, "ElectLeaders")
+    cluster.assert_equal()
+
+
+def test_a_new_leader_without_room_elects_later_what_was_left(cluster):
+    topic_id = cluster.image.topics.named("t").topic_id
+    cluster.write(*(PartitionChangeRecord(n, topic_id, leader=-1) for n in range(20)))
+    cluster.shared.nodes[2].room = 1
+    cluster.lead(2)
+    cluster.run(0.5)
+    assert len(cluster.image.topics.leaderless) == 20
+    cluster.shared.nodes[2].room = None
+    keep_alive(cluster, cluster.brokers, 1.0, step=0.5)
+    assert not len(cluster.image.topics.leaderless)
+
+
+def test_a_leader_that_goes_tries_no_election_again(cluster):
+    topic_id = cluster.image.topics.named("t").topic_id
+    cluster.write(*(PartitionChangeRecord(n, topic_id, leader=-1) for n in range(20)))
+    cluster.shared.nodes[2].room = 1
+    cluster.lead(2)
+    cluster.run(0.5)
+    cluster.since = cluster.image.offset
+    cluster.shared.nodes[2].room = None
+    cluster.lead(3)
+    keep_alive(cluster, cluster.brokers, 2.0, step=0.5)
+    assert len(batches(cluster, "ElectLeaders")) == 3
+
+
+def decided(steps):
+    """What a decision comes to."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+
+
+@pytest.fixture
+def manager(cluster):
+    return cluster.leader._fetch._brokers
+
+
+def test_a_new_process_between_two_rounds_is_not_fenced_for_the_old_one(cluster, manager):
+    cluster.leader._heartbeats._contacts[3].deadline = 0.0
+    rounds = sweep.Sweep(ROUND)
+    first = decided(manager.fence_silent(cluster.image, 3, rounds))
+    assert first.unfinished
+    cluster.leader._heartbeats.forget(3)
+    Broker(cluster, 3).bring_online()
+    assert not decided(manager.fence_silent(cluster.image, 3, rounds)).records
+
+
+def test_a_broker_fenced_between_two_rounds_is_not_unfenced_by_its_old_heartbeat(cluster, manager):
+    back = all_silent(cluster)
+    epoch = cluster.broker(back.broker_id).broker_epoch
+    beat = Beat(back.broker_id, epoch, cluster.image.offset, WantedState.ONLINE)
+    rounds = sweep.Sweep(ROUND)
+    first = decided(manager.heartbeat(cluster.image, beat, rounds))
+    assert first.unfinished
+    cluster.write(*first.records)
+    assert not cluster.broker(back.broker_id).fenced
+    cluster.write(BrokerRegistrationChangeRecord(back.broker_id, epoch, fenced=FencingChange.FENCE))
+    second = decided(manager.heartbeat(cluster.image, beat, rounds))
+    assert not any(isinstance(r, BrokerRegistrationChangeRecord) for r in second.records)
+    cluster.leader._heartbeats.forget(back.broker_id)
+    Broker(cluster, back.broker_id).register()
+    decided(manager.heartbeat(cluster.image, beat, rounds))  # Its epoch is no error any more.
+
+
+@pytest.mark.parametrize("meanwhile", ["it is online", "it is the last in sync"])
+def test_what_would_be_lost_is_asked_again_between_the_rounds(cluster, manager, meanwhile):
+    def set_fenced(change):
+        epoch = cluster.broker(3).broker_epoch
+        cluster.write(BrokerRegistrationChangeRecord(3, epoch, fenced=change))
+
+    set_fenced(FencingChange.FENCE)
+    rounds = sweep.Sweep(ROUND)
+
+    def next_round():
+        return decided(manager.unregister(cluster.image, 3, rounds, force=False))
+
+    first = next_round()
+    assert first.unfinished
+    cluster.write(*first.records)
+    if meanwhile == "it is online":
+        set_fenced(FencingChange.UNFENCE)
+    else:
+        changed = first.records[0]
+        cluster.write(
+            PartitionChangeRecord(changed.partition_id, changed.topic_id, isr=(3,), leader=-1)
+        )
+        for _ in range(PARTITIONS // ROUND - 1):
+            cluster.write(*next_round().records)
+    with pytest.raises(QuorateError, match="is not forgotten"):
+        next_round()
+
+
+def test_all_rounds_at_once_are_put_in_order_in_steps():
+    """As a dry run shows them: what a broker leads comes last of each run, in a row of its own."""
+    looked_at = 0
+
+    class Changed:
+        def __init__(self, key):
+            self.key = key
+
+        @property
+        def topic_id(self):
+            nonlocal looked_at
+            looked_at += 1
+            return self.key[0]
+
+        @property
+        def partition_id(self):
+            return self.key[1]
+
+    keys = [(bytes([topic]), number) for topic in range(4) for number in range(2_000)]
+    steps = sweep.Sweep().changes(lambda: reversed(keys), lambda key: key[1] % 2, Changed)
+    most = 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            found = stop.value
+            break
+        most, looked_at = max(most, looked_at), 0
+    assert [change.key for change in found] == keys
+    assert 0 < max(most, looked_at) <= 1_024
 
 
 def test_a_lone_broker_of_a_small_cluster_writes_one_batch():

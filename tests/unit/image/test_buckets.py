@@ -225,3 +225,31 @@ def test_changes_of_what_is_there_do_not_make_the_map_larger() -> None:
     changed = made.with_changes(dict.fromkeys(range(0, 2000, 2), 1))
     assert changed._mask == made._mask
     assert made.with_changes(dict.fromkeys(range(2000, 2100), 1))._mask > made._mask
+
+
+def test_what_is_new_among_many_changes_is_counted_in_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where old and new keys together may need more buckets."""
+    plain, looked_up = BucketMap.__contains__, 0
+
+    def contains(self: BucketMap[int, int], key: object) -> bool:
+        nonlocal looked_up
+        looked_up += 1
+        return plain(self, key)
+
+    made = BucketMap(mix_int, dict.fromkeys(range(9000), 0))
+    changed = dict.fromkeys(range(1000, 9500), 1)
+    monkeypatch.setattr(BucketMap, "__contains__", contains)
+    steps, most = made.changing(changed), 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            after = stop.value
+            break
+        most, looked_up = max(most, looked_up), 0
+    assert 0 < most <= 1_024
+    monkeypatch.undo()
+    assert after == made.with_changes(changed)
+    assert (len(after), after._mask) == (9_500, made._mask)
