@@ -170,7 +170,8 @@ class Preparation(Generic[T]):
                 decided = yield from decided
             yield from self._gate.check(self.base, decided.records)
         except QuorateError as error:
-            self.error = error
+            # Its traceback would hold our frame, and that holds us, with the image.
+            self.error = error.with_traceback(None)
             return
         self.result = decided
         self.batches = yield from cut(decided.records)

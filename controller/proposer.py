@@ -282,8 +282,9 @@ class Proposer:
             yield from preparation.passes_gate(pending.image)
             plan = yield from self._plan(preparation, pending)
         except QuorateError as error:
-            # An error may rest on what is not committed yet, so it waits like any answer.
-            self._answer_when_committed(decision, pending, error)
+            # An error may rest on what is not committed yet, so it waits like any answer. Without
+            # its traceback, which would hold this frame with the image.
+            self._answer_when_committed(decision, pending, error.with_traceback(None))
             return
         try:
             outcome = yield from self._write_all(preparation, plan, pending)
