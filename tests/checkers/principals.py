@@ -19,7 +19,14 @@ from metadata.records import (
 from metadata.uuids import uuid_text
 
 OF_CONTROLLERS = frozenset(
-    {"BeginEpoch", "FenceBroker", "RegisterController", "BeginFeatureLevels"}
+    {
+        "BeginEpoch",
+        "FenceBroker",
+        "BeginControlledShutdown",
+        "RegisterController",
+        "BeginFeatureLevels",
+        "ElectLeaders",
+    }
 )
 OF_BROKERS = frozenset(
     {"RegisterBroker", "UnfenceBroker", "FenceBroker", "BeginControlledShutdown"}

@@ -17,9 +17,17 @@ from runtime.requests import Caller, Reply, Request
 
 FETCH = "/v1/metadata/fetch"
 OWN = frozenset(
-    {"BeginEpoch", "FenceBroker", "RegisterController", "BeginFeatureLevels", "ElectLeaders"}
+    {
+        "BeginEpoch",
+        "FenceBroker",
+        "BeginControlledShutdown",
+        "RegisterController",
+        "BeginFeatureLevels",
+        "ElectLeaders",
+    }
 )
-"""What a controller decides without a request."""
+"""What a controller decides without a request. It waits for a stopping broker: what that broker
+asked for and was refused (a full disk) may be decided when it no longer asks."""
 _decode = msgspec.msgpack.Decoder(MetadataFetchRequest).decode
 
 
