@@ -5,6 +5,7 @@ import json
 import msgspec
 import pytest
 
+from controller import changes
 from controller.idempotency import Idempotency, RequestKey
 from metadata.codec import decode_records
 from metadata.errors import QuorateError
@@ -454,3 +455,14 @@ def test_a_broker_stays_online_while_a_large_operation_is_decided(cluster):
     keep_alive(cluster, brokers, 3.0, step=0.5)
     cluster.run_until(lambda: bool(replies))
     assert not cluster.broker(2).fenced
+
+
+def test_what_a_dry_run_shows_is_let_go_of_record_by_record():
+    """All at once takes long where a broker holds hundreds of thousands of replicas."""
+    records = [TopicRecord(str(number), bytes(16)) for number in range(3)]
+    words = changes._words(records)
+    seen = []
+    for left in (2, 1, 0):
+        seen.append(next(words)["data"]["name"])
+        assert len(records) == left
+    assert seen == ["0", "1", "2"]

@@ -255,19 +255,6 @@ def test_a_new_leader_without_room_elects_later_what_was_left(cluster):
     assert not len(cluster.image.topics.leaderless)
 
 
-def test_a_leader_that_goes_tries_no_election_again(cluster):
-    topic_id = cluster.image.topics.named("t").topic_id
-    cluster.write(*(PartitionChangeRecord(n, topic_id, leader=-1) for n in range(20)))
-    cluster.shared.nodes[2].room = 1
-    cluster.lead(2)
-    cluster.run(0.5)
-    cluster.since = cluster.image.offset
-    cluster.shared.nodes[2].room = None
-    cluster.lead(3)
-    keep_alive(cluster, cluster.brokers, 2.0, step=0.5)
-    assert len(batches(cluster, "ElectLeaders")) == 3
-
-
 def decided(steps):
     """What a decision comes to."""
     while True:
