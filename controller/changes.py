@@ -103,8 +103,7 @@ class Changes:
                     lambda ok: on_answer(_again(remembered, reply_type, key, ok), _id(key))
                 )
                 return
-            answer_once = self._limited(key, on_answer)
-            if self._idempotency.join(key, answer_once) is Standing.JOINED:
+            if self._joined(key, on_answer) is Standing.JOINED:
                 return
         except QuorateError as error:
             on_answer(error, request.headers.get("x-quorate-request-id"))
@@ -215,8 +214,11 @@ class Changes:
             Decision(decide_only, provenance, lambda outcome: self._confirmed(outcome, done))
         )
 
-    def _limited(self, key: RequestKey, on_answer: OnAnswer) -> Callable[[Any], None]:
-        """Answer once: with the outcome, or that it took too long."""
+    def _joined(self, key: RequestKey, on_answer: OnAnswer) -> Standing:
+        """Answer once: with the outcome, or that it took too long.
+
+        Raises QuorateError REQUEST_ID_REUSED; then nothing is answered here, now or later.
+        """
         answered = False
 
         def answer(outcome: Any) -> None:
@@ -226,10 +228,11 @@ class Changes:
                 timer.cancel()
                 on_answer(outcome, _id(key))
 
+        standing = self._idempotency.join(key, answer)
         timer = self._clock.call_later(
             self._config.write_wait_s, lambda: answer(QuorateError(ErrorCode.REQUEST_TIMED_OUT))
         )
-        return answer
+        return standing
 
 
 def _words(records: list[Record]) -> Iterator[Any]:

@@ -75,12 +75,14 @@ class Controller:
         registry: Registry | None = None,
         on_stopped: Callable[[str], None] | None = None,
         on_settled: Callable[[], None] = lambda: None,
+        on_defect: Callable[[BaseException], None] = lambda _error: None,
     ) -> None:
         """Wire everything; nothing happens before `start`.
 
         `registry` may hold the process's other metrics too. `on_stopped` is called once, with a
         sentence, if the node can't go on; `on_settled` when an image was loaded or a checkpoint
-        written: much of what is in memory now stays there.
+        written: much of what is in memory now stays there. `on_defect` hears of the exception of a
+        decision that failed: the node goes on, a test should not.
         """
         self._config = config
         self._clock = clock
@@ -130,9 +132,15 @@ class Controller:
         self._scrubbing = Scrubbing(
             config, clock, disk, self.quorum.scrub, self._storage, self._log
         )
-        self._wire(random, version, registry or Registry())
+        self._wire(random, version, registry or Registry(), on_defect)
 
-    def _wire(self, random: Random, version: str, registry: Registry) -> None:
+    def _wire(
+        self,
+        random: Random,
+        version: str,
+        registry: Registry,
+        on_defect: Callable[[BaseException], None],
+    ) -> None:
         """Make what decides and answers."""
         config, clock = self._config, self._clock
         brokers = BrokerManager(self._heartbeats)
@@ -148,6 +156,7 @@ class Controller:
             waiting_max=config.waiting_decisions_max,
             lag_warn_ms=config.clock_lag_warn_ms,
             log=self._log,
+            on_defect=on_defect,
         )
         self._fencing = Fencing(
             clock,

@@ -47,7 +47,7 @@ from metadata.messages import (
     WantedState,
     error_reply,
 )
-from metadata.uuids import parse_uuid
+from metadata.uuids import parse_uuid_of
 from quorum.api import LeaderAndEpoch
 from runtime.requests import Caller
 
@@ -117,8 +117,8 @@ class MetadataFetch:
         if pending is None:
             on_reply(self._refusal(self._not_leading()))
             return
-        claim = _claim_of(request)
         try:
+            claim = _claim_of(request)
             self._identity.check_claim(caller, claim)
         except QuorateError as error:
             on_reply(self._refusal(error))
@@ -217,7 +217,7 @@ class MetadataFetch:
                 on_reply(self._refusal(self._not_leading()))
                 return
             try:
-                check_incarnation(broker, parse_uuid(request.incarnation_id))
+                check_incarnation(broker, parse_uuid_of("incarnationId", request.incarnation_id))
             except QuorateError as error:
                 # Unregistered since, and the id was given to another process.
                 on_reply(self._refusal(error))
@@ -392,7 +392,7 @@ def _claim_of(request: MetadataFetchRequest) -> Claim:
         request.broker_id,
         request.broker_epoch,
         request.cluster_id,
-        parse_uuid(request.incarnation_id),
+        parse_uuid_of("incarnationId", request.incarnation_id),
     )
 
 

@@ -63,6 +63,8 @@ class Preparation(Generic[T]):
         """Why it is refused."""
         self.defect: Exception | None = None
         """Why the records can't be replayed: a defect of whoever decided."""
+        self.failure: Exception | None = None
+        """Any other defect that came up while it was prepared in slices."""
         self.batches: list[list[bytes]] = []
         """The encoded records, cut into batches."""
         self._decide = decide
@@ -98,7 +100,9 @@ class Preparation(Generic[T]):
 
     def still_holds(self, image: MetadataImage) -> bool:
         """Tell whether it can be written behind `image` as it is."""
-        if image is self.base or self.defect or self.result is None or not self.result.records:
+        if image is self.base or self.defect or self.failure:
+            return True
+        if self.result is None or not self.result.records:
             return True
         rests_on = self.result.rests_on
         return (
@@ -205,18 +209,11 @@ class Preparation(Generic[T]):
 class Preparing(Generic[T]):
     """The preparation under way, and what waits for it to be written."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        on_ready: Callable[[], None],
-        on_defect: Callable[[T], None],
-        waiting_max: int,
-    ) -> None:
-        """`on_ready` is called when `ready` is set; `on_defect` before an exception goes on."""
+    def __init__(self, clock: Clock, on_ready: Callable[[], None], waiting_max: int) -> None:
+        """`on_ready` is called when `ready` is set: whoever prepared it failed, too (`failure`)."""
         self._clock = clock
         self._waiting_max = waiting_max
         self._on_ready = on_ready
-        self._on_defect = on_defect
         self._waiting: deque[T] = deque()
         self._now: Preparation[T] | None = None
         self._cancel: Callable[[], None] | None = None
@@ -270,10 +267,8 @@ class Preparing(Generic[T]):
     def _guarded(self, preparation: Preparation[T]) -> Generator[None, None, None]:
         try:
             yield from preparation.steps()
-        except Exception:
-            self._now = self._cancel = None
-            self._on_defect(preparation.decision)
-            raise
+        except Exception as error:  # noqa: BLE001 - it is raised again when its turn comes
+            preparation.failure = error
 
     def _done(self) -> None:
         self._cancel = None

@@ -6,6 +6,10 @@ never stands inside a transaction that a new epoch discards. What people ask for
 prepared beside the others (see `preparing`) and has the turn only while it is written.
 
 What doesn't fit one batch is written as one logical transaction (KIP-868) over several.
+
+A defect in a decision (an exception that nobody planned for) is answered once, as
+UNKNOWN_SERVER_ERROR, and logged; the decisions behind it go on. So one request can't end leader
+after leader. When a part of the decision was proposed, this leader gives up its epoch.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -100,10 +104,12 @@ class Proposer:
         waiting_max: int,
         lag_warn_ms: int,
         log: FilteringBoundLogger,
+        on_defect: Callable[[BaseException], None] = lambda _error: None,
     ) -> None:
         """`on_records` hears of records when they are proposed: soft state is ahead of the log.
 
-        `resign` is for what can't be undone in this epoch.
+        `resign` is for what can't be undone in this epoch. `on_defect` hears of the exception of a
+        decision that failed, after the decision was answered.
         """
         self._clock = clock
         self._propose = propose
@@ -111,16 +117,16 @@ class Proposer:
         self._resign = resign
         self._lag_warn_ms = lag_warn_ms
         self._log = log
+        self._on_defect = on_defect
         self._lanes: Lanes[Decision] = Lanes(clock, waiting_max)
         self._gate = LevelGate()
         self._deciding: Decision | None = None
         self._wrote_some = False
+        self._answered = False
         self._frozen = False
         self._no_room_to_begin = ""
         self._cancel: Callable[[], None] | None = None
-        self._preparing: Preparing[Decision] = Preparing(
-            clock, self._decide_next, self._not_prepared, waiting_max
-        )
+        self._preparing: Preparing[Decision] = Preparing(clock, self._decide_next, waiting_max)
         self._share = LoopShare(clock, self._decide_next, _SHARE_S)
         self.pending: Pending | None = None
         """None while we don't lead."""
@@ -197,7 +203,7 @@ class Proposer:
             and self.pending.bytes < IN_FLIGHT_BYTES_MAX
             and not self._share.spent()
         ):
-            self._wrote_some = False
+            self._wrote_some = self._answered = False
             ready = None if self._lanes.has_first else self._preparing.ready
             if ready is not None:
                 decision = self._deciding = ready.decision
@@ -205,22 +211,45 @@ class Proposer:
             else:
                 decision = self._deciding = self._lanes.take()
                 work = self._work(decision, self.pending)
+            work = self._contained(decision, work)
             try:
                 next(work)
             except StopIteration:
                 self._deciding = None
-            except Exception:
-                self._after_defect(decision)
-                raise
             else:
                 self._cancel = run_in_slices(self._clock, work, self._after_slices)
 
-    def _after_defect(self, decision: Decision) -> None:
-        """It goes to whoever called us, who may live on: then so must the decisions behind it."""
-        self._deciding = None
+    def _contained(
+        self, decision: Decision, work: Generator[None, None, None]
+    ) -> Generator[None, None, None]:
+        """Do the work on a decision. Raises for a defect only if nobody waits for its answer."""
+        try:
+            yield from work
+        except Exception as error:
+            if self._answered or decision.begins_epoch:
+                # Whoever was answered failed, or a leader can't even begin: not the decision alone.
+                self._deciding = self._cancel = None
+                raise
+            operation = decision.provenance.operation
+            self._log.error("decision_failed", operation=operation, exc_info=True)
+            self._answer_defect(decision)
+            self._on_defect(error)
+            # Its frames hold the image.
+            error.__traceback__ = None
+
+    def _answer_defect(self, decision: Decision) -> None:
+        """Nothing else is decided before it is answered."""
+        self._answered = True
         if self._wrote_some:
+            # Resigning loses what is under way; this one has its answer here.
+            self._deciding = None
             self.freeze("a decision failed when a part of it was written")
-        _answer_defect(decision)
+        decision.on_outcome(
+            QuorateError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, "a defect of the server: its log says more"
+            )
+        )
+        self._deciding = self._cancel = None
 
     def _after_slices(self) -> None:
         self._cancel = None
@@ -233,6 +262,7 @@ class Proposer:
         if not preparation.starts_small():
             if not (decision.first or decision.begins_epoch or decision.in_rounds):
                 if not self._preparing.add(preparation):
+                    self._answered = True
                     decision.on_outcome(_throttled())
                 return
             yield from preparation.steps()
@@ -266,17 +296,14 @@ class Proposer:
                 Preparation(following, following.decide, self.pending.image, self._gate)
             )
 
-    def _not_prepared(self, decision: Decision) -> None:
-        """A defect came up while it was prepared: nothing of it was written."""
-        _answer_defect(decision)
-        self._prepare_next()
-
     def _finish(
         self, preparation: Preparation[Decision], pending: Pending
     ) -> Generator[None, None, None]:
         """Write what a preparation found, and arrange for the answer."""
         decision = preparation.decision
         try:
+            if preparation.failure is not None:
+                raise preparation.failure
             if preparation.error is not None:
                 raise preparation.error
             yield from preparation.passes_gate(pending.image)
@@ -284,17 +311,21 @@ class Proposer:
         except QuorateError as error:
             # An error may rest on what is not committed yet, so it waits like any answer. Without
             # its traceback, which would hold this frame with the image.
+            self._answered = True
             self._answer_when_committed(decision, pending, error.with_traceback(None))
             return
         try:
             outcome = yield from self._write_all(preparation, plan, pending)
         except (NotLeaderError, QuorumStoppedError):
             # The quorum knows first, `end` follows; the answer must not wait for it.
+            self._answered = True
             self._deciding = None
             decision.on_outcome(Lost(self._wrote_some))
         except NoRoomError as error:
+            self._answered = True
             self._no_room(decision, pending, str(error))
         else:
+            self._answered = True
             if isinstance(outcome, Written) and outcome.result.unfinished:
                 self._lanes.add_round(decision)
             else:
@@ -488,7 +519,14 @@ class Proposer:
         return seal(header, array_head(len(encoded)) + b"".join(encoded))
 
     def _push(self, batch: Batch, image: MetadataImage, pending: Pending) -> None:
-        self._propose(batch.encoded)
+        try:
+            self._propose(batch.encoded)
+        except (NotLeaderError, QuorumStoppedError, NoRoomError):
+            raise
+        except Exception:
+            # It may have been taken all the same.
+            self._wrote_some = True
+            raise
         self._wrote_some = True
         pending.push(batch, image)
 
@@ -507,12 +545,6 @@ class _Plan(NamedTuple):
 
 def _throttled() -> QuorateError:
     return QuorateError(ErrorCode.THROTTLED, "too many requests wait for their turn; retry later")
-
-
-def _answer_defect(decision: Decision) -> None:
-    decision.on_outcome(
-        QuorateError(ErrorCode.UNKNOWN_SERVER_ERROR, "a defect of the server: its log says more")
-    )
 
 
 def _pause(records: int) -> Iterator[None]:

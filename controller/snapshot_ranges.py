@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from controller.identity import Claim
 from controller.queries import whole_number
 from metadata.errors import ErrorCode, QuorateError
-from metadata.uuids import UuidError, parse_uuid
+from metadata.uuids import parse_uuid_of
 from runtime.requests import Caller, Reply, Request
 from snapshots.checkpoint import CheckpointId
 from snapshots.errors import CheckpointError, CheckpointNotFoundError, PositionOutOfRangeError
@@ -65,15 +65,11 @@ class SnapshotRanges:
 def _claim_of(query: Mapping[str, str]) -> Claim:
     """Which process asks. Raises QuorateError INVALID_REQUEST."""
     incarnation = query.get("incarnationId")
-    try:
-        incarnation_id = None if incarnation is None else parse_uuid(incarnation)
-    except UuidError as error:
-        raise QuorateError(ErrorCode.INVALID_REQUEST, f"incarnationId: {error}") from None
     return Claim(
         whole_number(query, "brokerId", 0),
         whole_number(query, "brokerEpoch", 0),
         query.get("clusterId"),
-        incarnation_id,
+        None if incarnation is None else parse_uuid_of("incarnationId", incarnation),
     )
 
 

@@ -6,6 +6,8 @@ Rule: nothing here draws dice or reads a clock; both are handed in.
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final
 
+from metadata.errors import ErrorCode, QuorateError
+
 UUID_BYTES: Final = 16
 UUID_CHARACTERS: Final = 22
 ZERO_UUID: Final = bytes(16)
@@ -43,6 +45,16 @@ def parse_uuid(text: str) -> bytes:
         f"{text[:64]!r} is not a uuid: expected 22 characters of url-safe base64, "
         "such as 'AAAAAAAAQACAAAAAAAAAAA'"
     )
+
+
+def parse_uuid_of(field: str, text: str) -> bytes:
+    """Read a uuid that a request gives. Raises QuorateError INVALID_REQUEST, naming the field."""
+    try:
+        return parse_uuid(text)
+    except UuidError as error:
+        raise QuorateError(
+            ErrorCode.INVALID_REQUEST, f"{field}: {error}", {"field": field}
+        ) from None
 
 
 def uuid4_from(random_bits: int) -> bytes:

@@ -4,6 +4,10 @@ Rule: a defect (an exception nobody planned for, on the loop or on a thread) end
 with exit code 70 and a traceback on standard error. A node that goes on after one would serve
 a state nobody has thought of; a node that stops is one failure, which the quorum survives.
 Errors of the system (`OSError`) are no defects: whoever gets one decides.
+
+What one request causes is contained, for it would end one node after another: an exception in a
+request's handler (`http_server`), a second answer to it, and an exception in its decision
+(`controller.proposer`), which leaves no trace in the state. These are logged, and the node goes on.
 """
 
 import asyncio

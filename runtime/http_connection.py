@@ -14,6 +14,7 @@ from aiohttp import web
 from runtime import fair_loop
 from runtime.listening import Arrival
 from runtime.requests import Caller
+from runtime.socket_transport import cut, socket_transport
 from runtime.tls import SeveralUrisError, uri_of_peer
 
 UNREAD_S = 30.0
@@ -42,6 +43,7 @@ class HttpConnection(web.RequestHandler):
         "_head_bytes",
         "_on_ended",
         "_on_malformed",
+        "_socket_transport",
         "arrival",
         "caller",
         "certificate_problem",
@@ -67,6 +69,7 @@ class HttpConnection(web.RequestHandler):
             read_bufsize=READ_BYTES,
         )
         self._head_bytes = 0
+        self._socket_transport: object = None
         self.arrival = arrival
         self.certificate_uri: str | None = None
         self.certificate_problem: str | None = None
@@ -84,6 +87,7 @@ class HttpConnection(web.RequestHandler):
         except SeveralUrisError as error:
             self.certificate_problem = str(error)
         assert isinstance(transport, asyncio.Transport)
+        self._socket_transport = socket_transport(transport)
         self.arrival.taken_over(transport.abort)
         if self.arrival.unix_uid is None:
             sock = transport.get_extra_info("socket")
@@ -131,6 +135,7 @@ class HttpConnection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
+        cut(self._socket_transport)
         self._on_ended(self)
 
     def hasten(self) -> None:

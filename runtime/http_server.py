@@ -5,7 +5,8 @@ never reaches the handler: foreign encodings, bodies too large or too slow, targ
 be read in two ways, a foreign Host or Origin on loopback, a caller that is not authenticated. Who
 calls is judged by the head alone: a body is read only from a caller who may ask, and all bodies
 together within one budget.
-The handler calls `reply` once, at once or later; a client that left meanwhile is forgotten.
+The handler calls `reply` once, at once or later; a client that left meanwhile is forgotten. A
+second reply is a defect of the handler: it is dropped and logged.
 
 aiohttp does the parsing, below its routing: one handler for all, about 40 us a request. What
 it lacks is added: a deadline for bodies, caps on connections, contexts that can be replaced.
@@ -118,7 +119,7 @@ class HttpServer:
         self._share = of_running_loop()
         self.counters: Counter[str] = Counter()
         """For metrics: requests, status_<status>, refused_<code>, abandoned, streamed,
-        broken_off."""
+        broken_off, answered_twice."""
         self.manager = web.Server(
             self._serve, request_factory=_make_request, handler_cancellation=True
         )
@@ -267,7 +268,7 @@ class HttpServer:
 
     async def _ask(self, request: Request) -> Reply:
         """Return the handler's reply, or one for a handler that fails or is too late."""
-        waiting = _Waiting()
+        waiting = _Waiting(lambda: self._answered_twice(request))
         self._share.call(
             lambda: self._handle(request, waiting), first=request.path in self._hastened
         )
@@ -305,6 +306,10 @@ class HttpServer:
                     "a defect of the server: its log says more",
                 )
             )
+
+    def _answered_twice(self, request: Request) -> None:
+        self._log.error("http_answered_twice", method=request.method, path=request.path)
+        self.counters["answered_twice"] += 1
 
     def _check_site(self, http: web.BaseRequest, arrival: Arrival) -> None:
         """Refuse what a browser sends for a foreign site. Raises RefusedError."""
@@ -354,9 +359,11 @@ def _name_server(response: web.StreamResponse) -> None:
 class _Waiting:
     """A reply that is due, once."""
 
-    __slots__ = ("_future", "_replied", "answer", "left")
+    __slots__ = ("_future", "_on_second", "_replied", "answer", "left")
 
-    def __init__(self) -> None:
+    def __init__(self, on_second: Callable[[], None]) -> None:
+        """`on_second` is called instead when there was an answer already."""
+        self._on_second = on_second
         self.left = False
         """Nobody waits any more."""
         self.answer: Reply | None = None
@@ -364,8 +371,10 @@ class _Waiting:
         self._replied = False
 
     def reply(self, reply: Reply) -> None:
-        """Take the answer. For a client that is gone it is dropped."""
-        assert not self._replied, "a request was answered twice"
+        """Take the answer. For a client that is gone it is dropped, and so is a second one."""
+        if self._replied:
+            self._on_second()
+            return
         self._replied = True
         if self._future is None:
             self.answer = reply

@@ -35,6 +35,7 @@ from runtime.link_frames import (
 )
 from runtime.links import FRAME_BYTES_MAX, LinkEnd
 from runtime.listening import Arrival
+from runtime.socket_transport import cut, socket_transport
 from runtime.tls import SeveralUrisError, uri_of_peer
 
 GREETING_DEADLINE_S = 2.0
@@ -99,6 +100,7 @@ class LinkConnection(asyncio.Protocol):
         self.arrival = arrival
         self._reader = FrameReader()
         self._transport: asyncio.Transport | None = None
+        self._socket_transport: object = None
         self._deadline: Timer | None = None
         self.state = State.NEW
         self.state_before = State.NEW
@@ -115,6 +117,7 @@ class LinkConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._socket_transport = socket_transport(transport)
         if self.state is State.ENDED:
             self._transport.abort()
             return
@@ -153,6 +156,7 @@ class LinkConnection(asyncio.Protocol):
         if self.state is State.GREETING and self.dialled is not None and exc is None:
             why = "closed before it greeted us: does it accept our certificate?"
         self._end(end, why)
+        cut(self._socket_transport)
 
     # -- the owner's calls -------------------------------------------------------------------
 

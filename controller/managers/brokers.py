@@ -42,7 +42,7 @@ from metadata.records import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from metadata.uuids import parse_uuid
+from metadata.uuids import parse_uuid_of
 
 _NOWHERE_YET = 2**63 - 1
 """Lowest applied offset when no broker is active."""
@@ -119,7 +119,7 @@ class BrokerManager:
             raise QuorateError(
                 ErrorCode.INVALID_REQUEST, "without a broker epoch, `registration` is needed"
             )
-        incarnation_id = parse_uuid(request.incarnation_id)
+        incarnation_id = parse_uuid_of("incarnationId", request.incarnation_id)
         before = image.cluster.brokers.get(request.broker_id)
         same = before is not None and before.incarnation_id == incarnation_id
         if (
@@ -327,7 +327,7 @@ def _checked_directories(
     image: MetadataImage, broker_id: int, registration: Registration
 ) -> tuple[bytes, ...]:
     """Directory ids: not reserved, no duplicates, no other broker's. Raises QuorateError."""
-    directories = tuple(parse_uuid(text) for text in registration.log_dirs)
+    directories = tuple(parse_uuid_of("logDirs", text) for text in registration.log_dirs)
     refuse: Callable[[str], QuorateError] = lambda why: QuorateError(  # noqa: E731
         ErrorCode.INVALID_REGISTRATION, f"logDirs: {why}"
     )

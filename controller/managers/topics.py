@@ -35,7 +35,7 @@ from metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from metadata.uuids import parse_uuid, uuid4_from, uuid_text
+from metadata.uuids import parse_uuid_of, uuid4_from, uuid_text
 from runtime.randomness import Random
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -369,7 +369,7 @@ def _created(records: Sequence[Record]) -> CreatedTopic:
 
 def _known_topic(image: MetadataImage, text: str, *, by_id: bool) -> TopicRecord:
     if by_id:
-        topic = image.topics.by_id.get(parse_uuid(text))
+        topic = image.topics.by_id.get(parse_uuid_of("topicIds", text))
         if topic is None:
             raise QuorateError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {text}")
         return topic

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import msgspec
 
-UuidText = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{21}[AQgw]$")]
-"""22 characters; see `metadata.uuids`."""
+UuidText = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{21}[AQgw]$", max_length=22)]
+"""22 characters; see `metadata.uuids`. The length counts: `$` matches before a last newline too."""
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 

@@ -100,6 +100,19 @@ def test_a_body_that_is_not_understood_is_refused_and_the_field_named(
     assert not answer.body["retriable"]
 
 
+def test_an_id_with_a_newline_behind_it_is_refused(cluster: RunningCluster) -> None:
+    leader = cluster.url(cluster.leader())
+    for body in ({"topicIds": ["A" * 22 + "\n"]}, {"topicIds": ["A" * 22 + "\n"], "dryRun": True}):
+        answer = cluster.ask(leader, "DELETE", "/v1/topics", body)
+        assert answer.status == 400, answer
+        assert "topicIds" in answer.body["message"]
+    for fields in (
+        {"incarnationId": INCARNATION + "\n", "registration": REGISTRATION},
+        {"registration": {**REGISTRATION, "logDirs": [INCARNATION + "\n"]}},
+    ):
+        assert post(cluster, fetch(cluster, **fields), FETCH).status == 400
+
+
 def test_an_unknown_field_of_a_metadata_fetch_is_refused(cluster: RunningCluster) -> None:
     answer = post(cluster, fetch(cluster, wanted="online"), FETCH)
     assert answer.status == 400

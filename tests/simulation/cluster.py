@@ -34,7 +34,7 @@ from tests.simulation.answers_rivals import Rivals
 from tests.simulation.carriers import Carriers, credential_of
 from tests.simulation.coverage import of_cluster
 from tests.simulation.invariants import Invariants
-from tests.simulation.quorum_cluster import quiet_log
+from tests.simulation.quorum_cluster import quiet_log, raise_it
 from tests.simulation.releases import Releases
 from tests.simulation.twins import Twins
 from tests.simulation.wards import REFUSALS, Ward
@@ -213,6 +213,7 @@ class Cluster:
             quorum_factory=make_quorum,
             log=log,
             on_stopped=partial(self._on_stopped, node_id, process),
+            on_defect=raise_it,
         )
         if self.releases is not None:
             self.releases.begin_controller(node_id, controller)

@@ -43,10 +43,16 @@ DECLARED = tuple(
 """The feature levels that this build's agents declare."""
 
 
+def raise_it(error):
+    """What a test cluster does about a defect that the product outlives."""
+    raise error
+
+
 class Cluster:
     """One to three controllers; the test says who leads."""
 
-    def __init__(self, nodes=3, seed=1, leader=1, **config):
+    def __init__(self, nodes=3, seed=1, leader=1, on_defect=raise_it, **config):
+        """`on_defect` None: a decision that fails doesn't fail the test."""
         self.world = World(seed)
         self.shared = InMemoryCluster(range(1, nodes + 1))
         self.platters = {}
@@ -56,6 +62,7 @@ class Cluster:
         self.lives = {}
         self.stopped = {}
         self.config = config
+        self.on_defect = {} if on_defect is None else {"on_defect": on_defect}
         self.logs = structlog.testing.LogCapture()
         for node_id in self.shared.node_ids:
             self.platters[node_id] = Platter(self.world.random(f"platter/{node_id}"))
@@ -94,6 +101,7 @@ class Cluster:
                 ),
                 version="0.0-test",
                 on_stopped=lambda reason: self.stopped.__setitem__(node_id, reason),
+                **self.on_defect,
             )
             self.controllers[node_id] = controller
             controller.start()
@@ -216,6 +224,11 @@ class Cluster:
     def send(self, method, path, body=None, *, node=None, query=None, headers=None, caller=None):
         """Send a request; returns the list that its reply will be in."""
         replies = []
+
+        def take(reply):
+            assert not replies, "a request was answered twice"
+            replies.append(whole(reply))
+
         request = Request(
             method,
             path,
@@ -225,9 +238,7 @@ class Cluster:
             caller or Caller("User:alice", "token", "10.0.0.7"),
         )
         node = node or self.shared.leader
-        self.processes[node].run(
-            lambda: self.controllers[node].handle(request, lambda r: replies.append(whole(r)))
-        )
+        self.processes[node].run(lambda: self.controllers[node].handle(request, take))
         return replies
 
     def ask(self, method, path, body=None, **options):
@@ -300,6 +311,7 @@ class Broker:
         )
 
         def take(reply):
+            assert not replies, "a fetch was answered twice"
             replies.append(decode_fetch_reply(reply.status, reply.body, MSGPACK))
 
         cluster.processes[node].run(lambda: cluster.controllers[node].handle(request, take))

@@ -13,7 +13,7 @@ from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.process import Death
 from runtime.simulated.world import World
-from tests.unit.controller.cluster import CLUSTER_ID, Cluster
+from tests.unit.controller.cluster import CLUSTER_ID, Cluster, raise_it
 
 
 class _Shared:
@@ -87,6 +87,7 @@ class RealCluster(Cluster):
                 ),
                 log=log,
                 on_stopped=lambda reason: self.stopped.__setitem__(node_id, reason),
+                on_defect=raise_it,
             )
             self.controllers[node_id] = controller
             controller.start()

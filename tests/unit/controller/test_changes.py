@@ -23,6 +23,9 @@ from metadata.uuids import uuid7, uuid_text
 from runtime.requests import Caller
 from tests.unit.controller.cluster import Cluster, keep_alive
 
+WRITE_WAIT_S = 30.0
+"""`ControllerConfig.write_wait_s`, as it is by default."""
+
 
 @pytest.fixture
 def cluster():
@@ -105,8 +108,15 @@ def test_the_same_id_for_another_request_is_refused(cluster, under_way):
     replies = cluster.send("POST", "/v1/topics", body("t"), headers={"x-quorate-request-id": key})
     if not under_way:
         cluster.run_until(lambda: bool(replies))
-    status, reply = create(cluster, "other", key)
-    assert (status, reply["code"]) == (409, "REQUEST_ID_REUSED")
+    refused = cluster.send(
+        "POST", "/v1/topics", body("other"), headers={"x-quorate-request-id": key}
+    )
+    cluster.run_until(lambda: bool(refused))
+    assert refused[0].status == 409
+    assert json.loads(refused[0].body)["code"] == "REQUEST_ID_REUSED"
+    # No timer answers it once more.
+    cluster.run(WRITE_WAIT_S + 1)
+    assert len(refused) == len(replies) == 1
 
 
 def test_the_same_id_for_another_request_is_refused_while_the_first_waits_for_its_turn(cluster):
@@ -118,6 +128,7 @@ def test_the_same_id_for_another_request_is_refused_while_the_first_waits_for_it
     assert (status, reply["code"]) == (409, "REQUEST_ID_REUSED")
     cluster.run_until(lambda: bool(first))
     assert first[0].status == 200
+    cluster.run(WRITE_WAIT_S + 1)
 
 
 def test_an_id_that_the_floor_passes_while_it_waits_is_refused(cluster):

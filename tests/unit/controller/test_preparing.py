@@ -339,6 +339,6 @@ def test_a_defect_in_a_preparation_is_answered_and_the_next_one_goes_on(cluster,
     first = cluster.send("POST", "/v1/topics", body("first", BIG))
     second = cluster.send("POST", "/v1/topics", body("second", BIG))
     with pytest.raises(Exception, match="a defect"):
-        cluster.run_until(lambda: bool(first))
+        cluster.run_until(lambda: bool(first and second))
     answers = done(cluster, first, second)
     assert [status for status, _ in answers] == [500, 200]

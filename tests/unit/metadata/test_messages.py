@@ -86,6 +86,17 @@ def test_batches_are_base64_in_json() -> None:
         ({"brokerId": -1}, "field brokerId: expected int >= 0", "brokerId"),
         ({"brokerId": 2**31}, "field brokerId: expected int <= 2147483647", "brokerId"),
         ({"incarnationId": "short"}, "field incarnationId: expected str matching", "incarnationId"),
+        ({"incarnationId": "A" * 22 + "\n"}, "field incarnationId: expected str", "incarnationId"),
+        (
+            {
+                "registration": {
+                    "endpoints": [{"name": "a", "host": "h", "port": 1}],
+                    "logDirs": ["A" * 22 + "\n"],
+                }
+            },
+            r"field registration.logDirs\[0\]: expected str",
+            "registration.logDirs[0]",
+        ),
         ({"brokerepoch": 5}, "object contains unknown field brokerepoch", None),
         (
             {"wantedState": "asleep"},

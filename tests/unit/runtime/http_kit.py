@@ -1,8 +1,11 @@
 """A server with handlers that tests need, and raw bytes towards it."""
 
 import asyncio
+import gc
 import json
-from collections.abc import Callable
+from asyncio import selector_events
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import structlog
 
@@ -87,6 +90,26 @@ async def read_reply(reader: asyncio.StreamReader) -> bytes:
         if line.lower().startswith(b"content-length:")
     ]
     return head + (await reader.readexactly(lengths[0]) if lengths else b"")
+
+
+@contextmanager
+def frozen() -> Iterator[Callable[[], int]]:
+    """Leave alone what is in memory, and collect nothing; gives the count of socket transports."""
+
+    def count() -> int:
+        gc.unfreeze()
+        return sum(
+            isinstance(each, selector_events._SelectorTransport) for each in gc.get_objects()
+        )
+
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+    try:
+        yield count
+    finally:
+        gc.unfreeze()
+        gc.enable()
 
 
 def status_of(reply: bytes) -> int:

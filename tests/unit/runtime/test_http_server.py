@@ -25,6 +25,7 @@ from tests.unit.runtime.certificates import Authority
 from tests.unit.runtime.http_kit import (
     Asked,
     code_of,
+    frozen,
     make_server,
     raw,
     read_reply,
@@ -579,10 +580,24 @@ async def test_a_client_that_leaves_leaves_nothing_behind(serve: Serve, asked: A
         reply(Reply(200, b"to nobody"))
 
 
-async def test_a_second_answer_is_a_defect(serve: Serve, asked: Asked) -> None:
-    await raw(serve().port, post())
-    with pytest.raises(AssertionError, match="answered twice"):
-        asked.replies[0](Reply(200))
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_second_answer_is_dropped_and_logged(
+    serve: Serve, asked: Asked, later: bool
+) -> None:
+    if later:
+        asked.answer = None
+    server = serve()
+    asking = asyncio.create_task(raw(server.port, post()))
+    await settle(lambda: asked.replies)
+    with structlog.testing.capture_logs() as logs:
+        if later:
+            asked.replies[0](Reply(200, b"the first one"))
+        asked.replies[0](Reply(500, b"the second one"))
+    assert status_of(await asking) == 200
+    assert server.counters["answered_twice"] == 1
+    assert [entry["event"] for entry in logs] == ["http_answered_twice"]
+    asked.answer = Reply(200)
+    assert status_of(await raw(server.port, post())) == 200
 
 
 async def test_stop_lets_a_request_end_and_closes_the_rest(serve: Serve, asked: Asked) -> None:
@@ -741,6 +756,33 @@ async def test_a_failed_handshake_leaves_nothing_for_the_collector(
         )
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+async def test_a_connection_that_the_collector_leaves_alone_is_freed_at_its_end(
+    serve: Serve, tmp_path: Path, tls: bool
+) -> None:
+    authority = Authority(tmp_path)
+    server = serve(tls=server_context(authority.issue(None)) if tls else None)
+
+    def ask() -> socket.socket:
+        sock = socket.create_connection(("127.0.0.1", server.port))
+        if tls:
+            context = client_context(authority.path)
+            sock = context.wrap_socket(sock, server_hostname="localhost")
+        sock.sendall(post())
+        assert sock.recv(65536).startswith(b"HTTP/1.1 200")
+        return sock
+
+    with ExitStack() as held:
+        for _ in range(5):
+            held.enter_context(await asyncio.to_thread(ask))
+        with frozen() as transports:
+            before = transports()
+            held.close()
+            await settle(lambda: server.admission.inside == 0)
+            await asyncio.sleep(0.01)
+            assert transports() == before - 5
 
 
 HALF = b"POST /x HTTP/1.1\r\n" + HOST + b"Content-Length: 4000000\r\n%s\r\n" + bytes(200_000)

@@ -30,6 +30,7 @@ from runtime.tls import PeerTls, peer_tls
 from tests.conformance.link_kits import Recorder
 from tests.conformance.ports import free_port
 from tests.unit.runtime.certificates import Authority
+from tests.unit.runtime.http_kit import frozen
 
 
 class Node:
@@ -247,6 +248,21 @@ async def test_a_peer_that_does_not_read_cannot_fill_our_memory(start: Start) ->
     transport.resume_reading()
     await settle(lambda: len(two.recorder.frames()) == sent)
     assert one.links.send(2, frame)
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+async def test_a_link_that_the_collector_leaves_alone_is_freed_at_its_end(
+    start: Start, tmp_path: Path, tls: bool
+) -> None:
+    authority = Authority(tmp_path)
+    one, two = (start(n, tls=tls_of(authority, n) if tls else None) for n in (1, 2))
+    await link(one, two)
+    with frozen() as transports:
+        before = transports()
+        one.links.stop()
+        two.links.stop()
+        await asyncio.sleep(0.1)
+        assert transports() == before - 2
 
 
 async def test_a_defect_of_the_handler_is_reported(start: Start) -> None:
