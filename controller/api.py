@@ -294,7 +294,7 @@ class Api:
         self._changes.submit(
             call.request,
             operation="CreateTopics",
-            meaning=canonical(message),
+            meaning=lambda: canonical(message),
             reply_type=CreateTopicsReply,
             decide=lambda image: self._topics.create(image, message),
             mutations=lambda _image: self._topics.creates(message),
@@ -313,7 +313,7 @@ class Api:
         self._changes.submit(
             call.request,
             operation="DeleteTopics",
-            meaning=canonical(message),
+            meaning=lambda: canonical(message),
             reply_type=DeleteTopicsReply,
             decide=lambda image: self._topics.delete(image, message),
             mutations=lambda image: self._topics.deletes(image, message),
@@ -332,7 +332,7 @@ class Api:
         self._changes.submit(
             call.request,
             operation="UnregisterBroker",
-            meaning=b"",
+            meaning=bytes,
             reply_type=UnregisterBrokerReply,
             decide=in_rounds(unregister) if not dry_run else unregister,
             in_rounds=not dry_run,
@@ -346,7 +346,7 @@ class Api:
         self._changes.submit(
             call.request,
             operation="UpdateFeatures",
-            meaning=canonical(message),
+            meaning=lambda: canonical(message),
             reply_type=UpdateFeaturesReply,
             decide=lambda image: update_features(image, self._node.voters(), message),
             mutations=lambda _image: 0,

@@ -7,6 +7,7 @@ it stood still would refuse by what its successor has changed since.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -35,6 +36,8 @@ OnAnswer = Callable[[msgspec.Struct | LongMessage | QuorateError, str | None], N
 REASON = "x-quorate-reason"
 CLIENT_ID = "x-quorate-client-id"
 _TEXT_MAX = 1000
+_LARGE_BODY = 128 * 1024
+"""Bytes: its canonical form and digest are made in a later pass than it is decoded in."""
 _NOT_DECIDED = (ErrorCode.THROTTLED, ErrorCode.DISK_FULL)
 """What rests on nothing that is in the log: a crowd must not be asked about among controllers."""
 
@@ -72,7 +75,7 @@ class Changes:
         request: Request,
         *,
         operation: str,
-        meaning: bytes,
+        meaning: Callable[[], bytes],
         reply_type: type[Any],
         decide: Decide,
         mutations: Callable[[MetadataImage], int],
@@ -82,10 +85,41 @@ class Changes:
     ) -> None:
         """Decide, write and answer; or only decide and show the records (`dry_run`).
 
-        `meaning` is what is asked for, in canonical bytes: the same id with another meaning is
+        `meaning` makes what is asked for into canonical bytes: the same id with another meaning is
         refused. `mutations` counts the partitions that it concerns, for the quota; it may raise
         QuorateError. `in_rounds`: the decision may be `unfinished`, and keeps count of its rounds.
         """
+        go_on = partial(
+            self._submit,
+            request,
+            operation=operation,
+            meaning=meaning,
+            reply_type=reply_type,
+            decide=decide,
+            mutations=mutations,
+            dry_run=dry_run,
+            in_rounds=in_rounds,
+            on_answer=on_answer,
+        )
+        if len(request.body) > _LARGE_BODY:
+            # Decoding it took this pass of the loop its share.
+            self._clock.call_soon(go_on)
+        else:
+            go_on()
+
+    def _submit(
+        self,
+        request: Request,
+        *,
+        operation: str,
+        meaning: Callable[[], bytes],
+        reply_type: type[Any],
+        decide: Decide,
+        mutations: Callable[[MetadataImage], int],
+        dry_run: bool,
+        in_rounds: bool,
+        on_answer: OnAnswer,
+    ) -> None:
         pending = self._proposer.pending
         if pending is None:
             on_answer(QuorateError(ErrorCode.NOT_CONTROLLER), None)
@@ -96,7 +130,7 @@ class Changes:
             if dry_run:
                 self._show(self._within_limits(decide, mutations), provenance, on_answer)
                 return
-            key = request_key(request, meaning, now_ms, self._random)
+            key = request_key(request, meaning(), now_ms, self._random)
             remembered = self._idempotency.recall(key, pending.image, now_ms)
             if remembered is not None:
                 pending.when_committed(
