@@ -12,6 +12,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from runtime import fair_loop
+from runtime.byte_budget import Claim
 from runtime.listening import Arrival
 from runtime.requests import Caller
 from runtime.socket_transport import cut, socket_transport
@@ -32,6 +33,8 @@ LINGER_S = 2.0
 """How long the rest of a refused body is read, so that the refusal can be."""
 
 
+HELD = web.ResponseKey("held", Claim)
+"""Key of what the response holds of a budget until it is sent."""
 Credentials = tuple[str | None, str | None, int | None, str]
 """URI in the client's certificate, bearer token, user id on a unix socket, address."""
 
@@ -126,6 +129,8 @@ class HttpConnection(web.RequestHandler):
             return resp, True
         finally:
             self.arrival.idle()
+            if HELD in resp:
+                resp[HELD].close()
 
     def discard(self) -> None:
         """Let go of what refers to us, when we were never connected; afterwards nothing does."""

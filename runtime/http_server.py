@@ -38,7 +38,7 @@ from runtime.descriptors import divide, soft_limit
 from runtime.exposure import check_listener, is_foreign_host, is_foreign_origin, is_loopback
 from runtime.heap import HeapTrimmer
 from runtime.http_callers import Authenticate, Callers
-from runtime.http_connection import HttpConnection
+from runtime.http_connection import HELD, HttpConnection
 from runtime.http_limits import NEWCOMER_BYTES, HttpLimits
 from runtime.http_reading import (
     TARGET,
@@ -48,7 +48,7 @@ from runtime.http_reading import (
     check_form,
     with_token,
 )
-from runtime.http_streaming import Turns, gather, send
+from runtime.http_streaming import GATHERED_MAX, Turns, gather, send
 from runtime.listening import Arrival, Listener
 from runtime.pass_share import of_running_loop
 from runtime.refusals import HANDSHAKE, Refusals
@@ -115,6 +115,7 @@ class HttpServer:
         heap = HeapTrimmer(loop.call_later)
         self.budget = ByteBudget(self.limits.budget_bytes, heap.freed)
         self.admission = self._make_admission(loop)
+        self.gathered = ByteBudget(GATHERED_MAX, heap.freed)
         self._turns = Turns()
         self._share = of_running_loop()
         self.counters: Counter[str] = Counter()
@@ -246,10 +247,24 @@ class HttpServer:
 
     async def _answered(self, http: web.BaseRequest, reply: Reply) -> web.StreamResponse:
         """The response for a reply; one that is long is sent while it is made."""
-        if reply.parts is not None:
-            reply = await gather(reply, self._turns)
         if reply.parts is None:
             return self._response(reply)
+        claim = self.gathered.claim(http.path)
+        sent = True
+        try:
+            reply = await gather(reply, self._turns, claim)
+            if reply.parts is not None:
+                return await self._sent(http, reply)
+            response = self._response(reply)
+            response[HELD] = claim
+            sent = False
+            return response
+        finally:
+            if sent:
+                claim.close()
+
+    async def _sent(self, http: web.BaseRequest, reply: Reply) -> web.StreamResponse:
+        """Send a long reply while it is made."""
         self.counters[f"status_{reply.status}"] += 1
         self.counters["streamed"] += 1
         response = web.StreamResponse(status=reply.status, headers=reply.headers)

@@ -5,7 +5,9 @@ made ahead of its reader: what is made waits in the connection's buffer, at most
 while that is full nothing more is made. Who doesn't take the whole within the server's patience
 loses the connection, so that what the answer is made from is let go.
 
-An answer that turns out to be short goes out as any other, with its length and its checksum.
+An answer that turns out to be short goes out as any other, with its length and its checksum. Those
+that are gathered for this are held within one budget; where it is spent, an answer is sent while it
+is made, however short.
 """
 
 import asyncio
@@ -15,9 +17,12 @@ from collections.abc import Callable, Generator
 
 from aiohttp import web
 
+from runtime.byte_budget import Claim
 from runtime.requests import Reply
 
 SLICE_S = 0.005
+GATHERED_MAX = 32 * 1024 * 1024
+"""For all answers that are gathered and not sent yet."""
 WHOLE_BYTES = 1_280 * 1024
 """Up to here an answer is gathered and sent in one piece: a batch of 1 MiB, and what is around."""
 PIECE_BYTES = 64 * 1024
@@ -57,12 +62,18 @@ class Turns:
         self._taken = False
 
 
-async def gather(reply: Reply, turns: Turns) -> Reply:
-    """Make the answer up to `WHOLE_BYTES`; what is left, if anything, stays in its parts."""
+async def gather(reply: Reply, turns: Turns, claim: Claim) -> Reply:
+    """Make the answer up to `WHOLE_BYTES`; what is left, if anything, stays in its parts.
+
+    More than about `PIECE_BYTES` is gathered only if `claim` may hold a whole answer.
+    """
     assert reply.parts is not None
-    pieces, size, more = [reply.body], len(reply.body), True
     try:
+        first, more = await _slice(reply.parts, turns, PIECE_BYTES)
+        pieces, size = [reply.body, first], len(reply.body) + len(first)
         while more and size < WHOLE_BYTES:
+            if not claim.held and not claim.grow(WHOLE_BYTES):
+                break
             piece, more = await _slice(reply.parts, turns, WHOLE_BYTES - size)
             pieces.append(piece)
             size += len(piece)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Generator
 import aiohttp
 import pytest
 
+from runtime.byte_budget import ByteBudget
 from runtime.content_digest import CONTENT_DIGEST, content_digest
 from runtime.http_server import HttpServer
 from runtime.http_streaming import WHOLE_BYTES, Turns, gather
@@ -96,6 +97,27 @@ async def test_nothing_is_made_ahead_of_a_reader_who_does_not_read(
     assert parts.made <= made + WHOLE_BYTES // len(PART)
 
 
+async def test_answers_are_gathered_within_a_budget_and_beyond_it_sent_while_they_are_made(
+    serve: Serve, asked: Asked
+) -> None:
+    server = serve()
+    room = server.gathered.bytes_max // WHOLE_BYTES
+    few = WHOLE_BYTES // len(PART) // 2
+    async with aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{server.port}/x"
+        others = [server.gathered.claim("") for _ in range(room)]
+        for number, free in ((room, False), (room - 1, True)):
+            for other in others[:number]:
+                assert other.held or other.grow(WHOLE_BYTES)
+            for other in others[number:]:
+                other.close()
+            asked.answer = Parts(few).reply()
+            async with session.get(url) as response:
+                assert await response.read() == b"head:" + PART * few
+                assert (CONTENT_DIGEST in response.headers) == free
+            assert server.gathered.used == number * WHOLE_BYTES
+
+
 async def test_who_takes_too_long_loses_the_connection(serve: Serve, asked: Asked) -> None:
     server, parts = serve(limits=short(reply_s=0.2)), Parts(100 * MANY)
     asked.answer = parts.reply()
@@ -122,7 +144,10 @@ async def test_a_failure_behind_the_head_breaks_the_answer_off(serve: Serve, ask
 async def test_all_answers_share_one_slice_of_a_pass() -> None:
     """However many are made at once: in each pass of the loop one of them goes on."""
     turns, all_parts = Turns(), [Parts(1_000_000) for _ in range(20)]
-    tasks = [asyncio.create_task(gather(parts.reply(), turns)) for parts in all_parts]
+    budget = ByteBudget(1 << 40)
+    tasks = [
+        asyncio.create_task(gather(parts.reply(), turns, budget.claim(""))) for parts in all_parts
+    ]
     await asyncio.sleep(0)
     for _ in range(30):
         before = [parts.made for parts in all_parts]
