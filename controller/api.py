@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from controller.changes import Changes
+from controller.changes import Change, Changes
 from controller.degraded import RETRY_AFTER_S, Ask, ask_of, retry_after_ms
 from controller.fetch_content import unreadable
 from controller.managers.brokers import BrokerManager
@@ -293,13 +293,15 @@ class Api:
         message = call.body(CreateTopicsRequest)
         self._changes.submit(
             call.request,
-            operation="CreateTopics",
-            meaning=lambda: canonical(message),
-            reply_type=CreateTopicsReply,
-            decide=lambda image: self._topics.create(image, message),
-            mutations=lambda _image: self._topics.creates(message),
-            dry_run=message.dry_run,
-            on_answer=self._or_elsewhere(call),
+            Change(
+                operation="CreateTopics",
+                meaning=lambda: canonical(message),
+                reply_type=CreateTopicsReply,
+                decide=lambda image: self._topics.create(image, message),
+                mutations=lambda _image: self._topics.creates(message),
+                dry_run=message.dry_run,
+            ),
+            self._or_elsewhere(call),
         )
 
     def _delete_topics(self, call: _Call) -> None:
@@ -312,13 +314,15 @@ class Api:
     def _delete(self, call: _Call, message: DeleteTopicsRequest) -> None:
         self._changes.submit(
             call.request,
-            operation="DeleteTopics",
-            meaning=lambda: canonical(message),
-            reply_type=DeleteTopicsReply,
-            decide=lambda image: self._topics.delete(image, message),
-            mutations=lambda image: self._topics.deletes(image, message),
-            dry_run=message.dry_run,
-            on_answer=self._or_elsewhere(call),
+            Change(
+                operation="DeleteTopics",
+                meaning=lambda: canonical(message),
+                reply_type=DeleteTopicsReply,
+                decide=lambda image: self._topics.delete(image, message),
+                mutations=lambda image: self._topics.deletes(image, message),
+                dry_run=message.dry_run,
+            ),
+            self._or_elsewhere(call),
         )
 
     def _unregister_broker(self, call: _Call) -> None:
@@ -331,27 +335,31 @@ class Api:
 
         self._changes.submit(
             call.request,
-            operation="UnregisterBroker",
-            meaning=bytes,
-            reply_type=UnregisterBrokerReply,
-            decide=in_rounds(unregister) if not dry_run else unregister,
-            in_rounds=not dry_run,
-            mutations=lambda image: image.topics.replicas_on(broker_id),
-            dry_run=dry_run,
-            on_answer=self._or_elsewhere(call),
+            Change(
+                operation="UnregisterBroker",
+                meaning=bytes,
+                reply_type=UnregisterBrokerReply,
+                decide=in_rounds(unregister) if not dry_run else unregister,
+                in_rounds=not dry_run,
+                mutations=lambda image: image.topics.replicas_on(broker_id),
+                dry_run=dry_run,
+            ),
+            self._or_elsewhere(call),
         )
 
     def _update_features(self, call: _Call) -> None:
         message = call.body(UpdateFeaturesRequest)
         self._changes.submit(
             call.request,
-            operation="UpdateFeatures",
-            meaning=lambda: canonical(message),
-            reply_type=UpdateFeaturesReply,
-            decide=lambda image: update_features(image, self._node.voters(), message),
-            mutations=lambda _image: 0,
-            dry_run=message.dry_run,
-            on_answer=self._or_elsewhere(call),
+            Change(
+                operation="UpdateFeatures",
+                meaning=lambda: canonical(message),
+                reply_type=UpdateFeaturesReply,
+                decide=lambda image: update_features(image, self._node.voters(), message),
+                mutations=lambda _image: 0,
+                dry_run=message.dry_run,
+            ),
+            self._or_elsewhere(call),
         )
 
     def _or_elsewhere(

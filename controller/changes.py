@@ -7,8 +7,7 @@ it stood still would refuse by what its successor has changed since.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -49,6 +48,21 @@ class _Receipt:
     wrote = False
 
 
+class Change(NamedTuple):
+    """What a request wants changed."""
+
+    operation: str
+    meaning: Callable[[], bytes]
+    """Makes canonical bytes of what is asked for. A request id is good for one meaning only."""
+    reply_type: type[Any]
+    decide: Decide
+    mutations: Callable[[MetadataImage], int]
+    """Counts the partitions that it concerns, for the quota; may raise QuorateError."""
+    dry_run: bool
+    in_rounds: bool = False
+    """The decision may be `unfinished`, and keeps count of its rounds."""
+
+
 class Changes:
     """Carries out changes on the active controller."""
 
@@ -70,71 +84,32 @@ class Changes:
         self._quota = quota
         self._idempotency = Idempotency(config.request_id_ahead_ms)
 
-    def submit(
-        self,
-        request: Request,
-        *,
-        operation: str,
-        meaning: Callable[[], bytes],
-        reply_type: type[Any],
-        decide: Decide,
-        mutations: Callable[[MetadataImage], int],
-        dry_run: bool,
-        in_rounds: bool = False,
-        on_answer: OnAnswer,
-    ) -> None:
-        """Decide, write and answer; or only decide and show the records (`dry_run`).
-
-        `meaning` makes what is asked for into canonical bytes: the same id with another meaning is
-        refused. `mutations` counts the partitions that it concerns, for the quota; it may raise
-        QuorateError. `in_rounds`: the decision may be `unfinished`, and keeps count of its rounds.
-        """
-        go_on = partial(
-            self._submit,
-            request,
-            operation=operation,
-            meaning=meaning,
-            reply_type=reply_type,
-            decide=decide,
-            mutations=mutations,
-            dry_run=dry_run,
-            in_rounds=in_rounds,
-            on_answer=on_answer,
-        )
+    def submit(self, request: Request, change: Change, on_answer: OnAnswer) -> None:
+        """Decide, write and answer; or only decide and show the records, for a dry run."""
         if len(request.body) > _LARGE_BODY:
             # Decoding it took this pass of the loop its share.
-            self._clock.call_soon(go_on)
+            self._clock.call_soon(lambda: self._submit(request, change, on_answer))
         else:
-            go_on()
+            self._submit(request, change, on_answer)
 
-    def _submit(
-        self,
-        request: Request,
-        *,
-        operation: str,
-        meaning: Callable[[], bytes],
-        reply_type: type[Any],
-        decide: Decide,
-        mutations: Callable[[MetadataImage], int],
-        dry_run: bool,
-        in_rounds: bool,
-        on_answer: OnAnswer,
-    ) -> None:
+    def _submit(self, request: Request, change: Change, on_answer: OnAnswer) -> None:
         pending = self._proposer.pending
         if pending is None:
             on_answer(QuorateError(ErrorCode.NOT_CONTROLLER), None)
             return
         now_ms = max(self._clock.wall_ms(), pending.mark.timestamp_ms)
         try:
-            provenance = provenance_of(request, operation, self._config.delegations)
-            if dry_run:
-                self._show(self._within_limits(decide, mutations), provenance, on_answer)
+            provenance = provenance_of(request, change.operation, self._config.delegations)
+            if change.dry_run:
+                self._show(
+                    self._within_limits(change.decide, change.mutations), provenance, on_answer
+                )
                 return
-            key = request_key(request, meaning(), now_ms, self._random)
+            key = request_key(request, change.meaning(), now_ms, self._random)
             remembered = self._idempotency.recall(key, pending.image, now_ms)
             if remembered is not None:
                 pending.when_committed(
-                    lambda ok: on_answer(_again(remembered, reply_type, key, ok), _id(key))
+                    lambda ok: on_answer(_again(remembered, change.reply_type, key, ok), _id(key))
                 )
                 return
             if self._joined(key, on_answer) is Standing.JOINED:
@@ -154,7 +129,7 @@ class Changes:
         def decide_once(image: MetadataImage) -> ControllerResult | Generator[None, None, Any]:
             # What is remembered may have moved on while this waited for its turn.
             self._idempotency.recall(key, image, now_ms)
-            return self._paid(decide, mutations, image, not_remembered, receipt)
+            return self._paid(change.decide, change.mutations, image, not_remembered, receipt)
 
         provenance = msgspec.structs.replace(
             provenance, request_id=key.request_id, request_digest=key.digest
@@ -167,7 +142,7 @@ class Changes:
                     outcome, lambda sure: self._idempotency.finish(key, _answered(sure, key))
                 ),
                 key,
-                in_rounds=in_rounds,
+                in_rounds=change.in_rounds,
             )
         )
 
