@@ -83,6 +83,7 @@ class QuorateClient:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=self._access.context() if needs_tls else True),
             cookie_jar=aiohttp.DummyCookieJar(),
+            trace_configs=[_noting_what_is_sent()],
         )
         return self
 
@@ -186,7 +187,7 @@ class QuorateClient:
             raise _Retry(ClientError("TOKEN_NOT_SENT", str(error)), hopeless=True) from None
         sent = {"x-quorate-client-id": self._client_id, "accept": "application/json"}
         # Until an answer comes, or none can, a change may have been made.
-        doubt = _Doubt(self.in_doubt, headers.get(REQUEST_ID))
+        doubt, trail = _Doubt(self.in_doubt, headers.get(REQUEST_ID)), _Trail()
         try:
             async with self._session.request(
                 method,
@@ -195,6 +196,7 @@ class QuorateClient:
                 json=body,
                 headers={**sent, **self._agreed.headers(url), **headers, **shown},
                 allow_redirects=False,
+                trace_request_ctx=trail,
                 timeout=aiohttp.ClientTimeout(total=deadline_s, sock_connect=deadline_s * 0.9),
             ) as answer:
                 status, said = answer.status, await answer.read()
@@ -208,6 +210,9 @@ class QuorateClient:
             raise _Retry(wrong, hopeless=True) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             silent = isinstance(error, TimeoutError)
+            if not trail.sent:
+                # The time was over before there was a connection.
+                doubt.none_from_this()
             raise _Retry(_broken(url, error, deadline_s), silent=silent) from None
         try:
             return _read(status, said, url)
@@ -216,6 +221,24 @@ class QuorateClient:
             if refused.code not in _IN_DOUBT and not _is_a_proxys(refused):
                 doubt.none_from_this()
             raise
+
+
+class _Trail:
+    """How far one try came."""
+
+    sent = False
+    """The head of the request has left, or was about to."""
+
+
+def _noting_what_is_sent() -> aiohttp.TraceConfig:
+    """Return what makes a session note in each request's `_Trail` that it was sent."""
+
+    async def headers_sent(_session: Any, context: Any, _sent: Any) -> None:
+        context.trace_request_ctx.sent = True
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_headers_sent.append(headers_sent)
+    return tracing
 
 
 class _Doubt:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pytest
 
+from quorate.client import ClientError, QuorateClient
 from quorate.command_tree import cli
 from tests.unit.quorate.edge import run_whole
 from tests.unit.quorate.listener import Listener
@@ -112,6 +113,22 @@ def test_what_was_never_sent_or_was_refused_is_not_called_unknown(controller: Li
     for said in (nowhere, refused):
         assert said.code == 1
         assert "unknown" not in said.err
+
+
+async def test_a_try_whose_time_is_over_before_it_connects_sent_nothing(
+    controller: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last try of a call gets what is left of its time: it may be next to nothing."""
+
+    async def too_late(*_args: Any, **_kwargs: Any) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr("aiohttp.TCPConnector.connect", too_late)
+    async with QuorateClient([controller.url], deadline_s=0.2) as client:
+        with pytest.raises(ClientError) as error:
+            await client.change("DELETE", "/v1/topics/a", None)
+        assert error.value.code == "NO_ANSWER"
+        assert client.in_doubt == set()
 
 
 def test_a_read_has_no_outcome(controller: Listener) -> None:
