@@ -201,7 +201,7 @@ async def _holder_restarts(stage: Stage) -> None:
 
 async def _large_bodies(stage: Stage) -> None:
     """Requests of nearly 4 MiB: topics without end, a registration without end, and nonsense."""
-    topics = [{"name": f"{n:06}" + "x" * 240, "numPartitions": 1} for n in range(9_900)]
+    topics = [{"name": f"{n:06}" + "x" * 240, "numPartitions": 1} for n in range(4_950)]
     bodies = (
         msgspec.json.encode({"topics": topics, "dryRun": True}),
         msgspec.json.encode({"names": [topic["name"] for topic in topics], "dryRun": True}),

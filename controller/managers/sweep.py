@@ -17,7 +17,7 @@ from metadata.buckets import PartitionKey
 from metadata.image import MetadataImage
 from metadata.records import PartitionChangeRecord
 
-ROUND = 1_024
+ROUND = 512
 """Partitions that a round changes: the records fit into one batch."""
 _RUN = 2_048
 """Keys that are sorted in one go."""

@@ -24,11 +24,11 @@ _ALIASES: Final = {
     "application/vnd.msgpack": MSGPACK,
 }
 
-VALUES_MAX: Final = 25_000
+VALUES_MAX: Final = 15_000
 """Fields and entries of one request: some 10 ms of decoding."""
-OBJECTS_MAX: Final = 10_000
+OBJECTS_MAX: Final = 5_000
 """Objects of one request, such as topics and assignments; each costs more than a field."""
-MSGPACK_BYTES_MAX: Final = 128 * 1024
+MSGPACK_BYTES_MAX: Final = 96 * 1024
 
 _T = TypeVar("_T")
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, MemoryError)
