@@ -22,11 +22,6 @@ GET = Request("GET", "/x")
 
 
 @pytest.fixture
-def asked() -> Asked:
-    return Asked()
-
-
-@pytest.fixture
 async def server(asked: Asked) -> AsyncIterator[HttpServer]:
     server = make_server(asked)
     server.start()

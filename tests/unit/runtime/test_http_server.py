@@ -8,7 +8,7 @@ import os
 import socket
 import ssl
 import stat
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -26,7 +26,6 @@ from tests.unit.runtime.http_kit import (
     Asked,
     code_of,
     frozen,
-    make_server,
     raw,
     read_reply,
     short,
@@ -35,27 +34,6 @@ from tests.unit.runtime.http_kit import (
 
 Serve = Callable[..., HttpServer]
 HOST = b"Host: localhost\r\n"
-
-
-@pytest.fixture
-def asked() -> Asked:
-    return Asked()
-
-
-@pytest.fixture
-async def serve(asked: Asked) -> AsyncIterator[Serve]:
-    servers: list[HttpServer] = []
-
-    def start(**more: object) -> HttpServer:
-        server = make_server(asked, **more)  # type: ignore[arg-type]
-        server.start()
-        servers.append(server)
-        return server
-
-    yield start
-    for server in servers:
-        await server.stop(0.05)
-    await asyncio.sleep(0)
 
 
 def post(body: bytes = b"", more: bytes = b"", path: bytes = b"/x") -> bytes:

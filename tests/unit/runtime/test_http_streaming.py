@@ -1,7 +1,7 @@
 """Answers that are made while they are sent: whole, in turns, and not ahead of their reader."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import Callable, Generator
 
 import aiohttp
 import pytest
@@ -11,7 +11,7 @@ from runtime.content_digest import CONTENT_DIGEST, content_digest
 from runtime.http_server import HttpServer
 from runtime.http_streaming import WHOLE_BYTES, Turns, gather
 from runtime.requests import Reply, whole
-from tests.unit.runtime.http_kit import Asked, make_server, short
+from tests.unit.runtime.http_kit import Asked, short
 
 PART = bytes(range(256)) * 64
 MANY = 40 * WHOLE_BYTES // len(PART)
@@ -38,27 +38,6 @@ class Parts:
                 yield PART
         finally:
             self.closed = True
-
-
-@pytest.fixture
-def asked() -> Asked:
-    return Asked()
-
-
-@pytest.fixture
-async def serve(asked: Asked) -> AsyncIterator[Serve]:
-    servers: list[HttpServer] = []
-
-    def start(**more: object) -> HttpServer:
-        server = make_server(asked, **more)  # type: ignore[arg-type]
-        server.start()
-        servers.append(server)
-        return server
-
-    yield start
-    for server in servers:
-        await server.stop(0.05)
-    await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("count", [0, 3, MANY])
