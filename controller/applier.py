@@ -32,7 +32,10 @@ from runtime.clock import Clock
 from runtime.disk_errors import BROKEN, sentence
 from runtime.slices import SLICE_S
 
-_STEP = 256
+_STEP = 64
+"""Records that are replayed before the clock is asked."""
+_SMALL_BYTES = 4_096
+"""Of an entry that is applied in the callback which hands it up."""
 _DISK_RETRY_S = 1.0
 _TOGETHER_MAX = 16 * EVERY_OFFSETS
 """Records, and batches, that one delta replays."""
@@ -155,7 +158,11 @@ class Applier:
         for number, payload in enumerate(payloads, start=1):
             self._queue.append(_Committed(index, epoch, payload, number == len(payloads)))
             self._count(epoch, payload)
-        self._step()
+        if sum(map(len, payloads)) <= _SMALL_BYTES:
+            self._step()
+        elif not (self._stepping or self._scheduled):
+            # To read or write a long entry took its share of this callback already.
+            self._later(0.0)
 
     def _count(self, epoch: int, payload: bytes) -> None:
         head = head_of(payload)

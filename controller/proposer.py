@@ -44,7 +44,7 @@ from runtime.slices import LoopShare, run_in_slices
 IN_FLIGHT_BYTES_MAX = 64 * 1024 * 1024
 """With so much proposed and not committed, decisions wait: a slow disk must not fill our memory."""
 _ANSWER_BYTES_MAX = 512 * 1024
-_STEP = 256
+_STEP = 64
 """Records between two yields."""
 _ROOM_RETRY_S = 1.0
 _SHARE_S = 0.01

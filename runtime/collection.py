@@ -21,6 +21,8 @@ from runtime.clock import Clock
 TEND_EVERY_S = 10.0
 _FEW = 3
 """Collections of the middle ones. What has grown old since then is looked at within 25 ms."""
+_LONG_S = 0.008
+"""A collection that takes longer looked at too much to do the same again."""
 _YOUNG, _MIDDLE = 700, 1
 """New objects before Python collects the youngest, and such collections before it collects the
 middle ones. Python looks at each new object twice, whatever these numbers are: they only say how
@@ -33,7 +35,7 @@ def begin() -> None:
     gc.set_threshold(_YOUNG, _MIDDLE, sys.maxsize >> 32)
 
 
-def tend() -> None:
+def tend(clock: Clock) -> None:
     """Collect what is old if it is little; else it is a state that grows: leave it out for good.
 
     Call it every `TEND_EVERY_S`.
@@ -42,14 +44,18 @@ def tend() -> None:
         return
     if gc.get_count()[2] > _FEW:
         gc.freeze()
+    started = clock.monotonic()
     gc.collect()
+    if clock.monotonic() - started > _LONG_S:
+        # What it found alive has grown since the last time. Little of it is garbage now.
+        gc.freeze()
 
 
 def keep_tended(clock: Clock) -> None:
     """Begin, and tend for as long as the process lives."""
 
     def again() -> None:
-        tend()
+        tend(clock)
         clock.call_later(TEND_EVERY_S, again)
 
     begin()

@@ -17,12 +17,12 @@ from metadata.buckets import PartitionKey
 from metadata.image import MetadataImage
 from metadata.records import PartitionChangeRecord
 
-ROUND = 512
+ROUND = 256
 """Partitions that a round changes: the records fit into one batch."""
-_RUN = 2_048
+_RUN = 512
 """Keys that are sorted in one go."""
 _SORTED_AT_ONCE = ROUND
-_STEP = 256
+_STEP = 64
 
 Rank = Callable[[PartitionKey], int | None]
 """0: among the first; 1: among the last; None: not concerned."""

@@ -61,12 +61,30 @@ def test_old_garbage_is_freed_while_there_is_little_and_a_large_state_is_left_ou
     gc.collect()
     gc.freeze()
     gone = weakref.ref(Knot())
-    collection.tend()
+    clock = SimulatedProcess(World(1), 1).clock
+    collection.tend(clock)
     assert gone() is None
     state = [[number] for number in range(40_000)]
     gc.collect(1)
     frozen = gc.get_freeze_count()
-    collection.tend()
+    collection.tend(clock)
+    assert gc.get_freeze_count() >= frozen + len(state)
+
+
+def test_what_made_a_collection_long_is_left_out_of_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gc.collect()
+    gc.freeze()
+    state = [[number] for number in range(40_000)]
+    gc.collect()
+    frozen = gc.get_freeze_count()
+    clock = SimulatedProcess(World(1), 1).clock
+    times = iter([0.0, 0.001, 1.0, 1.1])
+    monkeypatch.setattr(clock, "monotonic", lambda: next(times))
+    collection.tend(clock)
+    assert gc.get_freeze_count() == frozen
+    collection.tend(clock)
     assert gc.get_freeze_count() >= frozen + len(state)
 
 
@@ -75,7 +93,7 @@ def test_the_process_tends_for_as_long_as_it_lives(monkeypatch: pytest.MonkeyPat
     world = World(1)
     clock = SimulatedProcess(world, 1).clock
     thresholds = gc.get_threshold()
-    monkeypatch.setattr(collection, "tend", lambda: tended.append(clock.monotonic()))
+    monkeypatch.setattr(collection, "tend", lambda clock: tended.append(clock.monotonic()))
     try:
         collection.keep_tended(clock)
         world.run_for(3.5 * collection.TEND_EVERY_S)
