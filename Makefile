@@ -1,10 +1,10 @@
-# Quorate: every task of the house. `make` alone lists them.
+# Logberg: every task of the house. `make` alone lists them.
 # Set-up happens by itself: each task makes the .venv it needs, and only what it needs.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PACKAGES := quorate audit controller broker_agent snapshots ledger metadata quorum runtime
+PACKAGES := logberg audit controller broker_agent snapshots ledger metadata quorum runtime
 # The commit draws the seeds, so a run can be repeated and every commit tries others.
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo 0)
 N ?= 1000
@@ -21,11 +21,11 @@ help: ## List the tasks
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.ready-run ## Set up, then show the whole story with real processes (first run: minutes)
-	@$(BIN)/quorate demo
+	@$(BIN)/logberg demo
 
 # Real processes get the machine to themselves: they run behind the others, one by one.
 test: check $(VENV)/.ready-dev ## Set up, then run all that a change must pass (up to 20 minutes on 2 cores)
-	QUORATE_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/process --ignore tests/docs --ignore tests/spark --ignore tests/crashpoints --ignore tests/power
+	LOGBERG_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/process --ignore tests/docs --ignore tests/spark --ignore tests/crashpoints --ignore tests/power
 	$(BIN)/python -m pytest -q tests/process tests/docs tests/crashpoints tests/power
 	$(BIN)/python -m pytest -q tests/spark
 
@@ -84,9 +84,9 @@ clean: ## Remove the virtual environment and caches
 
 $(VENV)/.ready-venv:
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \
-	  echo "Quorate needs Python 3.11 or later, and '$(PYTHON)' is not here. Install it (Debian: apt install python3 python3-venv), or say which: make PYTHON=/path/to/python3.12 …" >&2; exit 1; }
+	  echo "Logberg needs Python 3.11 or later, and '$(PYTHON)' is not here. Install it (Debian: apt install python3 python3-venv), or say which: make PYTHON=/path/to/python3.12 …" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "Quorate needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Say which to use: make PYTHON=/path/to/python3.12 …" >&2; exit 1; }
+	  echo "Logberg needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Say which to use: make PYTHON=/path/to/python3.12 …" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "This Python has no venv module. Install it (Debian: apt install python3-venv), then run make again." >&2; exit 1; }
 	@echo "[1/2] a virtual environment in $(VENV) (once)"
@@ -94,11 +94,11 @@ $(VENV)/.ready-venv:
 	@touch $@
 
 $(VENV)/.ready-run: $(VENV)/.ready-venv pyproject.toml
-	@echo "[2/2] what Quorate runs on (once; about a minute)"
+	@echo "[2/2] what Logberg runs on (once; about a minute)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
 	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --editable . \
 	  | grep --line-buffered -E '^(Collecting|Successfully)' | sed -u 's/^/      /'
-	@test -x $(BIN)/quorate || { echo "The installation failed; its last lines above say why." >&2; exit 1; }
+	@test -x $(BIN)/logberg || { echo "The installation failed; its last lines above say why." >&2; exit 1; }
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready-run pyproject.toml

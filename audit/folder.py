@@ -1,6 +1,6 @@
 """Folders on this machine, as an auditor opens them: read-only, whatever runs in them.
 
-Rule: accept what people type. A node's folder, its `log` folder, or the folder of `quorate up`
+Rule: accept what people type. A node's folder, its `log` folder, or the folder of `logberg up`
 (then every controller in it) are all understood. Nothing is locked to find out whether a node
 runs there: the system's own table of locks is read.
 """
@@ -73,7 +73,7 @@ def node_folders(path: Path) -> list[Path]:
         return nodes
     raise NoLogError(
         f"{path} holds no log: name a controller's folder (it has a folder 'log'), "
-        "or the folder of `quorate up`."
+        "or the folder of `logberg up`."
     )
 
 

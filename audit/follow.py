@@ -27,7 +27,7 @@ class RewrittenError(LedgerError):
     def __init__(self, location: str, offset: int) -> None:
         super().__init__(
             f"{location}: the batch at offset {offset} does not continue what was here before; "
-            "the log was replaced, or its node has lost its disk: `quorate audit compare` names "
+            "the log was replaced, or its node has lost its disk: `logberg audit compare` names "
             "the first offset where it differs from the other controllers'"
         )
 

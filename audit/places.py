@@ -1,6 +1,6 @@
-"""Where logs are: what people type after `quorate audit`, and the replicas that it means.
+"""Where logs are: what people type after `logberg audit`, and the replicas that it means.
 
-Rule: accept what people have. A node's folder, its log folder, the folder of `quorate up` (then
+Rule: accept what people have. A node's folder, its log folder, the folder of `logberg up` (then
 all its controllers), a copy, a folder of nothing but segments, an archive (.tar, .tar.gz, .tar.zst,
 .zip) of any of these, segments compressed one by one (.log.gz), or a URL of object storage: all
 are read, none is written to, and nothing is unpacked on disk.
@@ -151,7 +151,7 @@ def _in_tree(tree: Tree, name: str) -> list[Replica]:
             return _in_tree(inner, folders[0])
     raise NoLogError(
         f"{tree.location} holds no log: a controller's folder (it has a folder 'log'), that of "
-        "`quorate up`, a folder of segments (20 digits and .log), or an archive of these is meant."
+        "`logberg up`, a folder of segments (20 digits and .log), or an archive of these is meant."
     )
 
 

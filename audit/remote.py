@@ -66,7 +66,7 @@ def open_tree(url: str) -> Tree:
     except ImportError as error:
         raise NoLogError(
             f"{shown}: reading from object storage needs pyarrow and fsspec, install "
-            f"quorate[audit]; {error}."
+            f"logberg[audit]; {error}."
         ) from error
     except (OSError, ValueError) as error:
         raise NoLogError(f"{shown} can't be opened: {_in_short(error)}") from error

@@ -229,7 +229,7 @@ def _zstd(tree: Tree, path: str) -> IO[bytes]:
         import pyarrow  # noqa: ICN001, PLC0415 - optional, and slow to import
     except ImportError:
         raise NoLogError(
-            f"{tree.location}/{path}: reading .zst needs pyarrow, install quorate[audit]."
+            f"{tree.location}/{path}: reading .zst needs pyarrow, install logberg[audit]."
         ) from None
     packed: IO[bytes] = pyarrow.CompressedInputStream(buffered(tree, path), "zstd")
     return packed

@@ -80,7 +80,7 @@ def request_id(text: str) -> bytes:
     with suppress(ValueError):
         return UUID(text).bytes
     raise SearchError(
-        f"{text!r} is no request id: 22 characters as Quorate shows it, or a UUID with hyphens."
+        f"{text!r} is no request id: 22 characters as Logberg shows it, or a UUID with hyphens."
     )
 
 

@@ -17,7 +17,7 @@ Words that all of them share:
 - Times are milliseconds since 1970 UTC and are those of batches. `day` is the UTC date of a time,
   as `YYYY-MM-DD`. What is still so at the end of what was asked for ends at the *horizon*: the
   timestamp of the last batch; `until_ms` and `until_offset` are then null.
-- Ids of topics are written as everywhere in Quorate (`metadata.uuids.uuid_text`).
+- Ids of topics are written as everywhere in Logberg (`metadata.uuids.uuid_text`).
 - Changes that settle in one batch are one moment: an interval is closed by a batch, not by a
   record, so none is empty in offsets. It may be empty in time (0 ms), and is kept.
 - A partition is *offline* while its leader is -1; *under min ISR* while its ISR is smaller than
@@ -221,4 +221,4 @@ TABLES: Final = (
     STATE_COUNTS,
 )
 BY_NAME: Final = {table.name: table for table in TABLES}
-"""Each is a job of `quorate audit run`."""
+"""Each is a job of `logberg audit run`."""

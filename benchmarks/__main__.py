@@ -37,7 +37,7 @@ PIECES = (
 def main() -> int:
     """Run what is asked for; exit 1 when a target is missed."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Measure Quorate beside this machine's floor."
+        prog="python -m benchmarks", description="Measure Logberg beside this machine's floor."
     )
     parser.add_argument(
         "--only", action="append", choices=PIECES, metavar="NAME", help=", ".join(PIECES)
@@ -52,7 +52,7 @@ def main() -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     load, started = os.getloadavg(), time.monotonic()
     figures: list[Figure] = []
-    with tempfile.TemporaryDirectory(prefix="quorate-bench-", dir=arguments.folder) as folder:
+    with tempfile.TemporaryDirectory(prefix="logberg-bench-", dir=arguments.folder) as folder:
         bench = Bench(Path(folder), quick=arguments.quick, verbose=arguments.verbose)
         for name in PIECES:
             if arguments.only and name not in arguments.only:

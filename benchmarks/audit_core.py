@@ -125,12 +125,12 @@ def state_times(folder: Path, states: int, *, with_hash: bool) -> list[float]:
 
 
 def command_times(folder: Path, count: int) -> list[float]:
-    """Seconds of `quorate audit state`, from exec to its end."""
+    """Seconds of `logberg audit state`, from exec to its end."""
     end = one_replica(str(folder)).reader().log_end
     dice = random.Random(SEED)
     took = []
     for _ in range(count):
-        command = [sys.executable, "-m", "quorate", "audit", "state", str(folder)]
+        command = [sys.executable, "-m", "logberg", "audit", "state", str(folder)]
         started = time.perf_counter()
         subprocess.run(
             [*command, "--at", str(dice.randrange(end))], check=True, capture_output=True
@@ -173,7 +173,7 @@ def figures(bench: Bench, folder: Path) -> list[Figure]:
             state_times(folder, states, with_hash=True),
         ),
         ("  without hash", state_times(folder, states, with_hash=False)),
-        ("  `quorate audit state`, exec to end", command_times(folder, bench.rounds)),
+        ("  `logberg audit state`, exec to end", command_times(folder, bench.rounds)),
     ):
         note = f"{len(times)} random offsets, the slowest {max(times):.2f} s"
         bench.say(f"{what}: {note}")
@@ -220,7 +220,7 @@ def every_offset(folder: Path, records: int) -> Iterator[int]:
 def prove(records: int) -> None:
     """Run `every_offset`, saying how far it is."""
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="quorate-every-offset-") as folder:
+    with tempfile.TemporaryDirectory(prefix="logberg-every-offset-") as folder:
         offset = compared = 0
         for compared, offset in enumerate(every_offset(Path(folder), records), 1):
             if compared % 1_000 == 0:
@@ -241,7 +241,7 @@ def main() -> None:
     if arguments.every_offset:
         prove(arguments.records or 100_000)
         return
-    with tempfile.TemporaryDirectory(prefix="quorate-audit-core-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="logberg-audit-core-") as scratch:
         bench = Bench(Path(scratch), quick=False, verbose=True)
         folder = arguments.history
         if folder is None:

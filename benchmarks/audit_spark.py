@@ -189,7 +189,7 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--only", choices=PARTS)
     arguments = parser.parse_args()
-    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="quorate-audit-spark-"))
+    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="logberg-audit-spark-"))
     folder.mkdir(parents=True, exist_ok=True)
     log = history(folder, arguments.records)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: arguments.cores])

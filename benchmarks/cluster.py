@@ -1,4 +1,4 @@
-"""Three controllers as real processes: `quorate controller --config`, as production runs them.
+"""Three controllers as real processes: `logberg controller --config`, as production runs them.
 
 Rule: plain HTTP on loopback without authentication, so that what is measured is ours and not the
 TLS library's; everything else is the default. The clock of a start runs from exec.
@@ -19,8 +19,8 @@ import msgspec
 
 from benchmarks.bench import free_ports
 from benchmarks.http_pipe import NoAnswerError, Pipe
-from quorate.child import Child, stop_all
-from quorate.local_cluster import to_toml
+from logberg.child import Child, stop_all
+from logberg.local_cluster import to_toml
 
 CLUSTER_ID = "benchmark"
 READY_S = 30.0
@@ -170,9 +170,9 @@ class LateTicks(NamedTuple):
     @classmethod
     def read(cls, metrics: str) -> "LateTicks":
         """Find it among a process's metrics."""
-        name = "quorate_loop_late_seconds_bucket"
+        name = "logberg_loop_late_seconds_bucket"
         found = re.findall(rf'^{name}{{le="([^"]+)"}} (\d+)$', metrics, re.MULTILINE)
-        worst = re.search(r"^quorate_loop_late_worst_seconds (\S+)$", metrics, re.MULTILINE)
+        worst = re.search(r"^logberg_loop_late_worst_seconds (\S+)$", metrics, re.MULTILINE)
         assert worst is not None, "this controller does not show its stalls"
         return cls(
             tuple((float(bound) * 1000, int(count)) for bound, count in found),

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.door_loads import MIB, Load, forget_peak, peak_bytes, resident_bytes
-from quorate.child import Child
-from quorate.local_cluster import LocalCluster, Timing, free_port_base
+from logberg.child import Child
+from logberg.local_cluster import LocalCluster, Timing, free_port_base
 
 GROWTH_MAX = 64 * MIB
 LEFT_MAX = 16 * MIB
@@ -202,7 +202,7 @@ def main() -> int:
     for crowd in CROWDS:
         if not crowd.name.startswith(arguments.only):
             continue
-        with tempfile.TemporaryDirectory(prefix="quorate-door-") as folder:
+        with tempfile.TemporaryDirectory(prefix="logberg-door-") as folder:
             bench = Bench(Path(folder) / "data", crowd.descriptors)
             try:
                 row = bench.run(crowd, arguments.rest)

@@ -1,6 +1,6 @@
 """From the loss of the active controller to the first change that the next one commits.
 
-Real processes with TLS, and three broker agents, as `quorate up` starts them. A client asks the
+Real processes with TLS, and three broker agents, as `logberg up` starts them. A client asks the
 survivors every 5 ms, with one request id. SIGKILL is a process that dies; SIGSTOP stands for a
 machine that is silent: nothing refuses, only the election timeout tells. At the end the log says
 how many brokers were fenced, which must be none.
@@ -18,11 +18,11 @@ from audit.dump import dump
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Floor, percentile
 from benchmarks.floors import middle, reset_ms
+from logberg.client import Access, LogbergClient, read_token
+from logberg.commands.status import observe
+from logberg.commands.up import is_ready
+from logberg.local_cluster import LocalCluster, free_port_base
 from metadata.uuids import uuid7, uuid_text
-from quorate.client import Access, QuorateClient, read_token
-from quorate.commands.status import observe
-from quorate.commands.up import is_ready
-from quorate.local_cluster import LocalCluster, free_port_base
 from runtime.randomness import from_system
 
 _KILLS, _STOPS = 20, 10
@@ -46,7 +46,7 @@ async def _run(bench: Bench) -> list[Figure]:
     try:
         for child in cluster.children:
             child.start()
-        async with QuorateClient(cluster.controller_urls, access) as client:
+        async with LogbergClient(cluster.controller_urls, access) as client:
             for kind, count in ((signal.SIGKILL, _KILLS), (signal.SIGSTOP, _STOPS)):
                 for _ in range(bench.count(count, 2)):
                     took_ms = await _trial(cluster, client, access, kind)
@@ -73,7 +73,7 @@ def _figure(kind: str, trials: list[float], floor: Floor, target: float) -> Figu
 
 
 async def _trial(
-    cluster: LocalCluster, client: QuorateClient, access: Access, kind: signal.Signals
+    cluster: LocalCluster, client: LogbergClient, access: Access, kind: signal.Signals
 ) -> float:
     active = await settled(cluster, client)
     child = cluster.controllers[active]
@@ -101,7 +101,7 @@ async def _committed(session: aiohttp.ClientSession, urls: list[str], access: Ac
     request_id = uuid_text(uuid7(time.time_ns() // 1_000_000, from_system().getrandbits(74)))
     headers = {
         "authorization": f"Bearer {access.token}",
-        "x-quorate-request-id": request_id,
+        "x-logberg-request-id": request_id,
     }
     topic = {"name": f"t-{request_id}", "numPartitions": 1, "replicationFactor": 1}
     until = time.monotonic() + _LIMIT_S
@@ -119,7 +119,7 @@ async def _committed(session: aiohttp.ClientSession, urls: list[str], access: Ac
     raise RuntimeError(f"nothing was committed within {_LIMIT_S:.0f} s")
 
 
-async def settled(cluster: LocalCluster, client: QuorateClient) -> int:
+async def settled(cluster: LocalCluster, client: LogbergClient) -> int:
     """Wait until all is well again; return the active one."""
     until = time.monotonic() + _LIMIT_S
     while time.monotonic() < until:

@@ -109,7 +109,7 @@ def with_unit(value: float, unit: str) -> str:
 
 def show(run: Run, console: Console) -> None:
     """Print the table."""
-    table = Table(title=f"Quorate on {run.machine}, Python {run.python}", title_justify="left")
+    table = Table(title=f"Logberg on {run.machine}, Python {run.python}", title_justify="left")
     for name, justify in (
         ("", "left"),
         ("median", "right"),

@@ -118,7 +118,7 @@ class Pipe(asyncio.Protocol):
 def request_id() -> str:
     """A header that names a change: sent again, it is not made again."""
     drawn = uuid7(time.time_ns() // 1_000_000, secrets.randbits(74))
-    return f"x-quorate-request-id: {uuid_text(drawn)}\r\n"
+    return f"x-logberg-request-id: {uuid_text(drawn)}\r\n"
 
 
 def encoded(

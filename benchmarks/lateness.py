@@ -154,7 +154,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="quorate-lateness-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="logberg-lateness-") as temporary:
         if arguments.folder is not None:
             arguments.folder.mkdir(parents=True, exist_ok=True)
         rows = asyncio.run(_run(arguments, arguments.folder or Path(temporary)))

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from benchmarks.cluster import Controllers, LateTicks, text
 
-_SLICES = re.compile(r'^quorate_loop_slice_cpu_seconds_bucket{le="([^"]+)"} (\d+)$', re.MULTILINE)
-_WORST = re.compile(r"^quorate_loop_slice_cpu_worst_seconds (\S+)$", re.MULTILINE)
+_SLICES = re.compile(r'^logberg_loop_slice_cpu_seconds_bucket{le="([^"]+)"} (\d+)$', re.MULTILINE)
+_WORST = re.compile(r"^logberg_loop_slice_cpu_worst_seconds (\S+)$", re.MULTILINE)
 
 
 class Slices(NamedTuple):

@@ -17,13 +17,13 @@ import msgspec
 
 from audit.agreement import agree
 from benchmarks.failover import fenced_in, settled
-from quorate.client import Access, ClientError, QuorateClient, read_token
-from quorate.local_cluster import LocalCluster, free_port_base
+from logberg.client import Access, ClientError, LogbergClient, read_token
+from logberg.local_cluster import LocalCluster, free_port_base
 
 _CLIENTS = 32
 
 
-async def _load(client: QuorateClient, number: int, until: float, counts: Counter[str]) -> None:
+async def _load(client: LogbergClient, number: int, until: float, counts: Counter[str]) -> None:
     """Create, read, delete, until it is time."""
     turn = 0
     while time.monotonic() < until:
@@ -48,7 +48,7 @@ async def _soak(folder: Path, seconds: float) -> Counter[str]:
     try:
         for child in cluster.children:
             child.start()
-        async with QuorateClient(cluster.controller_urls, access, 30.0) as client:
+        async with LogbergClient(cluster.controller_urls, access, 30.0) as client:
             await settled(cluster, client)
             before = (await client.get("/v1/quorum"))["leaderEpoch"]
             until = time.monotonic() + seconds
@@ -98,7 +98,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak")
     parser.add_argument("--seconds", type=float, default=600.0)
     seconds = parser.parse_args().seconds
-    with tempfile.TemporaryDirectory(prefix="quorate-soak-") as folder:
+    with tempfile.TemporaryDirectory(prefix="logberg-soak-") as folder:
         counts = asyncio.run(_soak(Path(folder), seconds))
     said = ", ".join(f"{what} {count:,}" for what, count in counts.items())
     print(f"{seconds:.0f} s, {_CLIENTS} clients: {said}")

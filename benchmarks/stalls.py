@@ -2,7 +2,7 @@
 
 100,000 partitions; then topics are created one a request, brokers read, and 200 brokers
 heartbeat, all at once, as fast as they are answered. Each process measures itself (`/metrics`,
-`quorate_loop_late_seconds`): a timer that is due every 10 ms, and how late it is called. Beside it
+`logberg_loop_late_seconds`): a timer that is due every 10 ms, and how late it is called. Beside it
 a process that does nothing else measures what the machine takes from everybody.
 """
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from audit.generated import write_history
-from verifier.quorate_verify import Options, crc32c, verify
+from verifier.logberg_verify import Options, crc32c, verify
 
 RECORDS = 200_000
 REPEATS = 3

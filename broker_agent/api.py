@@ -15,7 +15,7 @@ from broker_agent.agent import AgentCore
 from broker_agent.forwarding import Forwarding
 from broker_agent.health import health_of
 from broker_agent.metrics import registry_of
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages.clients import ClientBroker, ClientMetadata, ClientPartition, ClientTopic
 from metadata.messages.errors import error_reply
@@ -188,9 +188,9 @@ def _answer(request: Request, value: object, status: int = 200) -> Reply:
 
 
 def _error(request: Request, code: ErrorCode, message: str) -> Reply:
-    return _refused(request, QuorateError(code, message))
+    return _refused(request, LogbergError(code, message))
 
 
-def _refused(request: Request, error: QuorateError, request_id: str | None = None) -> Reply:
+def _refused(request: Request, error: LogbergError, request_id: str | None = None) -> Reply:
     body = error_reply(error, request_id=request_id)
     return _answer(request, body, status=error.code.status)

@@ -19,7 +19,7 @@ import structlog
 
 from broker_agent.config import AgentConfig
 from broker_agent.target import Target
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.errors import ErrorReply
 from metadata.messages.fetch import MetadataFetchReply
 from metadata.messages.versions import Agreed
@@ -198,7 +198,7 @@ class FetchLoop:
         try:
             content_type = answer.headers.get("content-type", MSGPACK)
             reply = decode_fetch_reply(answer.status, answer.body, content_type)
-        except QuorateError as error:
+        except LogbergError as error:
             self.fail(f"{url} answered what can't be read: {error.message}")
             return
         if lowered and reply.error is not None and reply.error.known_code() in _OF_THE_VERSION:

@@ -13,7 +13,7 @@ change gets a request id here when it has none: if its answer is lost, the calle
 from collections.abc import Callable
 
 from broker_agent.agent import AgentCore
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.versions import RANGE_HEADER, VERSION_HEADER
 from metadata.messages.wire import decode_error
 from metadata.uuids import UUID7_RANDOM_BITS, uuid7, uuid_text
@@ -23,10 +23,10 @@ from runtime.randomness import Random
 from runtime.requests import ANONYMOUS, Reply, Request, Requester, Unreachable
 
 OnReply = Callable[[Reply], None]
-OnError = Callable[[QuorateError, str | None], None]
+OnError = Callable[[LogbergError, str | None], None]
 
-REQUEST_ID = "x-quorate-request-id"
-ON_BEHALF_OF = "x-quorate-on-behalf-of"
+REQUEST_ID = "x-logberg-request-id"
+ON_BEHALF_OF = "x-logberg-on-behalf-of"
 AUTHORIZATION = "authorization"
 _LIMIT_S = 40.0
 """Longer than a controller's own limit for a change: its answer says more than our silence."""
@@ -36,8 +36,8 @@ _PASSED_ON = (
     "accept",
     AUTHORIZATION,
     REQUEST_ID,
-    "x-quorate-reason",
-    "x-quorate-client-id",
+    "x-logberg-reason",
+    "x-logberg-client-id",
     VERSION_HEADER,
 )
 _PASSED_BACK = ("content-type", "allow", "retry-after", REQUEST_ID, RANGE_HEADER)
@@ -64,15 +64,15 @@ class Forwarding:
         self._random = random
         self._anonymous = anonymous
 
-    def refusal(self, request: Request) -> QuorateError | None:
+    def refusal(self, request: Request) -> LogbergError | None:
         """Say why a request is not passed on; None: it is."""
         if any(request.path == p or request.path.startswith(f"{p}/") for p in _OF_THE_CLUSTER):
-            return QuorateError(
+            return LogbergError(
                 ErrorCode.NOT_FOUND, f"{request.path[:200]} is between brokers and controllers"
             )
         known = AUTHORIZATION in request.headers or request.caller.principal != ANONYMOUS.principal
         if not known and not self._anonymous:
-            return QuorateError(
+            return LogbergError(
                 ErrorCode.UNAUTHENTICATED,
                 "a broker passes on only who shows something: show a token or a client "
                 "certificate, or ask a controller",
@@ -95,7 +95,7 @@ class Forwarding:
     ) -> None:
         if AUTHORIZATION in request.headers and not (self._anonymous or _is_secure(url)):
             on_error(
-                QuorateError(
+                LogbergError(
                     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                     f"a token is not passed on over plain HTTP: {url} is to be https://",
                 ),
@@ -131,12 +131,12 @@ def _named_leader(answer: Reply) -> str | None:
     return decode_error(answer.status, answer.body, content_type).leader_url
 
 
-def _unreachable(answer: Unreachable) -> QuorateError:
+def _unreachable(answer: Unreachable) -> LogbergError:
     if answer.refused:
-        return QuorateError(
+        return LogbergError(
             ErrorCode.NO_QUORUM, f"the controller can't be reached ({answer.reason}); try again"
         )
-    return QuorateError(
+    return LogbergError(
         ErrorCode.REQUEST_TIMED_OUT,
         f"the controller has not answered ({answer.reason}): a change may have been made; repeat "
         "the request with the same id, it takes effect once",

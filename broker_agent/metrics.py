@@ -22,35 +22,35 @@ def _declare_standing(registry: Registry, agent: AgentCore) -> None:
     fetches = agent.fetches
     gauge, counter = registry.read_gauge, registry.read_counter
     gauge(
-        "quorate_broker_state",
+        "logberg_broker_state",
         "1 for the state the broker is in.",
         lambda: {(state.value,): float(agent.state is state) for state in BrokerState},
         ("state",),
     )
     gauge(
-        "quorate_broker_serving",
+        "logberg_broker_serving",
         "1 while clients may be answered.",
         lambda: float(agent.may_serve()),
     )
-    gauge("quorate_broker_epoch", "-1 before registration.", lambda: agent.broker_epoch)
+    gauge("logberg_broker_epoch", "-1 before registration.", lambda: agent.broker_epoch)
     gauge(
-        "quorate_broker_lease_seconds",
+        "logberg_broker_lease_seconds",
         "How long an answered request keeps the broker in service.",
         lambda: agent.lease_length_s,
     )
     gauge(
-        "quorate_broker_lease_age_seconds",
+        "logberg_broker_lease_age_seconds",
         "Since the sending of the last answered request; +Inf before the first.",
         agent.freshness_s,
     )
     counter(
-        "quorate_broker_self_fencings_total",
+        "logberg_broker_self_fencings_total",
         "How often the lease ran out.",
         lambda: agent.self_fencings,
     )
-    counter("quorate_broker_fetches_total", "Requests sent.", lambda: fetches.fetches)
+    counter("logberg_broker_fetches_total", "Requests sent.", lambda: fetches.fetches)
     counter(
-        "quorate_broker_fetch_failures_total",
+        "logberg_broker_fetch_failures_total",
         "Requests unanswered, refused, or answered with what can't be used.",
         lambda: fetches.failures,
     )
@@ -59,30 +59,30 @@ def _declare_standing(registry: Registry, agent: AgentCore) -> None:
 def _declare_following(registry: Registry, agent: AgentCore) -> None:
     view, catching_up = agent.view, agent.catching_up
     gauge, counter = registry.read_gauge, registry.read_counter
-    gauge("quorate_broker_offset", "Of the published image.", lambda: view.applied_offset)
-    gauge("quorate_broker_leader_epoch", "Of the last record fetched.", lambda: view.fetched_epoch)
+    gauge("logberg_broker_offset", "Of the published image.", lambda: view.applied_offset)
+    gauge("logberg_broker_leader_epoch", "Of the last record fetched.", lambda: view.fetched_epoch)
     gauge(
-        "quorate_broker_lag_records",
+        "logberg_broker_lag_records",
         "From the published image to the high watermark; NaN before the first answer.",
         lambda: lag_of(agent),
     )
     gauge(
-        "quorate_broker_differs",
+        "logberg_broker_differs",
         "1 while our history or state is not the controller's.",
         lambda: float(bool(catching_up.differs)),
     )
     counter(
-        "quorate_broker_state_differences_total",
+        "logberg_broker_state_differences_total",
         "How often history or state was not the controller's.",
         lambda: catching_up.differences,
     )
     counter(
-        "quorate_broker_snapshots_loaded_total",
+        "logberg_broker_snapshots_loaded_total",
         "Images loaded whole.",
         lambda: catching_up.snapshots_loaded,
     )
     counter(
-        "quorate_broker_publisher_failures_total",
+        "logberg_broker_publisher_failures_total",
         "Exceptions of the host's publishers.",
         lambda: view.publisher_failures,
     )

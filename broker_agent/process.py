@@ -65,5 +65,5 @@ async def run_broker(
         )
     log.info(AGENT_ENDED, reason=ending.reason, orderly=ending.orderly)
     if not ending.orderly:
-        sys.stderr.write(f"quorate broker: {ending.reason}\n")
+        sys.stderr.write(f"logberg broker: {ending.reason}\n")
     return 0 if ending.orderly else 1

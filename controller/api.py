@@ -4,7 +4,7 @@
 MessagePack (`content-type`; `accept` for the answer). Every answer whose status isn't 200 has an
 `ErrorReply` as its body, but MetadataFetch, which carries it in its field `error`, and a snapshot's
 range (206). Every request may say its version, and every answer says which versions are read
-(`metadata.messages.versions`). Headers that a change takes: `x-quorate-request-id`, `-reason`,
+(`metadata.messages.versions`). Headers that a change takes: `x-logberg-request-id`, `-reason`,
 `-client-id`, `-on-behalf-of`.
 
 Rule: no rule of the cluster lives here.
@@ -39,7 +39,7 @@ from controller.result import Decided
 from controller.routes import Found, find_route
 from controller.snapshot_ranges import SnapshotRanges
 from controller.watch import Watch
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import (
     CreateTopicsReply,
@@ -75,10 +75,10 @@ class Node(Protocol):
 
     version: str
 
-    def refusal(self, ask: Ask) -> QuorateError | None:
+    def refusal(self, ask: Ask) -> LogbergError | None:
         """Why this node serves no such request now; None: it does."""
 
-    def not_here(self) -> QuorateError:
+    def not_here(self) -> LogbergError:
         """Whom to ask instead: NOT_CONTROLLER, or NO_QUORUM while nobody is known to lead."""
 
     def leadership(self) -> tuple[LeaderAndEpoch, str | None]:
@@ -123,17 +123,17 @@ class _Call:
         """Unknown fields of the body are ignored: the request says a version that allows it."""
 
     def body(self, message_type: type[Any]) -> Any:
-        """The request's message. Raises QuorateError."""
+        """The request's message. Raises LogbergError."""
         check_density(self.request.body, self.content_type)
         return decode(message_type, self.request.body, self.content_type, tolerant=self.tolerant)
 
     def answer(
         self,
-        outcome: msgspec.Struct | LongMessage | QuorateError,
+        outcome: msgspec.Struct | LongMessage | LogbergError,
         request_id: str | None = None,
     ) -> None:
         """Reply with a message, which may be a long one, or an error."""
-        if isinstance(outcome, QuorateError):
+        if isinstance(outcome, LogbergError):
             self.refuse(outcome, request_id)
         elif isinstance(outcome, LongMessage):
             parts = encode_in_parts(outcome, self.format)
@@ -143,9 +143,9 @@ class _Call:
         else:
             self.reply(200, outcome, request_id)
 
-    def answer_later(self, outcome: Generator[None, None, LongMessage] | QuorateError) -> None:
+    def answer_later(self, outcome: Generator[None, None, LongMessage] | LogbergError) -> None:
         """Reply with a message that has to be found first, in steps, or an error."""
-        if isinstance(outcome, QuorateError):
+        if isinstance(outcome, LogbergError):
             self.refuse(outcome)
             return
 
@@ -172,7 +172,7 @@ class _Call:
         headers = self._headers(code, request_id)
         self.on_reply(Reply(status, encode(message, self.format), headers))
 
-    def refuse(self, error: QuorateError, request_id: str | None = None) -> None:
+    def refuse(self, error: LogbergError, request_id: str | None = None) -> None:
         leader, url = self.node.leadership()
         from_future = error.code is ErrorCode.REQUEST_FROM_FUTURE
         body = error_reply(
@@ -188,13 +188,13 @@ class _Call:
         if error.retry_after_ms is not None:
             headers["retry-after"] = str(ceil(error.retry_after_ms / 1000))
         if url is not None:
-            headers["x-quorate-leader"] = url
+            headers["x-logberg-leader"] = url
         self.on_reply(Reply(error.code.status, encode(body, self.format), headers))
 
     def _headers(self, code: ErrorCode | None, request_id: str | None) -> dict[str, str]:
         headers = {"content-type": self.format}
         if request_id is not None:
-            headers["x-quorate-request-id"] = request_id
+            headers["x-logberg-request-id"] = request_id
         if code is not None and code in RETRY_AFTER_S:
             headers["retry-after"] = str(RETRY_AFTER_S[code])
         return headers
@@ -248,10 +248,10 @@ class Api:
                 if refusal is not None:
                     raise refusal
             getattr(self, f"_{found.route.name}")(call)
-        except QuorateError as error:
-            call.refuse(error, request.headers.get("x-quorate-request-id"))
+        except LogbergError as error:
+            call.refuse(error, request.headers.get("x-logberg-request-id"))
         except OSError as error:
-            call.refuse(unreadable(error), request.headers.get("x-quorate-request-id"))
+            call.refuse(unreadable(error), request.headers.get("x-logberg-request-id"))
 
     def _with_range(self, reply: Reply) -> Reply:
         """Add which versions of requests we read; release 0.1 says nothing of the kind."""
@@ -263,7 +263,7 @@ class Api:
     def _no_route(self, call: _Call, found: Found) -> None:
         path = call.request.path[:200]
         if not found.allowed:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.NOT_FOUND, f"there is no {path!r}; see /v1/openapi.json for what there is"
             )
         allow = ", ".join(found.allowed)
@@ -271,7 +271,7 @@ class Api:
         call.on_reply = lambda reply: inner(
             msgspec.structs.replace(reply, headers={**reply.headers, "allow": allow})
         )
-        raise QuorateError(ErrorCode.METHOD_NOT_ALLOWED, f"{path!r} takes {allow}")
+        raise LogbergError(ErrorCode.METHOD_NOT_ALLOWED, f"{path!r} takes {allow}")
 
     # -- brokers' one call ----------------------------------------------------------------
 
@@ -364,13 +364,13 @@ class Api:
 
     def _or_elsewhere(
         self, call: _Call
-    ) -> Callable[[msgspec.Struct | LongMessage | QuorateError, str | None], None]:
+    ) -> Callable[[msgspec.Struct | LongMessage | LogbergError, str | None], None]:
         """Answer; where we turned out not to lead, say whom to ask."""
 
         def answer(
-            outcome: msgspec.Struct | LongMessage | QuorateError, request_id: str | None
+            outcome: msgspec.Struct | LongMessage | LogbergError, request_id: str | None
         ) -> None:
-            if isinstance(outcome, QuorateError) and outcome.code is ErrorCode.NOT_CONTROLLER:
+            if isinstance(outcome, LogbergError) and outcome.code is ErrorCode.NOT_CONTROLLER:
                 outcome = self._node.not_here()
             call.answer(outcome, request_id)
 

@@ -19,7 +19,7 @@ from controller.mutation_quota import MutationQuota
 from controller.proposer import Decision, Lost, Outcome, Proposer, Written
 from controller.result import ControllerResult, Decide, Decided
 from ledger.batch import Provenance
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages.parts import LongMessage
 from metadata.messages.records_json import record_to_json
@@ -30,10 +30,10 @@ from runtime.clock import Clock
 from runtime.randomness import Random
 from runtime.requests import Request
 
-OnAnswer = Callable[[msgspec.Struct | LongMessage | QuorateError, str | None], None]
+OnAnswer = Callable[[msgspec.Struct | LongMessage | LogbergError, str | None], None]
 """The reply or what went wrong, and the request id."""
-REASON = "x-quorate-reason"
-CLIENT_ID = "x-quorate-client-id"
+REASON = "x-logberg-reason"
+CLIENT_ID = "x-logberg-client-id"
 _TEXT_MAX = 1000
 _LARGE_BODY = 128 * 1024
 """Bytes: its canonical form and digest are made in a later pass than it is decoded in."""
@@ -57,7 +57,7 @@ class Change(NamedTuple):
     reply_type: type[Any]
     decide: Decide
     mutations: Callable[[MetadataImage], int]
-    """Counts the partitions that it concerns, for the quota; may raise QuorateError."""
+    """Counts the partitions that it concerns, for the quota; may raise LogbergError."""
     dry_run: bool
     in_rounds: bool = False
     """The decision may be `unfinished`, and keeps count of its rounds."""
@@ -95,7 +95,7 @@ class Changes:
     def _submit(self, request: Request, change: Change, on_answer: OnAnswer) -> None:
         pending = self._proposer.pending
         if pending is None:
-            on_answer(QuorateError(ErrorCode.NOT_CONTROLLER), None)
+            on_answer(LogbergError(ErrorCode.NOT_CONTROLLER), None)
             return
         now_ms = max(self._clock.wall_ms(), pending.mark.timestamp_ms)
         try:
@@ -114,14 +114,14 @@ class Changes:
                 return
             if self._joined(key, on_answer) is Standing.JOINED:
                 return
-        except QuorateError as error:
-            on_answer(error, request.headers.get("x-quorate-request-id"))
+        except LogbergError as error:
+            on_answer(error, request.headers.get("x-logberg-request-id"))
             return
 
         def not_remembered(image: MetadataImage) -> bool:
             try:
                 return self._idempotency.recall(key, image, now_ms) is None
-            except QuorateError:
+            except LogbergError:
                 return False
 
         receipt = _Receipt()
@@ -190,7 +190,7 @@ class Changes:
         if (
             isinstance(outcome, Lost)
             or (isinstance(outcome, Written) and outcome.wrote)
-            or (isinstance(outcome, QuorateError) and outcome.code in _NOT_DECIDED)
+            or (isinstance(outcome, LogbergError) and outcome.code in _NOT_DECIDED)
         ):
             tell(outcome)
         else:
@@ -214,10 +214,10 @@ class Changes:
                 # They may be a hundred thousand: put into words while they are sent.
                 reply = LongMessage(outcome.result.reply, "records", _words(shown), len(shown))
                 on_answer(reply, None)
-            elif isinstance(outcome, QuorateError):
+            elif isinstance(outcome, LogbergError):
                 on_answer(outcome, None)
             else:
-                on_answer(QuorateError(ErrorCode.NOT_CONTROLLER), None)
+                on_answer(LogbergError(ErrorCode.NOT_CONTROLLER), None)
 
         self._proposer.submit(
             Decision(decide_only, provenance, lambda outcome: self._confirmed(outcome, done))
@@ -226,7 +226,7 @@ class Changes:
     def _joined(self, key: RequestKey, on_answer: OnAnswer) -> Standing:
         """Answer once: with the outcome, or that it took too long.
 
-        Raises QuorateError REQUEST_ID_REUSED; then nothing is answered here, now or later.
+        Raises LogbergError REQUEST_ID_REUSED; then nothing is answered here, now or later.
         """
         answered = False
 
@@ -239,7 +239,7 @@ class Changes:
 
         standing = self._idempotency.join(key, answer)
         timer = self._clock.call_later(
-            self._config.write_wait_s, lambda: answer(QuorateError(ErrorCode.REQUEST_TIMED_OUT))
+            self._config.write_wait_s, lambda: answer(LogbergError(ErrorCode.REQUEST_TIMED_OUT))
         )
         return standing
 
@@ -254,7 +254,7 @@ def _words(records: list[Record]) -> Iterator[Any]:
 def provenance_of(
     request: Request, operation: str, delegations: Mapping[int, frozenset[str]]
 ) -> Provenance:
-    """Who asks, for whom and why. Raises QuorateError for a claim that the caller may not make."""
+    """Who asks, for whom and why. Raises LogbergError for a claim that the caller may not make."""
     headers, caller = request.headers, request.caller
     for name in (REASON, CLIENT_ID, ON_BEHALF_OF):
         check_plain(f"header {name}", headers.get(name, ""))
@@ -269,25 +269,25 @@ def provenance_of(
     )
 
 
-def _answered(outcome: Outcome, key: RequestKey) -> msgspec.Struct | QuorateError:
-    if isinstance(outcome, QuorateError):
+def _answered(outcome: Outcome, key: RequestKey) -> msgspec.Struct | LogbergError:
+    if isinstance(outcome, LogbergError):
         return outcome
     if not isinstance(outcome, Written):
         # What was proposed may yet be found in the new leader's log.
         unknown = (
             ErrorCode.REQUEST_TIMED_OUT if outcome.maybe_executed else ErrorCode.NOT_CONTROLLER
         )
-        return QuorateError(unknown)
+        return LogbergError(unknown)
     assert outcome.result.reply is not None
     return _placed(outcome.result.reply, outcome.offset, outcome.epoch, key)
 
 
 def _again(
     answer: Answer, reply_type: type[Any], key: RequestKey, committed: bool
-) -> msgspec.Struct | QuorateError:
+) -> msgspec.Struct | LogbergError:
     """The answer that was given before."""
     if not committed:
-        return QuorateError(ErrorCode.REQUEST_TIMED_OUT)
+        return LogbergError(ErrorCode.REQUEST_TIMED_OUT)
     reply = msgspec.msgpack.decode(answer.body, type=reply_type)
     return _placed(reply, answer.offset, answer.epoch, key)
 

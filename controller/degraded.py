@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from controller.routes import READS, Route
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 
 
 class Ask(StrEnum):
@@ -223,10 +223,10 @@ RETRY_AFTER_S: Final[Mapping[ErrorCode, int]] = MappingProxyType(
 may be tried again another node is to be asked, at once."""
 
 
-def refusal(mode: Mode, ask: Ask, why: str) -> QuorateError | None:
+def refusal(mode: Mode, ask: Ask, why: str) -> LogbergError | None:
     """Return why a node in a mode doesn't do this; None: it does."""
     code = TABLE[mode].cells[ask].code
-    return None if code is None else QuorateError(code, why)
+    return None if code is None else LogbergError(code, why)
 
 
 def retry_after_ms(code: ErrorCode) -> int | None:

@@ -1,6 +1,6 @@
 """For whom a broker may ask: what the controllers' settings grant, and nothing else (KIP-590).
 
-Rule: the header `x-quorate-on-behalf-of` is a claim. It is believed only of a caller that was
+Rule: the header `x-logberg-on-behalf-of` is a claim. It is believed only of a caller that was
 authenticated as a broker, and only for users that the settings name for that broker. A user's
 bearer token needs no grant: the agent passes it on, and the controller judges it itself.
 """
@@ -8,17 +8,17 @@ bearer token needs no grant: the agent passes it on, and the controller judges i
 from collections.abc import Mapping
 
 from controller.identity import broker_principal
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from runtime.requests import ANONYMOUS, Caller
 
 EVERY_USER = "User:*"
-ON_BEHALF_OF = "x-quorate-on-behalf-of"
+ON_BEHALF_OF = "x-logberg-on-behalf-of"
 
 
 def on_behalf_of(caller: Caller, claimed: str, delegations: Mapping[int, frozenset[str]]) -> str:
     """Return for whom the log says that the caller asks; empty: for itself.
 
-    Raises QuorateError CLUSTER_AUTHORIZATION_FAILED for a claim that no setting grants.
+    Raises LogbergError CLUSTER_AUTHORIZATION_FAILED for a claim that no setting grants.
     """
     if not claimed:
         return ""
@@ -31,7 +31,7 @@ def on_behalf_of(caller: Caller, claimed: str, delegations: Mapping[int, frozens
             granted = users
     if claimed in granted or (EVERY_USER in granted and claimed.startswith("User:")):
         return claimed
-    raise QuorateError(
+    raise LogbergError(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         f"{caller.principal} may not ask on behalf of {claimed[:100]!r}: no [[delegations]] in the "
         "controllers' settings grants it; show the user's own token, or add the grant",

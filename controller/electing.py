@@ -12,7 +12,7 @@ from controller.managers.brokers import BrokerManager
 from controller.managers.sweep import in_rounds
 from controller.proposer import Decision, Outcome, Proposer
 from ledger.batch import Provenance
-from metadata.errors import QuorateError
+from metadata.errors import LogbergError
 from runtime.clock import Clock, Timer
 
 _REFUSED_S = 1.0
@@ -58,7 +58,7 @@ class Electing:
 
     def report(self, outcome: Outcome) -> None:
         """Hear what became of a decision that elects."""
-        if isinstance(outcome, QuorateError) and self._timer is None:
+        if isinstance(outcome, LogbergError) and self._timer is None:
             self._timer = self._clock.call_later(_REFUSED_S, self._again)
 
     def _again(self) -> None:

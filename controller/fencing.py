@@ -14,7 +14,7 @@ from controller.managers.brokers import BrokerManager
 from controller.managers.sweep import in_rounds
 from controller.proposer import Decision, Outcome, Proposer, Written
 from ledger.batch import Provenance
-from metadata.errors import QuorateError
+from metadata.errors import LogbergError
 from runtime.clock import Clock, Timer
 
 _SOON_S = 0.001
@@ -108,7 +108,7 @@ class Fencing:
 
     def _report(self, broker_id: int, outcome: Outcome) -> None:
         self._fencing.discard(broker_id)
-        if isinstance(outcome, QuorateError):
+        if isinstance(outcome, LogbergError):
             self._not_before = self._clock.monotonic() + _REFUSED_S
         if isinstance(outcome, Written) and outcome.wrote:
             self._log.warning(

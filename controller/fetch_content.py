@@ -14,7 +14,7 @@ from controller.config import ControllerConfig
 from controller.digests import StateMarks
 from ledger.errors import DamagedLedgerError, HistoryMissingError
 from ledger.ledger import Ledger
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
     Divergence,
     MetadataFetchReply,
@@ -66,12 +66,12 @@ class FetchContent:
         return self._ledger().log_end
 
     def find(self, request: MetadataFetchRequest) -> Content:
-        """The fetch part of the answer, as things stand. Raises QuorateError STORAGE_ERROR."""
+        """The fetch part of the answer, as things stand. Raises LogbergError STORAGE_ERROR."""
         try:
             return self._find(request)
         except DamagedLedgerError as error:
             self._on_damaged(error)
-            raise QuorateError(ErrorCode.STORAGE_ERROR, str(error)) from None
+            raise LogbergError(ErrorCode.STORAGE_ERROR, str(error)) from None
         except OSError as error:
             raise unreadable(error) from error
 
@@ -144,9 +144,9 @@ class FetchContent:
         )
 
 
-def unreadable(error: OSError) -> QuorateError:
+def unreadable(error: OSError) -> LogbergError:
     """What is told when a read of the disk failed: others have the same bytes."""
-    return QuorateError(
+    return LogbergError(
         ErrorCode.STORAGE_ERROR, f"this controller can't read its disk: {error.strerror or error}"
     )
 

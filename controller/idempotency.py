@@ -12,7 +12,7 @@ from hashlib import sha256
 
 import msgspec
 
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.records import RequestOutcomeRecord
 from metadata.uuids import UUID7_RANDOM_BITS, UuidError, parse_uuid, uuid7, uuid7_time_ms, uuid_text
@@ -54,18 +54,18 @@ _decode = msgspec.msgpack.Decoder(Answer).decode
 def request_key(request: Request, meaning: bytes, now_ms: int, random: Random) -> RequestKey:
     """Read the request id of a request, or draw one.
 
-    `meaning` is what is asked for, encoded canonically. Raises QuorateError.
+    `meaning` is what is asked for, encoded canonically. Raises LogbergError.
     """
     digest = sha256(b"\0".join((request.method.encode(), request.path.encode(), meaning))).digest()
-    text = request.headers.get("x-quorate-request-id", "")
+    text = request.headers.get("x-logberg-request-id", "")
     if not text:
         return RequestKey(uuid7(now_ms, random.getrandbits(UUID7_RANDOM_BITS)), digest)
     try:
         request_id = parse_uuid(text)
         uuid7_time_ms(request_id)
     except (UuidError, ValueError) as error:
-        raise QuorateError(
-            ErrorCode.INVALID_REQUEST, f"header x-quorate-request-id: {error}; it must be a UUIDv7"
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST, f"header x-logberg-request-id: {error}; it must be a UUIDv7"
         ) from None
     return RequestKey(request_id, digest)
 
@@ -87,7 +87,7 @@ class Idempotency:
         """Return the answer that the request was given before, if it was executed.
 
         `image` is the pending image: an answer in it may not be committed yet. Raises
-        QuorateError: REQUEST_ID_REUSED, REQUEST_EXPIRED, REQUEST_FROM_FUTURE.
+        LogbergError: REQUEST_ID_REUSED, REQUEST_EXPIRED, REQUEST_FROM_FUTURE.
         """
         outcome = image.outcomes.get(key.request_id)
         if outcome is not None:
@@ -96,13 +96,13 @@ class Idempotency:
             return _decode(outcome.answer)
         drawn_ms = uuid7_time_ms(key.request_id)
         if key.request_id <= image.outcomes.floor:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.REQUEST_EXPIRED,
                 f"request id {uuid_text(key.request_id)} is older than what is remembered; whether "
                 "it was executed is not known any more. Look, and ask again with a new id",
             )
         if drawn_ms > now_ms + self._ahead_ms:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.REQUEST_FROM_FUTURE,
                 f"request id {uuid_text(key.request_id)} was drawn more than "
                 f"{self._ahead_ms // 1000} s ahead of our clock; correct yours",
@@ -113,7 +113,7 @@ class Idempotency:
     def join(self, key: RequestKey, on_answer: Callable[[object], None]) -> Standing:
         """Note that a request begins, or let it share the answer of the one under way.
 
-        Raises QuorateError REQUEST_ID_REUSED.
+        Raises LogbergError REQUEST_ID_REUSED.
         """
         under_way = self._under_way.get(key.request_id)
         if under_way is None:
@@ -136,8 +136,8 @@ def outcome_record(key: RequestKey, answer: Answer, time_ms: int) -> RequestOutc
     return RequestOutcomeRecord(key.request_id, key.digest, encode_answer(answer), time_ms)
 
 
-def _reused(key: RequestKey) -> QuorateError:
-    return QuorateError(
+def _reused(key: RequestKey) -> LogbergError:
+    return LogbergError(
         ErrorCode.REQUEST_ID_REUSED,
         f"request id {uuid_text(key.request_id)} was used for another request; draw a new one",
     )

@@ -12,7 +12,7 @@ speak for any broker; the log then says both, such as User:ANONYMOUS as Broker:7
 from typing import NamedTuple
 
 from controller.managers.brokers import registered
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import BrokerRegistration, MetadataImage
 from runtime.requests import Caller
 
@@ -36,10 +36,10 @@ class Identity:
         self._require_authentication = require_authentication
 
     def check_claim(self, caller: Caller, claim: Claim) -> None:
-        """Raise QuorateError where no image is needed to see that the claim is wrong."""
+        """Raise LogbergError where no image is needed to see that the claim is wrong."""
         self._check_speaks_for(caller, claim.broker_id)
         if claim.cluster_id is not None and claim.cluster_id != self._cluster_id:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.INCONSISTENT_CLUSTER_ID,
                 f"this is cluster {self._cluster_id}, broker {claim.broker_id} belongs to "
                 f"{claim.cluster_id[:100]}: point it at its own controllers, or start it with an "
@@ -47,11 +47,11 @@ class Identity:
             )
 
     def _check_speaks_for(self, caller: Caller, broker_id: int) -> None:
-        """Raises QuorateError CLUSTER_AUTHORIZATION_FAILED."""
+        """Raises LogbergError CLUSTER_AUTHORIZATION_FAILED."""
         if caller.principal == broker_principal(broker_id):
             return
         if self._require_authentication or not caller.principal.startswith("User:"):
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                 f"{caller.principal} can't speak for broker {broker_id}: use the certificate that "
                 f"was made for it (broker://<cluster id>/{broker_id}), or a token whose principal "
@@ -71,16 +71,16 @@ def acted_as(caller: Caller, broker_id: int) -> str:
 
 
 def check_process(image: MetadataImage, claim: Claim) -> None:
-    """The claim is the registered process's. Raises QuorateError STALE_BROKER_EPOCH."""
+    """The claim is the registered process's. Raises LogbergError STALE_BROKER_EPOCH."""
     broker = registered(image, claim.broker_id, claim.broker_epoch)
     if claim.incarnation_id is not None:
         check_incarnation(broker, claim.incarnation_id)
 
 
 def check_incarnation(broker: BrokerRegistration, incarnation_id: bytes) -> None:
-    """The registration is that process's. Raises QuorateError STALE_BROKER_EPOCH."""
+    """The registration is that process's. Raises LogbergError STALE_BROKER_EPOCH."""
     if broker.incarnation_id != incarnation_id:
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.STALE_BROKER_EPOCH,
             f"epoch {broker.broker_epoch} of broker {broker.broker_id} belongs to another "
             "process; stop this one",
@@ -91,6 +91,6 @@ def is_process(image: MetadataImage, claim: Claim) -> bool:
     """Tell whether the claim is the registered process's."""
     try:
         check_process(image, claim)
-    except QuorateError:
+    except LogbergError:
         return False
     return True

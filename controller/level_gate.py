@@ -6,7 +6,7 @@ finalises counts for the records behind it.
 
 from collections.abc import Generator, Mapping, Sequence
 
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.record_levels import Need, missing_level, needs_above
 from metadata.records import FeatureLevelRecord, Record
@@ -23,7 +23,7 @@ class LevelGate:
         self._closed: Mapping[type[Record], tuple[Need, ...]] = {}
 
     def check(self, image: MetadataImage, records: Sequence[Record]) -> Generator[None, None, None]:
-        """Raise QuorateError UNSUPPORTED_VERSION for a record whose level is not finalised."""
+        """Raise LogbergError UNSUPPORTED_VERSION for a record whose level is not finalised."""
         if self._features is not image.features:
             self._closed = needs_above(dict(image.features.levels.items()))
             self._features = image.features
@@ -38,6 +38,6 @@ class LevelGate:
             if needs is not None:
                 why = missing_level(record, needs)
                 if why:
-                    raise QuorateError(ErrorCode.UNSUPPORTED_VERSION, why)
+                    raise LogbergError(ErrorCode.UNSUPPORTED_VERSION, why)
             if number % _STEP == 0:
                 yield

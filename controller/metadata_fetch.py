@@ -37,7 +37,7 @@ from controller.managers.sweep import in_rounds
 from controller.parked import Parked
 from controller.proposer import Decision, Lost, Outcome, Proposer
 from ledger.batch import Provenance
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import (
     ErrorReply,
@@ -120,7 +120,7 @@ class MetadataFetch:
         try:
             claim = _claim_of(request)
             self._identity.check_claim(caller, claim)
-        except QuorateError as error:
+        except LogbergError as error:
             on_reply(self._refusal(error))
             return
         if request.broker_epoch >= 0 and is_process(pending.image, claim):
@@ -130,7 +130,7 @@ class MetadataFetch:
             self._proceed(request, caller, on_reply)
 
     def note_piece(self, caller: Caller, claim: Claim) -> None:
-        """Note the contact of a broker that loads a snapshot, if we lead. Raises QuorateError."""
+        """Note the contact of a broker that loads a snapshot, if we lead. Raises LogbergError."""
         pending = self._proposer.pending
         if pending is None:
             return
@@ -166,7 +166,7 @@ class MetadataFetch:
                     _provenance(caller, operation),
                     acted_as(caller, request.broker_id),
                 )
-        except QuorateError as error:
+        except LogbergError as error:
             on_reply(self._refusal(error))
             return
         self._answer_or_hold(_Held(request, request.broker_epoch, on_reply))
@@ -186,20 +186,20 @@ class MetadataFetch:
 
     def _check_epoch(self, request: MetadataFetchRequest) -> None:
         if request.fetched_epoch > self._proposer.epoch:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.UNKNOWN_LEADER_EPOCH,
                 f"this node leads epoch {self._proposer.epoch}, and you have seen "
                 f"{request.fetched_epoch}: ask the others who leads",
             )
 
     def _believed(self, request: MetadataFetchRequest) -> MetadataFetchRequest:
-        """The request, its applied offset judged by our log's end. Raises QuorateError."""
+        """The request, its applied offset judged by our log's end. Raises LogbergError."""
         log_end = self._content.log_end
         if request.applied_offset <= log_end:
             return request
         if request.fetched_offset > log_end:
             return msgspec.structs.replace(request, applied_offset=0)
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.INVALID_REQUEST,
             f"appliedOffset: {request.applied_offset} is beyond the log's end, {log_end}; say the "
             "end of what was applied",
@@ -209,7 +209,7 @@ class MetadataFetch:
 
     def _register(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
         def done(outcome: Outcome) -> None:
-            if isinstance(outcome, QuorateError):
+            if isinstance(outcome, LogbergError):
                 on_reply(self._refusal(outcome))
                 return
             broker = self._committed().cluster.brokers.get(request.broker_id)
@@ -218,7 +218,7 @@ class MetadataFetch:
                 return
             try:
                 check_incarnation(broker, parse_uuid_of("incarnationId", request.incarnation_id))
-            except QuorateError as error:
+            except LogbergError as error:
                 # Unregistered since, and the id was given to another process.
                 on_reply(self._refusal(error))
                 return
@@ -238,7 +238,7 @@ class MetadataFetch:
     # -- heartbeat ----------------------------------------------------------------------------
 
     def _beat_operation(self, request: MetadataFetchRequest) -> str | None:
-        """What a heartbeat changes; None: nothing now. Raises QuorateError STALE_BROKER_EPOCH."""
+        """What a heartbeat changes; None: nothing now. Raises LogbergError STALE_BROKER_EPOCH."""
         pending = self._proposer.pending
         if pending is None or request.broker_id in self._deciding:
             return None
@@ -275,7 +275,7 @@ class MetadataFetch:
         for held in list(self._held_stopping.values()):
             try:
                 operation = self._beat_operation(held.request)
-            except QuorateError:
+            except LogbergError:
                 self._parked.wake()
                 continue
             if operation is not None:
@@ -286,7 +286,7 @@ class MetadataFetch:
     def _answer_or_hold(self, held: _Held) -> None:
         try:
             content = self._content.find(held.request)
-        except QuorateError as error:
+        except LogbergError as error:
             held.on_reply(self._refusal(error))
             return
         wait_s = min(held.request.max_wait_ms / 1000, self._config.heartbeat_s)
@@ -311,7 +311,7 @@ class MetadataFetch:
             return
         try:
             content = self._content.find(held.request)
-        except QuorateError as error:
+        except LogbergError as error:
             held.on_reply(self._refusal(error))
             return
         held.on_reply(self._reply(held, content))
@@ -327,7 +327,7 @@ class MetadataFetch:
         broker = image.cluster.brokers.get(held.request.broker_id)
         if broker is None or broker.broker_epoch != held.broker_epoch:
             return self._refusal(
-                QuorateError(
+                LogbergError(
                     ErrorCode.STALE_BROKER_EPOCH,
                     f"broker {held.request.broker_id} has no epoch {held.broker_epoch} any more; "
                     "stop this process, a new one registers",
@@ -353,14 +353,14 @@ class MetadataFetch:
             )
         )
 
-    def _refusal(self, error: QuorateError) -> MetadataFetchReply:
+    def _refusal(self, error: LogbergError) -> MetadataFetchReply:
         return self._with_leader(MetadataFetchReply(error=self._explained(error)))
 
-    def _not_leading(self) -> QuorateError:
+    def _not_leading(self) -> LogbergError:
         known = self._leadership().leader.leader is not None
-        return QuorateError(ErrorCode.NOT_CONTROLLER if known else ErrorCode.NO_QUORUM)
+        return LogbergError(ErrorCode.NOT_CONTROLLER if known else ErrorCode.NO_QUORUM)
 
-    def _explained(self, error: QuorateError) -> ErrorReply:
+    def _explained(self, error: LogbergError) -> ErrorReply:
         leader, url = self._leadership()
         return error_reply(
             error,

@@ -1,7 +1,7 @@
 """What a controller shows of itself to Prometheus.
 
 Rule: what is kept elsewhere is read when it is asked for; only requests and fencings are counted
-here. Names begin with `quorate_`; units stand last.
+here. Names begin with `logberg_`; units stand last.
 """
 
 from collections.abc import Mapping
@@ -83,91 +83,91 @@ class ControllerMetrics:
     def __init__(self, registry: Registry, figures: Figures) -> None:
         self._registry = registry
         self._requests = registry.counter(
-            "quorate_controller_requests_total",
+            "logberg_controller_requests_total",
             "HTTP requests, by operation and status",
             ("operation", "status"),
         )
         self._duration = registry.histogram(
-            "quorate_controller_request_seconds",
+            "logberg_controller_request_seconds",
             "From a request's arrival to its answer; held requests are left out",
             labels=("operation",),
         )
         gauge, counter = registry.read_gauge, registry.read_counter
-        gauge("quorate_controller_active", "1 on the active controller", lambda: figures.active)
-        gauge("quorate_controller_serving", "1 if requests are answered", lambda: figures.serving)
-        gauge("quorate_log_end_offset", "End of the ledger", lambda: _ledger(figures, "log_end"))
+        gauge("logberg_controller_active", "1 on the active controller", lambda: figures.active)
+        gauge("logberg_controller_serving", "1 if requests are answered", lambda: figures.serving)
+        gauge("logberg_log_end_offset", "End of the ledger", lambda: _ledger(figures, "log_end"))
         gauge(
-            "quorate_log_start_offset", "Start of the ledger", lambda: _ledger(figures, "log_start")
+            "logberg_log_start_offset", "Start of the ledger", lambda: _ledger(figures, "log_start")
         )
-        gauge("quorate_image_offset", "End offset of the image", lambda: figures.image.offset)
-        gauge("quorate_image_epoch", "Epoch of the last batch", lambda: figures.image.epoch)
+        gauge("logberg_image_offset", "End offset of the image", lambda: figures.image.offset)
+        gauge("logberg_image_epoch", "Epoch of the last batch", lambda: figures.image.epoch)
         gauge(
-            "quorate_snapshot_offset", "Of the newest checkpoint", lambda: figures.snapshot_offset
+            "logberg_snapshot_offset", "Of the newest checkpoint", lambda: figures.snapshot_offset
         )
-        gauge("quorate_brokers", "Brokers, by state", lambda: _brokers(figures), ("state",))
-        gauge("quorate_topics", "Topics", lambda: len(figures.image.topics.by_id))
-        gauge("quorate_partitions", "Partitions", lambda: len(figures.image.topics.partitions))
+        gauge("logberg_brokers", "Brokers, by state", lambda: _brokers(figures), ("state",))
+        gauge("logberg_topics", "Topics", lambda: len(figures.image.topics.by_id))
+        gauge("logberg_partitions", "Partitions", lambda: len(figures.image.topics.partitions))
         gauge(
-            "quorate_leaderless_partitions",
+            "logberg_leaderless_partitions",
             "Partitions without a leader",
             lambda: len(figures.image.topics.leaderless),
         )
-        gauge("quorate_held_requests", "Requests that are held", lambda: figures.held_requests)
+        gauge("logberg_held_requests", "Requests that are held", lambda: figures.held_requests)
         gauge(
-            "quorate_waiting_decisions",
+            "logberg_waiting_decisions",
             "Requests that wait for their turn",
             lambda: figures.waiting_decisions,
         )
-        gauge("quorate_pending_bytes", "Proposed, not committed", lambda: figures.pending_bytes)
+        gauge("logberg_pending_bytes", "Proposed, not committed", lambda: figures.pending_bytes)
         counter(
-            "quorate_loop_stalled_seconds_total",
+            "logberg_loop_stalled_seconds_total",
             "For how long the loop stood still; broker sessions are longer by as much",
             lambda: figures.stalled_s,
         )
 
         gauge(
-            "quorate_partition_mutations_left",
+            "logberg_partition_mutations_left",
             "What the quota for changes of partitions holds on the leader; below 0: none now",
             lambda: figures.quota.tokens,
         )
         counter(
-            "quorate_partition_mutations_total",
+            "logberg_partition_mutations_total",
             "Partitions that changes created, deleted or touched, as the quota counts them",
             lambda: figures.quota.charged,
         )
         counter(
-            "quorate_partition_mutations_throttled_total",
+            "logberg_partition_mutations_throttled_total",
             "Changes that the quota refused",
             lambda: figures.quota.refused,
         )
-        gauge("quorate_state_diverged", "1 while its state differs", lambda: figures.diverged)
+        gauge("logberg_state_diverged", "1 while its state differs", lambda: figures.diverged)
         self._declare_damage(figures)
 
     def _declare_damage(self, figures: Figures) -> None:
         gauge, counter = self._registry.read_gauge, self._registry.read_counter
         counter(
-            "quorate_scrub_bytes_total",
+            "logberg_scrub_bytes_total",
             "Read through at rest since the start",
             lambda: figures.scrubbing.bytes,
         )
         counter(
-            "quorate_scrub_damage_total",
+            "logberg_scrub_damage_total",
             "Files at rest that were found damaged by it",
             lambda: figures.scrubbing.damaged,
         )
         gauge(
-            "quorate_scrub_last_full_pass_seconds",
+            "logberg_scrub_last_full_pass_seconds",
             "When all of it was found sound last, since 1970; 0 not yet",
             lambda: figures.scrubbing.finished_ms / 1000,
         )
         counter(
-            "quorate_damage_found_total",
+            "logberg_damage_found_total",
             "Damage found on this node since its start, by part",
             lambda: _by_part(figures.damage.found_by_part),
             ("part",),
         )
         counter(
-            "quorate_damage_repaired_total",
+            "logberg_damage_repaired_total",
             "What of it was put right by itself, by part",
             lambda: _by_part(figures.damage.mended_by_part),
             ("part",),

@@ -10,7 +10,7 @@ The bucket is soft state of the leader: it is in no record, and a new leader beg
 
 from math import ceil
 
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from runtime.clock import Clock
 
 
@@ -37,7 +37,7 @@ class MutationQuota:
         return min(float(self._burst), self._tokens + since_s * self._rate)
 
     def charge(self, partitions: int, epoch: int) -> None:
-        """Let a change of so many partitions in. Raises QuorateError THROTTLED.
+        """Let a change of so many partitions in. Raises LogbergError THROTTLED.
 
         `epoch` is the one that we lead in; a new one begins with a full bucket.
         """
@@ -50,7 +50,7 @@ class MutationQuota:
         if tokens < 0:
             self.refused += 1
             wait_ms = max(1, ceil(-tokens / self._rate * 1000))
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.THROTTLED,
                 f"the quota for changes of partitions is used up: it grows by {self._rate:g} "
                 f"partitions a second (partition_mutations_per_s); retry in {wait_ms} ms",

@@ -24,7 +24,7 @@ from controller.snapshotting import Snapshotting
 from controller.status import quorum_reply, readiness, status_reply
 from controller.storage import Storage
 from ledger.ledger import Ledger
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import HealthReply
 from quorum.api import LeaderAndEpoch, Quorum
@@ -88,7 +88,7 @@ class NodeView:
 
     # -- who answers ----------------------------------------------------------------------
 
-    def refusal(self, ask: Ask) -> QuorateError | None:
+    def refusal(self, ask: Ask) -> LogbergError | None:
         for mode, why in self._modes():
             refused = refusal(mode, ask, why)
             if refused is not None:
@@ -110,19 +110,19 @@ class NodeView:
         if self._proposer.overloaded:
             yield Mode.OVERLOADED, "too many requests wait for their turn; retry later"
 
-    def not_here(self) -> QuorateError:
+    def not_here(self) -> LogbergError:
         stopped = self._condition.stopped
         if stopped:
-            return QuorateError(ErrorCode.SHUTTING_DOWN, f"this controller stopped: {stopped}")
+            return LogbergError(ErrorCode.SHUTTING_DOWN, f"this controller stopped: {stopped}")
         leader, url = self.leadership()
         if leader.leader is None:
-            return QuorateError(ErrorCode.NO_QUORUM)
+            return LogbergError(ErrorCode.NO_QUORUM)
         if leader.leader == self._config.node_id:
-            return QuorateError(
+            return LogbergError(
                 ErrorCode.NO_QUORUM, "this controller leads and can't confirm it: is it cut off?"
             )
         where = f" at {url}" if url else ""
-        return QuorateError(
+        return LogbergError(
             ErrorCode.NOT_CONTROLLER, f"controller {leader.leader} leads{where}; ask there"
         )
 

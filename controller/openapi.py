@@ -32,12 +32,12 @@ _RANGE = {
 }
 _REQUEST_HEADERS = (
     (
-        "x-quorate-request-id",
+        "x-logberg-request-id",
         "A UUIDv7 (22 characters); sent again with it, a request is done once",
     ),
-    ("x-quorate-reason", "Why; it is kept in the log"),
-    ("x-quorate-client-id", "Which program asks; it is kept in the log"),
-    ("x-quorate-on-behalf-of", "The user for whom a broker asks (KIP-590)"),
+    ("x-logberg-reason", "Why; it is kept in the log"),
+    ("x-logberg-client-id", "Which program asks; it is kept in the log"),
+    ("x-logberg-on-behalf-of", "The user for whom a broker asks (KIP-590)"),
 )
 
 
@@ -53,7 +53,7 @@ def openapi_document(version: str) -> dict[str, Any]:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, references)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Quorate controller", "version": version},
+        "info": {"title": "Logberg controller", "version": version},
         "paths": paths,
         "components": {"schemas": components},
     }

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from runtime.clock import Clock, Timer
 
@@ -59,7 +59,7 @@ class Pages:
     def image_for(self, query: Mapping[str, str], current: MetadataImage) -> MetadataImage | None:
         """Return the image that a request goes on with; None: it names no token.
 
-        Raises QuorateError CONTINUATION_EXPIRED, INVALID_REQUEST.
+        Raises LogbergError CONTINUATION_EXPIRED, INVALID_REQUEST.
         """
         token = _read(query)
         if token is None:
@@ -68,7 +68,7 @@ class Pages:
             return current
         kept = self._kept.get(token.offset)
         if kept is None:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.CONTINUATION_EXPIRED,
                 f"the state at offset {token.offset} is not kept here any more (for "
                 f"{KEPT_S:.0f} s, on the node that gave the token): begin again without a token",
@@ -76,12 +76,12 @@ class Pages:
         return kept[0]
 
     def last(self, query: Mapping[str, str], of: str, kind: type[Any]) -> Any:
-        """Return the last key of the page before, None at the first. Raises QuorateError."""
+        """Return the last key of the page before, None at the first. Raises LogbergError."""
         token = _read(query)
         if token is None:
             return None
         if token.of != of or type(token.last) is not kind:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.INVALID_REQUEST, f"{CONTINUATION}: the token is another list's"
             )
         return token.last
@@ -108,6 +108,6 @@ def _read(query: Mapping[str, str]) -> _Token | None:
         data = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
         return msgspec.msgpack.decode(data, type=_Token)
     except (ValueError, msgspec.MsgspecError):
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.INVALID_REQUEST, f"{CONTINUATION}: that is no token of ours"
         ) from None

@@ -19,7 +19,7 @@ import msgspec
 from controller.level_gate import LevelGate
 from controller.result import ControllerResult, Decide
 from metadata.codec import RecordDecodeError, decode_record, encode_record
-from metadata.errors import QuorateError
+from metadata.errors import LogbergError
 from metadata.freeing import emptied
 from metadata.image import MetadataDelta, MetadataImage, ReplayError
 from metadata.records import (
@@ -59,7 +59,7 @@ class Preparation(Generic[T]):
         self.tries = tries
         self.base = image
         self.result: ControllerResult | None = None
-        self.error: QuorateError | None = None
+        self.error: LogbergError | None = None
         """Why it is refused."""
         self.defect: Exception | None = None
         """Why the records can't be replayed: a defect of whoever decided."""
@@ -130,7 +130,7 @@ class Preparation(Generic[T]):
         )
 
     def passes_gate(self, image: MetadataImage) -> Generator[None, None, None]:
-        """Ask the gate again if levels have changed since. Raises QuorateError."""
+        """Ask the gate again if levels have changed since. Raises LogbergError."""
         if self.result is not None and image.features is not self.base.features:
             yield from self._gate.check(image, self.result.records)
 
@@ -173,7 +173,7 @@ class Preparation(Generic[T]):
             if isinstance(decided, Generator):
                 decided = yield from decided
             yield from self._gate.check(self.base, decided.records)
-        except QuorateError as error:
+        except LogbergError as error:
             # Its traceback would hold our frame, and that holds us, with the image.
             self.error = error.with_traceback(None)
             return

@@ -27,7 +27,7 @@ from controller.result import ControllerResult, Decide
 from ledger.batch import ACTED_AS, Batch, BatchHeader, Provenance, array_head, seal
 from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError, decode_record, decode_records, encode_record
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataDelta, MetadataImage, ReplayError
 from metadata.image.metadata_image import OpenTransaction
 from metadata.records import (
@@ -70,7 +70,7 @@ class Lost(NamedTuple):
     """Records were proposed: the new leader may find them in its log."""
 
 
-Outcome = Written | QuorateError | Lost
+Outcome = Written | LogbergError | Lost
 
 
 class Decision(NamedTuple):
@@ -167,7 +167,7 @@ class Proposer:
         if self.pending is None:
             decision.on_outcome(Lost(maybe_executed=False))
         elif self._no_room_to_begin:
-            decision.on_outcome(QuorateError(ErrorCode.DISK_FULL, self._no_room_to_begin))
+            decision.on_outcome(LogbergError(ErrorCode.DISK_FULL, self._no_room_to_begin))
         elif self._lanes.add(decision, first=decision.first or decision.begins_epoch):
             self._decide_next()
         else:
@@ -245,7 +245,7 @@ class Proposer:
             self._deciding = None
             self.freeze("a decision failed when a part of it was written")
         decision.on_outcome(
-            QuorateError(
+            LogbergError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, "a defect of the server: its log says more"
             )
         )
@@ -308,7 +308,7 @@ class Proposer:
                 raise preparation.error
             yield from preparation.passes_gate(pending.image)
             plan = yield from self._plan(preparation, pending)
-        except QuorateError as error:
+        except LogbergError as error:
             # An error may rest on what is not committed yet, so it waits like any answer. Without
             # its traceback, which would hold this frame with the image.
             self._answered = True
@@ -333,7 +333,7 @@ class Proposer:
 
     def _write_all(
         self, preparation: Preparation[Decision], plan: "_Plan", pending: Pending
-    ) -> Generator[None, None, Written | QuorateError]:
+    ) -> Generator[None, None, Written | LogbergError]:
         decision = preparation.decision
         try:
             if preparation.defect is not None:
@@ -356,7 +356,7 @@ class Proposer:
             self._begin_later(decision, why)
             return
         if not self._wrote_some:
-            refusal = QuorateError(ErrorCode.DISK_FULL, why)
+            refusal = LogbergError(ErrorCode.DISK_FULL, why)
             self._answer_when_committed(decision, pending, refusal)
             return
         self._deciding = None
@@ -367,7 +367,7 @@ class Proposer:
         """Lead without writing: who reads, and brokers that are in service, need a leader too."""
         epoch, self._no_room_to_begin = self.epoch, why
         for other in self._lanes.take_all():
-            other.on_outcome(QuorateError(ErrorCode.DISK_FULL, why))
+            other.on_outcome(LogbergError(ErrorCode.DISK_FULL, why))
 
         def again() -> None:
             if self.pending is not None and self.epoch == epoch:
@@ -378,19 +378,19 @@ class Proposer:
 
     def _give_up(
         self, decision: Decision, plan: "_Plan", pending: Pending, error: Exception
-    ) -> Generator[None, None, QuorateError]:
+    ) -> Generator[None, None, LogbergError]:
         """A decision that can't be replayed is a defect of ours: nothing of it must last."""
         operation = decision.provenance.operation
         self._log.error("decision_not_replayable", operation=operation, reason=str(error))
         if self._wrote_some:
             abort = encode_record(AbortTransactionRecord("it can't be replayed"))
             yield from self._write(decision, plan, [abort], pending, last=False)
-        return QuorateError(
+        return LogbergError(
             ErrorCode.UNKNOWN_SERVER_ERROR, f"{operation} can't be carried out: {error}"
         )
 
     def _answer_when_committed(
-        self, decision: Decision, pending: Pending, outcome: Written | QuorateError
+        self, decision: Decision, pending: Pending, outcome: Written | LogbergError
     ) -> None:
         maybe = isinstance(outcome, Written) and outcome.wrote
         pending.when_committed(
@@ -418,7 +418,7 @@ class Proposer:
         if batches and decision.key is not None and not result.unfinished:
             body = msgspec.msgpack.encode(result.reply)
             if len(body) > _ANSWER_BYTES_MAX:
-                raise QuorateError(
+                raise LogbergError(
                     ErrorCode.BODY_TOO_LARGE, "the answer would be too large; split the request"
                 )
             total += 1
@@ -543,8 +543,8 @@ class _Plan(NamedTuple):
         return len(self.batches) - 1
 
 
-def _throttled() -> QuorateError:
-    return QuorateError(ErrorCode.THROTTLED, "too many requests wait for their turn; retry later")
+def _throttled() -> LogbergError:
+    return LogbergError(ErrorCode.THROTTLED, "too many requests wait for their turn; retry later")
 
 
 def _pause(records: int) -> Iterator[None]:

@@ -22,7 +22,7 @@ from controller.describe_features import describe_features, describe_nodes, why_
 from controller.heartbeats import Heartbeats
 from controller.pages import Pages
 from controller.reads import Reads
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import (
     DescribeBrokerReply,
@@ -38,7 +38,7 @@ TOPICS_LISTED_MAX = 1_000
 BROKERS_LISTED_MAX = 1_000
 PARTITIONS_LISTED_MAX = 10_000
 """Entries of a page, where pages are asked for; brokers and partitions come all if not."""
-OnAnswer = Callable[[msgspec.Struct | LongMessage | QuorateError], None]
+OnAnswer = Callable[[msgspec.Struct | LongMessage | LogbergError], None]
 
 
 class View(NamedTuple):
@@ -58,7 +58,7 @@ class Queries:
         self,
         reads: Reads,
         view: Callable[[], View],
-        not_here: Callable[[], QuorateError],
+        not_here: Callable[[], LogbergError],
         pages: Pages,
     ) -> None:
         """`not_here` tells whom to ask instead."""
@@ -78,13 +78,13 @@ class Queries:
         def answer_now(view: View) -> None:
             try:
                 on_answer(answer(view))
-            except QuorateError as error:
+            except LogbergError as error:
                 on_answer(error)
 
         try:
             consistency, min_offset = _wanted(request.query)
             going_on = self.pages.image_for(request.query, self._view().image)
-        except QuorateError as error:
+        except LogbergError as error:
             on_answer(error)
             return
         if going_on is not None:
@@ -110,7 +110,7 @@ class Queries:
 
 
 def list_topics(view: View, query: Mapping[str, str], pages: Pages) -> LongMessage:
-    """`GET /v1/topics`. Raises QuorateError."""
+    """`GET /v1/topics`. Raises LogbergError."""
     limit = _limit(query, TOPICS_LISTED_MAX)
     after = pages.last(query, "topics", str) or query.get("after", "")
     names, more = topic_names(view.image, after, limit or TOPICS_LISTED_MAX)
@@ -127,10 +127,10 @@ def list_topics(view: View, query: Mapping[str, str], pages: Pages) -> LongMessa
 
 
 def one_topic(view: View, name: str, query: Mapping[str, str], pages: Pages) -> LongMessage:
-    """`GET /v1/topics/{name}`. Raises QuorateError."""
+    """`GET /v1/topics/{name}`. Raises LogbergError."""
     topic = view.image.topics.named(name)
     if topic is None:
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic named {name[:300]!r}"
         )
     image, of = view.image, f"partitions of {topic.topic_id.hex()}"
@@ -151,7 +151,7 @@ def one_topic(view: View, name: str, query: Mapping[str, str], pages: Pages) -> 
 
 
 def list_brokers(view: View, query: Mapping[str, str], pages: Pages) -> LongMessage:
-    """`GET /v1/brokers`. Raises QuorateError."""
+    """`GET /v1/brokers`. Raises LogbergError."""
     image = view.image
     ids, more = _page(
         tuple(image.cluster.brokers),
@@ -181,10 +181,10 @@ def list_features(view: View, voters: Sequence[int]) -> ListFeaturesReply:
 
 
 def one_broker(view: View, text: str) -> DescribeBrokerReply:
-    """`GET /v1/brokers/{id}`. Raises QuorateError."""
+    """`GET /v1/brokers/{id}`. Raises LogbergError."""
     broker = view.image.cluster.brokers.get(broker_id_of(text))
     if broker is None:
-        raise QuorateError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {text[:20]}")
+        raise LogbergError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {text[:20]}")
     return DescribeBrokerReply(
         offset=readable_offset(view.image),
         epoch=view.image.epoch,
@@ -203,46 +203,46 @@ def _page(
 
 
 def _limit(query: Mapping[str, str], most: int) -> int | None:
-    """How many are wanted, None: no word of it. Raises QuorateError."""
+    """How many are wanted, None: no word of it. Raises LogbergError."""
     if "limit" not in query:
         return None
     limit = whole_number(query, "limit", most)
     if limit < 1:
-        raise QuorateError(ErrorCode.INVALID_REQUEST, "limit: 1 or more")
+        raise LogbergError(ErrorCode.INVALID_REQUEST, "limit: 1 or more")
     return min(limit, most)
 
 
 def broker_id_of(text: str) -> int:
-    """A broker id in a path. Raises QuorateError."""
+    """A broker id in a path. Raises LogbergError."""
     if not text.isascii() or not text.isdecimal() or len(text) > 10:
-        raise QuorateError(ErrorCode.INVALID_REQUEST, f"{text[:50]!r} is not a broker id")
+        raise LogbergError(ErrorCode.INVALID_REQUEST, f"{text[:50]!r} is not a broker id")
     return int(text)
 
 
 def whole_number(query: Mapping[str, str], name: str, default: int) -> int:
-    """A number of 0 or more in a query. Raises QuorateError."""
+    """A number of 0 or more in a query. Raises LogbergError."""
     text = query.get(name)
     if text is None:
         return default
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.INVALID_REQUEST, f"{name}: {text[:50]!r} is not a whole number"
         )
     return int(text)
 
 
 def yes_or_no(query: Mapping[str, str], name: str) -> bool:
-    """A flag in a query. Raises QuorateError."""
+    """A flag in a query. Raises LogbergError."""
     text = query.get(name, "false")
     if text not in ("true", "false"):
-        raise QuorateError(ErrorCode.INVALID_REQUEST, f"{name}: {text[:50]!r}; say true or false")
+        raise LogbergError(ErrorCode.INVALID_REQUEST, f"{name}: {text[:50]!r}; say true or false")
     return text == "true"
 
 
 def _wanted(query: Mapping[str, str]) -> tuple[str, int | None]:
     consistency = query.get("consistency", "linearizable")
     if consistency not in ("linearizable", "stale"):
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.INVALID_REQUEST,
             f"consistency: {consistency[:50]!r}; say linearizable or stale",
         )
@@ -250,7 +250,7 @@ def _wanted(query: Mapping[str, str]) -> tuple[str, int | None]:
     return consistency, min_offset
 
 
-def _behind(offset: int) -> QuorateError:
-    return QuorateError(
+def _behind(offset: int) -> LogbergError:
+    return LogbergError(
         ErrorCode.OFFSET_NOT_AVAILABLE, f"this node has not applied everything before {offset} yet"
     )

@@ -27,7 +27,7 @@ from controller.proposer import Decision, Outcome, Proposer, Written
 from controller.result import Decide
 from ledger.batch import Provenance
 from metadata.codec import RecordDecodeError, decode_record, encode_record
-from metadata.errors import QuorateError
+from metadata.errors import LogbergError
 from metadata.features import BASE, SUPPORTED
 from metadata.image import MetadataImage
 from metadata.records import (
@@ -210,7 +210,7 @@ class Registering:
                 self._under_way.discard(key)
                 if outcome.wrote:
                     on_written(outcome.offset)
-            elif isinstance(outcome, QuorateError):
+            elif isinstance(outcome, LogbergError):
                 self._clock.call_later(_AGAIN_S, again)
 
         self._proposer.submit(

@@ -41,4 +41,4 @@ Decided = ControllerResult | Generator[None, None, ControllerResult]
 """A decision, or the work towards one that yields often (see `runtime.slices`)."""
 
 Decide = Callable[[MetadataImage], Decided]
-"""Decides on the pending image, whose `offset` is the next record's. Raises QuorateError."""
+"""Decides on the pending image, whose `offset` is the next record's. Raises LogbergError."""

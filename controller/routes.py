@@ -73,7 +73,7 @@ class Route(NamedTuple):
     content: str = ""
     """Content type, where it isn't a message."""
     changes: bool = False
-    """It writes: it takes `x-quorate-request-id` and is done once."""
+    """It writes: it takes `x-logberg-request-id` and is done once."""
     always: bool = False
     """Answered also by a node that serves nothing else."""
     status: int = 200

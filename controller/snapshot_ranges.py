@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from controller.identity import Claim
 from controller.queries import whole_number
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.uuids import parse_uuid_of
 from runtime.requests import Caller, Reply, Request
 from snapshots.checkpoint import CheckpointId
@@ -36,7 +36,7 @@ class SnapshotRanges:
     def read(self, request: Request, text: str) -> Reply:
         """A piece: status 206 with `content-range`; without a range, from the beginning.
 
-        At most 1 MiB each. Raises QuorateError SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE,
+        At most 1 MiB each. Raises LogbergError SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE,
         CLUSTER_AUTHORIZATION_FAILED for who speaks for another broker, INCONSISTENT_CLUSTER_ID.
         """
         if "brokerId" in request.query:
@@ -49,9 +49,9 @@ class SnapshotRanges:
             position, length = _range(request.headers.get("range", ""))
             size, data = store.read_range(checkpoint, position, length)
         except PositionOutOfRangeError as error:
-            raise QuorateError(ErrorCode.POSITION_OUT_OF_RANGE, str(error)) from None
+            raise LogbergError(ErrorCode.POSITION_OUT_OF_RANGE, str(error)) from None
         except CheckpointError as error:
-            raise QuorateError(ErrorCode.SNAPSHOT_NOT_FOUND, str(error)) from None
+            raise LogbergError(ErrorCode.SNAPSHOT_NOT_FOUND, str(error)) from None
         headers = {
             "content-type": "application/octet-stream",
             "content-range": f"bytes {position}-{position + len(data) - 1}/{size}",
@@ -63,7 +63,7 @@ class SnapshotRanges:
 
 
 def _claim_of(query: Mapping[str, str]) -> Claim:
-    """Which process asks. Raises QuorateError INVALID_REQUEST."""
+    """Which process asks. Raises LogbergError INVALID_REQUEST."""
     incarnation = query.get("incarnationId")
     return Claim(
         whole_number(query, "brokerId", 0),
@@ -74,16 +74,16 @@ def _claim_of(query: Mapping[str, str]) -> Claim:
 
 
 def _range(text: str) -> tuple[int, int]:
-    """Position and length. Raises QuorateError."""
+    """Position and length. Raises LogbergError."""
     if not text:
         return 0, PIECE_BYTES
     match = _RANGE.fullmatch(text.strip())
     if match is None:
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.INVALID_REQUEST, f"header range: {text[:80]!r}; say bytes=<from>-<to>"
         )
     start = int(match[1])
     end = int(match[2]) if match[2] else start + PIECE_BYTES - 1
     if end < start:
-        raise QuorateError(ErrorCode.INVALID_REQUEST, "header range: it ends before it begins")
+        raise LogbergError(ErrorCode.INVALID_REQUEST, "header range: it ends before it begins")
     return start, min(end - start + 1, PIECE_BYTES)

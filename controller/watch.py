@@ -16,7 +16,7 @@ from ledger.batch import Batch, parse
 from ledger.errors import DamagedLedgerError, HistoryMissingError, LedgerError
 from ledger.ledger import Ledger
 from metadata.codec import iterate_records
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import ReadLogReply, ReadRecordsReply
 from metadata.messages.parts import LongMessage
@@ -29,7 +29,7 @@ MAX_BYTES = 8 * 1024 * 1024
 WAIT_MS_MAX = 60_000
 _PIECE_BYTES = 256 * 1024
 """Of the ledger, read and verified at once: a millisecond or two."""
-OnAnswer = Callable[[Generator[None, None, LongMessage] | QuorateError], None]
+OnAnswer = Callable[[Generator[None, None, LongMessage] | LogbergError], None]
 
 
 class Watch:
@@ -55,7 +55,7 @@ class Watch:
             wait_ms = min(whole_number(request.query, "waitMs", 0), WAIT_MS_MAX)
             in_words = _in_words(request.query.get("format", "batches"))
             found = self._find(offset, max_bytes)
-        except QuorateError as error:
+        except LogbergError as error:
             on_answer(error)
             return
         if found.batches or not wait_ms:
@@ -65,25 +65,25 @@ class Watch:
         def release() -> None:
             try:
                 on_answer(self._reply(self._find(offset, max_bytes), max_bytes, in_words))
-            except QuorateError as error:
+            except LogbergError as error:
                 on_answer(error)
 
         self._parked.park(wait_ms / 1000, release)
 
     def _find(self, offset: int, max_bytes: int) -> "_Found":
-        """The first piece of what is there. Raises QuorateError."""
+        """The first piece of what is there. Raises LogbergError."""
         up_to = readable_offset(self._image())
         if offset > up_to:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"offset {offset} is beyond the end of the log that may be read here, {up_to}",
             )
         try:
             piece = self._piece(offset, max_bytes, up_to)
         except HistoryMissingError as error:
-            raise QuorateError(ErrorCode.OFFSET_OUT_OF_RANGE, str(error)) from None
+            raise LogbergError(ErrorCode.OFFSET_OUT_OF_RANGE, str(error)) from None
         except DamagedLedgerError as error:
-            raise QuorateError(ErrorCode.STORAGE_ERROR, str(error)) from None
+            raise LogbergError(ErrorCode.STORAGE_ERROR, str(error)) from None
         first, end = _span(piece) or (offset, offset)
         return _Found(first, end, len(piece), sum(map(len, piece)), up_to)
 
@@ -199,5 +199,5 @@ def batch_in_words(batch: Batch) -> LongMessage:
 
 def _in_words(text: str) -> bool:
     if text not in ("batches", "json"):
-        raise QuorateError(ErrorCode.INVALID_REQUEST, f"format: {text[:50]!r}; batches or json")
+        raise LogbergError(ErrorCode.INVALID_REQUEST, f"format: {text[:50]!r}; batches or json")
     return text == "json"

@@ -1,7 +1,7 @@
 """A service with a broker agent inside: what to hear, what to ask, how to leave.
 
-    quorate up                                    # in another terminal
-    python examples/embed_agent.py quorate-data   # until Ctrl-C
+    logberg up                                    # in another terminal
+    python examples/embed_agent.py logberg-data   # until Ctrl-C
 
 It joins the cluster as broker 9, with a certificate of the cluster's own CA. Create a topic and see
 what this broker must do.
@@ -17,8 +17,8 @@ from pathlib import Path
 from broker_agent.config import AgentConfig, Endpoint
 from broker_agent.library import BrokerAgent, run_until_gone
 from broker_agent.publishers import Manifest, PartitionKey
+from logberg.local_ca import LocalCertificateAuthority
 from metadata.image import MetadataImage
-from quorate.local_ca import LocalCertificateAuthority
 from runtime.tls import TlsFiles, client_context
 
 BROKER_ID = 9
@@ -87,4 +87,4 @@ async def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(Path(sys.argv[1] if len(sys.argv) > 1 else "quorate-data"))))
+    sys.exit(asyncio.run(main(Path(sys.argv[1] if len(sys.argv) > 1 else "logberg-data"))))

@@ -1,7 +1,7 @@
 """Follow the log: who changes what, when and why, as it happens.
 
-    quorate up                                  # in another terminal
-    python examples/watch_log.py quorate-data   # until Ctrl-C
+    logberg up                                  # in another terminal
+    python examples/watch_log.py logberg-data   # until Ctrl-C
 
 A watch is a read that waits. It goes on from `nextOffset`, so nothing is missed and nothing comes
 twice, whichever controller answers.
@@ -13,7 +13,7 @@ import json
 import sys
 from pathlib import Path
 
-from quorate.client import Access, QuorateClient, read_token
+from logberg.client import Access, LogbergClient, read_token
 
 
 async def watch(folder: Path) -> None:
@@ -22,7 +22,7 @@ async def watch(folder: Path) -> None:
     urls = [node["url"] for node in cluster["nodes"] if node["role"] == "controller"]
     access = Access(read_token(Path(cluster["tokenFile"])), cluster["ca"])
     offset = 0
-    async with QuorateClient(urls, access, client_id="watch-log") as client:
+    async with LogbergClient(urls, access, client_id="watch-log") as client:
         while True:
             query = {"offset": str(offset), "waitMs": "4000", "format": "json"}
             reply = await client.get("/v1/log", query)
@@ -37,4 +37,4 @@ async def watch(folder: Path) -> None:
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(watch(Path(sys.argv[1] if len(sys.argv) > 1 else "quorate-data")))
+        asyncio.run(watch(Path(sys.argv[1] if len(sys.argv) > 1 else "logberg-data")))

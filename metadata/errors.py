@@ -198,7 +198,7 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             "Stop the other process with this broker id, or take another id.",
         ),
         _E.BROKER_ID_NOT_REGISTERED: ErrorFacts(
-            404, _CLIENT, False, "Check the broker id; `quorate brokers list` shows those known."
+            404, _CLIENT, False, "Check the broker id; `logberg brokers list` shows those known."
         ),
         _E.INVALID_REGISTRATION: ErrorFacts(
             400, _CLIENT, False, "Correct the registration's field that the message names."
@@ -210,7 +210,7 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             400,
             _CLIENT,
             False,
-            "Ask for a level that every node supports; `quorate features list` shows which.",
+            "Ask for a level that every node supports; `logberg features list` shows which.",
         ),
         _E.FEATURE_UPDATE_FAILED: ErrorFacts(
             409,
@@ -240,7 +240,7 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             416, _CLIENT, False, "Ask for a range within the snapshot's size."
         ),
         _E.UNKNOWN_TOPIC_OR_PARTITION: ErrorFacts(
-            404, _CLIENT, False, "Check the name; `quorate topics list` shows those that exist."
+            404, _CLIENT, False, "Check the name; `logberg topics list` shows those that exist."
         ),
         _E.UNKNOWN_TOPIC_ID: ErrorFacts(
             404, _CLIENT, False, "Check the id; a topic created anew has another."
@@ -302,7 +302,7 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
 )
 
 
-class QuorateError(Exception):
+class LogbergError(Exception):
     """A request can't be done. `message` says what and why, and what to do if not given."""
 
     def __init__(

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 METADATA_VERSION: Final = "metadata.version"
 """Kafka's: which of Kafka's records, and in which versions, a log may hold (KIP-584, 778)."""
 LOGBERG_VERSION: Final = "logberg.version"
-"""Ours: the same for our own records, and for what our own rules of replay are. Written under this
-name for ever, although the project is still called Quorate."""
+"""Ours: the same for our own records, and for what our own rules of replay are. A name in
+logs for ever."""
 
 LITERAL_AMENDMENTS_FROM: Final = 1
 """The level of `logberg.version` from which replay takes an amended registration at its word. Below
@@ -108,5 +108,5 @@ def unknown_level(name: str, level: int) -> str:
     return (
         f"the log is at feature level {name} {level} from here on, and this build knows levels up "
         f"to {supported.high}: it was written by a newer release. Run a build that supports "
-        f"{name} {level} on this node; `quorate features list` on a running node shows which do"
+        f"{name} {level} on this node; `logberg features list` on a running node shows which do"
     )

@@ -7,7 +7,7 @@ and DEL, line and paragraph separators, and what changes the direction of writin
 
 import re
 
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -19,10 +19,10 @@ def control_character(text: str) -> str:
 
 
 def check_plain(field: str, text: str, code: ErrorCode = ErrorCode.INVALID_REQUEST) -> None:
-    """Raise QuorateError for text with a control character; `field` is how the caller names it."""
+    """Raise LogbergError for text with a control character; `field` is how the caller names it."""
     found = control_character(text)
     if found:
-        raise QuorateError(
+        raise LogbergError(
             code,
             f"{field}: it has the control character {found}; use characters that can be shown",
             {"field": field},

@@ -90,7 +90,7 @@ def missing_level(record: Record, needs: Sequence[Need]) -> str:
         if not need.field or getattr(record, need.field) != need.default:
             return (
                 f"{_named(type(record), need)} needs {described(need.feature, need.level)}, which "
-                "is not finalised: raise it with `quorate features upgrade "
+                "is not finalised: raise it with `logberg features upgrade "
                 f"{need.feature}={need.level}`"
             )
     return ""

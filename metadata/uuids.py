@@ -6,7 +6,7 @@ Rule: nothing here draws dice or reads a clock; both are handed in.
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final
 
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 
 UUID_BYTES: Final = 16
 UUID_CHARACTERS: Final = 22
@@ -48,11 +48,11 @@ def parse_uuid(text: str) -> bytes:
 
 
 def parse_uuid_of(field: str, text: str) -> bytes:
-    """Read a uuid that a request gives. Raises QuorateError INVALID_REQUEST, naming the field."""
+    """Read a uuid that a request gives. Raises LogbergError INVALID_REQUEST, naming the field."""
     try:
         return parse_uuid(text)
     except UuidError as error:
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.INVALID_REQUEST, f"{field}: {error}", {"field": field}
         ) from None
 

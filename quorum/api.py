@@ -72,7 +72,7 @@ class ReplicaState(msgspec.Struct, frozen=True):
 
 
 class QuorumStatus(msgspec.Struct, frozen=True):
-    """For `quorate quorum status` and metrics."""
+    """For `logberg quorum status` and metrics."""
 
     node_id: int
     directory_id: bytes

@@ -50,7 +50,7 @@ def decode_greeting(data: bytes) -> Greeting:
         # A later format may have more fields; in format 1 a greeting has exactly these.
         fields = fields[: len(_SHAPE)]
     if type(fields) is not tuple or tuple(map(type, fields)) != _SHAPE or len(fields[3]) != 16:
-        raise BadBytesError("not a greeting of a Quorate controller")
+        raise BadBytesError("not a greeting of a Logberg controller")
     return Greeting(*fields)
 
 
@@ -71,7 +71,7 @@ def judge_greeting(
     try:
         greeting = decode_greeting(data)
     except BadBytesError as error:
-        return f"the greeting is not one of a Quorate controller: {error}"
+        return f"the greeting is not one of a Logberg controller: {error}"
     who = f"node {greeting.node_id}"
     if greeting.wire_format != WIRE_FORMAT:
         return (

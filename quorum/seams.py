@@ -109,7 +109,7 @@ def check_core() -> None:
     """Raise WrongCoreError unless the library is the one this package was proved with."""
     if VERSION != CORE_VERSION:
         raise WrongCoreError(
-            f"PySyncObj {VERSION} is installed, Quorate is proved with {CORE_VERSION} only: "
+            f"PySyncObj {VERSION} is installed, Logberg is proved with {CORE_VERSION} only: "
             f"install pysyncobj=={CORE_VERSION}"
         )
     missing = CORE_WORDS - words_of(core_module.SyncObj)

@@ -62,7 +62,7 @@ class HttpRequester:
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
-            headers={"User-Agent": "quorate", "Accept-Encoding": "identity"},
+            headers={"User-Agent": "logberg", "Accept-Encoding": "identity"},
         )
 
     def request(

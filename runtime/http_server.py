@@ -367,7 +367,7 @@ _NOT_READ_ON = {"BODY_TIMED_OUT", "THROTTLED"}
 
 
 def _name_server(response: web.StreamResponse) -> None:
-    response.headers[hdrs.SERVER] = "quorate"
+    response.headers[hdrs.SERVER] = "logberg"
     response.headers["X-Content-Type-Options"] = "nosniff"
 
 

@@ -87,28 +87,28 @@ class SliceMeter:
     def show(self, registry: Registry) -> None:
         """Put the figures among a process's metrics."""
         registry.read_histogram(
-            "quorate_loop_slice_cpu_seconds",
+            "logberg_loop_slice_cpu_seconds",
             "Processor time that one slice of work on the loop takes",
             BOUNDS_S,
             lambda: (self.counts, self.total_s),
         )
         registry.read_gauge(
-            "quorate_loop_slice_cpu_worst_seconds",
+            "logberg_loop_slice_cpu_worst_seconds",
             "The longest slice since the start",
             lambda: self.worst_s,
         )
         registry.read_counter(
-            "quorate_collector_pauses_total",
+            "logberg_collector_pauses_total",
             "Times that Python's garbage collector ran",
             lambda: self.pauses,
         )
         registry.read_counter(
-            "quorate_collector_pause_seconds_total",
+            "logberg_collector_pause_seconds_total",
             "Processor time that it took",
             lambda: self.pauses_s,
         )
         registry.read_gauge(
-            "quorate_collector_pause_worst_seconds",
+            "logberg_collector_pause_worst_seconds",
             "The longest of these pauses since the start",
             lambda: self.worst_pause_s,
         )

@@ -80,11 +80,11 @@ class StallMeter:
 def shown_stalls(clock: Clock, registry: Registry) -> StallMeter:
     """Return a meter whose figures are among a process's metrics."""
     late = registry.histogram(
-        "quorate_loop_late_seconds", "How late a timer due every 10 ms is called", _BUCKETS
+        "logberg_loop_late_seconds", "How late a timer due every 10 ms is called", _BUCKETS
     )
     meter = StallMeter(clock, on_tick=late.observe)
     registry.read_gauge(
-        "quorate_loop_late_worst_seconds",
+        "logberg_loop_late_worst_seconds",
         "The latest that it was called since the start",
         lambda: meter.stalls().worst_s,
     )

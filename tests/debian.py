@@ -27,7 +27,7 @@ def install(*packages: str, is_there: Callable[[], bool]) -> None:
     names = " and ".join(packages)
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise NotInstalledError(f"{names} is not installed")
-    with (Path(tempfile.gettempdir()) / "quorate-tests-apt-get.lock").open("w") as lock:
+    with (Path(tempfile.gettempdir()) / "logberg-tests-apt-get.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if is_there():
             return

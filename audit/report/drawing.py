@@ -90,7 +90,7 @@ def draw(spec: Mapping[str, Any], alt: str) -> Markup:
         import vl_convert  # noqa: PLC0415 - optional, and slow to load
     except ImportError:
         raise DrawingError(
-            "the report needs its drawing library: install quorate[audit]."
+            "the report needs its drawing library: install logberg[audit]."
         ) from None
     whole = {"config": CONFIG, "autosize": {"type": "fit-x", "contains": "padding"}, **spec}
     try:

@@ -1,6 +1,6 @@
 """Transactions that never became state: aborted ones, and the one that is open.
 
-Rule: they are told, record for record, in `quorate audit log`; here each is one row. A transaction
+Rule: they are told, record for record, in `logberg audit log`; here each is one row. A transaction
 begins at its BeginTransactionRecord; records of one that begins before the period belong to it.
 """
 

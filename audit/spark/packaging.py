@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-UNPACKED: Final = "quorate"
+UNPACKED: Final = "logberg"
 """The folder beside an executor that the file is unpacked into."""
 
 _OURS: Final = ("audit", "snapshots", "ledger", "metadata", "quorum", "runtime")
@@ -28,7 +28,7 @@ _QUICK: Final = 1
 def write_package(target: Path, *, level: int = _QUICK) -> int:
     """Write the file and return its size in bytes; `level` 0 doesn't compress.
 
-    Raises PackageNotFoundError when `quorate[audit]` isn't installed here, OSError.
+    Raises PackageNotFoundError when `logberg[audit]` isn't installed here, OSError.
     """
     method = zipfile.ZIP_DEFLATED if level else zipfile.ZIP_STORED
     with zipfile.ZipFile(target, "w", method, compresslevel=level or None) as archive:

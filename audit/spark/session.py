@@ -50,10 +50,10 @@ def audit_session(
     *,
     master: str = "local[2]",
     driver_memory: str = "2g",
-    app_name: str = "quorate audit",
+    app_name: str = "logberg audit",
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start Spark, or return the session that runs. It knows the source `quorate_log`.
+    """Start Spark, or return the session that runs. It knows the source `logberg_log`.
 
     `settings` are Spark's own (`spark.sql.shuffle.partitions`). It takes about 10 s, which is shown
     on a terminal. Raises SparkUnavailableError: no Java, too little memory.

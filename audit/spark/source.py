@@ -1,4 +1,4 @@
-"""The log as a Spark data source, `quorate_log`: in batches and in streams.
+"""The log as a Spark data source, `logberg_log`: in batches and in streams.
 
 Rule: only committed, whole, checked batches become rows; damage stops the job and names file and
 offset. Ranges are options, fixed before the query is planned; no filter is ever pushed down: Spark
@@ -37,7 +37,7 @@ from ledger.errors import HistoryMissingError
 from ledger.reader import LedgerReader
 from metadata.records import Record
 
-NAME: Final = "quorate_log"
+NAME: Final = "logberg_log"
 _LOG, _BATCHES = "log", "batches"
 _PIECES: Final = 8
 
@@ -87,8 +87,8 @@ def _number(options: Mapping[str, str], name: str) -> int | None:
     return int(text)
 
 
-class QuorateLogSource(DataSource):
-    """What Spark knows as `quorate_log`."""
+class LogbergLogSource(DataSource):
+    """What Spark knows as `logberg_log`."""
 
     @classmethod
     def name(cls) -> str:
@@ -171,8 +171,8 @@ def checked_range(
 
 
 def register(spark: SparkSession) -> None:
-    """Make `quorate_log` known to a session. Harmless when it is."""
-    spark.dataSource.register(QuorateLogSource)
+    """Make `logberg_log` known to a session. Harmless when it is."""
+    spark.dataSource.register(LogbergLogSource)
 
 
 def read_log(

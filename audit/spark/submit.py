@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--up-to", type=int, help="offset to stop before; the log's end otherwise")
     asked = parser.parse_args(arguments)
     try:
-        spark = audit_session(app_name=f"quorate audit {asked.job}")
+        spark = audit_session(app_name=f"logberg audit {asked.job}")
         rows = submit(spark, asked.job, asked.places, asked.out, asked.up_to)
     except (SparkUnavailableError, NoLogError, LedgerError) as error:
         sys.exit(str(error))

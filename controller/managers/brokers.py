@@ -27,7 +27,7 @@ from controller.managers.registrations import check_registration
 from controller.managers.sweep import Sweep
 from controller.managers.unregistering import check_nothing_lost
 from controller.result import ControllerResult
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.features import levels_of
 from metadata.image import MetadataImage
 from metadata.image.cluster import BrokerRegistration
@@ -92,11 +92,11 @@ def has_caught_up(broker: BrokerRegistration, applied_offset: int) -> bool:
 
 
 def registered(image: MetadataImage, broker_id: int, broker_epoch: int) -> BrokerRegistration:
-    """Return the registration that a request speaks for. Raises QuorateError STALE_BROKER_EPOCH."""
+    """Return the registration that a request speaks for. Raises LogbergError STALE_BROKER_EPOCH."""
     broker = image.cluster.brokers.get(broker_id)
     if broker is None or broker.broker_epoch != broker_epoch:
         known = "it is not registered" if broker is None else f"its epoch is {broker.broker_epoch}"
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.STALE_BROKER_EPOCH,
             f"broker {broker_id} has no epoch {broker_epoch}: {known}; stop this process, a new "
             "one registers",
@@ -116,7 +116,7 @@ class BrokerManager:
         """Register a broker process, or amend the registration of the same one."""
         registration = request.registration
         if registration is None:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.INVALID_REQUEST, "without a broker epoch, `registration` is needed"
             )
         incarnation_id = parse_uuid_of("incarnationId", request.incarnation_id)
@@ -127,7 +127,7 @@ class BrokerManager:
             and not same
             and self._heartbeats.is_alive(before.broker_id, before.broker_epoch)
         ):
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.DUPLICATE_BROKER_REGISTRATION,
                 f"another process with broker id {request.broker_id} is alive; stop it, or wait "
                 "until its session ends if it was just killed",
@@ -150,7 +150,7 @@ class BrokerManager:
         return _with_epoch(record, leaving, image.offset)
 
     def standing(self, image: MetadataImage, beat: Beat) -> Standing:
-        """What the heartbeat's broker is and becomes. Raises QuorateError STALE_BROKER_EPOCH."""
+        """What the heartbeat's broker is and becomes. Raises LogbergError STALE_BROKER_EPOCH."""
         broker = registered(image, beat.broker_id, beat.broker_epoch)
         now = state_of(broker)
         stop = beat.wanted is WantedState.STOPPING
@@ -241,7 +241,7 @@ class BrokerManager:
         sweep = sweep or Sweep()
         broker = image.cluster.brokers.get(broker_id)
         if broker is None:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {broker_id}"
             )
         begun = sweep.begun
@@ -326,9 +326,9 @@ def _with_epoch(
 def _checked_directories(
     image: MetadataImage, broker_id: int, registration: Registration
 ) -> tuple[bytes, ...]:
-    """Directory ids: not reserved, no duplicates, no other broker's. Raises QuorateError."""
+    """Directory ids: not reserved, no duplicates, no other broker's. Raises LogbergError."""
     directories = tuple(parse_uuid_of("logDirs", text) for text in registration.log_dirs)
-    refuse: Callable[[str], QuorateError] = lambda why: QuorateError(  # noqa: E731
+    refuse: Callable[[str], LogbergError] = lambda why: LogbergError(  # noqa: E731
         ErrorCode.INVALID_REGISTRATION, f"logDirs: {why}"
     )
     for directory in directories:
@@ -344,14 +344,14 @@ def _checked_directories(
 
 
 def _check_features(image: MetadataImage, registration: Registration) -> None:
-    """Every finalised feature must lie in what the broker supports. Raises QuorateError."""
+    """Every finalised feature must lie in what the broker supports. Raises LogbergError."""
     declared = [
         (f.name, f.min_supported_version, f.max_supported_version) for f in registration.features
     ]
     for name, level in image.features.levels.items():
         supported = levels_of(declared, name)
         if level not in supported:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.UNSUPPORTED_VERSION,
                 f"feature {name} is finalised at level {level}, and the broker supports "
                 f"{supported}; use software that supports it",

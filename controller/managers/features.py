@@ -11,7 +11,7 @@ from typing import Any
 
 from controller.activation import base_levels
 from controller.result import ControllerResult
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.features import (
     BASE,
     ELR_VERSION,
@@ -68,15 +68,15 @@ def update_features(
 ) -> ControllerResult:
     """Raise or lower levels, all that are asked for or none.
 
-    Raises QuorateError: INVALID_UPDATE_VERSION for a level that can't be, FEATURE_UPDATE_FAILED
+    Raises LogbergError: INVALID_UPDATE_VERSION for a level that can't be, FEATURE_UPDATE_FAILED
     when the cluster is not ready for any.
     """
     twice = [name for name, n in Counter(u.feature for u in request.updates).items() if n > 1]
     if twice:
-        raise QuorateError(ErrorCode.INVALID_REQUEST, f"updates: {twice[0]} is there twice")
+        raise LogbergError(ErrorCode.INVALID_REQUEST, f"updates: {twice[0]} is there twice")
     if not has_levels(image):
         why = what_begins_later(image, voters) or "it gets them once all voters are up"
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.FEATURE_UPDATE_FAILED, f"the log has no feature levels yet: {why}"
         )
     for update in request.updates:
@@ -88,7 +88,7 @@ def update_features(
     }
     missing = _who_is_missing(image, voters) if changes else ""
     if missing:
-        raise QuorateError(ErrorCode.FEATURE_UPDATE_FAILED, missing)
+        raise LogbergError(ErrorCode.FEATURE_UPDATE_FAILED, missing)
     objection = next(objections(image, changes), "")
     if objection:
         raise _invalid(f"{objection}. Upgrade it first, or unregister it if it is gone")
@@ -125,7 +125,7 @@ def registered_nodes(image: MetadataImage) -> Iterator[tuple[str, int, Sequence[
 
 
 def _check_step(update: FeatureUpdate, current: int) -> None:
-    """Whether this build could take a feature to a level at all. Raises QuorateError."""
+    """Whether this build could take a feature to a level at all. Raises LogbergError."""
     name, level, kind = update.feature, update.max_version_level, update.upgrade_type
     supported = SUPPORTED.get(name)
     if supported is None:
@@ -155,7 +155,7 @@ def _what_could_be_lost(name: str, level: int, current: int) -> str:
 
 
 def _check_needs(levels: Mapping[str, int]) -> None:
-    """Whether every feature has the level of others that it needs. Raises QuorateError."""
+    """Whether every feature has the level of others that it needs. Raises LogbergError."""
     for (name, level), (other, needed) in NEEDS.items():
         if levels.get(name, 0) >= level and levels.get(other, 0) < needed:
             raise _invalid(
@@ -175,5 +175,5 @@ def _who_is_missing(image: MetadataImage, voters: Iterable[int]) -> str:
     )
 
 
-def _invalid(message: str) -> QuorateError:
-    return QuorateError(ErrorCode.INVALID_UPDATE_VERSION, message)
+def _invalid(message: str) -> LogbergError:
+    return LogbergError(ErrorCode.INVALID_UPDATE_VERSION, message)

@@ -6,7 +6,7 @@ any broker is refused with the field's name. Each check is about one field of th
 
 from collections.abc import Sequence
 
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import Endpoint, Registration, SupportedFeature
 from metadata.plain_text import check_plain
 from metadata.records import SecurityProtocol
@@ -15,7 +15,7 @@ _PROTOCOLS = ", ".join(f"{int(protocol)} ({protocol.name})" for protocol in Secu
 
 
 def check_registration(registration: Registration) -> None:
-    """Raise QuorateError INVALID_REGISTRATION, naming the field."""
+    """Raise LogbergError INVALID_REGISTRATION, naming the field."""
     if registration.rack is not None:
         check_plain("rack", registration.rack, ErrorCode.INVALID_REGISTRATION)
     for number, endpoint in enumerate(registration.endpoints):
@@ -61,5 +61,5 @@ def _check_once(field: str, names: Sequence[str]) -> None:
             raise _refused(field, f"{name!r} is there twice; names are unique")
 
 
-def _refused(field: str, why: str) -> QuorateError:
-    return QuorateError(ErrorCode.INVALID_REGISTRATION, f"{field}: {why}", {"field": field})
+def _refused(field: str, why: str) -> LogbergError:
+    return LogbergError(ErrorCode.INVALID_REGISTRATION, f"{field}: {why}", {"field": field})

@@ -15,7 +15,7 @@ from controller.config import ControllerConfig
 from controller.managers.partition_events import is_active
 from controller.managers.placement import Candidate, PlacementError, place
 from controller.result import ControllerResult
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.image.topics import spelling
 from metadata.messages import (
@@ -54,7 +54,7 @@ class TopicManager:
         self._random = random
 
     def create(self, image: MetadataImage, request: CreateTopicsRequest) -> Working:
-        """Create topics. An error of a lone topic is the request's (QuorateError)."""
+        """Create topics. An error of a lone topic is the request's (LogbergError)."""
         times = Counter(topic.name for topic in request.topics)
         created: dict[str, str] = {}
         records: list[Record] = []
@@ -66,7 +66,7 @@ class TopicManager:
                 _check_once(times, topic.name)
                 self._check_name(image, topic.name, created)
                 mine = yield from self._records(image, topic, len(records) - len(created))
-            except QuorateError as error:
+            except LogbergError as error:
                 if len(request.topics) == 1:
                     raise
                 results.append(CreatedTopic(name=topic.name, error=error_reply(error)))
@@ -79,7 +79,7 @@ class TopicManager:
         return ControllerResult(records, reply, rests_on=_still_right(image, records))
 
     def creates(self, request: CreateTopicsRequest) -> int:
-        """Count the partitions that are asked for. Raises QuorateError POLICY_VIOLATION.
+        """Count the partitions that are asked for. Raises LogbergError POLICY_VIOLATION.
 
         Of several topics those that are too many are refused one by one, in `create`.
         """
@@ -89,19 +89,19 @@ class TopicManager:
         return min(total, self._config.partitions_per_request_max)
 
     def deletes(self, image: MetadataImage, request: DeleteTopicsRequest) -> int:
-        """Count the partitions that would go. Raises QuorateError POLICY_VIOLATION.
+        """Count the partitions that would go. Raises LogbergError POLICY_VIOLATION.
 
         A lone topic can always be deleted, however large it is.
         """
         wanted: Sequence[str] = request.names or request.topic_ids
         total = 0
         for text in wanted:
-            with suppress(QuorateError):
+            with suppress(LogbergError):
                 topic = _known_topic(image, text, by_id=not request.names)
                 total += len(image.topics.ids_of(topic.topic_id))
         limit = self._config.partitions_per_request_max
         if len(wanted) > 1 and total > limit:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.POLICY_VIOLATION,
                 f"the topics have {total} partitions; a request deletes at most {limit} "
                 "(partitions_per_request_max), or one topic: send several requests",
@@ -118,7 +118,7 @@ class TopicManager:
     def _check_total(self, topic: NewTopic, total: int) -> None:
         limit = self._config.partitions_per_request_max
         if total > limit:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.POLICY_VIOLATION,
                 f"topic {topic.name[:300]!r}: {total} partitions in one request; a request creates "
                 f"at most {limit} (partitions_per_request_max); send several requests, or let the "
@@ -128,7 +128,7 @@ class TopicManager:
     def delete(self, image: MetadataImage, request: DeleteTopicsRequest) -> Working:
         """Delete topics by names or by ids. An error of a lone topic is the request's."""
         if bool(request.names) == bool(request.topic_ids):
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.INVALID_REQUEST, "name the topics either by `names` or by `topicIds`"
             )
         wanted: Sequence[str] = request.names or request.topic_ids
@@ -143,7 +143,7 @@ class TopicManager:
             try:
                 _check_once(times, text)
                 topic = self._deletable(image, text, by_id=by_id)
-            except QuorateError as error:
+            except LogbergError as error:
                 if len(wanted) == 1:
                     raise
                 results.append(
@@ -165,25 +165,25 @@ class TopicManager:
 
     def _deletable(self, image: MetadataImage, text: str, *, by_id: bool) -> TopicRecord:
         if not self._config.topic_deletion:
-            raise QuorateError(ErrorCode.TOPIC_DELETION_DISABLED)
+            raise LogbergError(ErrorCode.TOPIC_DELETION_DISABLED)
         return _known_topic(image, text, by_id=by_id)
 
     def _check_name(self, image: MetadataImage, name: str, created: dict[str, str]) -> None:
         if name == _METADATA_TOPIC:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.INVALID_REQUEST, f"{_METADATA_TOPIC} is the metadata log's own name"
             )
         if name in (".", "..") or _NAME.fullmatch(name) is None:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"topic name {name[:300]!r}: a name has 1 to 249 letters, digits, '.', '_' or "
                 "'-', and is neither '.' nor '..'",
             )
         if image.topics.named(name) is not None:
-            raise QuorateError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists")
+            raise LogbergError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists")
         other = created.get(spelling(name)) or image.topics.spelled_alike(name)
         if other is not None:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"topic {name!r} would be the same as {other!r} in metrics, where '.' is '_'",
             )
@@ -194,7 +194,7 @@ class TopicManager:
         """The records of one topic: itself and its partitions."""
         for config in sorted(topic.configs):
             # A config that nobody validates must not get in; the config manager will say more.
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.INVALID_CONFIG,
                 f"config {config!r}: configs are not supported by this release; leave them out",
             )
@@ -238,13 +238,13 @@ class TopicManager:
     ) -> tuple[Iterator[tuple[int, ...]], int]:
         factor, count = topic.replication_factor, topic.num_partitions
         if factor == 0 or factor < -1:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"topic {topic.name!r}: replicationFactor is {factor}; it is 1 or more, or -1 for "
                 f"the default ({self._config.default_replication_factor})",
             )
         if count == 0 or count < -1:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.INVALID_PARTITIONS,
                 f"topic {topic.name!r}: numPartitions is {count}; it is 1 or more, or -1 for the "
                 f"default ({self._config.default_partitions})",
@@ -263,7 +263,7 @@ class TopicManager:
         try:
             first = next(rows)
         except PlacementError as error:
-            raise QuorateError(
+            raise LogbergError(
                 ErrorCode.INVALID_REPLICATION_FACTOR, f"topic {topic.name!r}: {error}"
             ) from None
         return _with_first(first, rows), count
@@ -304,7 +304,7 @@ def _always(_later: MetadataImage) -> bool:
 
 def _check_once(times: Counter[str], topic: str) -> None:
     if times[topic] > 1:
-        raise QuorateError(ErrorCode.INVALID_REQUEST, f"topic {topic!r} is in the request twice")
+        raise LogbergError(ErrorCode.INVALID_REQUEST, f"topic {topic!r} is in the request twice")
 
 
 def _with_first(
@@ -317,15 +317,15 @@ def _with_first(
 def _assigned(
     image: MetadataImage, topic: NewTopic
 ) -> Generator[None, None, list[tuple[int, ...]]]:
-    """A manual assignment, checked. Raises QuorateError."""
+    """A manual assignment, checked. Raises LogbergError."""
     if topic.num_partitions != -1 or topic.replication_factor != -1:
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.INVALID_REQUEST,
             f"topic {topic.name!r}: with assignments, numPartitions and replicationFactor are -1",
         )
 
-    def refuse(why: str) -> QuorateError:
-        return QuorateError(
+    def refuse(why: str) -> LogbergError:
+        return LogbergError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"topic {topic.name!r}, assignments: {why}"
         )
 
@@ -371,11 +371,11 @@ def _known_topic(image: MetadataImage, text: str, *, by_id: bool) -> TopicRecord
     if by_id:
         topic = image.topics.by_id.get(parse_uuid_of("topicIds", text))
         if topic is None:
-            raise QuorateError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {text}")
+            raise LogbergError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {text}")
         return topic
     topic = image.topics.named(text)
     if topic is None:
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic named {text[:300]!r}"
         )
     return topic

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from heapq import nsmallest
 
 from metadata.buckets import PartitionKey
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.image.cluster import BrokerRegistration
 
@@ -21,7 +21,7 @@ _STEP = 256
 def check_nothing_lost(
     image: MetadataImage, broker: BrokerRegistration
 ) -> Generator[None, None, None]:
-    """Raise QuorateError (POLICY_VIOLATION) when forgetting the broker needs force.
+    """Raise LogbergError (POLICY_VIOLATION) when forgetting the broker needs force.
 
     Looks at the broker's own replicas only, and yields every 256 of them.
     """
@@ -47,7 +47,7 @@ def check_nothing_lost(
         )
     if reasons:
         details = {"online": str(not broker.fenced).lower(), "lastInSync": str(last)}
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.POLICY_VIOLATION,
             f"broker {broker.broker_id} is not forgotten: {'; '.join(reasons)}. To forget it all "
             "the same, repeat with force=true (--force)",

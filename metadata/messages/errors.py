@@ -6,7 +6,7 @@ MetadataFetch, which carries one in its field `error` (see `metadata.messages.fe
 
 import msgspec
 
-from metadata.errors import ErrorCode, Fault, QuorateError
+from metadata.errors import ErrorCode, Fault, LogbergError
 from metadata.messages.message import ReplyMessage
 
 
@@ -40,15 +40,15 @@ class ErrorReply(ReplyMessage, frozen=True):
         except ValueError:
             return ErrorCode.UNKNOWN_SERVER_ERROR
 
-    def to_exception(self) -> QuorateError:
+    def to_exception(self) -> LogbergError:
         """Return the same as an exception, for a client to raise."""
         known = self.known_code()
         message = self.message if known == self.code else f"{self.code}: {self.message}"
-        return QuorateError(known, message, self.details)
+        return LogbergError(known, message, self.details)
 
 
 def error_reply(
-    error: QuorateError,
+    error: LogbergError,
     *,
     leader_id: int | None = None,
     leader_epoch: int = -1,

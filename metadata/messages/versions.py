@@ -2,10 +2,10 @@
 
 | version | how it is asked for | fields that the controller does not know |
 |---|---|---|
-| 1 | no header, as release 0.1 sends it, or `x-quorate-version: 1` | refused: people mistype |
-| 2 | `x-quorate-version: 2` | ignored: they are those of a newer client |
+| 1 | no header, as release 0.1 sends it, or `x-logberg-version: 1` | refused: people mistype |
+| 2 | `x-logberg-version: 2` | ignored: they are those of a newer client |
 
-Rule: every answer of a controller says its range in `x-quorate-versions`; release 0.1 says none. A
+Rule: every answer of a controller says its range in `x-logberg-versions`; release 0.1 says none. A
 client begins with version 1 at each controller and goes on with the highest that both know. A field
 that a request gained in a version is sent in that version and later ones only.
 
@@ -15,11 +15,11 @@ A reply has no version: its reader ignores fields that it does not know, also in
 from collections.abc import Mapping
 from typing import Final
 
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 
-VERSION_HEADER: Final = "x-quorate-version"
+VERSION_HEADER: Final = "x-logberg-version"
 """Of a request: the version it is written in."""
-RANGE_HEADER: Final = "x-quorate-versions"
+RANGE_HEADER: Final = "x-logberg-versions"
 """Of an answer: the versions that the controller reads, as in `1-2`."""
 UNVERSIONED: Final = 1
 TOLERANT: Final = 2
@@ -35,14 +35,14 @@ def range_text(newest: int = NEWEST) -> str:
 
 
 def version_of(headers: Mapping[str, str], newest: int = NEWEST) -> int:
-    """Return the version that a request says. Raises QuorateError (UNSUPPORTED_VERSION)."""
+    """Return the version that a request says. Raises LogbergError (UNSUPPORTED_VERSION)."""
     text = headers.get(VERSION_HEADER)
     if text is None:
         return UNVERSIONED
     version = _number(text)
     if version is not None and OLDEST <= version <= newest:
         return version
-    raise QuorateError(
+    raise LogbergError(
         ErrorCode.UNSUPPORTED_VERSION,
         f"the header {VERSION_HEADER} is {text[:_TEXT_MAX]!r}; this controller reads requests of "
         f"versions {OLDEST} to {newest}, and a request without the header as one of version "

@@ -1,6 +1,6 @@
 """Messages as bytes: MessagePack maps or JSON, whichever the content type says.
 
-Rule: what a client sent wrong is a QuorateError that names the field and what was expected, never
+Rule: what a client sent wrong is a LogbergError that names the field and what was expected, never
 a stack trace. Bytes are base64 in JSON.
 """
 
@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.errors import ErrorReply
 from metadata.messages.fetch import MetadataFetchReply
 from metadata.messages.known_fields import known_fields
@@ -40,13 +40,13 @@ _json_encoder = msgspec.json.Encoder()
 def media_type(content_type: str) -> str:
     """Return MSGPACK or JSON for the value of a content-type header; none at all means JSON.
 
-    Raises QuorateError (UNSUPPORTED_MEDIA_TYPE).
+    Raises LogbergError (UNSUPPORTED_MEDIA_TYPE).
     """
     name = content_type.partition(";")[0].strip().lower()
     try:
         return _ALIASES[name]
     except KeyError:
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE,
             f"content-type {name[:80]!r} is not understood; send {JSON} or {MSGPACK}",
         ) from None
@@ -65,7 +65,7 @@ def reply_type(accept: str, content_type: str = "") -> str:
 
 
 def encode(message: Any, content_type: str) -> bytes:
-    """Write a message. Raises QuorateError (UNSUPPORTED_MEDIA_TYPE)."""
+    """Write a message. Raises LogbergError (UNSUPPORTED_MEDIA_TYPE)."""
     if media_type(content_type) == MSGPACK:
         return _msgpack_encoder.encode(message)
     return _json_encoder.encode(message)
@@ -75,19 +75,19 @@ def check_density(body: bytes, content_type: str) -> None:
     """Refuse a request that would take long to decode: a decoder can't be interrupted.
 
     What takes time is the number of values, not of bytes. In JSON their commas are counted, in
-    MessagePack, where a value may be one byte, the bytes. Raises QuorateError BODY_TOO_LARGE.
+    MessagePack, where a value may be one byte, the bytes. Raises LogbergError BODY_TOO_LARGE.
     """
     if len(body) <= VALUES_MAX:
         return
     if media_type(content_type) == MSGPACK:
         if len(body) <= MSGPACK_BYTES_MAX:
             return
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.BODY_TOO_LARGE,
             f"a MessagePack request has at most {MSGPACK_BYTES_MAX} bytes; send several, or JSON",
         )
     if body.count(b",") > VALUES_MAX or body.count(b"{") > OBJECTS_MAX:
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.BODY_TOO_LARGE,
             f"the request has more than {VALUES_MAX} fields and entries, or {OBJECTS_MAX} objects; "
             "send several requests",
@@ -97,7 +97,7 @@ def check_density(body: bytes, content_type: str) -> None:
 def decode(message_type: type[_T], body: bytes, content_type: str, *, tolerant: bool = False) -> _T:
     """Read a message; `tolerant`: ignore unknown fields, which a newer client sends.
 
-    Raises QuorateError: UNSUPPORTED_MEDIA_TYPE; MALFORMED_BODY for bytes that aren't the format;
+    Raises LogbergError: UNSUPPORTED_MEDIA_TYPE; MALFORMED_BODY for bytes that aren't the format;
     INVALID_REQUEST for a field that is missing or of another kind, or unknown unless `tolerant`.
     """
     media = media_type(content_type)
@@ -111,18 +111,18 @@ def decode(message_type: type[_T], body: bytes, content_type: str, *, tolerant: 
             message = _decoder(wanted, media)(_without_unknown(wanted, body, media))
     except msgspec.ValidationError as error:
         path, sentence = _in_words(str(error))
-        raise QuorateError(
+        raise LogbergError(
             ErrorCode.INVALID_REQUEST, sentence, {"field": path} if path else None
         ) from error
     except _UNREADABLE as error:
         name = "JSON" if media == JSON else "MessagePack"
         problem = "the body is empty" if not body else f"the body is not {name}: {error}"
-        raise QuorateError(ErrorCode.MALFORMED_BODY, problem) from error
+        raise LogbergError(ErrorCode.MALFORMED_BODY, problem) from error
     return message
 
 
 def decode_reply(message_type: type[_T], status: int, body: bytes, content_type: str) -> _T:
-    """Read an answer. Raises QuorateError: the one that was answered, or as `decode` does."""
+    """Read an answer. Raises LogbergError: the one that was answered, or as `decode` does."""
     if status != 200:
         raise decode_error(status, body, content_type).to_exception()
     return decode(message_type, body, content_type)
@@ -132,7 +132,7 @@ def decode_error(status: int, body: bytes, content_type: str) -> ErrorReply:
     """Read the body of an answer that isn't 200; one that isn't ours is told by its status."""
     try:
         return decode(ErrorReply, body, content_type)
-    except QuorateError:
+    except LogbergError:
         code = _STATUS_CODES.get(status, ErrorCode.UNKNOWN_SERVER_ERROR)
         return ErrorReply(
             code=code.value,
@@ -145,7 +145,7 @@ def decode_error(status: int, body: bytes, content_type: str) -> ErrorReply:
 def decode_fetch_reply(status: int, body: bytes, content_type: str) -> MetadataFetchReply:
     """Read the answer to a MetadataFetch, whoever gave it: an error is always in `error`.
 
-    Raises QuorateError for an answer of status 200 that can't be read.
+    Raises LogbergError for an answer of status 200 that can't be read.
     """
     if status == 200:
         return decode(MetadataFetchReply, body, content_type)
@@ -153,7 +153,7 @@ def decode_fetch_reply(status: int, body: bytes, content_type: str) -> MetadataF
         reply = decode(MetadataFetchReply, body, content_type)
         if reply.error is not None:
             return reply
-    except QuorateError:
+    except LogbergError:
         pass
     error = decode_error(status, body, content_type)
     return MetadataFetchReply(

@@ -20,8 +20,8 @@ A record is an array, too: first its *kind*, then its fields in the order of the
     kind = type id * 100 + version
 
 So `302` is type 3 (PartitionRecord) in version 2. Type ids below 1000 are Kafka's; 1000 to 1999
-are Quorate's own; 2000 and up are Kafka's control types, 2000 added. Versions are those of Kafka's
-schemas; Quorate writes and reads one version of each, with all its fields. A kind that isn't in
+are Logberg's own; 2000 and up are Kafka's control types, 2000 added. Versions are those of Kafka's
+schemas; Logberg writes and reads one version of each, with all its fields. A kind that isn't in
 this page is refused, never skipped. 1003 to 1005 stand in snapshots only; in a log they are
 refused.
 

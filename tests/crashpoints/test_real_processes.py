@@ -91,7 +91,7 @@ def changes_in(trace: str, folder: Path) -> Counter[str]:
 
 LAST_SYNC_FAILS = """
 import errno, os
-from quorate.cli import main
+from logberg.cli import main
 from quorum.journal.journal import RaftJournal
 
 def close(journal):
@@ -117,7 +117,7 @@ def test_a_disk_that_refuses_the_last_sync_is_told_like_any_other(tmp_path: Path
 
 
 def test_arguments(tmp_path: Path) -> None:
-    """The launcher runs what `quorate` runs."""
+    """The launcher runs what `logberg` runs."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.crashpoints.victim", str(tmp_path), "none", "--version"],
         capture_output=True,
@@ -125,4 +125,4 @@ def test_arguments(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done
-    assert "quorate" in done.stdout
+    assert "logberg" in done.stdout

@@ -2,7 +2,7 @@
 
     python -m tests.crashpoints.victim FOLDER ORDERS controller --config FILE
 
-Runs `quorate` with what follows, and watches what it does in FOLDER. Orders are read from the file
+Runs `logberg` with what follows, and watches what it does in FOLDER. Orders are read from the file
 ORDERS before each change, `4:half` say: die at the fourth change from the reading on, in the midst
 of its bytes. The file is removed when it is read. On an orderly end the changes are counted on
 standard output.
@@ -55,10 +55,10 @@ def main() -> None:
     victim = Victim(Path(folder), Path(orders))
     Steps(Path(folder), victim.on_step).install()
     atexit.register(victim.tell)
-    sys.argv = ["quorate", *arguments]
-    from quorate.cli import main as quorate  # noqa: PLC0415 - after the functions are replaced
+    sys.argv = ["logberg", *arguments]
+    from logberg.cli import main as logberg  # noqa: PLC0415 - after the functions are replaced
 
-    quorate()
+    logberg()
 
 
 if __name__ == "__main__":

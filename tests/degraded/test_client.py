@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 
-from quorate.client import QuorateClient
+from logberg.client import LogbergClient
 from runtime.requests import Reply
 from tests.unit.runtime.http_kit import Asked, make_server
 
@@ -28,7 +28,7 @@ def test_who_is_turned_away_waits_as_told_and_asks_the_same_one_with_the_same_id
             WAIT_MS / 2000, setattr, handler, "answer", Reply(200, b"{}")
         )
         began = time.monotonic()
-        async with QuorateClient([url]) as client:
+        async with LogbergClient([url]) as client:
             assert await client.change("POST", "/v1/topics", {}) == {}
         took = time.monotonic() - began
         await server.stop()
@@ -36,5 +36,5 @@ def test_who_is_turned_away_waits_as_told_and_asks_the_same_one_with_the_same_id
 
     assert asyncio.run(main()) >= WAIT_MS / 1000
     assert len(handler.requests) == 2
-    ids = {request.headers["x-quorate-request-id"] for request in handler.requests}
+    ids = {request.headers["x-logberg-request-id"] for request in handler.requests}
     assert len(ids) == 1

@@ -17,9 +17,9 @@ from typing import Any
 import click
 
 from controller.routes import ROUTES, Route
+from logberg.commands.brokers import list_brokers
+from logberg.settings import BrokerSettings, ControllerSettings
 from metadata.errors import error_table
-from quorate.commands.brokers import list_brokers
-from quorate.settings import BrokerSettings, ControllerSettings
 from tests.docs import source
 from tests.evidence.page import page
 from tests.evidence.pieces import read_pieces

@@ -23,7 +23,7 @@ class Shell:
             "COLUMNS": "160",
             "PYTHONUNBUFFERED": "1",
         }
-        self._environment.pop("QUORATE_CONTROLLERS", None)
+        self._environment.pop("LOGBERG_CONTROLLERS", None)
         self._bash = subprocess.Popen(
             ["bash", "--norc", "--noprofile"],
             cwd=folder,

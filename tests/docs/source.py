@@ -14,7 +14,7 @@ import msgspec
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
-    "quorate",
+    "logberg",
     "audit",
     "controller",
     "broker_agent",
@@ -168,7 +168,7 @@ def metrics() -> list[Metric]:
             if kind is None or not call.args or not _is_text(call.args[0]):
                 continue
             name = _text(call.args[0])
-            if name.startswith("quorate_"):
+            if name.startswith("logberg_"):
                 meaning = _text(call.args[1]).rstrip(".")
                 found.append(Metric(name, kind, _labels(call), meaning, package))
     return sorted(found)

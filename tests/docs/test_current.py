@@ -10,10 +10,10 @@ import pytest
 
 from controller.openapi import openapi_document
 from controller.routes import ROUTES
+from logberg.controller_process import EXIT_STOPPED
+from logberg.settings import BrokerSettings, ControllerSettings
+from logberg.version import VERSION
 from metadata.errors import ErrorCode
-from quorate.controller_process import EXIT_STOPPED
-from quorate.settings import BrokerSettings, ControllerSettings
-from quorate.version import VERSION
 from runtime.defects import EXIT_DEFECT
 from tests.docs import source
 from tests.docs.generate import (
@@ -131,7 +131,7 @@ def test_the_runbook_quotes_what_is_said() -> None:
     for quoted in re.findall("`([^`\n]+)`", text):
         if re.fullmatch("[a-z]+(_[a-z0-9]+)+", quoted):
             unknown += [quoted] if quoted not in known else []
-        elif " " in quoted and not re.match("quorate |--|GET |POST ", quoted):
+        elif " " in quoted and not re.match("logberg |--|GET |POST ", quoted):
             pieces = [piece.strip() for piece in re.split("[…]|\\d+|<[^>]+>", quoted)]
             unknown += [piece for piece in pieces if len(piece) > 3 and piece not in said]
     assert not unknown, unknown

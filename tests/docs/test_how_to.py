@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.local_cluster import free_port_base
+from logberg.local_cluster import free_port_base
 from tests.docs.pages import MAIN, Step, fits, steps
 from tests.docs.shell import Shell
 from tests.docs.source import ROOT
@@ -40,7 +40,7 @@ def take(shell: Shell, step: Step, base: int) -> None:
     command = step.command.replace("10.0.0.", "127.0.0.")
     command = re.sub(r"\b9([012])91\b", lambda m: str(base + int(m[1]) * 100 + 91), command)
     if step.background:
-        if command.startswith("quorate up"):
+        if command.startswith("logberg up"):
             command += f" --port-base {base}"
         shell.start(command)
         return
@@ -56,12 +56,12 @@ def take(shell: Shell, step: Step, base: int) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where `quorate up` runs, as the page begins."""
+    """Where `logberg up` runs, as the page begins."""
     folder = tmp_path_factory.mktemp("how-to")
     with shell_in(folder) as shell:
         first = STEPS[MAIN][0]
         assert first.background
-        assert first.command.startswith("quorate up")
+        assert first.command.startswith("logberg up")
         take(shell, first, free_port_base())
         output = folder / "background-1.txt"
         until = time.monotonic() + READY_S
@@ -101,7 +101,7 @@ def test_every_file_of_a_cluster_is_in_the_reference(folder: Path) -> None:
         for cell in cells
         for name in re.findall("`([^`]+?)/?`", cell)
     ]
-    data = folder / "quorate-data"
+    data = folder / "logberg-data"
     roots = [data, *data.glob("controller-*"), *data.glob("broker-*")]
     files = [(root, path) for root in roots for path in root.rglob("*") if path.is_file()]
     assert len(files) > 20
@@ -114,11 +114,11 @@ def test_every_file_of_a_cluster_is_in_the_reference(folder: Path) -> None:
 
 
 _CREATE_FOR_NINE = """
-url=$(quorate status --output json | python3 -c '
+url=$(logberg status --output json | python3 -c '
 import json, sys
 print(next(c["url"] for c in json.load(sys.stdin)["controllers"] if c["active"]))')
-curl -sS --cacert quorate-data/certs/ca.crt -H content-type:application/json \\
-    -H "authorization: Bearer $(cat quorate-data/admin.token)" -d @- $url/v1/topics <<END
+curl -sS --cacert logberg-data/certs/ca.crt -H content-type:application/json \\
+    -H "authorization: Bearer $(cat logberg-data/admin.token)" -d @- $url/v1/topics <<END
 {"topics": [{"name": "for-nine", "assignments": [{"partitionIndex": 0, "brokerIds": [9]}]}]}
 END
 for i in $(seq 100); do
@@ -133,7 +133,7 @@ def _example(folder: Path, name: str, seen: str, then: str = "") -> str:
     """Run an example until it printed `seen`, then send it `then` by a signal; all it printed."""
     shell = Shell(folder)
     try:
-        shell.start(f"{sys.executable} {ROOT / 'examples' / name} {folder / 'quorate-data'}")
+        shell.start(f"{sys.executable} {ROOT / 'examples' / name} {folder / 'logberg-data'}")
         until = time.monotonic() + 60
         while seen not in shell.said():
             assert shell.background[0].poll() is None, shell.said()
@@ -151,7 +151,7 @@ def _example(folder: Path, name: str, seen: str, then: str = "") -> str:
 
 
 def test_the_embedded_agent_joins_hears_and_leaves(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "quorate-data").symlink_to(folder / "quorate-data")
+    (tmp_path / "logberg-data").symlink_to(folder / "logberg-data")
     (tmp_path / "create.sh").write_text(_CREATE_FOR_NINE)
     said = _example(tmp_path, "embed_agent.py", "online", "sh create.sh")
     assert "lead for-nine-0 at leader epoch 0" in said
@@ -159,7 +159,7 @@ def test_the_embedded_agent_joins_hears_and_leaves(folder: Path, tmp_path: Path)
 
 
 def test_the_watch_shows_what_happened(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "quorate-data").symlink_to(folder / "quorate-data")
+    (tmp_path / "logberg-data").symlink_to(folder / "logberg-data")
     said = _example(tmp_path, "watch_log.py", "BEGIN_EPOCH_RECORD")
     assert "0 Controller:" in said
 

@@ -64,7 +64,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "replays": Command(
         "python -m tests.simulation.replays --seeds 20",
-        "`--python` names another one that has Quorate installed",
+        "`--python` names another one that has Logberg installed",
         (Run("tests.simulation.replays", ("--seeds", "20")),),
     ),
 }

@@ -65,7 +65,7 @@ class Full:
     """The run, over a folder of pieces."""
 
     def __init__(self, runs: Path, jobs: int, pythons: Sequence[str] = ()) -> None:
-        """`pythons`: others that have Quorate installed, for the replays."""
+        """`pythons`: others that have Logberg installed, for the replays."""
         self._runs = runs
         self._jobs = jobs
         self._pythons = pythons

@@ -1,4 +1,4 @@
-"""What Quorate does not promise, in the words of docs/safety.md, where it stands first.
+"""What Logberg does not promise, in the words of docs/safety.md, where it stands first.
 
 Rule: a limit that somebody could meet is named before anything is promised. What is built later
 leaves this list in the change that builds it.
@@ -147,7 +147,7 @@ BY_DESIGN = Limits(
             "request id is refused, and whether it was executed is not known any more.",
         ),
         Limit(
-            "Quorate does not hold your data.",
+            "Logberg does not hold your data.",
             "It says who leads. That a broker which lost its lease stops serving is the broker's "
             "doing: by asking `may_serve()`, and by checking broker epochs where it writes.",
         ),
@@ -155,7 +155,7 @@ BY_DESIGN = Limits(
             "Damage may wait for a day.",
             "Each controller reads what lies at rest through about once a day, so slowly that it "
             "disturbs nobody. Until then damage that nobody met is not known. "
-            "`quorate log verify` looks at once.",
+            "`logberg log verify` looks at once.",
         ),
         Limit(
             "What was tried is not all that can happen.",

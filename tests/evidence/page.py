@@ -25,7 +25,7 @@ from tests.evidence.what_was_run import SECTIONS, mutants_of, what_was_run
 _HEAD = """\
 # Safety
 
-What Quorate promises, how each promise is proved, and first of all what it does not promise.
+What Logberg promises, how each promise is proved, and first of all what it does not promise.
 The figures are those that the runs wrote down in `tests/evidence/runs/`; `make docs` makes this
 page of them.
 """

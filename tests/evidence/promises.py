@@ -1,4 +1,4 @@
-"""What Quorate promises, where each rule lives, and what proves it: the words of docs/safety.md.
+"""What Logberg promises, where each rule lives, and what proves it: the words of docs/safety.md.
 
 Rule: only what holds today is here. A number is never given to another promise: mutants name the
 promise that they break by it. Numbers that are missing stand in `NOT_MADE`, with the reason. Each
@@ -309,7 +309,7 @@ REPLAYABLE = Promise(
     ),
     (
         Place("tests/reference/folding.py", "a second state machine, from the pages alone"),
-        Place("verifier/quorate_verify.py", "a verifier of one file that shares no code"),
+        Place("verifier/logberg_verify.py", "a verifier of one file that shares no code"),
         Place("tests/verifier/test_tampering.py", "ways to tamper, each found"),
         Place("tests/unit/ledger/test_golden.py", "logs of released formats"),
         Place("tests/properties/test_images.py", "image → records → image, in any split"),

@@ -126,7 +126,7 @@ class LedgerCase:
         return SAME
 
     def _by_verify(self, harmed: Files) -> Verdict:
-        """As `quorate audit verify` does."""
+        """As `logberg audit verify` does."""
         report = verify_ledger(MemoryDisk(harmed), synced_to=self._mark)
         if report.first_bad is not None:
             return Verdict(DETECTED, "verify names the place")

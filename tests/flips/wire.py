@@ -12,7 +12,7 @@ import structlog
 from broker_agent.view import DiffersError, MetadataView, TooNewError, UnusableAnswerError
 from ledger.chain import LogMark
 from metadata.codec import encode_record
-from metadata.errors import QuorateError
+from metadata.errors import LogbergError
 from metadata.image import image_to_records
 from metadata.messages.fetch import MetadataFetchReply, SeenState, StateAt
 from metadata.messages.wire import MSGPACK, decode_fetch_reply, encode
@@ -102,7 +102,7 @@ class AnswerCase:
         try:
             reply = decode_fetch_reply(200, body, MSGPACK)
             kept = self._keeps(reply.batches, reply.state_hash)
-        except (QuorateError, UnusableAnswerError, DiffersError, TooNewError) as error:
+        except (LogbergError, UnusableAnswerError, DiffersError, TooNewError) as error:
             return Verdict(DETECTED, type(error).__name__)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
             return unclean(error)

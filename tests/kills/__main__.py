@@ -1,6 +1,6 @@
 """`python -m tests.kills`: kill leaders of a real cluster under load, and judge what is left.
 
-Three controllers and three agents with TLS on loopback, as `quorate up` starts them. Ends when
+Three controllers and three agents with TLS on loopback, as `logberg up` starts them. Ends when
 `--count` leaders were killed, or after `--minutes`; says what was found; exit 1 when anything
 that was acknowledged is missing, doubled or elsewhere, when logs differ, or a broker was fenced.
 """
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.failover import settled
-from quorate.client import Access, QuorateClient, read_token
-from quorate.local_cluster import LocalCluster, free_port_base
+from logberg.client import Access, LogbergClient, read_token
+from logberg.local_cluster import LocalCluster, free_port_base
 from tests.evidence.histogram import histogram
 from tests.evidence.pieces import percentiles, write_piece
 from tests.kills.judge import Ledger, Verdict, judge
@@ -42,7 +42,7 @@ class Run:
         try:
             for child in self.cluster.children:
                 child.start()
-            async with QuorateClient(self.cluster.controller_urls, self.access) as client:
+            async with LogbergClient(self.cluster.controller_urls, self.access) as client:
                 await settled(self.cluster, client)
                 self.load.start()
                 await self._kill(client)
@@ -56,7 +56,7 @@ class Run:
         folders = [self.cluster.folder / f"controller-{n}" for n in self.cluster.controllers]
         return judge(self.load.acknowledged, folders, end)
 
-    async def _kill(self, client: QuorateClient) -> None:
+    async def _kill(self, client: LogbergClient) -> None:
         killer = Killer(self.cluster, client, self.load, self._seed)
         self.kills = killer.kills
         turn = 0
@@ -149,7 +149,7 @@ def main() -> int:
     if asked.folder is not None and asked.folder.exists():
         parser.error(f"{asked.folder} is there already; name one that isn't")
     began = time.monotonic()
-    folder = asked.folder or Path(tempfile.mkdtemp(prefix="quorate-kills-")) / "cluster"
+    folder = asked.folder or Path(tempfile.mkdtemp(prefix="logberg-kills-")) / "cluster"
     run = Run(folder, asked.count, asked.minutes, asked.seed)
     try:
         verdict, ledger = asyncio.run(run.run())

@@ -18,9 +18,9 @@ import time
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-from quorate.client import ClientError, QuorateClient
-from quorate.commands.status import observe
-from quorate.local_cluster import LocalCluster
+from logberg.client import ClientError, LogbergClient
+from logberg.commands.status import observe
+from logberg.local_cluster import LocalCluster
 from tests.kills.load import Load, LoadError
 
 _LIMIT_S = 60.0
@@ -45,7 +45,7 @@ class Kill(NamedTuple):
 class Killer:
     """Ends leaders of a cluster under load."""
 
-    def __init__(self, cluster: LocalCluster, client: QuorateClient, load: Load, seed: int) -> None:
+    def __init__(self, cluster: LocalCluster, client: LogbergClient, load: Load, seed: int) -> None:
         self._cluster = cluster
         self._client = client
         self._load = load

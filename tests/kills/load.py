@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import aiohttp
 import msgspec
 
+from logberg.client import Access
 from metadata.uuids import uuid7, uuid_text
-from quorate.client import Access
 
 CLIENTS = 8
 _TRY_S = 0.4
@@ -177,7 +177,7 @@ class _Caller:
         self._headers = {
             "authorization": f"Bearer {access.token}",
             "accept": "application/json",
-            "x-quorate-reason": "leaders are killed",
+            "x-logberg-reason": "leaders are killed",
         }
         self._dice = dice
         self._at = 0
@@ -186,7 +186,7 @@ class _Caller:
         """Change topics; return the answer and the request id."""
         drawn = uuid7(time.time_ns() // 1_000_000, self._dice.getrandbits(74))
         request_id = uuid_text(drawn)
-        reply = await self.ask(method, "/v1/topics", body, {"x-quorate-request-id": request_id})
+        reply = await self.ask(method, "/v1/topics", body, {"x-logberg-request-id": request_id})
         assert reply is not None
         return reply, request_id
 

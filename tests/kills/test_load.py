@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from quorate.client import Access
+from logberg.client import Access
 from tests.kills.killing import _all_hold
 from tests.kills.load import Load, LoadError
 

@@ -69,7 +69,7 @@ def _jar() -> Path:
     """Return the jar: Maven's own copy, ours, or a new one."""
     caches = [
         Path.home() / ".m2" / "repository" / _JAR,
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quorate" / _JAR,
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "logberg" / _JAR,
     ]
     for path in caches:
         if path.is_file() and _is_ours(path.read_bytes()):
@@ -96,7 +96,7 @@ def _is_ours(data: bytes) -> bool:
 
 def check(command: list[str], configuration: str, *, workers: int = 2, most_s: float) -> Outcome:
     """Walk through all states of a configuration (its text). Raises CheckerError."""
-    with tempfile.TemporaryDirectory(prefix="quorate-model-") as folder:
+    with tempfile.TemporaryDirectory(prefix="logberg-model-") as folder:
         for module in MODEL.glob("*.tla"):
             shutil.copy(module, folder)
         (Path(folder) / f"{MODULE}.cfg").write_text(configuration, encoding="utf-8")

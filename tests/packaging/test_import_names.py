@@ -23,13 +23,13 @@ def test_a_package_lies_in_the_checkout(package: str) -> None:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_other_distribution_owns_a_package_of_ours(package: str) -> None:
     owners = importlib.metadata.packages_distributions().get(package, [])
-    assert set(owners) <= {"quorate"}
+    assert set(owners) <= {"logberg"}
 
 
 def test_the_distribution_is_installed_as_it_is_here() -> None:
-    assert importlib.metadata.version("quorate") == PROJECT["project"]["version"]
-    scripts = importlib.metadata.entry_points(group="console_scripts", name="quorate")
-    assert {script.value for script in scripts} == {PROJECT["project"]["scripts"]["quorate"]}
+    assert importlib.metadata.version("logberg") == PROJECT["project"]["version"]
+    scripts = importlib.metadata.entry_points(group="console_scripts", name="logberg")
+    assert {script.value for script in scripts} == {PROJECT["project"]["scripts"]["logberg"]}
 
 
 def test_every_package_is_built_and_none_is_forgotten() -> None:

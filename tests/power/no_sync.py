@@ -1,4 +1,4 @@
-"""`quorate` whose syncs of data do nothing: what a loss of power must find out.
+"""`logberg` whose syncs of data do nothing: what a loss of power must find out.
 
 Names are still made durable: a node without its files would refuse to start, and say why.
 
@@ -7,7 +7,7 @@ python -m tests.power.no_sync controller --config FILE
 
 import os
 
-from quorate.cli import main
+from logberg.cli import main
 
 if __name__ == "__main__":
     os.fdatasync = lambda fd: None  # type: ignore[assignment]

@@ -16,7 +16,8 @@ def processes_of(folder: Path, *words: str) -> dict[int, str]:
             continue
         with suppress(OSError):
             line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if "quorate" in line and all(word in line for word in (str(folder), *words)):
+            ours = "logberg" in line or "quorate" in line  # the second is release 0.1's
+            if ours and all(word in line for word in (str(folder), *words)):
                 found[int(entry.name)] = line
     return found
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from quorate.child import Child
-from quorate.local_cluster import ADMIN, LocalCluster, Timing, free_port_base
+from logberg.child import Child
+from logberg.local_cluster import ADMIN, LocalCluster, Timing, free_port_base
 from tests.process.running_cluster import RunningCluster, Said
 from tests.releases.old_release import OLD, command_of, python_of
 
@@ -59,8 +59,8 @@ class MixedCluster(RunningCluster):
     def run_as(self, child: Child, build: str) -> None:
         """Run a process as another build from its next start on."""
         assert not child.running
-        arguments = child._arguments[child._arguments.index("quorate") + 1 :]
-        command = [sys.executable, "-m", "quorate"] if build == NEW else command_of(build)
+        arguments = child._arguments[child._arguments.index("-m") + 2 :]
+        command = [sys.executable, "-m", "logberg"] if build == NEW else command_of(build)
         child._arguments = [*command, *arguments]
         self.builds[child.name] = build
 

@@ -1,6 +1,6 @@
 """A cluster of real processes for tests, and an HTTP client that shows every byte it gets.
 
-Rule: the cluster is `quorate.local_cluster`'s, as `up` runs it, with settings of a test's own
+Rule: the cluster is `logberg.local_cluster`'s, as `up` runs it, with settings of a test's own
 where it needs them. What was acknowledged is remembered, and `check_nothing_lost` looks for it.
 """
 
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from audit.folder import open_reader
-from quorate.child import Child
-from quorate.local_cluster import ADMIN, LocalCluster, Timing, free_port_base
+from logberg.child import Child
+from logberg.local_cluster import ADMIN, LocalCluster, Timing, free_port_base
 from tests.checkers.principals import false_principals
 
 T = TypeVar("T")
@@ -177,7 +177,7 @@ class RunningCluster:
             found = {name.lower(): value for name, value in answer.getheaders()}
         finally:
             connection.close()
-        request_id = found.get("x-quorate-request-id")
+        request_id = found.get("x-logberg-request-id")
         if request_id is not None and token is not None and cert is None:
             carrier = self._tokens.get(token or self.token, "nobody")
             self.carriers.setdefault(request_id, carrier)
@@ -278,7 +278,7 @@ class RunningCluster:
 
     def command(self, *arguments: str) -> Said:
         """Run a command on this cluster's folder, from within it."""
-        return quorate(*arguments, cwd=self.folder)
+        return logberg(*arguments, cwd=self.folder)
 
     def caught_up(self) -> bool:
         """Every controller answers and holds as much as the others."""
@@ -290,10 +290,10 @@ class RunningCluster:
         self.until(self.caught_up, "every controller has caught up")
         assert set(self.acknowledged) <= self.topics()
         self.stop()
-        verified = quorate("log", "verify", str(self.folder), "--output", "json")
+        verified = logberg("log", "verify", str(self.folder), "--output", "json")
         assert verified.code == 0, verified
         assert json.loads(verified.out)["ok"]
-        replayed = quorate("log", "replay", str(self.folder), "--output", "json")
+        replayed = logberg("log", "replay", str(self.folder), "--output", "json")
         assert replayed.code == 0, replayed
         states = json.loads(replayed.out)
         assert len(states) == len(self.local.controllers)
@@ -308,10 +308,10 @@ class RunningCluster:
             assert false_principals(batches, self.carriers) == []
 
 
-def quorate(*arguments: str, cwd: Path | None = None, timeout_s: float = 60.0) -> Said:
+def logberg(*arguments: str, cwd: Path | None = None, timeout_s: float = 60.0) -> Said:
     """Run a command of the command line."""
     done = subprocess.run(
-        [sys.executable, "-m", "quorate", *arguments],
+        [sys.executable, "-m", "logberg", *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from quorate.local_ca import LocalCertificateAuthority
-from quorate.local_cluster import free_port_base
+from logberg.local_ca import LocalCertificateAuthority
+from logberg.local_cluster import free_port_base
 from tests.process.running_cluster import PATIENCE_S, POLL_S, RunningCluster, running
 
 pytestmark = pytest.mark.process
@@ -55,7 +55,7 @@ class Agent:
     def running(self) -> Iterator["Agent"]:
         with self.output.open("wb") as sink:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "quorate", "broker", "--config", str(self.config)],
+                [sys.executable, "-m", "logberg", "broker", "--config", str(self.config)],
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=sink,

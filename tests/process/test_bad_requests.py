@@ -20,11 +20,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from quorate.local_ca import LocalCertificateAuthority
+from logberg.local_ca import LocalCertificateAuthority
 from quorum.codec import dumps
 from quorum.greeting import WIRE_FORMAT, Greeting
 from runtime.link_frames import MAGIC, Hello, framed, framed_hello, header
-from tests.process.running_cluster import Answer, RunningCluster, quorate, running
+from tests.process.running_cluster import Answer, RunningCluster, logberg, running
 
 pytestmark = pytest.mark.process
 
@@ -248,7 +248,7 @@ def test_refused_attempts_are_told_in_few_lines_and_counted(cluster: RunningClus
 
 def refused(cluster: RunningCluster, n: int) -> int:
     text = cluster.ask(cluster.url(n), "GET", "/metrics").body.decode()
-    name = 'quorate_refused_attempts_total{event="request_refused"} '
+    name = 'logberg_refused_attempts_total{event="request_refused"} '
     return sum(int(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name))
 
 
@@ -280,12 +280,12 @@ def test_a_header_that_is_not_utf_8_is_named(cluster: RunningCluster) -> None:
     port = int(cluster.url(cluster.leader()).rpartition(":")[2])
     with raw(cluster, port) as sock:
         sock.sendall(
-            b"GET /v1/topics HTTP/1.1\r\nhost: 127.0.0.1\r\nx-quorate-reason: \xff\r\n"
+            b"GET /v1/topics HTTP/1.1\r\nhost: 127.0.0.1\r\nx-logberg-reason: \xff\r\n"
             b"authorization: Bearer " + cluster.token.encode() + b"\r\n\r\n"
         )
         reply = sock.recv(65536)
     assert reply.startswith(b"HTTP/1.1 400 ")
-    assert b"x-quorate-reason is not UTF-8" in reply.lower().replace(b"utf-8", b"UTF-8")
+    assert b"x-logberg-reason is not UTF-8" in reply.lower().replace(b"utf-8", b"UTF-8")
 
 
 def test_the_command_line_says_what_to_do_about_a_wrong_token(
@@ -293,7 +293,7 @@ def test_the_command_line_says_what_to_do_about_a_wrong_token(
 ) -> None:
     wrong = tmp_path / "token"
     wrong.write_text("qk_wrong\n")
-    said = quorate("topics", "list", "--data", str(cluster.folder), "--token-file", str(wrong))
+    said = logberg("topics", "list", "--data", str(cluster.folder), "--token-file", str(wrong))
     assert said.code == 1
     assert "UNAUTHENTICATED" in said.err
     assert "--token-file" in said.err
@@ -328,7 +328,7 @@ def test_the_command_line_says_what_to_do_about_another_authority(
     cluster: RunningCluster, tmp_path: Path
 ) -> None:
     pair_of(tmp_path / "ca", cluster.local.cluster_id, "user://x/y")
-    said = quorate(
+    said = logberg(
         "topics", "list", "--data", str(cluster.folder), "--ca", str(tmp_path / "ca" / "ca.crt")
     )
     assert said.code == 1
@@ -380,7 +380,7 @@ def test_a_token_goes_through_an_agent_and_a_certificate_needs_a_grant(
     change = {"topics": [{"name": "through-an-agent", "numPartitions": 1, "replicationFactor": 1}]}
     answer = cluster.ask(agent, "POST", "/v1/topics", change)
     assert answer.status == 200, answer
-    assert cluster.carriers[answer.headers["x-quorate-request-id"]] == "User:admin"
+    assert cluster.carriers[answer.headers["x-logberg-request-id"]] == "User:admin"
     assert cluster.ask(agent, "POST", "/v1/topics", change, token="guessed").status == 401
     authority = LocalCertificateAuthority(
         cluster.folder / "certs", cluster.local.cluster_id, dt.datetime.now(dt.UTC)
@@ -474,7 +474,7 @@ def as_controller(cluster: RunningCluster, n: int, *, named: str = "controller-2
 
 MALFORMED = {
     "garbage": bytes(range(256)) * 20,
-    "http": b"GET / HTTP/1.1\r\nhost: quorate\r\n\r\n",
+    "http": b"GET / HTTP/1.1\r\nhost: logberg\r\n\r\n",
     "over the cap": header(2**31, 0) + b"x" * 1000,
     "over the greeting's cap": header(100_000, 0) + b"x" * 100_000,
     "a wrong checksum": header(5, 1) + MAGIC + b"\x01",

@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from quorate.local_cluster import free_port_base, port_is_free
-from tests.process.running_cluster import PATIENCE_S, RunningCluster, Said, quorate, running
+from logberg.local_cluster import free_port_base, port_is_free
+from tests.process.running_cluster import PATIENCE_S, RunningCluster, Said, logberg, running
 
 pytestmark = pytest.mark.process
 
@@ -70,13 +70,13 @@ class Lone:
         self.path.write_text(text)
 
     def start(self, role: str, *options: str) -> Said:
-        return quorate(role, "--config", str(self.path), *options, timeout_s=PATIENCE_S)
+        return logberg(role, "--config", str(self.path), *options, timeout_s=PATIENCE_S)
 
     @contextmanager
     def running(self, role: str) -> Iterator[subprocess.Popen[str]]:
         """The process, started and answering; ended by SIGTERM with exit code 0."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "quorate", role, "--config", str(self.path)],
+            [sys.executable, "-m", "logberg", role, "--config", str(self.path)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -140,7 +140,7 @@ def test_all_that_is_wrong_with_the_values_is_said_at_once(lone: Lone) -> None:
     refused(
         lone.start("controller"),
         "every controller must be listed",
-        "quorate cluster-id",
+        "logberg cluster-id",
         "host:port is meant",
         "https://127.0.0.1:19191 is meant",
         "at most half of session_ms",
@@ -155,7 +155,7 @@ def test_all_that_is_wrong_with_the_values_is_said_at_once(lone: Lone) -> None:
 
 def test_wrong_usage_is_told_apart(lone: Lone) -> None:
     for arguments in (["controller"], ["contoller"], ["up", "--brokers", "many"]):
-        said = quorate(*arguments)
+        said = logberg(*arguments)
         assert said.code == 2, said
         assert "Traceback" not in said.err
 
@@ -258,13 +258,13 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_up_refuses_folders_that_are_not_its_own(tmp_path: Path) -> None:
     (tmp_path / "controller-1" / "journal").mkdir(parents=True)
-    refused(quorate("up", "--data", str(tmp_path)), "controller-1", "--data")
+    refused(logberg("up", "--data", str(tmp_path)), "controller-1", "--data")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["controller-1"]
 
 
 def test_up_refuses_a_number_of_controllers_that_has_no_use(tmp_path: Path) -> None:
     for count in ("0", "2"):
-        said = quorate("up", "--data", str(tmp_path / "new"), "--controllers", count)
+        said = logberg("up", "--data", str(tmp_path / "new"), "--controllers", count)
         assert said.code == 2, said
         assert "'1', '3', '5'" in said.err, said.err
         assert not (tmp_path / "new").exists()
@@ -272,8 +272,8 @@ def test_up_refuses_a_number_of_controllers_that_has_no_use(tmp_path: Path) -> N
 
 def test_up_on_a_cluster_that_runs_and_with_another_number_of_controllers(tmp_path: Path) -> None:
     with running(tmp_path / "one", controllers=1) as cluster:
-        refused(quorate("up", "--data", str(cluster.folder)), "in use", "running already")
-        said = quorate("up", "--data", str(cluster.folder), "--controllers", "3")
+        refused(logberg("up", "--data", str(cluster.folder)), "in use", "running already")
+        said = logberg("up", "--data", str(cluster.folder), "--controllers", "3")
         refused(said, "cluster of 1 controllers", "--data")
         assert cluster.settled()
 
@@ -286,7 +286,7 @@ def test_up_with_the_folders_of_two_clusters_mixed(tmp_path: Path) -> None:
     (tmp_path / "one" / "controller-1").rename(tmp_path / "kept")
     (tmp_path / "two" / "controller-1").rename(tmp_path / "one" / "controller-1")
     one, two = (id_of(tmp_path / name) for name in ("one", "two"))
-    said = quorate("up", "--data", str(tmp_path / "one"))
+    said = logberg("up", "--data", str(tmp_path / "one"))
     refused(said, "controller-1 (process ", "ended with exit code 1", one, two)
     assert "Traceback" not in said.err
     # With its own folder back it goes on.
@@ -306,9 +306,9 @@ def id_of(folder: Path) -> str:
 
 def test_commands_without_a_cluster_say_so(tmp_path: Path) -> None:
     free = free_port_base()
-    said = quorate("topics", "list", "--controllers", f"http://127.0.0.1:{free}", "--timeout", "1")
+    said = logberg("topics", "list", "--controllers", f"http://127.0.0.1:{free}", "--timeout", "1")
     refused(said, "does not answer", str(free))
-    said = quorate("topics", "list", "--controllers", "127.0.0.1")
+    said = logberg("topics", "list", "--controllers", "127.0.0.1")
     assert said.code == 2, said
     assert "https://10.0.0.1:9191" in said.err
-    refused(quorate("log", "verify", str(tmp_path)), "holds no log")
+    refused(logberg("log", "verify", str(tmp_path)), "holds no log")

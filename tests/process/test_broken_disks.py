@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.child import Child
+from logberg.child import Child
 from tests.process.faulty_disk import FaultyDisk
 from tests.process.running_cluster import RunningCluster
 
@@ -65,7 +65,7 @@ def lead(cluster: RunningCluster, wanted: bool) -> None:
 def ended(cluster: RunningCluster, child: Child, *words: str) -> None:
     assert child.wait(20.0), "it went on"
     said = cluster.output(child.name)
-    last = next(line for line in reversed(said.splitlines()) if line.startswith("quorate "))
+    last = next(line for line in reversed(said.splitlines()) if line.startswith("logberg "))
     assert child.exit_code == 74, last
     assert "Traceback" not in said
     for word in words:

@@ -20,7 +20,7 @@ from ledger.segments import parse_segment_header
 from quorum.journal.frames import Kind, find_frames
 from quorum.journal.identity import read_opening
 from quorum.manifest import decode_manifest
-from tests.process.running_cluster import RunningCluster, quorate, running
+from tests.process.running_cluster import RunningCluster, logberg, running
 
 pytestmark = pytest.mark.process
 
@@ -281,12 +281,12 @@ def test_a_flipped_byte_in_an_old_segment_is_found_by_verify_and_mended_when_rea
 ) -> None:
     segment = victim.stop().file("log/*.log")
     flip(segment, segment.stat().st_size // 2)
-    said = quorate("log", "verify", str(victim.folder))
+    said = logberg("log", "verify", str(victim.folder))
     assert said.code == 1
     assert f"{victim.folder}/log/{segment.name}, byte " in said.err
     assert ", offset " in said.err
     assert "DAMAGED" in said.out
-    found = json.loads(quorate("log", "verify", str(victim.folder), "--output", "json").out)
+    found = json.loads(logberg("log", "verify", str(victim.folder), "--output", "json").out)
     assert not found["ok"]
     bad = found["nodes"][0]["firstBad"]
     assert bad["file"] == f"log/{segment.name}"
@@ -305,7 +305,7 @@ def test_a_flipped_byte_in_an_old_segment_is_found_by_verify_and_mended_when_rea
     cluster.until(lambda: "ledger_mended" in victim.said, "the segment is mended")
     assert cluster.ask(url, "GET", "/v1/log?offset=0").status == 200
     victim.must_recover("ledger_damaged", "ledger_mended")
-    assert quorate("log", "verify", str(victim.folder)).code == 0
+    assert logberg("log", "verify", str(victim.folder)).code == 0
 
 
 def the_newest_vouched_for(victim: Victim) -> tuple[Path, int]:
@@ -357,7 +357,7 @@ def test_another_nodes_bytes_under_a_segments_name(victim: Victim) -> None:
     victim.stop()
     first, second, *_ = sorted(victim.folder.glob("log/*.log"))
     shutil.copy(first, second)
-    said = quorate("log", "verify", str(victim.folder))
+    said = logberg("log", "verify", str(victim.folder))
     assert said.code == 1
     assert second.name in said.err
     victim.start()
@@ -403,7 +403,7 @@ def test_the_advice_holds_a_node_with_an_empty_folder_fetches_everything(
     cluster.create("while-it-observed")
     cluster.until(cluster.caught_up, "it fetched everything")
     cluster.until(
-        lambda: quorate("log", "verify", str(victim.folder)).code == 0, "its history is whole"
+        lambda: logberg("log", "verify", str(victim.folder)).code == 0, "its history is whole"
     )
     victim.stop()
     shutil.rmtree(victim.folder)

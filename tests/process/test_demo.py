@@ -1,4 +1,4 @@
-"""`quorate demo`, as a newcomer runs it: every claim holds, and nothing is left running."""
+"""`logberg demo`, as a newcomer runs it: every claim holds, and nothing is left running."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ CLAIMS = 12
 @contextmanager
 def demo(folder: Path) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "quorate", "demo", "--data", str(folder)],
+        [sys.executable, "-m", "logberg", "demo", "--data", str(folder)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

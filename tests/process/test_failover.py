@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.process.running_cluster import Answer, RunningCluster, quorate, running
+from tests.process.running_cluster import Answer, RunningCluster, logberg, running
 
 pytestmark = pytest.mark.process
 
@@ -116,7 +116,7 @@ def test_a_leader_that_stands_still_is_replaced_and_tells_nothing_stale_when_it_
 
 def test_no_broker_was_ever_fenced_says_the_log(cluster: RunningCluster) -> None:
     cluster.until(cluster.caught_up, "all hold the same")
-    said = quorate("log", "dump", str(cluster.data(1)))
+    said = logberg("log", "dump", str(cluster.data(1)))
     assert said.code == 0, said
     assert "RegisterBroker" in said.out
     assert "UnfenceBroker" in said.out

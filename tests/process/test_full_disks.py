@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.child import Child
+from logberg.child import Child
 from tests.process.running_cluster import RunningCluster
 
 pytestmark = pytest.mark.process
@@ -158,7 +158,7 @@ def stopped_with_74(cluster: RunningCluster, child: Child, *words: str) -> None:
     assert child.exit_code == 74
     said = cluster.output(child.name)
     assert "Traceback" not in said
-    last = next(line for line in reversed(said.splitlines()) if line.startswith("quorate "))
+    last = next(line for line in reversed(said.splitlines()) if line.startswith("logberg "))
     for word in words:
         assert word in last, last
 

@@ -101,7 +101,7 @@ def test_a_link_comes_back_through_a_crowd_on_the_quorum_port(cluster: RunningCl
         cluster.until(cluster.caught_up, "it has caught up")
         changes_are_made(cluster)
     # It dialled as often as it does with nobody at the door, and not again and again.
-    assert metric(cluster, standby, 'quorate_links_events_total{event="dials_failed"}') <= 1
+    assert metric(cluster, standby, 'logberg_links_events_total{event="dials_failed"}') <= 1
 
 
 @many

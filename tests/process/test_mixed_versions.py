@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from logberg.version import VERSION
 from metadata.features import BASE
-from quorate.version import VERSION
 from tests.process.mixed_cluster import NEW, Load, MixedCluster, mixed
 from tests.process.running_cluster import Said
 from tests.releases.old_release import OLD, old_release, python_of

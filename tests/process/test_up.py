@@ -1,4 +1,4 @@
-"""`quorate up`: piped and in a terminal, resumed, stopped, killed, and with a leader killed."""
+"""`logberg up`: piped and in a terminal, resumed, stopped, killed, and with a leader killed."""
 
 import fcntl
 import json
@@ -20,10 +20,10 @@ from typing import Any
 
 import pytest
 
-from quorate.commands.up import tell_ended
-from quorate.local_cluster import LocalCluster, free_port_base
+from logberg.commands.up import tell_ended
+from logberg.local_cluster import LocalCluster, free_port_base
 from tests.process.leftovers import nothing_is_left, processes_of
-from tests.process.running_cluster import PATIENCE_S, POLL_S, Said, quorate
+from tests.process.running_cluster import PATIENCE_S, POLL_S, Said, logberg
 
 pytestmark = pytest.mark.process
 
@@ -31,7 +31,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
 class Up:
-    """A running `quorate up`, and all that it has written."""
+    """A running `logberg up`, and all that it has written."""
 
     def __init__(self, folder: Path, process: "subprocess.Popen[bytes]", output: int) -> None:
         self.folder = folder
@@ -84,7 +84,7 @@ class Up:
         )
 
     def command(self, *arguments: str) -> Said:
-        said = quorate(*arguments, "--data", str(self.folder))
+        said = logberg(*arguments, "--data", str(self.folder))
         assert said.code == 0, said
         return said
 
@@ -96,7 +96,7 @@ class Up:
 
 
 def _command(folder: Path, arguments: tuple[str, ...]) -> list[str]:
-    return [sys.executable, "-m", "quorate", "up", "--data", str(folder), *arguments]
+    return [sys.executable, "-m", "logberg", "up", "--data", str(folder), *arguments]
 
 
 @contextmanager
@@ -188,7 +188,7 @@ def test_piped_resumed_in_a_terminal_and_a_leader_killed_by_hand(tmp_path: Path)
         assert names == {"kept", "without-it"}
         up.process.terminate()
         up.ends(0)
-    verified = quorate("log", "verify", str(folder))
+    verified = logberg("log", "verify", str(folder))
     assert verified.code == 0, verified
     assert "3 logs agree" in verified.out
 

@@ -54,8 +54,8 @@ def expected() -> str:
 
 
 def other_pythons() -> list[str]:
-    """Interpreters of other versions: from QUORATE_TEST_PYTHONS, the path and pyenv."""
-    named = os.environ.get("QUORATE_TEST_PYTHONS", "").split(os.pathsep)
+    """Interpreters of other versions: from LOGBERG_TEST_PYTHONS, the path and pyenv."""
+    named = os.environ.get("LOGBERG_TEST_PYTHONS", "").split(os.pathsep)
     found = [shutil.which(f"python3.{minor}") for minor in (11, 12, 13, 14)]
     managed = sorted(Path.home().glob(".pyenv/versions/3.1[1-9]*/bin/python"))
     return [str(python) for python in (*named, *found, *managed) if python]
@@ -69,7 +69,7 @@ def version_of(python: str) -> tuple[int, ...]:
 
 
 def others_by_version() -> dict[tuple[int, ...], str]:
-    """One interpreter for each version that Quorate supports and that isn't this one."""
+    """One interpreter for each version that Logberg supports and that isn't this one."""
     found = {version_of(python): python for python in other_pythons()}
     this = sys.version_info[:2]
     return {version: found[version] for version in sorted(found) if (3, 11) <= version != this}

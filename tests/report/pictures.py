@@ -1,4 +1,4 @@
-"""The pictures of the docs: `python -m tests.report.pictures`, with a browser and quorate[audit].
+"""The pictures of the docs: `python -m tests.report.pictures`, with a browser and logberg[audit].
 
 Rule: a generated month of seed 7, so that whoever takes them again gets the same report.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from audit.generated import write_history
-from quorate.commands.audit.report import FILE, command
+from logberg.commands.audit.report import FILE, command
 from tests.docs.source import ROOT
 from tests.report.chromium import browser
 from tests.report.opened import Opened

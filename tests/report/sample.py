@@ -243,7 +243,7 @@ def replica(name: str, **more: Any) -> VerifiedReplica:
     """A sound replica."""
     found = VerifiedReplica(
         name,
-        f"/var/lib/quorate/{name}",
+        f"/var/lib/logberg/{name}",
         4,
         24_985,
         500_123,
@@ -267,7 +267,7 @@ def facts(**more: Any) -> Facts:
         made_ms=END_MS + DAY_MS,
         period=PERIOD,
         end_offset=500_123,
-        answered_by="/var/lib/quorate/controller-1",
+        answered_by="/var/lib/logberg/controller-1",
         verified=Verified("Yb0k9pWTR7mAtn4m6f6pHw", replicas, 500_123, ""),
         log=log(),
         partition_intervals=[*partition_intervals(), *hurt()],

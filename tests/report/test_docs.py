@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: quorate[audit]")
+pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: logberg[audit]")
 
 from tests.docs.pages import MAIN, fits, links, steps
 from tests.docs.shell import Shell

@@ -1,7 +1,7 @@
 """Stories in text files: commands and what they print.
 
 A file is one story. A line is a command (see `handlers`); the lines behind its `----`, up to a
-blank line, are what it prints. `#` begins a comment. With QUORATE_REWRITE=1 in the environment
+blank line, are what it prints. `#` begins a comment. With LOGBERG_REWRITE=1 in the environment
 the files are rewritten with what is printed now, to be read before they are committed.
 """
 
@@ -43,7 +43,7 @@ def told(text):
 def test_story(path):
     text = path.read_text()
     now = told(text)
-    if os.environ.get("QUORATE_REWRITE") == "1":
+    if os.environ.get("LOGBERG_REWRITE") == "1":
         path.write_text(now)
     else:
         assert now == text

@@ -115,8 +115,8 @@ class Administrators:
             )
         headers = {
             "content-type": "application/json",
-            "x-quorate-request-id": change.request_id,
-            "x-quorate-reason": "simulation",
+            "x-logberg-request-id": change.request_id,
+            "x-logberg-reason": "simulation",
         }
         if change.delete:
             request = Request("DELETE", f"/v1/topics/{change.topic}", headers=headers)

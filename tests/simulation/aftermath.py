@@ -1,6 +1,6 @@
 """After the damage: what rots unseen is looked at, and each node must come to a clear end.
 
-Rule: damage that nobody reads is found by a start, by `quorate log verify`, or by whoever asks for
+Rule: damage that nobody reads is found by a start, by `logberg log verify`, or by whoever asks for
 what is damaged; so each is done here, as the runbook says. Then every node is a sound voter with
 everything, or an observer or a damaged voter that says so; nobody's history has changed.
 """

@@ -55,7 +55,7 @@ class Rival:
         operation = self._rivals.cluster.answers.asked(
             kind, self._name, topic=topic, request_id=parse_uuid(request_id).hex()
         )
-        headers = {"content-type": "application/json", "x-quorate-request-id": request_id}
+        headers = {"content-type": "application/json", "x-logberg-request-id": request_id}
         if kind == DELETE:
             request = Request("DELETE", f"/v1/topics/{topic}", headers=headers)
         else:

@@ -67,7 +67,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument(
-        "--python", action="append", default=[], help="another Python that has Quorate installed"
+        "--python", action="append", default=[], help="another Python that has Logberg installed"
     )
     parser.add_argument("--record", type=Path, help="folder for the piece of evidence")
     given = parser.parse_args()

@@ -10,10 +10,10 @@ from tests.simulation.quorum_seeds import KINDS, MORE_KINDS, run_seed
 
 pytestmark = pytest.mark.simulation
 
-FIRST = int(os.environ.get("QUORATE_FIRST_SEED", "1"))
-COUNT = int(os.environ.get("QUORATE_QUORUM_SEEDS", "30"))
+FIRST = int(os.environ.get("LOGBERG_FIRST_SEED", "1"))
+COUNT = int(os.environ.get("LOGBERG_QUORUM_SEEDS", "30"))
 
-DRAWN = int(os.environ.get("QUORATE_SEED_BASE", "1")[:7], 16)
+DRAWN = int(os.environ.get("LOGBERG_SEED_BASE", "1")[:7], 16)
 """`make test` draws it from the commit."""
 OF_FORGED = 24
 OF_MORE_KINDS = 12

@@ -33,7 +33,7 @@ FOUND_BUGS_OF_MORE_KINDS = {
 
 def of_this_commit() -> list[int]:
     """Every commit tries others; the same commit tries the same."""
-    base = int(os.environ.get("QUORATE_SEED_BASE", "1")[:7], 16)
+    base = int(os.environ.get("LOGBERG_SEED_BASE", "1")[:7], 16)
     return [1000 + base % 1_000_000 + n for n in range(SEEDS)]
 
 

@@ -14,7 +14,7 @@ from tests.spark.small_session import JAVA, SMALL
 def spark() -> Iterator[SparkSession]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_TOOL_OPTIONS", JAVA)
-        session = audit_session(driver_memory="1g", app_name="quorate tests", settings=SMALL)
+        session = audit_session(driver_memory="1g", app_name="logberg tests", settings=SMALL)
     gateway = SparkContext._gateway
     yield session
     session.stop()

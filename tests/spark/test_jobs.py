@@ -1,4 +1,4 @@
-"""`quorate audit run`: the same rows by both engines, in each form; failures in a sentence."""
+"""`logberg audit run`: the same rows by both engines, in each form; failures in a sentence."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from pyarrow import parquet
 
 from audit.spark.session import SparkUnavailableError
-from quorate.commands.audit.run import command
+from logberg.commands.audit.run import command
 from tests.spark.log_writer import LogWriter
 
 
@@ -82,7 +82,7 @@ def test_without_the_extra_or_java_it_says_what_to_do(log, monkeypatch):
     monkeypatch.setattr("audit.spark.session.audit_session", no_java)
     assert "Java 17" in run("changes", log.folder, "--engine", "spark", code=1)
     monkeypatch.setitem(sys.modules, "audit.spark.engine", None)
-    assert "quorate[audit]" in run("changes", log.folder, "--engine", "spark", code=1)
+    assert "logberg[audit]" in run("changes", log.folder, "--engine", "spark", code=1)
 
 
 def test_a_pipelines_folder_that_lost_its_checkpoint_is_refused(log, tmp_path, spark):

@@ -98,7 +98,7 @@ def spark_process(name: str, log: Path, environment: dict[str, str], *arguments:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster")
-    package = folder / "quorate-spark.zip"
+    package = folder / "logberg-spark.zip"
     packaging.write_package(package, level=0)
     bare = Path(sys.base_prefix) / "bin"
     assert (bare / PYTHON).exists()
@@ -154,7 +154,7 @@ def test_a_job_runs_on_workers_that_have_nothing_of_ours(cluster, tmp_path) -> N
     for number in (1, 2):
         (executor,) = (cluster.folder / f"work-{number}").glob("app-*/*")
         assert "Running task" in (executor / "stderr").read_text()
-        assert (executor / "quorate" / "audit" / "__init__.py").is_file()
+        assert (executor / "logberg" / "audit" / "__init__.py").is_file()
 
 
 def test_the_package_holds_what_tasks_import_and_no_tests(tmp_path) -> None:

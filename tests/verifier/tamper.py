@@ -27,7 +27,7 @@ from tests.verifier import (
 )
 from tests.verifier.small_world import Files, small, write
 from tests.verifier.tampering import DIGEST, HEAD, NOTHING, REPLICAS, WHOLE, Kind, Tampered
-from verifier.quorate_verify import Bad, Options, verify
+from verifier.logberg_verify import Bad, Options, verify
 
 WORLDS = 8
 KINDS: list[Kind] = [
@@ -115,7 +115,7 @@ def _is_at(bad: Bad, folder: Path, tampered: Tampered) -> bool:
 
 
 def _product(bench: Bench, kind: Kind, tampered: Tampered) -> bool | None:
-    """Ask `quorate audit verify` and `compare`; they replay, so they need no digests."""
+    """Ask `logberg audit verify` and `compare`; they replay, so they need no digests."""
     if not kind.product:
         return None
     known = dict(map(bench.world.head, tampered.heads))

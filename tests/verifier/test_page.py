@@ -17,7 +17,7 @@ def test_the_page_is_right(tmp_path: Path) -> None:
     blocks = steps(PAGE)
     assert set(blocks) == {MAIN}
     assert len(blocks[MAIN]) > 12
-    shutil.copy(ROOT / "verifier" / "quorate_verify.py", tmp_path)
+    shutil.copy(ROOT / "verifier" / "logberg_verify.py", tmp_path)
     shell = Shell(tmp_path)
     try:
         for step in blocks[MAIN]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.verifier.tamper import KINDS, Bench, run, trial
-from verifier import quorate_verify
+from verifier import logberg_verify
 
 TRIALS = 10 * len(KINDS)
 
@@ -54,18 +54,18 @@ def test_without_a_check_tampering_is_not_found_at_its_place(
     checks: str, blind_to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So the trials do ask for each of the checks."""
-    need, verify = quorate_verify.need, quorate_verify.verify
+    need, verify = logberg_verify.need, logberg_verify.verify
 
     def blind_need(right: bool, kind: str, *rest: object) -> None:
         need(right or kind in checks.split(), kind, *rest)
 
-    def blind_verify(*arguments: object) -> quorate_verify.Report:
+    def blind_verify(*arguments: object) -> logberg_verify.Report:
         report = verify(*arguments)
         return report._replace(
             findings=[bad for bad in report.findings if bad.kind not in checks.split()]
         )
 
-    monkeypatch.setattr(quorate_verify, "need", blind_need)
+    monkeypatch.setattr(logberg_verify, "need", blind_need)
     monkeypatch.setattr("tests.verifier.tamper.verify", blind_verify)
     (kind,) = (kind for kind in KINDS if kind.name == blind_to)
     bench, dice = Bench(tmp_path, 2), random.Random(3)

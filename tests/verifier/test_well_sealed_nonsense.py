@@ -9,7 +9,7 @@ import pytest
 
 from ledger.frame import finish_frame
 from tests.verifier.small_world import frames_of, small
-from verifier.quorate_verify import Bad, Mark, crc32c, judge_batch, read_checkpoint, read_manifest
+from verifier.logberg_verify import Bad, Mark, crc32c, judge_batch, read_checkpoint, read_manifest
 
 BEFORE = Mark(7, 3, 1_000, bytes(range(32)))
 WHO = ["User:alice", "token", "", "", "", bytes(16), bytes(32), "CreateTopics", ""]

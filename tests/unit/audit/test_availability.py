@@ -12,9 +12,9 @@ from audit.embedded.days import by_day, day_of
 from audit.embedded.feed import Feed, Question
 from audit.generated import write_history
 from audit.places import open_replicas
+from logberg.commands.audit import availability
+from logberg.commands.audit.availability import duration
 from metadata.records import PartitionChangeRecord, PartitionRecord, TopicRecord
-from quorate.commands.audit import availability
-from quorate.commands.audit.availability import duration
 from tests.unit.audit.memory_log import logged, replica_of
 
 TOPIC = b"\x07" * 16

@@ -13,7 +13,7 @@ from audit.compare import Comparison, compare
 from audit.places import one_replica
 from ledger.batch import parse
 from ledger.verify import verify_ledger
-from quorate.commands.audit.compare import command
+from logberg.commands.audit.compare import command
 from tests.histories import History, HistoryBatch
 from tests.unit.audit.nodes import frames, rewritten, write_node
 

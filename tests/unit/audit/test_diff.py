@@ -11,6 +11,8 @@ from audit.diff import CHANGED, CREATED, REMOVED, Difference, Different, between
 from audit.diff import between_offsets as between
 from audit.places import one_replica
 from audit.state import state_at
+from logberg.cli import cli
+from logberg.commands.audit.diff import command
 from metadata.records import (
     ConfigRecord,
     ConfigResourceType,
@@ -22,8 +24,6 @@ from metadata.records import (
     TopicRecord,
     UserScramCredentialRecord,
 )
-from quorate.cli import cli
-from quorate.commands.audit.diff import command
 from snapshots.errors import CheckpointError
 from tests.histories import History, HistoryBatch
 from tests.unit.audit.nodes import write_node

@@ -22,6 +22,7 @@ from audit.settling import settled
 from ledger.batch import Batch
 from ledger.errors import DamagedLedgerError, HistoryMissingError
 from ledger.ledger import Ledger
+from logberg.commands.audit import follow
 from metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -30,7 +31,6 @@ from metadata.records import (
     NoOpRecord,
     TopicRecord,
 )
-from quorate.commands.audit import follow
 from tests.unit.audit.memory_log import CLUSTER, history, logged, seal_all
 from tests.unit.audit.test_audit import InlineDisk
 
@@ -287,7 +287,7 @@ def test_the_command_prints_settled_records_and_notes_what_does_not_count(tmp_pa
 def test_ctrl_c_ends_it_well_and_what_was_written_meanwhile_was_seen(node: Node) -> None:
     words = ("audit", "follow", str(node.folder), "--from", "0", "--interval", "0.05")
     with subprocess.Popen(
-        [sys.executable, "-m", "quorate", *words, "--output", "json"],
+        [sys.executable, "-m", "logberg", *words, "--output", "json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -18,6 +18,7 @@ from audit.replay import replay
 from controller.snapshotting import checkpoint_header
 from ledger.chain import LogMark
 from ledger.ledger import Ledger
+from logberg.commands.audit.generate import command
 from metadata.codec import decode_records
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_from_records
 from metadata.records import (
@@ -27,7 +28,6 @@ from metadata.records import (
     RequestOutcomeRecord,
 )
 from metadata.uuids import uuid7_time_ms
-from quorate.commands.audit.generate import command
 from quorum.manifest import decode_manifest
 from runtime.read_only_disk import ReadOnlyDisk
 from runtime.real_disk import RealDisk
@@ -354,7 +354,7 @@ def test_the_command_writes_tells_and_says_what_to_try(tmp_path: Path) -> None:
     for sentence in told["story"]:
         assert sentence in shown.output
     assert told["head"] in shown.output
-    assert shown.output.count("quorate audit ") == 3
+    assert shown.output.count("logberg audit ") == 3
 
 
 def test_the_command_speaks_json_and_lives_thirty_days_unless_told(tmp_path: Path) -> None:

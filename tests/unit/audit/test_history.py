@@ -16,6 +16,7 @@ from audit.history_values import called, differing
 from audit.places import open_replicas
 from audit.search import SearchError
 from audit.settling import moments, settled
+from logberg.commands.audit import history as history_command
 from metadata.codec import decode_records
 from metadata.image import EMPTY, MetadataDelta
 from metadata.records import (
@@ -40,7 +41,6 @@ from metadata.records import (
     UserScramCredentialRecord,
     ZkMigrationStateRecord,
 )
-from quorate.commands.audit import history as history_command
 from tests.unit.audit.memory_log import history as legal_history
 from tests.unit.audit.memory_log import logged, seal_all
 

@@ -69,7 +69,7 @@ def test_without_any_java_the_message_says_what_was_looked_at(tmp_path, without_
     sentence = str(caught.value)
     assert f"JAVA_HOME ({old}) is Java 8" in sentence
     assert f"PATH ({broken}) doesn't start" in sentence
-    assert "pip install 'quorate[audit]'" in sentence
+    assert "pip install 'logberg[audit]'" in sentence
 
 
 @pytest.mark.parametrize("version", [17, 25])

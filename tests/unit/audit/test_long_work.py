@@ -8,8 +8,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from quorate.cli import cli as main
-from quorate.commands.audit.progress import progress, telling
+from logberg.cli import cli as main
+from logberg.commands.audit.progress import progress, telling
 
 
 def test_without_a_terminal_progress_is_a_line_now_and_then(capfd):

@@ -119,7 +119,7 @@ def test_without_the_libraries_it_says_what_to_install(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     for url in ("s3://history/prod", "memory://saved"):
-        with pytest.raises(NoLogError, match=r"install quorate\[audit\]"):
+        with pytest.raises(NoLogError, match=r"install logberg\[audit\]"):
             open_replicas(url)
 
 

@@ -1,4 +1,4 @@
-"""`quorate audit report` on real folders: sound, damaged, diverged, cut to a time."""
+"""`logberg audit report` on real folders: sound, damaged, diverged, cut to a time."""
 
 import json
 import re
@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: quorate[audit]")
-pytest.importorskip("jinja2", reason="the report is written by jinja2: quorate[audit]")
+pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: logberg[audit]")
+pytest.importorskip("jinja2", reason="the report is written by jinja2: logberg[audit]")
 
 from audit.embedded import run_job
 from audit.generated import GeneratedHistory, write_history
 from audit.places import open_replicas
 from audit.report.words import number
-from quorate.commands.audit.report import FILE, command
+from logberg.commands.audit.report import FILE, command
 
 
 @pytest.fixture(scope="module")
@@ -201,4 +201,4 @@ def test_without_the_library_it_says_what_to_install(
     monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
     done = report(made.folder, tmp_path)
     assert done.exit_code == 1
-    assert "install quorate[audit]" in done.output
+    assert "install logberg[audit]" in done.output

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-pytest.importorskip("jinja2", reason="the report is written by jinja2: quorate[audit]")
-pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: quorate[audit]")
+pytest.importorskip("jinja2", reason="the report is written by jinja2: logberg[audit]")
+pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: logberg[audit]")
 
 from audit.report.fencing import fencing
 from audit.report.page import page

@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: quorate[audit]")
-pytest.importorskip("jinja2", reason="the report is written by jinja2: quorate[audit]")
+pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: logberg[audit]")
+pytest.importorskip("jinja2", reason="the report is written by jinja2: logberg[audit]")
 
 from audit.report.page import page
 from audit.report.words import DAY_MS, day_of

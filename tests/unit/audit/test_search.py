@@ -27,6 +27,8 @@ from audit.search import (
 from audit.settling import settled
 from controller import watch
 from ledger.batch import ACTED_AS, BatchHeader, Provenance, seal
+from logberg.commands.audit import availability, history, log, who
+from logberg.commands.audit.telling import cause, cause_json
 from metadata.codec import encode_records
 from metadata.records import (
     AbortTransactionRecord,
@@ -40,8 +42,6 @@ from metadata.records import (
     UserScramCredentialRecord,
 )
 from metadata.uuids import uuid_text
-from quorate.commands.audit import availability, history, log, who
-from quorate.commands.audit.telling import cause, cause_json
 from tests.unit.audit.memory_log import logged, replica_of
 
 TOPIC = b"\x07" * 16
@@ -127,7 +127,7 @@ def test_what_is_no_type_or_request_id_gets_a_sentence() -> None:
         request_id("x")
 
 
-def test_request_ids_as_quorate_and_as_others_write_them() -> None:
+def test_request_ids_as_logberg_and_as_others_write_them() -> None:
     raw = bytes(range(16))
     assert request_id(uuid_text(raw)) == raw
     assert request_id("00010203-0405-0607-0809-0a0b0c0d0e0f") == raw

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from audit.moments import MomentError
 from audit.places import NoLogError, one_replica
 from audit.state import state_at, states_at
+from logberg.commands.audit.state import command
 from metadata.image import EMPTY, image_to_records
-from quorate.commands.audit.state import command
 from snapshots.store import list_checkpoints
 from tests.histories import History, HistoryBatch
 from tests.unit.audit.nodes import write_checkpoint, write_node

@@ -14,8 +14,8 @@ from audit.verification import CHECKPOINT, LOG, MANIFEST, STATE, Verified, verif
 from ledger.batch import parse
 from ledger.errors import LedgerError
 from ledger.frame import finish_frame
+from logberg.commands.audit.verify import command
 from metadata.image import image_to_records
-from quorate.commands.audit.verify import command
 from snapshots.store import list_checkpoints
 from tests.histories import History
 from tests.unit.audit.nodes import frames, rewritten, write_checkpoint, write_node

@@ -14,7 +14,7 @@ import msgspec
 from ledger.batch import Batch, BatchHeader, Provenance, seal
 from ledger.chain import LogMark
 from metadata.codec import encode_record, encode_records
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.image import EMPTY, MetadataDelta, image_to_records
 from metadata.messages.errors import error_reply
 from metadata.messages.fetch import (
@@ -198,7 +198,7 @@ class Asked:
     def refuse(
         self, code: ErrorCode, message: str = "no", after_s: float = LATENCY_S, **leader
     ) -> None:
-        error = error_reply(QuorateError(code, message), **leader)
+        error = error_reply(LogbergError(code, message), **leader)
         self.reply(MetadataFetchReply(error=error, leader_epoch=error.leader_epoch), after_s)
 
     def force(self, answer: Reply) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from broker_agent import api
 from broker_agent.api import AgentApi
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.clients import ClientMetadata
 from metadata.messages.errors import ErrorReply, error_reply
 from metadata.messages.fetch import StateAt
@@ -149,25 +149,25 @@ def figures(front: Front) -> dict[str, float]:
 def test_metrics_tell_where_it_stands(front):
     rig = front.rig
     seen = figures(front)
-    assert seen['quorate_broker_state{state="online"}'] == 1
-    assert seen['quorate_broker_state{state="fenced"}'] == 0
-    assert seen["quorate_broker_serving"] == 1
-    assert seen["quorate_broker_epoch"] == rig.agent.broker_epoch
-    assert seen["quorate_broker_offset"] == rig.log.end
-    assert seen["quorate_broker_lag_records"] == 0
-    assert seen["quorate_broker_lease_seconds"] == pytest.approx(LEASE_S)
-    assert 0 <= seen["quorate_broker_lease_age_seconds"] < 2.1
-    assert seen["quorate_broker_fetches_total"] == len(rig.controllers.fetches)
+    assert seen['logberg_broker_state{state="online"}'] == 1
+    assert seen['logberg_broker_state{state="fenced"}'] == 0
+    assert seen["logberg_broker_serving"] == 1
+    assert seen["logberg_broker_epoch"] == rig.agent.broker_epoch
+    assert seen["logberg_broker_offset"] == rig.log.end
+    assert seen["logberg_broker_lag_records"] == 0
+    assert seen["logberg_broker_lease_seconds"] == pytest.approx(LEASE_S)
+    assert 0 <= seen["logberg_broker_lease_age_seconds"] < 2.1
+    assert seen["logberg_broker_fetches_total"] == len(rig.controllers.fetches)
     rig.do(lambda: rig.active.commit(BeginTransactionRecord("big"), topic(2)))
     rig.run(0.1)
-    assert figures(front)["quorate_broker_lag_records"] == 2
+    assert figures(front)["logberg_broker_lag_records"] == 2
     rig.active.silent = True
     rig.active.held.clear()
     rig.run(10)
     seen = figures(front)
-    assert seen["quorate_broker_self_fencings_total"] == 1
-    assert seen["quorate_broker_serving"] == 0
-    assert seen["quorate_broker_fetch_failures_total"] > 2
+    assert seen["logberg_broker_self_fencings_total"] == 1
+    assert seen["logberg_broker_serving"] == 0
+    assert seen["logberg_broker_fetch_failures_total"] > 2
 
 
 def test_metrics_before_the_first_answer():
@@ -175,8 +175,8 @@ def test_metrics_before_the_first_answer():
     front.rig.active.silent = True
     front.rig.start()
     seen = front.ask("GET", "/metrics").body.decode()
-    assert "quorate_broker_lag_records NaN" in seen
-    assert "quorate_broker_lease_age_seconds +Inf" in seen
+    assert "logberg_broker_lag_records NaN" in seen
+    assert "logberg_broker_lease_age_seconds +Inf" in seen
 
 
 # What clients see.
@@ -269,9 +269,9 @@ def test_a_request_is_passed_on_with_the_caller_s_principal(front):
         "/v1/topics",
         b"{}",
         content_type=JSON,
-        x_quorate_reason="why",
-        x_quorate_client_id="me",
-        x_quorate_on_behalf_of="User:root",
+        x_logberg_reason="why",
+        x_logberg_client_id="me",
+        x_logberg_on_behalf_of="User:root",
         cookie="c",
         host="here",
     )
@@ -283,27 +283,27 @@ def test_a_request_is_passed_on_with_the_caller_s_principal(front):
     (asked,) = front.forwarded
     assert asked.url == ONE
     headers = dict(asked.request.headers)
-    assert len(headers.pop("x-quorate-request-id")) == 22
+    assert len(headers.pop("x-logberg-request-id")) == 22
     assert headers == {
         "content-type": JSON,
-        "x-quorate-reason": "why",
-        "x-quorate-client-id": "me",
-        "x-quorate-on-behalf-of": "User:alice",
+        "x-logberg-reason": "why",
+        "x-logberg-client-id": "me",
+        "x-logberg-on-behalf-of": "User:alice",
     }
     assert asked.request.body == b"{}"
 
 
 def test_a_request_id_is_kept_and_a_read_gets_none(front):
     front.rig.controllers.on_ask = lambda asked: asked.give(Reply(200, b"{}"))
-    front.ask("DELETE", "/v1/topics/a", x_quorate_request_id="AaMYXGFrclSJFwgovY8e6g")
+    front.ask("DELETE", "/v1/topics/a", x_logberg_request_id="AaMYXGFrclSJFwgovY8e6g")
     front.ask("GET", "/v1/topics")
     changed, read = front.forwarded
-    assert changed.request.headers["x-quorate-request-id"] == "AaMYXGFrclSJFwgovY8e6g"
-    assert "x-quorate-request-id" not in read.request.headers
+    assert changed.request.headers["x-logberg-request-id"] == "AaMYXGFrclSJFwgovY8e6g"
+    assert "x-logberg-request-id" not in read.request.headers
 
 
 def no_controller(leader_url: str) -> Reply:
-    error = error_reply(QuorateError(ErrorCode.NOT_CONTROLLER), leader_url=leader_url)
+    error = error_reply(LogbergError(ErrorCode.NOT_CONTROLLER), leader_url=leader_url)
     return Reply(421, encode(error, JSON), {"content-type": JSON})
 
 
@@ -334,7 +334,7 @@ def test_what_may_have_taken_effect_is_not_called_refused(front):
     front.rig.controllers.on_ask = lambda asked: asked.give(Unreachable("reset"))
     error = front.refused(front.ask("POST", "/v1/topics", b"{}"))
     assert error.known_code() is ErrorCode.REQUEST_TIMED_OUT
-    assert error.request_id == front.forwarded[0].request.headers["x-quorate-request-id"]
+    assert error.request_id == front.forwarded[0].request.headers["x-logberg-request-id"]
     front.rig.controllers.on_ask = lambda asked: asked.give(Unreachable("no", refused=True))
     error = front.refused(front.ask("POST", "/v1/topics", b"{}"))
     assert error.known_code() is ErrorCode.NO_QUORUM
@@ -361,7 +361,7 @@ def test_a_cluster_without_authentication_takes_anybody():
     front.rig.online()
     front.rig.controllers.on_ask = lambda asked: asked.give(Reply(200, b"{}"))
     assert front.ask("GET", "/v1/topics", caller=Caller()).status == 200
-    assert "x-quorate-on-behalf-of" not in front.forwarded[0].request.headers
+    assert "x-logberg-on-behalf-of" not in front.forwarded[0].request.headers
 
 
 @pytest.mark.parametrize("caller", [Caller(), Caller("User:alice", "certificate")])
@@ -376,7 +376,7 @@ def test_a_token_goes_on_as_it_came(caller):
     assert len(front.forwarded) == 2
     for asked in front.forwarded:
         assert asked.request.headers["authorization"] == "Bearer of-alice"
-        assert "x-quorate-on-behalf-of" not in asked.request.headers
+        assert "x-logberg-on-behalf-of" not in asked.request.headers
 
 
 def test_a_token_that_came_over_tls_does_not_go_on_in_the_clear(front):

@@ -193,7 +193,7 @@ async def test_its_own_server_tells_the_truth_and_passes_requests_on(controller,
 
         controller.on_ask = on_ask
         assert await get(url, "/v1/topics") == (200, {"topics": []})
-        assert "x-quorate-on-behalf-of" not in passed_on[0].headers
+        assert "x-logberg-on-behalf-of" not in passed_on[0].headers
         # A token is not judged here, and goes on as it came.
         shown: list[str | None] = []
         controller.server._callers._authenticate = lambda _uri, token, *_: (
@@ -201,7 +201,7 @@ async def test_its_own_server_tells_the_truth_and_passes_requests_on(controller,
         )
         await get(url, "/v1/topics", token="of-alice")
         assert "of-alice" in shown
-        assert "x-quorate-on-behalf-of" not in passed_on[1].headers
+        assert "x-logberg-on-behalf-of" not in passed_on[1].headers
 
 
 async def test_a_port_that_is_taken_leaves_nothing_behind(controller, tmp_path: Path):

@@ -8,7 +8,7 @@ import pytest
 from controller import changes
 from controller.idempotency import Idempotency, RequestKey
 from metadata.codec import decode_records
-from metadata.errors import QuorateError
+from metadata.errors import LogbergError
 from metadata.image.outcomes import KEPT_MS
 from metadata.records import (
     AbortTransactionRecord,
@@ -44,7 +44,7 @@ def body(name, partitions=1):
 
 
 def create(cluster, name, key=None, **more):
-    headers = {} if key is None else {"x-quorate-request-id": key}
+    headers = {} if key is None else {"x-logberg-request-id": key}
     return cluster.ask("POST", "/v1/topics", body(name), headers=headers, **more)
 
 
@@ -84,7 +84,7 @@ def test_a_retry_in_another_format_gets_the_same_answer_in_that_format(cluster):
         "POST",
         "/v1/topics",
         msgspec.msgpack.encode(body("t")),
-        headers={"x-quorate-request-id": key, "content-type": "application/msgpack"},
+        headers={"x-logberg-request-id": key, "content-type": "application/msgpack"},
     )
     cluster.run_until(lambda: bool(replies))
     assert replies[0].headers["content-type"] == "application/msgpack"
@@ -93,7 +93,7 @@ def test_a_retry_in_another_format_gets_the_same_answer_in_that_format(cluster):
 
 def test_a_retry_that_comes_while_the_first_is_under_way_joins_it(cluster):
     key = request_id(cluster)
-    headers = {"x-quorate-request-id": key}
+    headers = {"x-logberg-request-id": key}
     first = cluster.send("POST", "/v1/topics", body("t"), headers=headers)
     second = cluster.send("POST", "/v1/topics", body("t"), headers=headers)
     cluster.run_until(lambda: bool(first and second))
@@ -105,11 +105,11 @@ def test_a_retry_that_comes_while_the_first_is_under_way_joins_it(cluster):
 @pytest.mark.parametrize("under_way", [True, False])
 def test_the_same_id_for_another_request_is_refused(cluster, under_way):
     key = request_id(cluster)
-    replies = cluster.send("POST", "/v1/topics", body("t"), headers={"x-quorate-request-id": key})
+    replies = cluster.send("POST", "/v1/topics", body("t"), headers={"x-logberg-request-id": key})
     if not under_way:
         cluster.run_until(lambda: bool(replies))
     refused = cluster.send(
-        "POST", "/v1/topics", body("other"), headers={"x-quorate-request-id": key}
+        "POST", "/v1/topics", body("other"), headers={"x-logberg-request-id": key}
     )
     cluster.run_until(lambda: bool(refused))
     assert refused[0].status == 409
@@ -122,7 +122,7 @@ def test_the_same_id_for_another_request_is_refused(cluster, under_way):
 def test_the_same_id_for_another_request_is_refused_while_the_first_waits_for_its_turn(cluster):
     key = request_id(cluster)
     cluster.hold_the_turn()
-    first = cluster.send("POST", "/v1/topics", body("t"), headers={"x-quorate-request-id": key})
+    first = cluster.send("POST", "/v1/topics", body("t"), headers={"x-logberg-request-id": key})
     assert not first
     status, reply = create(cluster, "other", key)
     assert (status, reply["code"]) == (409, "REQUEST_ID_REUSED")
@@ -138,7 +138,7 @@ def test_an_id_that_the_floor_passes_while_it_waits_is_refused(cluster):
     machine.wall_offset_us += (KEPT_MS - 2 * 60 * 60 * 1000) * 1000
     cluster.hold_the_turn()
     late = cluster.send(
-        "POST", "/v1/topics", body("late"), headers={"x-quorate-request-id": waiting}
+        "POST", "/v1/topics", body("late"), headers={"x-logberg-request-id": waiting}
     )
     machine.wall_offset_us += 3 * 60 * 60 * 1000 * 1000
     cluster.run_until(lambda: bool(late))
@@ -154,7 +154,7 @@ def test_the_floor_counts_whatever_the_time(cluster):
     )
     now_ms = cluster.processes[1].clock.wall_ms()
     idempotency = Idempotency(300_000)
-    with pytest.raises(QuorateError, match="REQUEST_EXPIRED"):
+    with pytest.raises(LogbergError, match="REQUEST_EXPIRED"):
         idempotency.recall(RequestKey(floor, b"d" * 32), image, now_ms)
     newer = uuid7(now_ms, 8)
     assert idempotency.recall(RequestKey(newer, b"d" * 32), image, now_ms) is None
@@ -211,7 +211,7 @@ def test_a_request_that_failed_may_be_tried_again_under_its_id(cluster):
 def test_what_was_proposed_and_lost_is_answered_as_unknown_and_can_be_retried(cluster):
     key = request_id(cluster)
     cluster.shared.cut(1)
-    replies = cluster.send("POST", "/v1/topics", body("t"), headers={"x-quorate-request-id": key})
+    replies = cluster.send("POST", "/v1/topics", body("t"), headers={"x-logberg-request-id": key})
     cluster.run(0.1)
     assert not replies
     cluster.lead(2)
@@ -301,9 +301,9 @@ def test_the_envelope_says_who_for_whom_and_why():
     cluster = Cluster(delegations={1: frozenset({"User:bob"})})
     cluster.online(1)
     headers = {
-        "x-quorate-reason": "because",
-        "x-quorate-client-id": "a-tool",
-        "x-quorate-on-behalf-of": "User:bob",
+        "x-logberg-reason": "because",
+        "x-logberg-client-id": "a-tool",
+        "x-logberg-on-behalf-of": "User:bob",
     }
     caller = Caller("Broker:1", "certificate", "10.1.1.1")
     status, _ = cluster.ask("POST", "/v1/topics", body("t"), headers=headers, caller=caller)
@@ -330,7 +330,7 @@ def test_timestamps_never_go_back_and_a_lagging_clock_is_reported(cluster):
 def test_a_large_operation_is_one_transaction_over_many_batches(cluster):
     end = cluster.image.offset
     key = request_id(cluster)
-    headers = {"x-quorate-request-id": key}
+    headers = {"x-logberg-request-id": key}
     status, reply = cluster.ask("POST", "/v1/topics", body("big", 30_000), headers=headers)
     assert status == 200
     assert reply["offset"] == cluster.image.offset == end + 30_000 + 1 + 3

@@ -59,10 +59,10 @@ def test_a_mended_segment_stands_in_status_and_metrics(cluster):
     assert name in found
     assert "ledger repaired" in mended
     figures = metrics(cluster, 3)
-    assert figures['quorate_damage_found_total{part="ledger"}'] == 1
-    assert figures['quorate_damage_repaired_total{part="ledger"}'] == 1
-    assert figures['quorate_damage_found_total{part="checkpoint"}'] == 0
-    assert figures["quorate_state_diverged"] == 0
+    assert figures['logberg_damage_found_total{part="ledger"}'] == 1
+    assert figures['logberg_damage_repaired_total{part="ledger"}'] == 1
+    assert figures['logberg_damage_found_total{part="checkpoint"}'] == 0
+    assert figures["logberg_state_diverged"] == 0
 
 
 def test_a_damaged_checkpoint_stands_there_too(cluster):
@@ -73,7 +73,7 @@ def test_a_damaged_checkpoint_stands_there_too(cluster):
     inode.content[len(inode.content) // 2] ^= 1
     cluster.start(2)
     cluster.run(1.0)
-    assert metrics(cluster, 2)['quorate_damage_found_total{part="checkpoint"}'] == 1
+    assert metrics(cluster, 2)['logberg_damage_found_total{part="checkpoint"}'] == 1
     assert "checkpoint damaged" in status(cluster, 2)["repairs"][0]
 
 
@@ -155,8 +155,8 @@ def test_a_state_that_was_wrong_once_is_not_served_again_in_this_life(cluster):
     cluster.run(1.0)
     assert cluster.controllers[3].image.state_hash == cluster.image.state_hash
     assert cluster.ask("GET", "/v1/topics", node=3, query={"consistency": "stale"})[0] == 503
-    assert metrics(cluster, 3)["quorate_state_diverged"] == 1
-    assert metrics(cluster, 3)['quorate_damage_found_total{part="state"}'] == 1
+    assert metrics(cluster, 3)["logberg_state_diverged"] == 1
+    assert metrics(cluster, 3)['logberg_damage_found_total{part="state"}'] == 1
     cluster.kill(3)
     cluster.start(3)
     cluster.run(1.0)

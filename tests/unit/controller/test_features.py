@@ -280,7 +280,7 @@ def test_a_running_node_of_an_older_build_stops_with_a_sentence(monkeypatch, clu
     cluster.shared.heal()
     cluster.run(0.5)
     assert SENTENCE in cluster.stopped[3]
-    assert "`quorate features list`" in cluster.stopped[3]
+    assert "`logberg features list`" in cluster.stopped[3]
 
 
 @pytest.mark.parametrize("checkpointed", [False, True], ids=["from the log", "from a checkpoint"])

@@ -22,7 +22,7 @@ def create(cluster, name, partitions, **options):
 def left(cluster):
     _, text = cluster.ask("GET", "/metrics")
     lines = dict(line.rsplit(" ", 1) for line in text.decode().splitlines() if line[0] != "#")
-    return float(lines["quorate_partition_mutations_left"])
+    return float(lines["logberg_partition_mutations_left"])
 
 
 def test_a_topic_of_a_million_partitions_is_refused_by_default_and_nothing_is_placed(monkeypatch):
@@ -104,10 +104,10 @@ def test_what_is_refused_later_and_what_is_only_shown_costs_nothing(cluster):
 
 
 def test_an_answer_that_is_remembered_costs_nothing(cluster):
-    headers = {"x-quorate-request-id": ""}
+    headers = {"x-logberg-request-id": ""}
     body = {"topics": [{"name": "t", "numPartitions": 60, "replicationFactor": 1}]}
     _, reply = cluster.ask("POST", "/v1/topics", body)
-    headers["x-quorate-request-id"] = reply["requestId"]
+    headers["x-logberg-request-id"] = reply["requestId"]
     before = left(cluster)
     status, again = cluster.ask("POST", "/v1/topics", body, headers=headers)
     assert (status, again["offset"]) == (200, reply["offset"])

@@ -178,11 +178,11 @@ def test_metrics_show_what_is_and_count_what_was_asked(cluster):
     status, body = cluster.ask("GET", "/metrics")
     text = body.decode()
     assert status == 200
-    assert 'quorate_brokers{state="online"} 2' in text
-    assert f"quorate_image_offset {cluster.image.offset}" in text
-    assert "quorate_controller_active 1" in text
-    assert 'quorate_controller_requests_total{operation="describe_topic",status="404"} 1' in text
-    assert "quorate_controller_active 0" in cluster.ask("GET", "/metrics", node=2)[1].decode()
+    assert 'logberg_brokers{state="online"} 2' in text
+    assert f"logberg_image_offset {cluster.image.offset}" in text
+    assert "logberg_controller_active 1" in text
+    assert 'logberg_controller_requests_total{operation="describe_topic",status="404"} 1' in text
+    assert "logberg_controller_active 0" in cluster.ask("GET", "/metrics", node=2)[1].decode()
 
 
 def test_the_openapi_document_names_every_path(cluster):

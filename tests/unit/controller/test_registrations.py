@@ -83,7 +83,7 @@ def test_what_can_be_true_is_registered(changes):
 
 @pytest.mark.parametrize("control", CONTROLS, ids=repr)
 @pytest.mark.parametrize(
-    "header", ["x-quorate-reason", "x-quorate-client-id", "x-quorate-on-behalf-of"]
+    "header", ["x-logberg-reason", "x-logberg-client-id", "x-logberg-on-behalf-of"]
 )
 def test_a_header_with_a_control_character_is_refused_by_its_name(cluster, header, control):
     end = cluster.image.offset

@@ -7,7 +7,7 @@ import pytest
 from controller.managers import sweep
 from controller.managers.brokers import Beat
 from metadata.codec import decode_records
-from metadata.errors import QuorateError
+from metadata.errors import LogbergError
 from metadata.messages import WantedState
 from metadata.records import (
     BeginTransactionRecord,
@@ -115,7 +115,7 @@ def test_people_and_rounds_take_turns_and_registrations_come_before_both(cluster
 def test_what_a_round_has_written_is_remembered_only_with_the_last_one(cluster):
     status, reply = cluster.ask("DELETE", "/v1/brokers/3", query=FORCE)
     assert status == 200
-    headers = {"x-quorate-request-id": reply["requestId"]}
+    headers = {"x-logberg-request-id": reply["requestId"]}
     assert cluster.ask("DELETE", "/v1/brokers/3", query=FORCE, headers=headers) == (status, reply)
     rounds = batches(cluster, "UnregisterBroker")
     assert [type(r[-1]).__name__ == "RequestOutcomeRecord" for r in rounds] == [
@@ -320,7 +320,7 @@ def test_what_would_be_lost_is_asked_again_between_the_rounds(cluster, manager, 
         )
         for _ in range(PARTITIONS // ROUND - 1):
             cluster.write(*next_round().records)
-    with pytest.raises(QuorateError, match="is not forgotten"):
+    with pytest.raises(LogbergError, match="is not forgotten"):
         next_round()
 
 

@@ -31,12 +31,12 @@ def test_a_flipped_byte_that_nobody_reads_is_found_and_mended(cluster, which):
     assert cluster.events("ledger_damaged")[0]["file"] == name
     assert cluster.events("ledger_mended")
     assert cluster.ledger_files(3) == cluster.ledger_files(2)
-    assert metrics(cluster, 3)["quorate_scrub_damage_total"] == 1
+    assert metrics(cluster, 3)["logberg_scrub_damage_total"] == 1
     assert status(cluster, 3)["scrubbedMs"] == 0
     # It looks again soon, and finds all of it sound.
     cluster.run(650.0)
     assert status(cluster, 3)["scrubbedMs"] > 0
-    assert metrics(cluster, 3)["quorate_scrub_damage_total"] == 1
+    assert metrics(cluster, 3)["logberg_scrub_damage_total"] == 1
     assert cluster.events("scrub_finished")[-1]["damaged"] == 0
 
 
@@ -126,16 +126,16 @@ def test_it_reads_no_faster_than_it_may_and_then_rests():
     cluster.online(1)
     fill(cluster, 40)
     cluster.run(90.0)
-    read = metrics(cluster, 2)["quorate_scrub_bytes_total"]
+    read = metrics(cluster, 2)["logberg_scrub_bytes_total"]
     assert 0 < read <= 30 * 500 + 4096
     assert status(cluster, 2)["scrubbedMs"] == 0
     cluster.run(300.0)
     assert status(cluster, 2)["scrubbedMs"] > 0
-    whole = metrics(cluster, 2)["quorate_scrub_bytes_total"]
+    whole = metrics(cluster, 2)["logberg_scrub_bytes_total"]
     cluster.run(300.0)
-    assert metrics(cluster, 2)["quorate_scrub_bytes_total"] == whole
+    assert metrics(cluster, 2)["logberg_scrub_bytes_total"] == whole
     cluster.run(400.0)
-    assert metrics(cluster, 2)["quorate_scrub_bytes_total"] > whole
+    assert metrics(cluster, 2)["logberg_scrub_bytes_total"] > whole
 
 
 def test_it_goes_on_where_it_stopped():
@@ -170,7 +170,7 @@ def test_a_pass_that_found_damage_before_a_restart_is_not_one_in_which_all_was_s
     checkpoint(cluster, 1)
     cluster.platters[1].flip_bit(files(cluster, 1, "log")[0], 700)
     cluster.run(60.0 + 30.0)
-    assert metrics(cluster, 1)["quorate_scrub_damage_total"] == 1
+    assert metrics(cluster, 1)["logberg_scrub_damage_total"] == 1
     cluster.kill(1)
     cluster.start(1)
     cluster.run(0.5)
@@ -187,7 +187,7 @@ def test_never_means_never():
     damage(cluster, 2, 1)
     cluster.run(300.0)
     assert not cluster.events("ledger_damaged")
-    assert metrics(cluster, 2)["quorate_scrub_bytes_total"] == 0
+    assert metrics(cluster, 2)["logberg_scrub_bytes_total"] == 0
 
 
 def test_on_the_real_quorum_too_and_the_leader_leads_on():

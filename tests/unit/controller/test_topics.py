@@ -4,7 +4,7 @@ import pytest
 
 from controller.managers.topics import _assigned
 from metadata.buckets import BucketMap
-from metadata.errors import QuorateError
+from metadata.errors import LogbergError
 from metadata.messages import NewTopic, WantedState
 from metadata.messages.topics import ReplicaAssignment
 from metadata.records import (
@@ -317,7 +317,7 @@ def test_a_name_with_many_separators_is_looked_up_once(cluster, monkeypatch):
         BucketMap, "__iter__", lambda self: (looked.extend(range(len(self))), plain_iter(self))[1]
     )
     topics = cluster.leader._api._topics
-    with pytest.raises(QuorateError, match="would be the same as 'a_a_"):
+    with pytest.raises(LogbergError, match="would be the same as 'a_a_"):
         topics._check_name(cluster.image, "a." * 11, {})
     assert len(looked) <= 2
     topics._check_name(cluster.image, "b." * 12, {})

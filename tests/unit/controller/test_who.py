@@ -98,7 +98,7 @@ def test_a_broker_asks_only_for_users_that_the_settings_grant_it(caller, claimed
     cluster = Cluster(delegations=GRANTS)
     cluster.online(1)
     topic = {"topics": [{"name": "t", "numPartitions": 1, "replicationFactor": 1}]}
-    headers = {"x-quorate-on-behalf-of": claimed}
+    headers = {"x-logberg-on-behalf-of": claimed}
     status, reply = cluster.ask("POST", "/v1/topics", topic, caller=caller, headers=headers)
     if granted:
         assert status == 200
@@ -114,7 +114,7 @@ def test_an_old_agent_s_claim_for_nobody_is_no_claim():
     cluster = Cluster()
     cluster.online(1)
     topic = {"topics": [{"name": "t", "numPartitions": 1, "replicationFactor": 1}]}
-    headers = {"x-quorate-on-behalf-of": "User:ANONYMOUS"}
+    headers = {"x-logberg-on-behalf-of": "User:ANONYMOUS"}
     status, _ = cluster.ask("POST", "/v1/topics", topic, caller=ANONYMOUS, headers=headers)
     assert status == 200
     assert cluster.batches()[-1].header.provenance.on_behalf_of == ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from metadata.errors import ErrorCode, Fault, QuorateError, error_rows, error_table
+from metadata.errors import ErrorCode, Fault, LogbergError, error_rows, error_table
 
 STATUSES = {400, 401, 403, 404, 405, 408, 410, 409, 413, 415, 416, 421, 429, 500, 503, 507}
 # What DESIGN section 5 fixes, and what a client's retry loop stands on.
@@ -57,7 +57,7 @@ def test_what_others_rely_on(code: ErrorCode, facts: tuple[int, bool]) -> None:
 
 
 def test_an_error_says_what_to_do_even_without_a_message() -> None:
-    error = QuorateError(ErrorCode.NO_QUORUM)
+    error = LogbergError(ErrorCode.NO_QUORUM)
     assert error.message == ErrorCode.NO_QUORUM.advice
     assert str(error) == f"NO_QUORUM: {ErrorCode.NO_QUORUM.advice}"
     assert dict(error.details) == {}
@@ -65,7 +65,7 @@ def test_an_error_says_what_to_do_even_without_a_message() -> None:
 
 def test_details_are_a_copy_that_nobody_changes() -> None:
     details = {"topic": "a"}
-    error = QuorateError(ErrorCode.INVALID_CONFIG, "no", details)
+    error = LogbergError(ErrorCode.INVALID_CONFIG, "no", details)
     details["topic"] = "b"
     assert error.details["topic"] == "a"
     with pytest.raises(TypeError):

@@ -7,7 +7,7 @@ import msgpack
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
     CreateTopicsRequest,
     ErrorReply,
@@ -123,16 +123,16 @@ def test_a_wrong_field_is_named_with_what_was_expected(
 ) -> None:
     body = {**FETCH, **change}
     data = json.dumps(body).encode() if media == JSON else msgpack.packb(body)
-    with pytest.raises(QuorateError, match=words) as caught:
+    with pytest.raises(LogbergError, match=words) as caught:
         decode(MetadataFetchRequest, data, media)
     assert caught.value.code is ErrorCode.INVALID_REQUEST
     assert caught.value.details.get("field") == field
 
 
 def test_a_missing_field_is_named() -> None:
-    with pytest.raises(QuorateError, match="the body: object missing required field clusterId"):
+    with pytest.raises(LogbergError, match="the body: object missing required field clusterId"):
         decode(MetadataFetchRequest, b"{}", JSON)
-    with pytest.raises(QuorateError, match="the body: expected object, got array"):
+    with pytest.raises(LogbergError, match="the body: expected object, got array"):
         decode(MetadataFetchRequest, b"[]", JSON)
 
 
@@ -151,7 +151,7 @@ def test_a_missing_field_is_named() -> None:
     ],
 )
 def test_a_body_that_is_not_the_format_is_refused(body: bytes, media: str, words: str) -> None:
-    with pytest.raises(QuorateError, match=words) as caught:
+    with pytest.raises(LogbergError, match=words) as caught:
         decode(MetadataFetchRequest, body, media)
     assert caught.value.code in (ErrorCode.MALFORMED_BODY, ErrorCode.INVALID_REQUEST)
     assert caught.value.code.status == 400
@@ -159,14 +159,14 @@ def test_a_body_that_is_not_the_format_is_refused(body: bytes, media: str, words
 
 def test_nested_without_end_is_refused() -> None:
     deep = b'{"topics":' * 1 + b"[" * 200_000
-    with pytest.raises(QuorateError):
+    with pytest.raises(LogbergError):
         decode(CreateTopicsRequest, deep, JSON)
-    with pytest.raises(QuorateError):
+    with pytest.raises(LogbergError):
         decode(dict[str, Any], b'{"a":' + b"[" * 200_000, JSON)  # type: ignore[arg-type]
 
 
 def test_a_request_without_topics_is_refused() -> None:
-    with pytest.raises(QuorateError, match="field topics"):
+    with pytest.raises(LogbergError, match="field topics"):
         decode(CreateTopicsRequest, b'{"topics": []}', JSON)
     request = decode(CreateTopicsRequest, b'{"topics": [{"name": "a"}]}', JSON)
     assert request == CreateTopicsRequest(topics=(NewTopic(name="a"),))
@@ -195,10 +195,10 @@ def test_content_types_that_are_understood(header: str, media: str) -> None:
 
 @pytest.mark.parametrize("header", ["text/html", "application/x-www-form-urlencoded", "json"])
 def test_a_content_type_that_is_not_understood(header: str) -> None:
-    with pytest.raises(QuorateError, match="application/json or application/msgpack") as caught:
+    with pytest.raises(LogbergError, match="application/json or application/msgpack") as caught:
         decode(ErrorReply, b"{}", header)
     assert caught.value.code is ErrorCode.UNSUPPORTED_MEDIA_TYPE
-    with pytest.raises(QuorateError):
+    with pytest.raises(LogbergError):
         encode({}, header)
 
 
@@ -218,9 +218,9 @@ def test_the_format_of_an_answer(accept: str, content_type: str, media: str) -> 
 
 @pytest.mark.parametrize("code", ErrorCode)
 def test_an_error_travels_and_is_raised_again(code: ErrorCode) -> None:
-    error = QuorateError(code, "because", {"topic": "a"})
+    error = LogbergError(code, "because", {"topic": "a"})
     body = encode(error_reply(error, leader_id=2, leader_epoch=7, leader_url="u"), JSON)
-    with pytest.raises(QuorateError, match="because") as caught:
+    with pytest.raises(LogbergError, match="because") as caught:
         decode_reply(MetadataFetchReply, code.status, body, JSON)
     assert caught.value.code is code
     assert caught.value.details == {"topic": "a"}
@@ -255,17 +255,17 @@ def test_an_answer_that_is_not_ours_is_told_by_its_status(status: int, code: Err
 
 @pytest.mark.parametrize("media", [JSON, MSGPACK])
 def test_a_fetch_is_answered_with_one_kind_of_reply_whoever_answers(media: str) -> None:
-    stale = error_reply(QuorateError(ErrorCode.STALE_BROKER_EPOCH))
+    stale = error_reply(LogbergError(ErrorCode.STALE_BROKER_EPOCH))
     whole = MetadataFetchReply(error=stale, broker_epoch=9, leader_epoch=3)
     assert decode_fetch_reply(409, encode(whole, media), media) == whole
-    bare = with_leader(error_reply(QuorateError(ErrorCode.NOT_CONTROLLER)), 2, 4, "url")
+    bare = with_leader(error_reply(LogbergError(ErrorCode.NOT_CONTROLLER)), 2, 4, "url")
     reply = decode_fetch_reply(421, encode(bare, media), media)
     assert reply.error == bare
     assert (reply.leader_id, reply.leader_epoch, reply.leader_url) == (2, 4, "url")
     assert decode_fetch_reply(502, b"Bad Gateway", "text/plain").error is not None
     fine = MetadataFetchReply(broker_epoch=9)
     assert decode_fetch_reply(200, encode(fine, media), media) == fine
-    with pytest.raises(QuorateError):
+    with pytest.raises(LogbergError):
         decode_fetch_reply(200, b"Bad", media)
 
 
@@ -275,10 +275,10 @@ def test_a_request_of_very_many_values_is_refused_before_it_is_decoded() -> None
         b'{"topics":[' + b'{"name":"x"},' * OBJECTS_MAX + b'{"name":"x"}]}',
         b'{"names":[' + b'"x",' * (VALUES_MAX + 1) + b'"x"]}',
     ):
-        with pytest.raises(QuorateError) as refused:
+        with pytest.raises(LogbergError) as refused:
             check_density(body, JSON)
         assert refused.value.code is ErrorCode.BODY_TOO_LARGE
-    with pytest.raises(QuorateError) as refused:
+    with pytest.raises(LogbergError) as refused:
         check_density(bytes(MSGPACK_BYTES_MAX + 1), MSGPACK)
     assert refused.value.code is ErrorCode.BODY_TOO_LARGE
     topics = [{"name": f"{number:0250}", "numPartitions": 1} for number in range(4_500)]

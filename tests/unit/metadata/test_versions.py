@@ -5,7 +5,7 @@ import json
 import msgpack
 import pytest
 
-from metadata.errors import ErrorCode, QuorateError
+from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import MetadataFetchRequest
 from metadata.messages.versions import (
     NEWEST,
@@ -42,7 +42,7 @@ def test_unknown_fields_are_ignored_at_any_depth_where_the_version_allows_it(med
     assert message.broker_id == 1
     assert message.registration is not None
     assert message.registration.endpoints[0].port == 1
-    with pytest.raises(QuorateError, match="unknown field"):
+    with pytest.raises(LogbergError, match="unknown field"):
         decode(MetadataFetchRequest, body, media)
 
 
@@ -61,7 +61,7 @@ def test_a_known_field_that_is_wrong_is_refused_in_every_version(
     change: dict[str, object], words: str, media: str
 ) -> None:
     body = body_of({**NEWER, **change}, media)
-    with pytest.raises(QuorateError) as caught:
+    with pytest.raises(LogbergError) as caught:
         decode(MetadataFetchRequest, body, media, tolerant=True)
     assert caught.value.code is ErrorCode.INVALID_REQUEST
     assert words in caught.value.message
@@ -70,7 +70,7 @@ def test_a_known_field_that_is_wrong_is_refused_in_every_version(
 @pytest.mark.parametrize("body", [b"", b"{", b"[[[", b"[" * 100_000, b"\xff", b'"x"', b"[1]"])
 def test_what_is_no_message_is_refused_in_every_version(body: bytes) -> None:
     for media in (JSON, MSGPACK):
-        with pytest.raises(QuorateError):
+        with pytest.raises(LogbergError):
             decode(MetadataFetchRequest, body, media, tolerant=True)
 
 
@@ -81,7 +81,7 @@ def test_a_request_without_a_version_is_one_of_release_0_1() -> None:
 
 @pytest.mark.parametrize("said", ["0", "3", "-1", "", "two", "2, 2", "²", "9" * 5000, "1e0"])
 def test_a_version_that_is_not_read_is_refused_with_the_range(said: str) -> None:
-    with pytest.raises(QuorateError, match="versions 1 to 2") as caught:
+    with pytest.raises(LogbergError, match="versions 1 to 2") as caught:
         version_of({VERSION_HEADER: said})
     assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION
     assert caught.value.details == {"minVersion": "1", "maxVersion": str(NEWEST)}

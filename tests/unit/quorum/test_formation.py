@@ -127,8 +127,8 @@ def test_a_formed_node_needs_nobody_to_start_again() -> None:
         ({"wire_format": 9}, "speaks wire format 9"),
         ({"node_id": 1}, "under our node id"),
         ({"node_id": 8}, "not among the configured"),
-        ({"directory_id": b"short"}, "not one of a Quorate controller"),
-        ({"formation": 5}, "not one of a Quorate controller"),
+        ({"directory_id": b"short"}, "not one of a Logberg controller"),
+        ({"formation": 5}, "not one of a Logberg controller"),
     ],
 )
 def test_a_wrong_greeting_is_refused_with_a_sentence(other: dict[str, Any], sentence: str) -> None:
@@ -139,7 +139,7 @@ def test_a_wrong_greeting_is_refused_with_a_sentence(other: dict[str, Any], sent
 def test_a_greeting_of_random_bytes_is_refused() -> None:
     bench = Bench(formed=False)
     for rubbish in (b"", b"GET / HTTP/1.1", b"\xff" * 40, b"\x91" * 5000):
-        assert "not one of a Quorate controller" in str(bench.node.judge(None, rubbish, None))
+        assert "not one of a Logberg controller" in str(bench.node.judge(None, rubbish, None))
 
 
 def test_whoever_answers_must_be_whom_we_dialled() -> None:

@@ -90,7 +90,7 @@ async def test_a_request_goes_out_and_the_reply_comes_in(
         "/v1/a b%/ü",
         b"\xffbody",
         {"q": "1&2", "e": ""},
-        {"content-type": "application/msgpack", "x-quorate-reason": "why"},
+        {"content-type": "application/msgpack", "x-logberg-reason": "why"},
     )
     reply = await ask(client(token="alice"), url(server.port), request)
     assert isinstance(reply, Reply)
@@ -282,10 +282,10 @@ async def test_with_tls_both_sides_know_each_other(
     authority = Authority(tmp_path)
     server = make_server(asked, tls=server_context(authority.issue(None, "server")))
     server.start()
-    context = client_context(authority.path, authority.issue("quorate://c/broker/1", "client"))
+    context = client_context(authority.path, authority.issue("logberg://c/broker/1", "client"))
     requester = client(tls=context)
     assert isinstance(await ask(requester, url(server.port, "https")), Reply)
-    assert asked.requests[0].caller.principal == "User:quorate://c/broker/1"
+    assert asked.requests[0].caller.principal == "User:logberg://c/broker/1"
     await requester.close()
     await server.stop(0.05)
 
@@ -321,7 +321,7 @@ async def test_a_client_certificate_that_is_not_trusted_ends_unreachable(
     ours, other = Authority(tmp_path / "a"), Authority(tmp_path / "b", "another CA")
     server = make_server(asked, tls=server_context(ours.issue(None)))
     server.start()
-    context = client_context(ours.path, other.issue("quorate://c/broker/1"))
+    context = client_context(ours.path, other.issue("logberg://c/broker/1"))
     outcome = await ask(client(tls=context), url(server.port, "https"), Request("POST", "/x", b"b"))
     assert isinstance(outcome, Unreachable)
     assert asked.requests == []

@@ -64,7 +64,7 @@ async def test_a_request_comes_as_it_was_sent(serve: Serve, asked: Asked) -> Non
     assert status_of(reply) == 201
     assert b"\r\nx-offset: 7\r\n" in reply
     assert b"\r\ncontent-type: text/plain\r\n" in reply.lower()
-    assert b"\r\nServer: quorate\r\n" in reply
+    assert b"\r\nServer: logberg\r\n" in reply
     assert reply.endswith(b"\r\n\r\nmade")
 
 
@@ -382,11 +382,11 @@ async def ask_by_tls(port: int, context: ssl.SSLContext) -> bytes:
 async def test_a_certificate_says_who_calls(serve: Serve, asked: Asked, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     server = serve(tls=server_context(authority.issue(None, "server")))
-    client = client_context(authority.path, authority.issue("quorate://c/broker/7", "client"))
+    client = client_context(authority.path, authority.issue("logberg://c/broker/7", "client"))
     assert status_of(await ask_by_tls(server.port, client)) == 200
     assert status_of(await ask_by_tls(server.port, client_context(authority.path))) == 200
     assert [request.caller.principal for request in asked.requests] == [
-        "User:quorate://c/broker/7",
+        "User:logberg://c/broker/7",
         "User:ANONYMOUS",
     ]
 
@@ -396,7 +396,7 @@ async def test_a_client_of_another_authority_never_reaches_the_handler(
 ) -> None:
     authority, other = Authority(tmp_path / "a"), Authority(tmp_path / "b", "another CA")
     server = serve(tls=server_context(authority.issue(None, "server")))
-    foreign = client_context(authority.path, other.issue("quorate://c/broker/7"))
+    foreign = client_context(authority.path, other.issue("logberg://c/broker/7"))
     try:
         reply = await ask_by_tls(server.port, foreign)
     except OSError:
@@ -482,7 +482,7 @@ async def test_a_token_that_was_removed_ends_what_it_let_in(serve: Serve, asked:
     assert (await going[1]).endswith(b"for bob")
 
 
-@pytest.mark.parametrize("name", [b"X-Quorate-Reason", b"Authorization", b"Host", b"Accept"])
+@pytest.mark.parametrize("name", [b"X-Logberg-Reason", b"Authorization", b"Host", b"Accept"])
 async def test_a_header_that_is_not_utf_8_is_refused_by_name(
     serve: Serve, asked: Asked, name: bytes
 ) -> None:
@@ -495,9 +495,9 @@ async def test_a_header_that_is_not_utf_8_is_refused_by_name(
 
 
 async def test_a_header_in_utf_8_is_taken(serve: Serve, asked: Asked) -> None:
-    sent = post(more="X-Quorate-Reason: größer\r\n".encode())
+    sent = post(more="X-Logberg-Reason: größer\r\n".encode())
     assert status_of(await raw(serve().port, sent)) == 200
-    assert asked.requests[0].headers["x-quorate-reason"] == "größer"
+    assert asked.requests[0].headers["x-logberg-reason"] == "größer"
 
 
 async def test_a_refused_attempt_is_told_with_who_where_and_why(serve: Serve, asked: Asked) -> None:

@@ -40,10 +40,10 @@ def test_the_figures_stand_among_the_metrics() -> None:
     clock.now += 0.03
     meter.ended()
     lines = registry.render().decode().splitlines()
-    assert 'quorate_loop_slice_cpu_seconds_bucket{le="0.025"} 0' in lines
-    assert 'quorate_loop_slice_cpu_seconds_bucket{le="0.03"} 1' in lines
-    assert "quorate_loop_slice_cpu_seconds_count 1" in lines
-    assert "quorate_loop_slice_cpu_worst_seconds 0.03" in lines
+    assert 'logberg_loop_slice_cpu_seconds_bucket{le="0.025"} 0' in lines
+    assert 'logberg_loop_slice_cpu_seconds_bucket{le="0.03"} 1' in lines
+    assert "logberg_loop_slice_cpu_seconds_count 1" in lines
+    assert "logberg_loop_slice_cpu_worst_seconds 0.03" in lines
 
 
 def test_the_collectors_pauses_are_counted_until_it_stops() -> None:

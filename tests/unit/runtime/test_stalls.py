@@ -104,6 +104,6 @@ def test_a_process_shows_its_stalls() -> None:
     clock.tick(0.0004)
     clock.tick(0.12)
     text = registry.render().decode()
-    assert 'quorate_loop_late_seconds_bucket{le="0.001"} 1' in text
-    assert 'quorate_loop_late_seconds_bucket{le="0.15"} 2' in text
-    assert "quorate_loop_late_worst_seconds 0.12" in text
+    assert 'logberg_loop_late_seconds_bucket{le="0.001"} 1' in text
+    assert 'logberg_loop_late_seconds_bucket{le="0.15"} 2' in text
+    assert "logberg_loop_late_worst_seconds 0.12" in text

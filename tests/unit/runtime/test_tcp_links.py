@@ -491,7 +491,7 @@ async def test_a_stopped_process_keeps_its_link_and_loses_nothing(start: Start) 
 
 
 def tls_of(authority: Authority, node_id: int) -> PeerTls:
-    return peer_tls(authority.issue(f"quorate://test/controller/{node_id}", f"node-{node_id}"))
+    return peer_tls(authority.issue(f"logberg://test/controller/{node_id}", f"node-{node_id}"))
 
 
 async def test_with_tls_the_handler_judges_the_certificates_uri(
@@ -509,8 +509,8 @@ async def test_with_tls_the_handler_judges_the_certificates_uri(
     one.recorder.judge = judge  # type: ignore[method-assign]
     await link(one, two)
     assert set(seen) <= {
-        (None, "quorate://test/controller/2"),
-        (2, "quorate://test/controller/2"),
+        (None, "logberg://test/controller/2"),
+        (2, "logberg://test/controller/2"),
     }
     frame = os.urandom(3_000_000)
     assert one.links.send(2, frame)
@@ -535,7 +535,7 @@ async def test_a_certificate_that_the_peer_does_not_trust_is_rejected(
     start: Start, tmp_path: Path
 ) -> None:
     authority, other = Authority(tmp_path / "a"), Authority(tmp_path / "b", "another CA")
-    foreign = other.issue("quorate://test/controller/2")._replace(ca=authority.path)
+    foreign = other.issue("logberg://test/controller/2")._replace(ca=authority.path)
     one = start(1, tls=tls_of(authority, 1))
     two = start(2, tls=peer_tls(foreign))
     # In TLS 1.3 this dial succeeds at first: the refusal comes after our side is done.

@@ -40,22 +40,22 @@ def handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> tuple[str | Non
 
 
 def test_peers_see_each_others_uri(authority: Authority) -> None:
-    one = peer_tls(authority.issue("quorate://c/controller/1", "one"))
-    two = peer_tls(authority.issue("quorate://c/controller/2", "two"))
+    one = peer_tls(authority.issue("logberg://c/controller/1", "one"))
+    two = peer_tls(authority.issue("logberg://c/controller/2", "two"))
     assert handshake(one.server, two.client) == (
-        "quorate://c/controller/2",
-        "quorate://c/controller/1",
+        "logberg://c/controller/2",
+        "logberg://c/controller/1",
     )
 
 
 def test_between_peers_a_certificate_is_required(authority: Authority) -> None:
-    server = peer_tls(authority.issue("quorate://c/controller/1")).server
+    server = peer_tls(authority.issue("logberg://c/controller/1")).server
     with pytest.raises(ssl.SSLError, match="PEER_DID_NOT_RETURN_A_CERTIFICATE"):
         handshake(server, client_context(authority.path))
 
 
 def test_an_http_client_may_come_without_a_certificate(authority: Authority) -> None:
-    server = server_context(authority.issue("quorate://c/controller/1"))
+    server = server_context(authority.issue("logberg://c/controller/1"))
     seen, _ = handshake(server, client_context(authority.path))
     assert seen is None
 
@@ -65,8 +65,8 @@ def test_a_certificate_of_another_authority_is_refused(
     authority: Authority, tmp_path: Path, who: str
 ) -> None:
     other = Authority(tmp_path / "other", "another CA")
-    ours = peer_tls(authority.issue("quorate://c/controller/1"))
-    theirs_files = other.issue("quorate://c/controller/2")
+    ours = peer_tls(authority.issue("logberg://c/controller/1"))
+    theirs_files = other.issue("logberg://c/controller/2")
     theirs = peer_tls(theirs_files._replace(ca=authority.path))
     pair = (ours.server, theirs.client) if who == "client" else (theirs.server, ours.client)
     with pytest.raises(ssl.SSLCertVerificationError):

@@ -1,0 +1,5 @@
+"""`python -m logberg` is `logberg`."""
+
+from logberg.cli import main
+
+main()

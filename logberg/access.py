@@ -1,0 +1,83 @@
+"""What a client shows, and to whom: tokens, certificates, the CA.
+
+Rule: a token leaves only over a TLS connection whose other side has proved to be a controller
+(`runtime.peer_proof`), of the token's own cluster where that is known. Over plain HTTP a token
+leaves only when somebody said so, and only to a server that the caller named.
+"""
+
+import ssl
+from pathlib import Path
+
+import msgspec
+
+from runtime.peer_proof import ControllerProof
+from runtime.tls import TlsFiles, client_context
+
+PLAIN = "http://"
+IN_CLEAR = "--send-token-in-clear"
+
+
+class AccessError(Exception):
+    """A token, a certificate or a CA can't be used; the message says why and what to do."""
+
+
+class Access(msgspec.Struct, frozen=True):
+    """What a client needs to be let in."""
+
+    token: str | None = None
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = None
+    cluster_id: str | None = None
+    """The cluster that the token is for; None: of the first one that proves itself."""
+    token_in_clear: bool = False
+    """Send the token also over plain HTTP, to the servers that the caller named."""
+
+    def context(self) -> ssl.SSLContext:
+        """The TLS context; without a CA it trusts the system's authorities.
+
+        Raises runtime.tls.TlsFilesError.
+        """
+        files = None
+        if self.ca is not None and self.cert is not None and self.key is not None:
+            files = TlsFiles(Path(self.cert), Path(self.key), Path(self.ca))
+        if self.ca is not None:
+            context = client_context(Path(self.ca), files)
+        else:
+            context = ssl.create_default_context()
+            context.minimum_version = ssl.TLSVersion.TLSv1_3
+        if self.token is not None:
+            ControllerProof(self.cluster_id).demand(context)
+        return context
+
+    def authorization(self, url: str, *, named: bool) -> dict[str, str]:
+        """Return the header that shows the token to `url`. Raises AccessError.
+
+        `named`: the caller named this server, no other server did.
+        """
+        if self.token is None:
+            return {}
+        if url.startswith(PLAIN) and not (self.token_in_clear and named):
+            raise AccessError(
+                f"the token is not sent to {url}: over plain HTTP anybody on the way reads it, and "
+                f"no server proves who it is; use https://, or allow it with {IN_CLEAR}"
+            )
+        return {"authorization": f"Bearer {self.token}"}
+
+
+def read_token(path: Path) -> str:
+    """Read a token's file. Raises AccessError when it isn't there, or holds no token."""
+    try:
+        token = path.read_text().strip()
+    except OSError as error:
+        raise AccessError(
+            f"the token file {path} can't be read ({error.strerror}); name another with "
+            "--token-file (LOGBERG_TOKEN_FILE)"
+        ) from None
+    except UnicodeDecodeError:
+        token = ""
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise AccessError(
+            f"the token file {path} holds no token: one line of printable ASCII is meant"
+        )
+    return token

@@ -1,0 +1,73 @@
+"""A broker agent's process: its settings in, an exit code out."""
+
+import asyncio
+from pathlib import Path
+
+from broker_agent.config import AgentConfig, Endpoint, problems
+from broker_agent.library import OwnServer
+from broker_agent.process import AgentTls, run_broker
+from logberg.log_level import follow_signals
+from logberg.principals import Principals, error_answer
+from logberg.settings import BrokerSettings, SettingsError, host_and_port, resolve
+from logberg.tls_files import tls_files
+from logberg.version import VERSION
+from runtime import collection
+from runtime.asyncio_clock import AsyncioClock
+from runtime.defects import watch_loop
+from runtime.descriptors import raise_limit
+from runtime.logging import configure
+from runtime.tls import client_context, server_context
+
+
+def agent_config(settings: BrokerSettings) -> AgentConfig:
+    """The agent's part of its settings. Raises SettingsError."""
+    config = AgentConfig(
+        cluster_id=settings.cluster_id,
+        broker_id=settings.broker_id,
+        controllers=settings.controllers,
+        endpoints=tuple(Endpoint(e.name, e.host, e.port) for e in settings.endpoints),
+        rack=settings.rack,
+        software=VERSION,
+        session_ms=settings.session_ms,
+        heartbeat_ms=settings.heartbeat_ms,
+        stop_limit_ms=settings.stop_limit_ms,
+        stop_silence_ms=settings.stop_silence_ms,
+    )
+    if found := problems(config):
+        raise SettingsError(" ".join(found))
+    return config
+
+
+def run_broker_process(settings: BrokerSettings, config_file: Path) -> int:
+    """Run an agent in the foreground. Returns the exit code."""
+    config = agent_config(settings)
+    host, port = host_and_port(settings.http, "http")
+
+    def read_tls() -> AgentTls:
+        assert settings.tls is not None
+        files = tls_files(settings.tls, config_file)
+        return AgentTls(client_context(files.ca, files), server_context(files))
+
+    async def run() -> int:
+        loop = asyncio.get_running_loop()
+        watch_loop(loop)
+        collection.keep_tended(AsyncioClock())
+        follow_signals(loop, settings.log_level)
+        return await run_broker(
+            config,
+            data=resolve(config_file, settings.data),
+            server=OwnServer(
+                host,
+                port,
+                Principals(settings.cluster_id).authenticate,
+                error_answer,
+                insecure_network=settings.insecure_network,
+                # Without TLS nobody can show who they are; the controllers decide then.
+                forward_anonymous=settings.tls is None,
+            ),
+            read_tls=None if settings.tls is None else read_tls,
+            log=configure(settings.log_level, broker_id=settings.broker_id),
+        )
+
+    raise_limit()
+    return asyncio.run(run())

@@ -1,0 +1,432 @@
+"""A client of the controllers: finds the active one, retries safely, speaks plain dicts.
+
+Rule: a change carries one request id through all its tries, so a retry after a lost answer never
+acts twice (the controllers remember outcomes by that id). The client follows the leader that an
+answer names, goes round when nobody answers, waits as long as it is told to by who is overloaded,
+and gives up at its deadline with the last reason. A leader's URL is followed only over the scheme
+of the answer that names it; HTTP redirects are never followed. `logberg.access` says who is shown
+the token.
+"""
+
+import asyncio
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import msgspec
+
+from logberg.access import Access, AccessError, read_token
+from metadata.errors import ErrorCode, Fault
+from metadata.messages.errors import ErrorReply
+from metadata.messages.versions import Agreed
+from metadata.uuids import uuid7, uuid_text
+from runtime.origins import may_follow
+from runtime.randomness import Random, from_system
+
+__all__ = ["Access", "ClientError", "LogbergClient", "read_token"]
+
+REQUEST_ID = "x-logberg-request-id"
+_RETRY_STATUS = frozenset({421, 429, 502, 503, 504})
+"""502 and 504 are a proxy's."""
+_TOO_MANY = 429
+_PAUSE_S = 0.05
+_TRY_S = 5.0
+_FOLLOWED_AT_ONCE = 2
+"""So many leaders' URLs are followed without a pause; two may name each other for ever."""
+_URLS_MAX = 64
+
+
+class ClientError(Exception):
+    """A request was refused, or nobody answered; `code` is the error's name."""
+
+    def __init__(
+        self, code: str, message: str, status: int = 0, reply: ErrorReply | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = status
+        self.reply = reply or ErrorReply(code, message, whose_fault=Fault.CLIENT.value)
+        """The same with everything that was said, for programs."""
+
+
+class LogbergClient:
+    """`async with LogbergClient([...]) as client: await client.get("/v1/topics")`."""
+
+    def __init__(
+        self,
+        controllers: Sequence[str],
+        access: Access | None = None,
+        deadline_s: float = 10.0,
+        client_id: str = "logberg-cli",
+    ) -> None:
+        """`controllers`: their URLs. Raises ValueError without one."""
+        if not controllers:
+            raise ValueError("name at least one controller's URL")
+        self._named = frozenset(controllers)
+        self._urls = list(controllers)
+        self._access = access or Access()
+        self._deadline_s = deadline_s
+        self._client_id = client_id
+        self._random = from_system()
+        self._session: aiohttp.ClientSession | None = None
+        self._agreed = Agreed()
+        self.in_doubt: set[str] = set()
+        """Request ids of changes that were sent and have not been answered."""
+
+    async def __aenter__(self) -> Self:
+        """Raises runtime.tls.TlsFilesError."""
+        # From http:// nothing leads to https://, and the system's authorities take long to read.
+        needs_tls = any(url.startswith("https://") for url in self._urls)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=self._access.context() if needs_tls else True),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trace_configs=[_noting_what_is_sent()],
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        """Read; linearizable unless the query says otherwise. Raises ClientError."""
+        return await self._call("GET", path, None, query or {}, {})
+
+    async def change(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        reason: str = "",
+        *,
+        request_id: str | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Change something, at most once, however often the answer is lost.
+
+        `request_id`: that of an earlier call whose outcome is unknown, to find it out. Raises
+        ClientError; REQUEST_TIMED_OUT means that the outcome is unknown.
+        """
+        if request_id is None:
+            request_id = uuid_text(uuid7(int(time.time() * 1000), self._random.getrandbits(74)))
+        headers = {REQUEST_ID: request_id}
+        if reason:
+            headers["x-logberg-reason"] = reason
+        return await self._call(method, path, body, query or {}, headers)
+
+    async def from_one(
+        self, url: str, path: str, query: Mapping[str, str] | None = None, deadline_s: float = 2.0
+    ) -> Any:
+        """Ask exactly this controller, once. Raises ClientError."""
+        try:
+            return await self._once(url, "GET", path, None, query or {}, {}, deadline_s)
+        except _Retry as retry:
+            raise retry.error from None
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+    ) -> Any:
+        until = time.monotonic() + self._deadline_s
+        request_id = headers.get(REQUEST_ID, "")
+        turns = _Turns(self._urls, self._random)
+        while (left := until - time.monotonic()) > 0 and turns.url is not None:
+            try:
+                found = await self._once(
+                    turns.url, method, path, body, query, headers, min(left, _TRY_S)
+                )
+            except _Retry as retry:
+                await asyncio.sleep(min(turns.after(retry), left))
+            except ClientError as error:
+                if request_id not in self.in_doubt:
+                    raise
+                raise unknown_outcome(request_id, str(error), error.status) from None
+            else:
+                self.in_doubt.discard(request_id)
+                return found
+        raise self._given_up(turns.why, request_id)
+
+    def _given_up(self, last: ClientError, request_id: str) -> ClientError:
+        """The error after the last try."""
+        if request_id not in self.in_doubt:
+            if not last.reply.retriable:
+                return last
+            message = f"{last} (tried for {self._deadline_s:g} s)"
+            reply = msgspec.structs.replace(last.reply, message=message)
+            return ClientError(last.code, message, last.status, reply)
+        return unknown_outcome(request_id, str(last), last.status)
+
+    async def _once(
+        self,
+        url: str,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        deadline_s: float,
+    ) -> Any:
+        """Ask `url` once. Raises _Retry where another try may help, ClientError where not."""
+        if self._session is None:
+            raise RuntimeError("use the client in `async with`")
+        try:
+            shown = self._access.authorization(url, named=url in self._named)
+        except AccessError as error:
+            raise _Retry(ClientError("TOKEN_NOT_SENT", str(error)), hopeless=True) from None
+        sent = {"x-logberg-client-id": self._client_id, "accept": "application/json"}
+        # Until an answer comes, or none can, a change may have been made.
+        doubt, trail = _Doubt(self.in_doubt, headers.get(REQUEST_ID)), _Trail()
+        try:
+            async with self._session.request(
+                method,
+                url + path,
+                params=dict(query),
+                json=body,
+                headers={**sent, **self._agreed.headers(url), **headers, **shown},
+                allow_redirects=False,
+                trace_request_ctx=trail,
+                timeout=aiohttp.ClientTimeout(total=deadline_s, sock_connect=deadline_s * 0.9),
+            ) as answer:
+                status, said = answer.status, await answer.read()
+                self._agreed.heard(url, answer.headers)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            doubt.none_from_this()
+            raise _not_connected(url, error) from None
+        except aiohttp.InvalidURL:
+            doubt.none_from_this()
+            wrong = ClientError("NO_ANSWER", f"{url} is not a usable URL")
+            raise _Retry(wrong, hopeless=True) from None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            silent = isinstance(error, TimeoutError)
+            if not trail.sent:
+                # The time was over before there was a connection.
+                doubt.none_from_this()
+            raise _Retry(_broken(url, error, deadline_s), silent=silent) from None
+        try:
+            return _read(status, said, url)
+        except (_Retry, ClientError) as answered:
+            refused = answered.error if isinstance(answered, _Retry) else answered
+            if refused.code not in _IN_DOUBT and not _is_a_proxys(refused):
+                doubt.none_from_this()
+            raise
+
+
+class _Trail:
+    """How far one try came."""
+
+    sent = False
+    """The head of the request has left, or was about to."""
+
+
+def _noting_what_is_sent() -> aiohttp.TraceConfig:
+    """Return what makes a session note in each request's `_Trail` that it was sent."""
+
+    async def headers_sent(_session: Any, context: Any, _sent: Any) -> None:
+        context.trace_request_ctx.sent = True
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_headers_sent.append(headers_sent)
+    return tracing
+
+
+class _Doubt:
+    """Whether one try of a change may have made it."""
+
+    def __init__(self, in_doubt: set[str], request_id: str | None) -> None:
+        self._in_doubt = in_doubt
+        self._request_id = request_id
+        self._before = request_id in in_doubt
+        if request_id is not None:
+            in_doubt.add(request_id)
+
+    def none_from_this(self) -> None:
+        """This try made nothing; an earlier one may have."""
+        if self._request_id is not None and not self._before:
+            self._in_doubt.discard(self._request_id)
+
+
+class _Turns:
+    """Whom to ask next, and after how long."""
+
+    def __init__(self, urls: list[str], random: Random) -> None:
+        """`urls`: those known; a leader that an answer names is added."""
+        self._urls = urls
+        self._random = random
+        self._at = 0
+        self._followed = 0
+        self._hopeless: dict[str, ClientError] = {}
+        self._last = ClientError("NO_ANSWER", "no controller was asked")
+        self._weight = 0
+
+    @property
+    def url(self) -> str | None:
+        """Whom to ask; None when asking again helps nowhere."""
+        for at in range(self._at, self._at + len(self._urls)):
+            url = self._urls[at % len(self._urls)]
+            if url not in self._hopeless:
+                self._at = at % len(self._urls)
+                return url
+        return None
+
+    @property
+    def why(self) -> ClientError:
+        """Why there was no answer: what helps the caller most."""
+        return next(iter(self._hopeless.values()), self._last)
+
+    def after(self, retry: "_Retry") -> float:
+        """Take note of a try that failed. Returns the seconds until the next one."""
+        asked = self._urls[self._at]
+        # What a controller answered says more than a connection that broke, and that says more
+        # than silence: the last try has little time left.
+        weight = 2 if retry.error.status else 0 if retry.silent else 1
+        if weight >= self._weight:
+            self._last, self._weight = retry.error, weight
+        if retry.hopeless:
+            self._hopeless[asked] = retry.error
+            return 0.0
+        if self._follow(asked, retry.leader):
+            self._followed += 1
+            return 0.0 if self._followed % (_FOLLOWED_AT_ONCE + 1) else _PAUSE_S
+        if retry.wait_s > 0:
+            # It is the right one, and has too much to do; not all come at once.
+            return retry.wait_s * (1 + 0.5 * self._random.random())
+        self._at = (self._at + 1) % len(self._urls)
+        return _PAUSE_S
+
+    def _follow(self, asked: str, leader: str | None) -> bool:
+        """Turn to the leader that `asked` named, unless it named none to go on with."""
+        if leader is None or leader == asked or not may_follow(asked, leader):
+            return False
+        if leader not in self._urls:
+            if len(self._urls) >= _URLS_MAX:
+                return False
+            self._urls.append(leader)
+        self._at = self._urls.index(leader)
+        return True
+
+
+_IN_DOUBT = frozenset(
+    code.value
+    for code in (
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.SHUTTING_DOWN,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    )
+)
+"""A change that is answered so may have been made."""
+
+
+def _is_a_proxys(error: ClientError) -> bool:
+    return error.status >= 500 and error.code == f"HTTP_{error.status}"
+
+
+def unknown_outcome(request_id: str, why: str, status: int = 0) -> ClientError:
+    """The error of a change that was sent, and of which nobody knows whether it was made."""
+    message = (
+        f"outcome unknown: the change may have been made, or not ({why}). To find out, repeat the "
+        f"command with --request-id {request_id}: it takes effect at most once"
+    )
+    code = ErrorCode.REQUEST_TIMED_OUT
+    reply = ErrorReply(
+        code.value,
+        message,
+        whose_fault=code.fault.value,
+        retriable=True,
+        request_id=request_id,
+        details={"outcome": "unknown"},
+    )
+    return ClientError(code.value, message, status, reply)
+
+
+class _Retry(Exception):  # noqa: N818 - a signal within this file, not an error of its own
+    def __init__(
+        self,
+        error: ClientError,
+        leader: str | None = None,
+        wait_s: float = 0.0,
+        *,
+        hopeless: bool = False,
+        silent: bool = False,
+    ) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.leader = leader
+        self.wait_s = wait_s
+        self.hopeless = hopeless
+        """Asking the same URL again helps nobody."""
+        self.silent = silent
+        """Nothing came in time."""
+
+
+def _not_connected(url: str, error: aiohttp.ClientError) -> _Retry:
+    """The connection was never made, so nothing was sent."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        why = error.certificate_error
+        if isinstance(why, ssl.SSLCertVerificationError) and not getattr(why, "verify_code", 0):
+            # The certificate is sound, and `runtime.peer_proof` refused it.
+            refused = f"{url} is sent no token: {why.strerror or why}"
+        else:
+            refused = f"{url}: {why}; name the CA of its cluster with --ca (LOGBERG_CA)"
+        return _Retry(ClientError("CERTIFICATE_REFUSED", refused), hopeless=True)
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        plain = "WRONG_VERSION_NUMBER" in str(error) or "RECORD_LAYER_FAILURE" in str(error)
+        said = f"{url} does not speak TLS" if plain else f"{url}: no TLS connection ({error})"
+        advice = "; is it http://, or the port of something else?" if plain else ""
+        return _Retry(ClientError("NO_TLS", said + advice), hopeless=plain)
+    return _Retry(_no_answer(url, str(error) or type(error).__name__))
+
+
+def _broken(url: str, error: Exception, deadline_s: float) -> ClientError:
+    """The request may have been sent."""
+    if isinstance(error, TimeoutError):
+        return _no_answer(url, f"nothing within {deadline_s:.1f} s")
+    hung_up = isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError))
+    if url.startswith("http://") and (hung_up or isinstance(error, aiohttp.ClientResponseError)):
+        return _no_answer(url, "it speaks no plain HTTP; does it speak TLS? then use https://")
+    if hung_up:
+        # So does a TLS 1.3 server that does not accept our certificate.
+        return _no_answer(url, f"it hung up ({error}); does it know our certificate?")
+    return _no_answer(url, str(error) or type(error).__name__)
+
+
+def _no_answer(url: str, why: str) -> ClientError:
+    message = f"{url} does not answer: {why}"
+    reply = ErrorReply("NO_ANSWER", message, whose_fault=Fault.CLUSTER.value, retriable=True)
+    return ClientError("NO_ANSWER", message, reply=reply)
+
+
+def _read(status: int, body: bytes, url: str) -> Any:
+    try:
+        value = msgspec.json.decode(body) if body else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = None
+    if 200 <= status < 300:
+        return value
+    reply = _error_reply(value, status, url)
+    error = ClientError(reply.code, reply.message, status, reply)
+    if status in _RETRY_STATUS:
+        wait_ms = reply.retry_after_ms if status == _TOO_MANY else None
+        raise _Retry(error, reply.leader_url, (wait_ms or 0) / 1000)
+    raise error
+
+
+def _error_reply(value: Any, status: int, url: str) -> ErrorReply:
+    """An error's body, or what stands for one that isn't as it should be."""
+    try:
+        return msgspec.convert(value, ErrorReply)
+    except msgspec.ValidationError:
+        said = value if isinstance(value, dict) else {}
+        code = str(said.get("code", f"HTTP_{status}"))
+        return ErrorReply(code, str(said.get("message", f"{url} answered {status}")))

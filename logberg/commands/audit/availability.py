@@ -1,0 +1,206 @@
+"""`logberg audit availability`: how long partitions and brokers were away, and when."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import click
+from rich.text import Text
+
+from audit.embedded.availability import BROKER, PARTITION, Row, availability_since
+from audit.embedded.feed import Feed, Question
+from audit.places import one_replica
+from audit.search import last_offset, since_ms
+from logberg.commands.audit.asking import (
+    fail_for,
+    failing,
+    keep_going_option,
+    tell_notes,
+    where_argument,
+)
+from logberg.commands.audit.progress import progress
+from logberg.output import output_option, print_json, say, show, table
+
+TOPIC: Final = "topic"
+_BAR: Final = 24
+"""Characters of the longest bar."""
+
+
+class Sums(NamedTuple):
+    """Milliseconds, and a number of changes."""
+
+    present: int = 0
+    offline: int = 0
+    under_min_isr: int = 0
+    fenced: int = 0
+    leader_changes: int = 0
+
+    def plus(self, more: Sequence[int]) -> "Sums":
+        """Return the sum."""
+        return Sums(*(mine + other for mine, other in zip(self, more, strict=True)))
+
+
+@click.command("availability")
+@where_argument
+@click.option("--from", "from_", metavar="MOMENT", help="Count from there: an offset, a time, -7d.")
+@click.option("--to", metavar="MOMENT", help="Up to there.")
+@click.option(
+    "--by",
+    type=click.Choice([PARTITION, TOPIC, BROKER]),
+    default=PARTITION,
+    show_default=True,
+    help="What is counted.",
+)
+@click.option(
+    "--worst", type=click.IntRange(min=0), default=10, show_default=True, help="Name so many."
+)
+@keep_going_option
+@output_option
+def command(
+    where: str,
+    from_: str | None,
+    to: str | None,
+    by: str,
+    worst: int,
+    keep_going: bool,
+    output: str,
+) -> None:
+    """Say how long partitions were without a leader or under min ISR, and brokers fenced.
+
+    Times are those of batches and end with the last one. Shown are the totals, each day, and the
+    worst; a bar is as long as its part of the longest.
+    """
+    notes: list[str] = []
+    damage: list[str] | None = [] if keep_going else None
+    with failing():
+        replica = one_replica(where)
+        reader = replica.reader()
+        end, begin_ms = last_offset(reader, to), since_ms(reader, from_)
+        with progress("reading the log") as on_progress:
+            rows = availability_since(
+                Feed(Question([replica], end, on_progress, notes, damage)), begin_ms
+            )
+    tell_notes(notes)
+    mine = [row for row in rows if row[0] == (BROKER if by == BROKER else PARTITION)]
+    days, things = _summed(mine, 2), _summed(_named(mine, by), 1)
+    ranked = sorted(things.items(), key=lambda item: (*_badness(item[1], by), item[0]))[:worst]
+    total = _total(things.values())
+    if output == "json":
+        _print_json(by, total, days, ranked)
+    else:
+        _print_tables(by, total, days, ranked, len(things))
+    fail_for(damage)
+
+
+def _named(rows: Iterable[Row], by: str) -> Iterable[Row]:
+    """Partitions under their topic's name and id, if topics are asked for."""
+    for row in rows:
+        if by != TOPIC:
+            yield row
+            continue
+        partition, _, topic_id = row[1].rpartition("@")
+        yield (row[0], f"{partition.rpartition('-')[0]}@{topic_id}", *row[2:])
+
+
+def _summed(rows: Iterable[Row], column: int) -> dict[str, Sums]:
+    sums: dict[str, Sums] = {}
+    for row in rows:
+        sums[row[column]] = sums.get(row[column], Sums()).plus(row[3:])
+    return sums
+
+
+def _total(sums: Iterable[Sums]) -> Sums:
+    total = Sums()
+    for one in sums:
+        total = total.plus(one)
+    return total
+
+
+def _badness(sums: Sums, by: str) -> tuple[int, ...]:
+    """What sorts the worst first."""
+    if by == BROKER:
+        return (-sums.fenced,)
+    return (-sums.offline, -sums.under_min_isr, -sums.leader_changes)
+
+
+def _away(sums: Sums, by: str) -> int:
+    return sums.fenced if by == BROKER else sums.offline
+
+
+def _print_json(
+    by: str, total: Sums, days: dict[str, Sums], ranked: list[tuple[str, Sums]]
+) -> None:
+    print_json(
+        {
+            "by": by,
+            "total": _sums_json(total, by),
+            "days": [{"day": day, **_sums_json(sums, by)} for day, sums in sorted(days.items())],
+            "worst": [{"key": key, **_sums_json(sums, by)} for key, sums in ranked],
+        }
+    )
+
+
+def _sums_json(sums: Sums, by: str) -> dict[str, Any]:
+    if by == BROKER:
+        return {"presentMs": sums.present, "fencedMs": sums.fenced}
+    return {
+        "presentMs": sums.present,
+        "offlineMs": sums.offline,
+        "underMinIsrMs": sums.under_min_isr,
+        "leaderChanges": sums.leader_changes,
+    }
+
+
+def _print_tables(
+    by: str,
+    total: Sums,
+    days: dict[str, Sums],
+    ranked: list[tuple[str, Sums]],
+    things: int,
+) -> None:
+    if not things:
+        say(f"no {by} was there in that time")
+        return
+    show(_table("day", sorted(days.items()), by, total))
+    if ranked:
+        say("")
+        show(_table(f"worst of {things}", ranked, by, None))
+
+
+def _table(heading: str, rows: list[tuple[str, Sums]], by: str, total: Sums | None) -> Any:
+    away = ["fenced"] if by == BROKER else ["offline", "under min ISR", "leader changes"]
+    longest = max((_away(sums, by) for _, sums in rows), default=0)
+    drawn = [(name, *_cells(sums, by), _bar(_away(sums, by), longest)) for name, sums in rows]
+    if total is not None:
+        drawn.append(("in all", *_cells(total, by), Text()))
+    return table([heading, "present", *away, "available", ""], drawn)
+
+
+def _cells(sums: Sums, by: str) -> tuple[Any, ...]:
+    share = 1 - _away(sums, by) / sums.present if sums.present else 1.0
+    available = f"{share:.4%}"
+    if by == BROKER:
+        return (duration(sums.present), duration(sums.fenced), available)
+    return (
+        duration(sums.present),
+        duration(sums.offline),
+        duration(sums.under_min_isr),
+        sums.leader_changes,
+        available,
+    )
+
+
+def _bar(value: int, longest: int) -> Text:
+    length = -(-value * _BAR // longest) if longest else 0
+    return Text("█" * length, style="red")
+
+
+def duration(ms: int) -> str:
+    """Return a length of time as people read it."""
+    seconds, rest = divmod(ms, 1_000)
+    if seconds < 60:
+        return f"{seconds}.{rest:03d} s" if rest else f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    clock = f"{hours:02d}:{minutes:02d}:{seconds:02d}"
+    return f"{days}d {clock}" if days else clock

@@ -1,0 +1,54 @@
+"""`logberg audit compare`: whether several controllers tell one history."""
+
+import click
+
+from audit.compare import compare
+from audit.places import open_all
+from ledger.verify import VerifyReport, verify_ledger
+from logberg.commands.audit.asking import failing
+from logberg.commands.audit.comparing import comparison_json, first_difference, show_divergences
+from logberg.commands.audit.progress import progress
+from logberg.failure import Failure
+from logberg.output import output_option, print_json, show, table
+
+
+@click.command("compare")
+@click.argument("where", nargs=-1, required=True)
+@output_option
+def command(where: tuple[str, ...], output: str) -> None:
+    """Hold several logs against each other; show the first offset at which one differs.
+
+    Each is believed as far as its chain is right by itself. Exit 1 when one differs, or is damaged.
+    """
+    with failing():
+        replicas = open_all(where)
+        if len(replicas) < 2:
+            raise click.UsageError(f"{where[0]} is one log; two or more are meant.")
+        reports: dict[str, VerifyReport] = {}
+        for replica in replicas:
+            with progress(f"verifying {replica.name}") as on_progress:
+                reports[replica.name] = verify_ledger(
+                    replica.disk,
+                    synced_to=replica.synced_to,
+                    live=replica.live,
+                    on_progress=on_progress,
+                )
+        compared = compare(replicas, reports)
+    problems = {
+        name: f"{bad.file}, byte {bad.position}, offset {bad.offset}: {bad.sentence}"
+        for name, report in reports.items()
+        if (bad := report.first_bad)
+    }
+    if output == "json":
+        print_json({**comparison_json(compared), "damaged": problems})
+    else:
+        rows = [
+            (name, report.log_end, report.head.hex(), problems.get(name, ""))
+            for name, report in reports.items()
+        ]
+        show(table(["log", "read up to", "head", "damage"], rows))
+        show_divergences(compared)
+    if compared.divergences:
+        raise Failure(first_difference(compared))
+    for name, problem in (problems | compared.left_out).items():
+        raise Failure(f"{name}: {problem}")

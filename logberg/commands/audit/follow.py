@@ -1,0 +1,104 @@
+"""`logberg audit follow`: the log as it grows."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+import click
+
+from audit.follow import follow_batches
+from audit.names import Names
+from audit.places import one_replica, open_replicas
+from audit.search import Filter, Matcher, first_offset, quiet_place
+from audit.settling import SETTLED, settled
+from ledger.batch import Batch
+from logberg.commands.audit.asking import failing, where_argument
+from logberg.commands.audit.telling import RecordPrinter
+from logberg.interrupt import noting_interrupt
+from logberg.output import output_option, say
+
+
+@click.command("follow")
+@where_argument
+@click.option("--from", "from_", metavar="MOMENT", help="Begin there; else with what comes now.")
+@click.option("--until-offset", type=click.IntRange(min=0), help="Stop when the log reaches it.")
+@click.option("--principal", help="Who asked, or for whom: User:alice, alice, 'Broker:*'.")
+@click.option("--operation", help="What was asked for: CreateTopics, 'Alter*'.")
+@click.option("--resource", multiple=True, help="topic:orders, 'partition:orders-*', broker:3.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.05),
+    default=0.5,
+    show_default=True,
+    help="Seconds between looks.",
+)
+@click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
+@output_option
+def command(
+    where: str,
+    from_: str | None,
+    until_offset: int | None,
+    principal: str | None,
+    operation: str | None,
+    resource: tuple[str, ...],
+    interval: float,
+    show_secrets: bool,
+    output: str,
+) -> None:
+    """Print changes as they settle, until Ctrl-C.
+
+    Nodes may roll their segments, stop and start again meanwhile; of several controllers whichever
+    is ahead is read. A transaction is printed when
+    it ends; one that is aborted gets a note. With --output json each record is a line.
+    """
+    wanted = Filter(principal=principal, operation=operation, resources=resource)
+    printer = _Printer(show_secrets=show_secrets, as_json=output == "json")
+    try:
+        with failing():
+            replica = one_replica(where)
+            reader = replica.reader()
+            start = reader.log_end if from_ is None else first_offset(reader, from_)
+            begin, names = quiet_place(replica, reader, start)
+            with noting_interrupt() as look:
+
+                def pause() -> None:
+                    time.sleep(interval)
+                    look()
+
+                replicas = open_replicas(where)
+                batches = follow_batches(replicas, begin, pause=pause, until=until_offset)
+                _show(_each(batches, look), start, Matcher(wanted, names), names, printer)
+    except KeyboardInterrupt:
+        return
+
+
+def _each(batches: Iterable[Batch], look: Callable[[], None]) -> Iterator[Batch]:
+    for batch in batches:
+        look()
+        yield batch
+
+
+def _show(
+    batches: Iterable[Batch], start: int, matcher: Matcher, names: Names, printer: "_Printer"
+) -> None:
+    """Print what settles at or behind `start`: names and an open transaction come from before."""
+    for logged in settled(batches):
+        names.learn(logged.record)
+        if logged.outcome != SETTLED:
+            if logged.offset >= start:
+                printer.note(logged.offset, logged.outcome)
+        elif max(logged.offset, logged.settled_base or 0) >= start:
+            found = matcher.find(logged)
+            if found is not None:
+                printer.show(found)
+
+
+class _Printer(RecordPrinter):
+    """Says of a transaction that doesn't count that it doesn't."""
+
+    _noted = -1
+
+    def note(self, offset: int, outcome: str) -> None:
+        """Take note of one of its records; the first is told, on stderr."""
+        if offset != self._noted + 1:
+            say(f"note: a transaction at offset {offset} is {outcome}: it doesn't count", err=True)
+        self._noted = offset

@@ -1,0 +1,127 @@
+"""`logberg audit history`: every change of one thing, with its cause."""
+
+from typing import Any
+
+import click
+
+from audit.dump import utc
+from audit.embedded.feed import Feed, Question
+from audit.history import Difference, Event, history
+from audit.history_things import thing as read_thing
+from audit.places import one_replica
+from audit.search import first_offset, last_offset
+from audit.settling import Moment
+from logberg.commands.audit.asking import (
+    fail_for,
+    failing,
+    keep_going_option,
+    tell_notes,
+    where_argument,
+)
+from logberg.commands.audit.progress import progress
+from logberg.commands.audit.telling import cause, cause_json, short, styled
+from logberg.output import output_option, print_line, say
+
+_FIELDS_A_LINE = 100
+"""Characters: more go on lines of their own."""
+_NOTHING: tuple[Any, ...] = (None, "", [])
+"""What need not be said of a thing that is new."""
+
+
+@click.command("history")
+@where_argument
+@click.argument("thing")
+@click.option("--from", "from_", metavar="MOMENT", help="Show what happened since then.")
+@click.option("--to", metavar="MOMENT", help="Up to there, without it.")
+@click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
+@keep_going_option
+@output_option
+def command(
+    where: str,
+    thing: str,
+    from_: str | None,
+    to: str | None,
+    show_secrets: bool,
+    keep_going: bool,
+    output: str,
+) -> None:
+    """Tell every change of THING: when, by whom and why, and what was before and after.
+
+    THING is topic:orders, partition:orders-3, broker:2, controller:1,
+    config:topic:orders:retention.ms, config:broker::min.insync.replicas, acl:ID, user:alice,
+    token:ID, quota:user=alice, feature:metadata.version or quorum. A topic that was deleted and
+    created again shows both lives. Only what counts is told: nothing of aborted or open
+    transactions. With --output json each change is one document on one line.
+    """
+    notes: list[str] = []
+    events = 0
+    damage: list[str] | None = [] if keep_going else None
+    with failing():
+        told = read_thing(thing)
+        replica = one_replica(where)
+        reader = replica.reader()
+        start, end = first_offset(reader, from_), last_offset(reader, to)
+        with progress("reading the log") as on_progress:
+            feed = Feed(Question([replica], end, on_progress, notes, damage))
+            beginning = feed.beginning()
+            moments = feed.moments(beginning)
+            for event in history(told, moments, beginning, show_secrets=show_secrets):
+                if event.moment.records[-1].offset >= start:
+                    events += 1
+                    _show(event, as_json=output == "json")
+    tell_notes(notes)
+    if not events:
+        say(f"nothing happened to {thing} there", err=True)
+    fail_for(damage)
+
+
+def _show(event: Event, *, as_json: bool) -> None:
+    if as_json:
+        print_line(_as_json(event))
+        return
+    first, *others = event.causes
+    also = f"  (a transaction of {len(others) + 1} batches)" if others else ""
+    say(f"{event.records[0].offset}  {utc(event.moment.time_ms)}  {cause(first)}{also}")
+    for difference in event.differences:
+        _show_difference(difference)
+    if not event.differences:
+        say("    nothing changed: it was so already")
+
+
+def _show_difference(difference: Difference) -> None:
+    words = [
+        f"{name} {short(after)}"
+        if difference.kind == "created"
+        else f"{name} {short(before)} → {short(after)}"
+        for name, (before, after) in difference.fields.items()
+        if difference.kind != "created" or after not in _NOTHING
+    ]
+    if difference.kind == "removed":
+        words = [f"{name} was {short(before)}" for name, (before, _) in difference.fields.items()]
+    heading = (f"    {difference.what} ", styled(difference.kind))
+    line = ", ".join(words)
+    if len(line) <= _FIELDS_A_LINE:
+        say(*heading, f": {line}" if line else "")
+        return
+    say(*heading, ":")
+    for word in words:
+        say(f"        {word}")
+
+
+def _as_json(event: Event) -> dict[str, Any]:
+    moment: Moment = event.moment
+    return {
+        "settledBase": moment.base,
+        "time": utc(moment.time_ms),
+        "offsets": [one.offset for one in event.records],
+        "causes": [cause_json(header) for header in event.causes],
+        "differences": [
+            {
+                "what": difference.what,
+                "kind": difference.kind,
+                "before": {name: pair[0] for name, pair in difference.fields.items()},
+                "after": {name: pair[1] for name, pair in difference.fields.items()},
+            }
+            for difference in event.differences
+        ],
+    }

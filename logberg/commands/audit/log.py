@@ -1,0 +1,80 @@
+"""`logberg audit log`: records in words, those that are asked for."""
+
+import click
+
+from audit.places import one_replica
+from audit.search import Filter, first_offset, last_offset, search, type_name
+from audit.search import request_id as read_request_id
+from audit.settling import ABORTED, OPEN, SETTLED
+from logberg.commands.audit.asking import (
+    fail_for,
+    failing,
+    keep_going_option,
+    tell_notes,
+    where_argument,
+)
+from logberg.commands.audit.progress import progress
+from logberg.commands.audit.telling import RecordPrinter
+from logberg.output import output_option
+
+
+@click.command("log")
+@where_argument
+@click.option("--from", "from_", metavar="MOMENT", help="An offset, a time, or -2h, -7d.")
+@click.option("--to", metavar="MOMENT", help="Up to there, without it.")
+@click.option("--principal", help="Who asked, or for whom: User:alice, alice, 'Broker:*'.")
+@click.option("--operation", help="What was asked for: CreateTopics, 'Alter*'.")
+@click.option("--resource", multiple=True, help="topic:orders, 'partition:orders-*', broker:3.")
+@click.option("--type", "types", multiple=True, help="Record types: topic, partition_change.")
+@click.option("--request-id", help="Of the request, as a reply or an error names it.")
+@click.option(
+    "--outcome",
+    multiple=True,
+    type=click.Choice([SETTLED, ABORTED, OPEN]),
+    help="What became of it.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="Stop after so many records.")
+@click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
+@keep_going_option
+@output_option
+def command(
+    where: str,
+    from_: str | None,
+    to: str | None,
+    principal: str | None,
+    operation: str | None,
+    resource: tuple[str, ...],
+    types: tuple[str, ...],
+    request_id: str | None,
+    outcome: tuple[str, ...],
+    limit: int | None,
+    show_secrets: bool,
+    keep_going: bool,
+    output: str,
+) -> None:
+    """Print records in words, with who, when and why; filters that are given must all fit.
+
+    Records of aborted and open transactions are shown as such: they never counted. With
+    --output json each record is one document on one line.
+    """
+    damage: list[str] | None = [] if keep_going else None
+    with failing():
+        wanted = Filter(
+            principal=principal,
+            operation=operation,
+            resources=resource,
+            types=tuple(type_name(each) for each in types),
+            request_id=None if request_id is None else read_request_id(request_id),
+            outcomes=outcome,
+        )
+        replica = one_replica(where)
+        reader = replica.reader()
+        start, end = first_offset(reader, from_), last_offset(reader, to)
+        printer = RecordPrinter(show_secrets=show_secrets, as_json=output == "json")
+        with progress("reading the log") as on_progress:
+            for found in search(replica, reader, wanted, start, end, on_progress, damage):
+                printer.show(found)
+                if printer.shown == limit:
+                    break
+        tell_notes(reader.notes)
+    fail_for(damage)

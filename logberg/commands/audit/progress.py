@@ -1,0 +1,92 @@
+"""Long work shows progress on stderr: a bar on a terminal, else a plain line now and then.
+
+Rule: nothing is printed for work that ends soon, and nothing goes to stdout. Lines are for logs of
+jobs that nobody watches: they tell a slow job from one that hangs.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from logberg.output import say, shown
+
+OnProgress = Callable[[int, int], None]
+"""Called with what is done and what there is in all."""
+OnStep = Callable[[str, int, int], None]
+"""The same, after the name of the step."""
+LINE_EVERY_S = 5.0
+
+
+@contextmanager
+def progress(what: str, line_every_s: float = LINE_EVERY_S) -> Iterator[OnProgress]:
+    """Show how far counted work of one kind is."""
+    with progress_of_steps(what, line_every_s) as tell:
+        yield lambda done, total: tell(what, done, total)
+
+
+@contextmanager
+def progress_of_steps(first: str, line_every_s: float = LINE_EVERY_S) -> Iterator[OnStep]:
+    """Show how far counted work is whose steps have names."""
+    stderr = Console(stderr=True)
+    if not stderr.is_terminal:
+        yield _Lines(line_every_s).tell
+        return
+    with _bar(stderr) as bar:
+        task = bar.add_task(shown(first), total=None)
+        yield lambda what, done, total: bar.update(
+            task, description=shown(what), completed=min(done, total), total=total
+        )
+
+
+def _bar(stderr: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+        console=stderr,
+        transient=True,
+    )
+
+
+class _Lines:
+    """One line for every few seconds of work."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._next_at = time.monotonic() + every_s
+
+    def tell(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now >= self._next_at and total > 0:
+            self._next_at = now + self._every_s
+            say(f"{what}: {min(100 * done // total, 100)}%", err=True)
+
+
+@contextmanager
+def telling(standing: Callable[[], str], line_every_s: float = LINE_EVERY_S) -> Iterator[None]:
+    """Print `standing()` now and then, from a thread, while work goes on that counts itself.
+
+    Does nothing on a terminal, where Spark draws its own bar.
+    """
+    if Console(stderr=True).is_terminal:
+        yield
+        return
+    over = threading.Event()
+
+    def tell() -> None:
+        began = time.monotonic()
+        while not over.wait(line_every_s):
+            say(f"{time.monotonic() - began:.0f} s: {standing()}", err=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

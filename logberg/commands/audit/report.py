@@ -1,0 +1,109 @@
+"""`logberg audit report`: one HTML page for people."""
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from audit.places import open_replicas
+from logberg.commands.audit.asking import failing, tell_notes, where_argument
+from logberg.commands.audit.local_paths import LocalPath
+from logberg.commands.audit.progress import progress_of_steps
+from logberg.failure import Failure
+from logberg.output import facts, output_option, print_json, show
+
+FILE = "audit-report.html"
+_HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
+
+
+@click.command("report")
+@where_argument
+@click.option(
+    "--out",
+    type=LocalPath(file_okay=False),
+    required=True,
+    help=f"Folder that gets {FILE}; made if it isn't there.",
+)
+@click.option("--from", "from_moment", help="Begin with the day of this offset or time (UTC).")
+@click.option("--to", "to_moment", help="End at this offset or time; the log's end otherwise.")
+@click.option(
+    "--head",
+    "heads",
+    multiple=True,
+    metavar="OFFSET:HASH",
+    help="A head that was written down earlier, to be looked for; may be repeated.",
+)
+@click.option("--title", help="What stands on top.")
+@output_option
+def command(
+    where: str,
+    out: Path,
+    from_moment: str | None,
+    to_moment: str | None,
+    heads: tuple[str, ...],
+    title: str | None,
+    output: str,
+) -> None:
+    """Make one HTML page of the log that people can read: it needs no network, nor this program.
+
+    An integrity certificate with the head to write down, who changed what, availability, leaders
+    and in-sync replicas over time, fencing, privileged changes, and what is not proved. Of a
+    damaged log too: it says so first, and exit code 0 says that the page was made.
+    """
+    try:
+        from audit.report.gathering import Wanted, gather  # noqa: PLC0415 - heavy, and optional
+        from audit.report.page import DrawingError, page  # noqa: PLC0415
+    except ImportError as error:
+        raise Failure(f"the report needs {error.name}: install logberg[audit].") from None
+    known = tuple(map(_head, heads))
+    wanted = Wanted(from_moment, to_moment, title, int(time.time() * 1000), known)
+
+    path = out / FILE
+    try:
+        with failing():
+            with progress_of_steps("opening") as on_progress:
+                gathered = gather(open_replicas(where), wanted, on_progress)
+                text = page(gathered)
+            out.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except DrawingError as error:
+        raise Failure(str(error)) from None
+    _tell(path, len(text.encode()), gathered, output)
+
+
+def _head(text: str) -> tuple[int, bytes]:
+    found = _HEAD.fullmatch(text)
+    if not found:
+        raise click.BadParameter(
+            f"{text!r}: an offset, a colon and 64 hexadecimal digits are meant, as a report shows."
+        )
+    return int(found[1]), bytes.fromhex(found[2])
+
+
+def _tell(path: Path, size: int, gathered: Any, output: str) -> None:
+    """Say where the page is, and the line to write down."""
+    verified = gathered.verified
+    head = "" if verified.head is None else f"{verified.head[0]}:{verified.head[1]}"
+    if output == "json":
+        print_json(
+            {
+                "report": str(path),
+                "bytes": size,
+                "ok": verified.ok,
+                "head": head or None,
+                "endOffset": gathered.end_offset,
+                "fromMs": gathered.period.from_ms,
+                "untilMs": gathered.period.until_ms,
+                "notes": list(gathered.notes),
+            }
+        )
+        return
+    pairs = [
+        ("report", f"{path} ({size // 1000} kB)"),
+        ("log", "sound" if verified.ok else "NOT SOUND: the page's first lines say why"),
+        ("head", head or "none that all replicas agree on"),
+    ]
+    show(facts(pairs))
+    tell_notes(gathered.notes)

@@ -1,0 +1,238 @@
+"""`logberg audit run`: a job of the audit by the plain engine or by Spark; and the pipeline."""
+
+import csv
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from audit import embedded
+from audit.moments import offset_of
+from audit.places import Replica, open_all
+from audit.tables import BY_NAME, INTS, AuditTable
+from logberg.commands.audit.asking import failing, tell_notes
+from logberg.commands.audit.local_paths import LocalPath
+from logberg.commands.audit.progress import progress, telling
+from logberg.failure import Failure
+from logberg.output import output_option, print_json, say, show, table
+from runtime.disk import FolderInUseError
+
+PIPELINE: Final = "pipeline"
+_SPARK: Final = "spark"
+_ERROR: Final = re.compile(r"^(?:[a-z_]+\.)*(\w+Error): (.+)$", re.MULTILINE)
+_EXTRA: Final = "install logberg[audit]"
+_ROWS_SHOWN: Final = 1_000
+"""On a terminal, whose reader would wait for more to be laid out and not read it."""
+
+Row = tuple[Any, ...]
+
+
+@click.command("run")
+@click.argument("job", metavar="JOB", type=click.Choice([*BY_NAME, PIPELINE]))
+@click.argument("where", nargs=-1, required=True)
+@click.option(
+    "--engine",
+    type=click.Choice(["embedded", _SPARK]),
+    default="embedded",
+    show_default=True,
+    help="Plain Python in this process, or Spark.",
+)
+@click.option("--up-to", help="Offset, time (2026-11-20T10:00:00Z), -2h, or end.")
+@click.option(
+    "--out",
+    type=LocalPath(),
+    help="FILE.csv, FILE.json (a document a line), or a folder for Parquet.",
+)
+@click.option("--follow", is_flag=True, help="pipeline: go on with what is appended, until Ctrl-C.")
+@click.option("--master", default="local[2]", show_default=True, help="Spark's master.")
+@click.option("--memory", default="2g", show_default=True, help="Of Spark's driver.")
+@output_option
+def command(
+    job: str,
+    where: tuple[str, ...],
+    engine: str,
+    up_to: str | None,
+    out: Path | None,
+    follow: bool,
+    master: str,
+    memory: str,
+    output: str,
+) -> None:
+    """Answer one of the audit's tables, or keep them in Parquet as the log grows.
+
+    JOB is log, partition_events, partition_intervals, broker_intervals, availability, changes,
+    privileged, batches, integrity, divergence or state; both engines give the same rows. Several
+    WHEREs are compared by batches, integrity and divergence. Or JOB is pipeline, which takes in
+    what is new since it ran last; it needs Spark and a folder, --out.
+    """
+    if job == PIPELINE:
+        if out is None or len(where) != 1 or up_to is not None:
+            raise click.UsageError(
+                "pipeline takes one WHERE and a folder, --out DIR; it goes to the log's end."
+            )
+        _pipeline(where[0], out, follow, master, memory, output)
+        return
+    if follow:
+        raise click.UsageError("--follow is for the pipeline; see also `logberg audit follow`.")
+    with failing():
+        end = _end(where, up_to)
+        if engine == _SPARK:
+            _by_spark(job, where, end, out, master, memory, output)
+        else:
+            _show(BY_NAME[job], _plain_rows(job, open_all(where), end), out, output)
+
+
+def _end(where: Sequence[str], up_to: str | None) -> int | None:
+    if up_to is None:
+        return None
+    readers = [replica.reader() for replica in open_all(where)]
+    return offset_of(max(readers, key=lambda reader: reader.log_end), up_to)
+
+
+def _plain_rows(job: str, replicas: Sequence[Replica], end: int | None) -> list[Row]:
+    notes: list[str] = []
+    with progress(job) as on_progress:
+        rows = embedded.run_job(job, replicas, up_to=end, on_progress=on_progress, notes=notes)
+    tell_notes(notes)
+    return rows
+
+
+def _by_spark(
+    job: str,
+    where: Sequence[str],
+    end: int | None,
+    out: Path | None,
+    master: str,
+    memory: str,
+    output: str,
+) -> None:
+    with _spark(master, memory) as spark:
+        from audit.spark import engine  # noqa: PLC0415 - needs the extra
+
+        if out is not None and _is_folder(out):
+            with engine.job_frame(job, where, spark, up_to=end) as frame:
+                frame.write.mode("errorifexists").parquet(str(out.absolute()))
+            return
+        rows = engine.run_job(job, where, spark, up_to=end)
+    _show(BY_NAME[job], rows, out, output)
+
+
+def _pipeline(where: str, out: Path, follow: bool, master: str, memory: str, output: str) -> None:
+    with failing(), _spark(master, memory) as spark:
+        from audit.spark.alerts import Alert  # noqa: PLC0415 - needs the extra
+        from audit.spark.pipeline import run_pipeline  # noqa: PLC0415
+        from audit.spark.pipeline_store import PipelineFolderError  # noqa: PLC0415
+
+        def tell(alert: Alert) -> None:
+            say(f"alert: {alert.time_ms} {alert.sentence}", err=True)
+
+        try:
+            done = run_pipeline(spark, where, out, follow=follow, on_alert=tell)
+        except (PipelineFolderError, FolderInUseError) as error:
+            raise Failure(str(error)) from None
+    if output == "json":
+        print_json(done)
+    else:
+        say(f"{out}: taken in up to micro-batch {done.batch}")
+
+
+@contextmanager
+def _spark(master: str, memory: str) -> Iterator[Any]:
+    """Give a session; what Spark says of a failed task becomes the task's own sentence."""
+    try:
+        from audit.spark.engine import SPARK_ERRORS  # noqa: PLC0415 - needs the extra
+        from audit.spark.session import (  # noqa: PLC0415 - needs the extra
+            SparkUnavailableError,
+            audit_session,
+        )
+        from audit.spark.standing import standing  # noqa: PLC0415 - needs the extra
+    except ImportError as error:
+        raise Failure(
+            f"Spark isn't here ({error.name}): {_EXTRA}, or use the plain engine."
+        ) from None
+    session: Any = None
+
+    def told() -> str:
+        return "starting Spark" if session is None else standing(session)
+
+    try:
+        with telling(told):
+            session = audit_session(master=master, driver_memory=memory)
+            yield session
+    except SparkUnavailableError as error:
+        raise Failure(str(error)) from None
+    except SPARK_ERRORS as error:
+        raise Failure(_sentence(str(error))) from None
+
+
+def _sentence(trace: str) -> str:
+    """Return the innermost error of ours in what Spark says, else its first line."""
+    found = _ERROR.findall(trace)
+    ours = [words for name, words in found if name not in ("PythonError", "RuntimeError")]
+    return ours[-1] if ours else trace.strip().splitlines()[0]
+
+
+def _show(shown: AuditTable, rows: list[Row], out: Path | None, output: str) -> None:
+    names = [column.name for column in shown.columns]
+    if out is not None:
+        _write(shown, names, rows, out)
+    elif output == "json":
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+    else:
+        shown_rows = rows[:_ROWS_SHOWN] if sys.stdout.isatty() else rows
+        show(table(names, ([_cell(value) for value in row] for row in shown_rows)))
+        if len(rows) > len(shown_rows):
+            say(
+                f"the first {_ROWS_SHOWN:,} of {len(rows):,} rows; --out FILE or --output json "
+                "have them all",
+                err=True,
+            )
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return "-" if value is None else value
+
+
+def _is_folder(out: Path) -> bool:
+    return out.suffix not in (".csv", ".json")
+
+
+def _write(shown: AuditTable, names: list[str], rows: list[Row], out: Path) -> None:
+    if out.suffix == ".csv":
+        with out.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(names)
+            writer.writerows([[_csv(value) for value in row] for row in rows])
+    elif out.suffix == ".json":
+        with out.open("wb") as file:
+            for row in rows:
+                file.write(msgspec.json.encode(dict(zip(names, row, strict=True))) + b"\n")
+    else:
+        _write_parquet(shown, rows, out)
+
+
+def _csv(value: Any) -> Any:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else value
+
+
+def _write_parquet(shown: AuditTable, rows: list[Row], out: Path) -> None:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError:
+        raise Failure(f"Parquet needs pyarrow: {_EXTRA}, or write .csv or .json.") from None
+    if out.exists():
+        raise Failure(f"{out} is there already: name a folder that isn't.")
+    kinds = {"text": pa.string(), "int": pa.int64(), INTS: pa.list_(pa.int64()), "bool": pa.bool_()}
+    schema = pa.schema([(column.name, kinds[column.kind]) for column in shown.columns])
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(c, field.type) for c, field in zip(columns, schema, strict=True)]
+    out.mkdir(parents=True)
+    parquet.write_table(pa.Table.from_arrays(arrays, schema=schema), out / "part-00000.parquet")

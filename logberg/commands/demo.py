@@ -1,0 +1,95 @@
+"""`logberg demo`: the whole story with real processes on loopback."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from logberg.client import Access, LogbergClient, read_token
+from logberg.demo_story import EXPECTED_ERRORS, Story
+from logberg.failure import Failure
+from logberg.local_cluster import LocalCluster, LocalClusterError, Timing, free_port_base
+from logberg.output import say
+
+_TIMING = Timing(session_ms=3_000, heartbeat_ms=500)
+
+
+@click.command("demo")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where to keep everything. [default: a new folder in the system's temporary folder]",
+)
+def command(data: Path | None) -> None:
+    """Show, with real processes, what Logberg promises; exit 0 only when every claim held.
+
+    Nothing is left running. The folder is kept, with the processes' output.
+    """
+    folder = data or Path(tempfile.mkdtemp(prefix="logberg-demo-"))
+    began = time.monotonic()
+    try:
+        cluster = LocalCluster(folder, 3, 3, free_port_base(), _TIMING)
+        if cluster.resumed:
+            raise Failure(f"{folder} holds a cluster already; name a new folder with --data.")
+        cluster.prepare()
+        say(Text("Logberg", "bold"), f": three controllers, three brokers, in {folder}")
+        say("")
+        proof = asyncio.run(_tell(cluster))
+    except LocalClusterError as error:
+        first, *more = str(error).splitlines()
+        raise Failure(first, more=more) from None
+    except EXPECTED_ERRORS as error:
+        say("  ", Text("✗", "red"), f" {error}")
+        raise Failure(
+            f"the claim above did not hold; the processes' output is in {folder / 'output'}"
+        ) from None
+    say("")
+    say(Text("proved", "bold green"), f": {proof}, in {time.monotonic() - began:.0f} s")
+    say(f"kept: {folder}. Try next:")
+    for line in (
+        f"{_own_name()} log dump {folder}",
+        f"{_own_name()} log verify {folder}",
+        f"{_own_name()} up --data {folder}",
+    ):
+        say(f"  {line}")
+
+
+def _own_name() -> str:
+    """How to call this command from here: its path, unless it is on PATH."""
+    if shutil.which("logberg") is not None:
+        return "logberg"
+    return os.path.relpath(Path(sys.argv[0]).with_name("logberg"))
+
+
+async def _tell(cluster: LocalCluster) -> str:
+    def tell(line: str, seconds: float) -> None:
+        say("  ", Text("✓", "green"), f" {line} ", Text(f"({seconds:.1f} s)", "dim"))
+
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        access = Access(
+            read_token(Path(cluster.file.token_file)),
+            cluster.file.ca,
+            cluster_id=cluster.cluster_id,
+        )
+        async with LogbergClient(cluster.controller_urls, access, 20.0, "logberg-demo") as client:
+            story = Story(cluster, client, tell)
+            await story.tell()
+            return story.proof
+    except asyncio.CancelledError:
+        say("  interrupted; stopping everything")
+        raise KeyboardInterrupt from None
+    finally:
+        cluster.stop(5.0)
+        cluster.write_cluster_file()

@@ -1,0 +1,109 @@
+"""`logberg features`."""
+
+from typing import Any
+
+import click
+
+from logberg.asking import Change, Cluster, change_options, cluster_options
+from logberg.output import print_json, say, show, table
+from logberg.suggesting import SuggestingGroup
+
+_wanted = click.argument("wanted", nargs=-1, required=True, metavar="FEATURE=LEVEL...")
+
+
+@click.group("features", cls=SuggestingGroup)
+def command() -> None:
+    """Show, raise and lower feature levels."""
+
+
+@command.command("list")
+@cluster_options
+def list_features(*, cluster: Cluster, output: str) -> None:
+    """Show the cluster's levels, and what each controller and broker supports."""
+    reply = cluster.ask(lambda client: client.get("/v1/features"))
+    if output == "json":
+        print_json(reply)
+        return
+    if reply["note"]:
+        say(f"the log has no feature levels yet: {reply['note']}")
+    names = [feature["name"] for feature in reply["features"]]
+    show(
+        table(
+            ["feature", "finalised", "this build supports"],
+            [(f["name"], _level(f), _range(f)) for f in reply["features"]],
+        )
+    )
+    show(
+        table(
+            ["node", *names],
+            [(f"{node['kind']} {node['nodeId']}", *_row(node, names)) for node in reply["nodes"]],
+        )
+    )
+
+
+@command.command("upgrade")
+@_wanted
+@change_options
+def upgrade(*, wanted: tuple[str, ...], change: Change, cluster: Cluster, output: str) -> None:
+    """Raise features to levels that every controller and broker supports."""
+    _update(cluster, wanted, "upgrade", change, output)
+
+
+@command.command("downgrade")
+@_wanted
+@change_options
+def downgrade(*, wanted: tuple[str, ...], change: Change, cluster: Cluster, output: str) -> None:
+    """Lower features to levels where no metadata can be lost; others are refused."""
+    _update(cluster, wanted, "safe_downgrade", change, output)
+
+
+def _update(
+    cluster: Cluster, wanted: tuple[str, ...], kind: str, change: Change, output: str
+) -> None:
+    updates = [_parsed(text, kind) for text in wanted]
+    body = {"updates": updates, "dryRun": change.dry_run}
+    reply = cluster.ask(lambda client: change.make(client, "POST", "/v1/features", body))
+    if output == "json":
+        print_json(reply)
+        return
+    if reply["dryRun"]:
+        print_json(reply["records"])
+        return
+    for feature in reply["features"]:
+        before, level = feature["levelBefore"], feature["level"]
+        if before == level:
+            say(f"{feature['name']} is at {level} already")
+        else:
+            say(
+                f"{feature['name']}: {before or 'not finalised'} -> {level} "
+                f"(offset {reply['offset']})"
+            )
+
+
+def _parsed(text: str, kind: str) -> dict[str, Any]:
+    """Read `metadata.version=23`."""
+    name, equals, level = text.partition("=")
+    if not equals or not name or not level.isdecimal():
+        raise click.BadParameter(
+            f"{text!r}: a feature and its level are meant, such as metadata.version=23"
+        )
+    return {"feature": name, "maxVersionLevel": int(level), "upgradeType": kind}
+
+
+def _level(feature: dict[str, Any]) -> str:
+    if not feature["level"]:
+        return "-"
+    name = feature["levelName"]
+    return f"{feature['level']} ({name})" if name else str(feature["level"])
+
+
+def _row(node: dict[str, Any], names: list[str]) -> list[str]:
+    if not node["registered"]:
+        return ["not registered"] * len(names)
+    ranges = {feature["name"]: _range(feature) for feature in node["features"]}
+    return [ranges.get(name, "-") for name in names]
+
+
+def _range(feature: dict[str, Any]) -> str:
+    low, high = feature["minSupportedVersion"], feature["maxSupportedVersion"]
+    return "-" if high <= 0 else f"{low} to {high}"

@@ -1,0 +1,189 @@
+"""`logberg up`: a cluster on this machine until Ctrl-C."""
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console, Group
+from rich.live import Live
+
+from logberg.client import Access, LogbergClient, read_token
+from logberg.commands.status import observe, tables
+from logberg.failure import Failure
+from logberg.local_cluster import CONTROLLERS, DEFAULT_FOLDER, LocalCluster, LocalClusterError
+from logberg.output import drawn, say
+
+_READY_LIMIT_S = 60.0
+_POLL_S = 0.5
+
+
+@click.command("up")
+@click.option("--controllers", type=click.Choice(CONTROLLERS), help="How many. [default: 3]")
+@click.option("--brokers", type=click.IntRange(0, 50), help="How many agents. [default: 3]")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=DEFAULT_FOLDER,
+    show_default=True,
+    help="Where everything is kept; a second `up` on the same folder resumes it.",
+)
+@click.option("--port-base", type=click.IntRange(1024, 60_000), help="[default: 19000]")
+@click.option(
+    "--token",
+    "tokens",
+    multiple=True,
+    metavar="PRINCIPAL",
+    help="Issue a token, such as for Broker:7: DATA/tokens/Broker-7.token. Repeatable.",
+)
+def command(
+    controllers: int | None,
+    brokers: int | None,
+    data: Path,
+    port_base: int | None,
+    tokens: tuple[str, ...],
+) -> None:
+    """Start controllers and broker agents, and show them until Ctrl-C.
+
+    There is no format step: a new folder is a new cluster. Ctrl-C stops brokers, then
+    controllers, cleanly.
+    """
+    try:
+        cluster = LocalCluster(data, controllers, brokers, port_base, tokens=tokens)
+        cluster.prepare()
+        asyncio.run(_run(cluster))
+    except LocalClusterError as error:
+        first, *more = str(error).splitlines()
+        raise Failure(first, more=more) from None
+
+
+async def _run(cluster: LocalCluster) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop.set)
+    verb = "resuming" if cluster.resumed else "starting"
+    _say(f"{verb} cluster {cluster.cluster_id} in {cluster.folder}")
+    try:
+        for child in cluster.children:
+            child.start()
+        access = Access(
+            read_token(Path(cluster.file.token_file)),
+            cluster.file.ca,
+            cluster_id=cluster.cluster_id,
+        )
+        async with LogbergClient(cluster.controller_urls, access) as client:
+            await _until_ready(cluster, client, stop)
+            if not stop.is_set():
+                cluster.write_cluster_file()
+                _announce(cluster)
+                await _show(cluster, client, stop)
+    finally:
+        # Whoever read our output may be gone; the processes end in order all the same.
+        with suppress(BrokenPipeError):
+            _say("stopping brokers, then controllers …")
+        forced = await asyncio.to_thread(cluster.stop)
+        cluster.write_cluster_file()
+        with suppress(BrokenPipeError):
+            _say("stopped" + (f" ({', '.join(forced)} by force)" if forced else " cleanly"))
+
+
+async def _until_ready(cluster: LocalCluster, client: LogbergClient, stop: asyncio.Event) -> None:
+    until = time.monotonic() + _READY_LIMIT_S
+    found: dict[str, Any] = {}
+    while not stop.is_set():
+        cluster.check_alive()
+        found = await observe(client, tuple(cluster.controller_urls))
+        if is_ready(found, len(cluster.brokers)):
+            return
+        if time.monotonic() > until:
+            raise LocalClusterError(
+                f"Not ready after {_READY_LIMIT_S:.0f} s: {_summary(found)}. "
+                f"The processes' output is in {cluster.folder / 'output'}."
+            )
+        await _pause(stop, 0.1)
+
+
+def is_ready(found: dict[str, Any], brokers: int) -> bool:
+    """Whether every controller answers, one is active and all brokers are online."""
+    online = [broker for broker in found["brokers"] if broker["state"] == "online"]
+    return (
+        found["active"] is not None
+        and all(answer["role"] != "down" for answer in found["controllers"])
+        and len(online) >= brokers
+    )
+
+
+def _announce(cluster: LocalCluster) -> None:
+    _say(
+        f"ready: {len(cluster.controllers)} controllers, {len(cluster.brokers)} brokers; "
+        f"{cluster.folder / 'cluster.json'} says where. In another terminal: logberg status"
+    )
+
+
+async def _show(cluster: LocalCluster, client: LogbergClient, stop: asyncio.Event) -> None:
+    urls = tuple(cluster.controller_urls)
+    told: set[int] = set()
+    if sys.stdout.isatty():
+        screen = Console(highlight=False)
+        with Live(console=screen, auto_refresh=False, transient=True) as live:
+            while not stop.is_set():
+                # Above the live table, where it stays.
+                tell_ended(cluster, told, lambda text: screen.print(drawn(text), style="bold red"))
+                live.update(Group(*map(drawn, tables(await observe(client, urls)))), refresh=True)
+                await _pause(stop, _POLL_S)
+        return
+    last = ""
+    while not stop.is_set():
+        tell_ended(cluster, told, _say)
+        line = _summary(await observe(client, urls))
+        if line != last:
+            _say(line)
+            last = line
+        await _pause(stop, _POLL_S)
+
+
+def tell_ended(cluster: LocalCluster, told: set[int], say: Callable[[str], None]) -> None:
+    """Say once of each process that it has ended; the others go on, and so do we.
+
+    It isn't started again: whoever killed it by hand wants to see what the others do.
+    """
+    fallen = [child for child in cluster.children if child.exit_code is not None]
+    new = [child for child in fallen if child.pid not in told]
+    if new:
+        # First, so that whoever reads our words finds it there.
+        cluster.write_cluster_file()
+    for child in new:
+        told.add(child.pid)
+        how, *its_last_lines = child.obituary().splitlines()
+        say(f"{how} The others go on; Ctrl-C and `up` again brings it back.")
+        for line in its_last_lines:
+            say(f"  {child.name}: {line}")
+
+
+def _summary(found: dict[str, Any]) -> str:
+    """One line, without what changes all the time."""
+    controllers = ", ".join(
+        f"{answer.get('nodeId', answer['url'])} {'active' if answer['active'] else answer['role']}"
+        for answer in found["controllers"]
+    )
+    brokers = ", ".join(f"{broker['brokerId']} {broker['state']}" for broker in found["brokers"])
+    if not brokers:
+        brokers = "none" if found["brokersKnown"] else "not known"
+    return f"epoch {found['epoch']}; controllers: {controllers}; brokers: {brokers}"
+
+
+async def _pause(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(stop.wait(), seconds)
+    except TimeoutError:
+        return
+
+
+def _say(text: str) -> None:
+    say(text)

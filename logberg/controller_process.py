@@ -1,0 +1,236 @@
+"""A controller's process: the real world in, a node out.
+
+Rule: this is the only place where a controller meets sockets, files and signals. What stops the
+node from going on (a full disk, a broken promise) ends the process with exit code 74 and a
+sentence; SIGTERM and SIGINT stop it in order; SIGHUP reads tokens and certificates anew
+(`reloading`); SIGUSR1 and SIGUSR2 change the log's level (`log_level`).
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from controller.config import ControllerConfig
+from controller.controller import Controller
+from controller.routes import HEARTBEATS
+from logberg import process_metrics
+from logberg.log_level import follow_signals
+from logberg.principals import OPEN_PATHS, Principals, error_answer
+from logberg.reloading import Reloading
+from logberg.settings import ControllerSettings, host_and_port, resolve
+from logberg.tls_files import tls_files
+from logberg.version import VERSION
+from metadata.bucket_hash import SECRET_BYTES, key_buckets
+from quorum.api import Quorum, QuorumListener
+from quorum.config import QuorumConfig
+from quorum.node import QuorumNode
+from runtime import collection, fair_loop
+from runtime.asyncio_clock import AsyncioClock
+from runtime.defects import watch_loop
+from runtime.descriptors import raise_limit
+from runtime.disk_errors import BROKEN, NO_ROOM, sentence
+from runtime.exposure import check_listener
+from runtime.http_server import HttpServer
+from runtime.links import Peer
+from runtime.logging import configure
+from runtime.metrics import Registry
+from runtime.randomness import from_system
+from runtime.real_disk import RealDisk
+from runtime.slice_meter import name_long_callbacks
+from runtime.stalls import shown_stalls
+from runtime.tcp_links import TcpLinks
+from runtime.tls import peer_tls, server_context
+
+EXIT_STOPPED = 74
+"""EX_IOERR: the node stopped itself."""
+_OF_A_DISK = {*BROKEN, *NO_ROOM}
+
+
+class ControllerProcess:
+    """One controller with its real parts."""
+
+    def __init__(self, settings: ControllerSettings, config_file: Path) -> None:
+        self._settings = settings
+        self._config_file = config_file
+        self._log = configure(settings.log_level, node_id=settings.node_id)
+        self._stopping = asyncio.Event()
+        self._why = ""
+        clock, random = AsyncioClock(), from_system()
+        self._clock = clock
+        key_buckets(random.randbytes(SECRET_BYTES))
+        registry = Registry()
+        self._stalls = shown_stalls(clock, registry)
+        self._slices = fair_loop.meter()
+        if self._slices is not None:
+            self._slices.show(registry)
+        files = None if settings.tls is None else tls_files(settings.tls, config_file)
+        own = settings.own()
+        host, port = host_and_port(own.quorum, "controllers.quorum")
+        check_listener(host, tls=files is not None, insecure_network=settings.insecure_network)
+        self._links = TcpLinks(
+            settings.node_id,
+            host,
+            port,
+            clock=clock,
+            random=random,
+            log=self._log,
+            tls=None if files is None else peer_tls(files),
+        )
+        disk = RealDisk(resolve(config_file, settings.data), clock)
+
+        def make_quorum(listener: QuorumListener) -> Quorum:
+            return QuorumNode(
+                quorum_config(settings),
+                clock=clock,
+                random=random,
+                disk=disk,
+                links=self._links,
+                listener=listener,
+                log=self._log,
+            )
+
+        self.controller = Controller(
+            controller_config(settings),
+            clock=clock,
+            random=random,
+            disk=disk,
+            quorum_factory=make_quorum,
+            log=self._log,
+            version=VERSION,
+            registry=registry,
+            on_stopped=self._on_stopped,
+            on_settled=collection.settled,
+        )
+        http_host, http_port = host_and_port(own.http.partition("//")[2].rstrip("/"), "http")
+        principals = Principals(settings.cluster_id, settings.tokens)
+        self._http = HttpServer(
+            self.controller.handle,
+            http_host,
+            http_port,
+            authenticate=principals.authenticate,
+            on_error=error_answer,
+            log=self._log,
+            tls=None if files is None else server_context(files),
+            insecure_network=settings.insecure_network,
+            unix_socket=None
+            if settings.unix_socket is None
+            else resolve(config_file, settings.unix_socket),
+            hastened=(HEARTBEATS,),
+            anonymous_paths=OPEN_PATHS if settings.require_authentication else None,
+            refusals=self._links.refusals,
+        )
+        self._reloading = Reloading(
+            settings, config_file, principals, self._http, self._links, self._log
+        )
+        process_metrics.declare(
+            registry, lambda: self.controller.quorum, self._links.counters, self._http.counters
+        )
+        process_metrics.declare_doors(
+            registry,
+            {
+                "http": self._http.admission,
+                "quorum": self._links.strangers,
+                "quorum_near_peers": self._links.near_peers,
+            },
+            self._http.budget,
+            self._links.refusals,
+        )
+
+    async def run(self) -> int:
+        """Run until a signal or until the node stops itself. Returns the exit code."""
+        loop = asyncio.get_running_loop()
+        watch_loop(loop)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stopping.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reloading.reload)
+        follow_signals(loop, self._settings.log_level)
+        self._http.start()
+        self._stalls.start()
+        if self._slices is not None:
+            self._slices.watch_collector()
+        if self._settings.name_long_callbacks:
+            name_long_callbacks(self._on_long_callback)
+        collection.keep_tended(self._clock)
+        collection.loading()
+        try:
+            self.controller.start()
+        except OSError as error:
+            if error.errno not in _OF_A_DISK:
+                raise
+            self._on_stopped(_why_not(error))
+            await self._http.stop()
+            return EXIT_STOPPED
+        self._log.info("controller_started", version=VERSION)
+        await self._stopping.wait()
+        try:
+            self.controller.stop()
+        except OSError as error:
+            # Its last sync failed: what was promised is durable, but the disk is not sound.
+            self._on_stopped(sentence(error, "leaving the folder"))
+        self._stalls.stop()
+        await self._http.stop()
+        self._log.info("controller_ended", reason=self._why or "asked to stop")
+        return EXIT_STOPPED if self._why else 0
+
+    def _on_stopped(self, reason: str) -> None:
+        self._why = reason
+        sys.stderr.write(f"logberg controller: {reason}\n")
+        self._stopping.set()
+
+    def _on_long_callback(self, name: str, seconds: float) -> None:
+        self._log.warning("callback_long", callback=name, seconds=round(seconds, 4))
+
+
+def _why_not(error: OSError) -> str:
+    """Say why a node can't start on its disk; most who meet an error have said it already."""
+    if error.errno is not None and error.strerror not in (None, os.strerror(error.errno)):
+        return str(error.strerror)
+    return sentence(error, f"opening {error.filename or 'the folder'}")
+
+
+def quorum_config(settings: ControllerSettings) -> QuorumConfig:
+    """The quorum's part of a controller's settings."""
+    peers = []
+    for peer in settings.controllers:
+        host, port = host_and_port(peer.quorum, "controllers.quorum")
+        peers.append(Peer(peer.node_id, host, port))
+    return QuorumConfig(
+        cluster_id=settings.cluster_id,
+        node_id=settings.node_id,
+        peers=tuple(peers),
+        election_timeout_ms=settings.election_timeout_ms,
+        tail_bytes=settings.journal_tail_bytes,
+    )
+
+
+def controller_config(settings: ControllerSettings) -> ControllerConfig:
+    """The controller's part of its settings."""
+    return ControllerConfig(
+        cluster_id=settings.cluster_id,
+        node_id=settings.node_id,
+        controller_urls={peer.node_id: peer.http for peer in settings.controllers},
+        require_authentication=settings.require_authentication,
+        delegations={grant.broker: frozenset(grant.users) for grant in settings.delegations},
+        session_s=settings.session_ms / 1000,
+        heartbeat_s=settings.heartbeat_ms / 1000,
+        checkpoint_bytes=settings.checkpoint_bytes,
+        checkpoint_interval_s=settings.checkpoint_ms / 1000,
+        ledger_segment_bytes=settings.segment_bytes,
+        scrub_bytes_per_s=settings.scrub_bytes_per_s,
+        partitions_per_request_max=settings.partitions_per_request_max,
+        partition_mutations_per_s=settings.partition_mutations_per_s,
+        partition_mutations_burst=settings.partition_mutations_burst,
+    )
+
+
+def run_controller(settings: ControllerSettings, config_file: Path) -> int:
+    """Run a controller in the foreground."""
+
+    async def run() -> int:
+        return await ControllerProcess(settings, config_file).run()
+
+    raise_limit()
+
+    return fair_loop.run(run())

@@ -1,0 +1,32 @@
+"""Which failures of a starting node are expected, and so are one sentence instead of a trace."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from broker_agent.image_store import WrongFolderError as AgentsWrongFolderError
+from ledger.errors import LedgerError
+from logberg.failure import Failure
+from logberg.settings import SettingsError
+from quorum.journal.damage import DamagedError, WrongFolderError
+from runtime.disk import FolderInUseError
+from runtime.exposure import InsecureListenerError
+from runtime.tls import TlsFilesError
+
+
+@contextmanager
+def expected_failures() -> Iterator[None]:
+    """Turn what can go wrong at a start into `Failure`."""
+    try:
+        yield
+    except (
+        SettingsError,
+        FolderInUseError,
+        InsecureListenerError,
+        TlsFilesError,
+        DamagedError,
+        WrongFolderError,
+        AgentsWrongFolderError,
+        LedgerError,
+        OSError,
+    ) as error:
+        raise Failure(str(error)) from None

@@ -1,0 +1,145 @@
+"""A small certificate authority for clusters on one machine.
+
+Rule: even a local cluster runs the code that production runs, so `logberg up` issues real
+certificates: one for each process, named by a URI that says what it is
+(`quorum://<cluster>/<node>`, `broker://<cluster>/<id>`, `user://<cluster>/<name>`). Keys are
+readable by their owner only. Leaves live 90 days and are renewed at every `up` that finds less
+than 30 left; the authority lives ten years.
+"""
+
+import datetime as dt
+import ipaddress
+import os
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+_LEAF_DAYS = 90
+_RENEW_DAYS = 30
+_CA_DAYS = 3650
+_BACKDATE = dt.timedelta(hours=1)
+
+
+class LocalCertificateAuthority:
+    """The authority in a folder: `ca.crt`, `ca.key`, and a pair for each name."""
+
+    def __init__(self, folder: Path, cluster_id: str, now: dt.datetime) -> None:
+        self._folder = folder
+        self._cluster_id = cluster_id
+        self._now = now
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.ca_path = folder / "ca.crt"
+        key_path = folder / "ca.key"
+        if not (self.ca_path.exists() and key_path.exists()):
+            self._create(key_path)
+        self._key = _load_key(key_path)
+        self._certificate = x509.load_pem_x509_certificate(self.ca_path.read_bytes())
+
+    def issue(self, name: str, uri: str) -> tuple[Path, Path]:
+        """Return the certificate's and the key's path for `uri`, issuing them where needed."""
+        certificate_path = self._folder / f"{name}.crt"
+        key_path = self._folder / f"{name}.key"
+        if not (key_path.exists() and self._is_fresh(certificate_path)):
+            key = ec.generate_private_key(ec.SECP256R1())
+            certificate = self._sign(key.public_key(), name, uri)
+            _write_private(key_path, _key_pem(key))
+            certificate_path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        return certificate_path, key_path
+
+    def _is_fresh(self, path: Path) -> bool:
+        if not path.exists():
+            return False
+        left = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc - self._now
+        return left > dt.timedelta(days=_RENEW_DAYS)
+
+    def _create(self, key_path: Path) -> None:
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = _name(f"Logberg local authority of {self._cluster_id}")
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(self._now - _BACKDATE)
+            .not_valid_after(self._now + dt.timedelta(days=_CA_DAYS))
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_ca_usage(), critical=True)
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
+            .sign(key, hashes.SHA256())
+        )
+        _write_private(key_path, _key_pem(key))
+        self.ca_path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+    def _sign(self, public_key: ec.EllipticCurvePublicKey, name: str, uri: str) -> x509.Certificate:
+        alternative_names = [
+            x509.UniformResourceIdentifier(uri),
+            x509.DNSName("localhost"),
+            x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+            x509.IPAddress(ipaddress.ip_address("::1")),
+        ]
+        both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        return (
+            x509.CertificateBuilder()
+            .subject_name(_name(name))
+            .issuer_name(self._certificate.subject)
+            .public_key(public_key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(self._now - _BACKDATE)
+            .not_valid_after(self._now + dt.timedelta(days=_LEAF_DAYS))
+            .add_extension(x509.SubjectAlternativeName(alternative_names), critical=False)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(both), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+                critical=False,
+            )
+            .sign(self._key, hashes.SHA256())
+        )
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name[:64])])
+
+
+def _ca_usage() -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=True,
+        crl_sign=True,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise TypeError(f"{path} does not hold an elliptic-curve key; remove it to have one made")
+    return key
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    """Write a file that was never readable by others, not even for a moment."""
+    beside = path.with_suffix(path.suffix + ".part")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    beside.rename(path)

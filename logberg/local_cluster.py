@@ -1,0 +1,390 @@
+"""A cluster on this machine, for `up` and `demo`: folders, ports, certificates, processes.
+
+Rule: nothing here is a special mode. The files written are the configuration files that
+production uses, the processes are `logberg controller --config` and `logberg broker --config`,
+and certificates and tokens are checked as everywhere.
+
+    DIR/cluster.json          what runs; scripts read it. It is there once all are ready
+    DIR/controller-1 …        a controller's folder (journal, log, checkpoints)
+    DIR/broker-1 …            an agent's folder (image)
+    DIR/config, DIR/certs     the cluster's identity and configuration files; certificates
+    DIR/admin.token           the administrator's token, 0600
+    DIR/tokens                tokens of other principals, such as Broker-7.token, 0600
+    DIR/output                what the processes wrote
+"""
+
+import datetime as dt
+import hashlib
+import re
+import secrets
+import signal
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from logberg.child import Child, stop_all
+from logberg.local_ca import LocalCertificateAuthority
+from metadata.uuids import uuid4_from, uuid_text
+from runtime.randomness import from_system
+
+CLUSTER_FILE = "cluster.json"
+IDENTITY_FILE = Path("config", "identity.json")
+"""What makes a folder this cluster's. It is written before any process starts."""
+TOKEN_FILE = "admin.token"  # noqa: S105 - a file's name
+TOKENS_FOLDER = "tokens"
+_PRINCIPAL = re.compile(r"(?:User|Broker):[A-Za-z0-9._-]{1,64}")
+ADMIN = "User:admin"
+DEFAULT_FOLDER = Path("logberg-data")
+DEFAULT_PORT_BASE = 19_000
+CONTROLLERS = (1, 3, 5)
+"""As many as make sense here: an even number survives no more failures than one less."""
+QUORUM_PORT, HTTP_PORT, AGENT_PORT = 91, 191, 291
+"""Added to the port base: 19091…, 19191…, 19291…"""
+
+
+class LocalClusterError(Exception):
+    """The cluster can't be started; the message says why and what to do."""
+
+
+class Node(msgspec.Struct, frozen=True):
+    """One process, as cluster.json shows it."""
+
+    role: str
+    id: int
+    pid: int | None
+    """None: it does not run."""
+    url: str
+    quorum: str | None
+    folder: str
+
+
+class ClusterFile(msgspec.Struct, frozen=True, rename="camel"):
+    """cluster.json."""
+
+    cluster_id: str
+    controllers: int
+    brokers: int
+    port_base: int
+    ca: str
+    token_file: str
+    nodes: tuple[Node, ...] = ()
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """Sessions and heartbeats, in ms."""
+
+    session_ms: int = 9_000
+    heartbeat_ms: int = 2_000
+
+
+class LocalCluster:
+    """The cluster in a folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        controllers: int | None = None,
+        brokers: int | None = None,
+        port_base: int | None = None,
+        timing: Timing | None = None,
+        tokens: Sequence[str] = (),
+    ) -> None:
+        """`tokens`: principals to issue a token for, such as Broker:7; see `token_file`."""
+        self._principals = tokens
+        self.folder = folder.resolve()
+        self.timing = timing or Timing()
+        # A folder of release 0.1 has no identity file: its cluster.json says the same.
+        self._known = next(
+            (
+                path
+                for path in (self.folder / IDENTITY_FILE, self.folder / CLUSTER_FILE)
+                if path.exists()
+            ),
+            None,
+        )
+        self.resumed = self._known is not None
+        self.file = (
+            self._resume(self._known, controllers, brokers, port_base)
+            if self._known is not None
+            else self._new(
+                controllers or 3, 3 if brokers is None else brokers, port_base or DEFAULT_PORT_BASE
+            )
+        )
+        self.controllers = {
+            n: Child(
+                f"controller-{n}",
+                ["controller", "--config", str(self.folder / "config" / f"controller-{n}.toml")],
+                self.folder / "output" / f"controller-{n}.log",
+            )
+            for n in range(1, self.file.controllers + 1)
+        }
+        self.brokers = {
+            n: Child(
+                f"broker-{n}",
+                ["broker", "--config", str(self.folder / "config" / f"broker-{n}.toml")],
+                self.folder / "output" / f"broker-{n}.log",
+            )
+            for n in range(1, self.file.brokers + 1)
+        }
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        return self.file.cluster_id
+
+    def controller_url(self, n: int) -> str:
+        """URL of a controller's HTTP listener."""
+        return f"https://127.0.0.1:{self.file.port_base + HTTP_PORT + n - 1}"
+
+    def agent_url(self, n: int) -> str:
+        """URL of an agent's HTTP listener."""
+        return f"https://127.0.0.1:{self.file.port_base + AGENT_PORT + n - 1}"
+
+    def quorum_address(self, n: int) -> str:
+        """host:port of a controller's quorum listener."""
+        return f"127.0.0.1:{self.file.port_base + QUORUM_PORT + n - 1}"
+
+    @property
+    def controller_urls(self) -> list[str]:
+        """URLs of all controllers."""
+        return [self.controller_url(n) for n in self.controllers]
+
+    @property
+    def children(self) -> list[Child]:
+        """All processes."""
+        return [*self.controllers.values(), *self.brokers.values()]
+
+    def prepare(self) -> None:
+        """Make folders, certificates, token and configuration files. Raises LocalClusterError.
+
+        Removes cluster.json: whoever waits for that file waits for a cluster that is ready.
+        """
+        self._refuse_foreign_folders()
+        self._refuse_taken_ports()
+        for name in ("config", "output"):
+            (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._write(IDENTITY_FILE, msgspec.structs.replace(self.file, nodes=()))
+        (self.folder / CLUSTER_FILE).unlink(missing_ok=True)
+        tokens = self._tokens()
+        authority = LocalCertificateAuthority(
+            self.folder / "certs", self.cluster_id, dt.datetime.now(dt.UTC)
+        )
+        for n in self.controllers:
+            pair = authority.issue(f"controller-{n}", f"quorum://{self.cluster_id}/{n}")
+            self._write_config(f"controller-{n}", self._controller_config(n, pair, tokens))
+        for n in self.brokers:
+            pair = authority.issue(f"broker-{n}", f"broker://{self.cluster_id}/{n}")
+            self._write_config(f"broker-{n}", self._broker_config(n, pair))
+
+    def write_cluster_file(self) -> None:
+        """Write cluster.json with what runs now. Call it once all processes are ready."""
+        nodes = [
+            Node(
+                role,
+                n,
+                child.pid if child.running else None,
+                self.controller_url(n) if role == "controller" else self.agent_url(n),
+                self.quorum_address(n) if role == "controller" else None,
+                str(self.folder / f"{role}-{n}"),
+            )
+            for role, children in (("controller", self.controllers), ("broker", self.brokers))
+            for n, child in children.items()
+        ]
+        self.file = msgspec.structs.replace(self.file, nodes=tuple(nodes))
+        self._write(Path(CLUSTER_FILE), self.file)
+
+    def _write(self, name: Path, file: ClusterFile) -> None:
+        """Replace a file whole: nobody reads half of it."""
+        text = msgspec.json.format(msgspec.json.encode(file), indent=2)
+        path = self.folder / name
+        beside = path.with_name(path.name + ".part")
+        beside.write_bytes(text + b"\n")
+        beside.rename(path)
+
+    def check_alive(self) -> None:
+        """Raise LocalClusterError, with its last words, when a process that should run ended."""
+        for child in self.children:
+            if child.exit_code is not None and child.exit_code not in (0, -signal.SIGKILL):
+                raise LocalClusterError(child.obituary().rstrip())
+
+    def stop(self, limit_s: float = 20.0) -> list[str]:
+        """Stop the brokers, then the controllers, cleanly. Returns who had to be forced."""
+        forced = stop_all(list(self.brokers.values()), limit_s)
+        return forced + stop_all(list(self.controllers.values()), limit_s)
+
+    def _new(self, controllers: int, brokers: int, port_base: int) -> ClusterFile:
+        if controllers not in CONTROLLERS:
+            raise LocalClusterError(f"--controllers is {controllers}; use 1, 3 or 5.")
+        return ClusterFile(
+            cluster_id=uuid_text(uuid4_from(from_system().getrandbits(122))),
+            controllers=controllers,
+            brokers=brokers,
+            port_base=port_base,
+            ca=str(self.folder / "certs" / "ca.crt"),
+            token_file=str(self.folder / TOKEN_FILE),
+        )
+
+    def _resume(
+        self, path: Path, controllers: int | None, brokers: int | None, port_base: int | None
+    ) -> ClusterFile:
+        try:
+            file = msgspec.json.decode(path.read_bytes(), type=ClusterFile)
+        except (msgspec.DecodeError, OSError) as error:
+            raise LocalClusterError(
+                f"{path} can't be read ({error}). Use another folder with --data, or remove it."
+            ) from None
+        if controllers is not None and controllers != file.controllers:
+            raise LocalClusterError(
+                f"{self.folder} holds a cluster of {file.controllers} controllers, not "
+                f"{controllers}. Leave --controllers out, or use another folder with --data."
+            )
+        return msgspec.structs.replace(
+            file,
+            brokers=file.brokers if brokers is None else brokers,
+            port_base=port_base or file.port_base,
+            ca=str(self.folder / "certs" / "ca.crt"),
+            token_file=str(self.folder / TOKEN_FILE),
+        )
+
+    def _refuse_foreign_folders(self) -> None:
+        if self.resumed:
+            return
+        found = sorted(
+            path.name
+            for path in self.folder.glob("*-*")
+            if path.name.startswith(("controller-", "broker-"))
+        )
+        if found:
+            raise LocalClusterError(
+                f"{self.folder} holds {', '.join(found)} but no {IDENTITY_FILE}: they belong to "
+                "another cluster. Use another folder with --data, or move them away."
+            )
+
+    def _refuse_taken_ports(self) -> None:
+        ports = [self.file.port_base + QUORUM_PORT + n - 1 for n in self.controllers]
+        ports += [self.file.port_base + HTTP_PORT + n - 1 for n in self.controllers]
+        ports += [self.file.port_base + AGENT_PORT + n - 1 for n in self.brokers]
+        taken = [port for port in ports if not port_is_free(port)]
+        if taken:
+            raise LocalClusterError(
+                f"Port {', '.join(map(str, taken))} is in use. Is this cluster running already? "
+                "Else choose others with --port-base."
+            )
+
+    def token_file(self, principal: str) -> Path:
+        """Where the token is that was issued for a principal."""
+        if principal == ADMIN:
+            return self.folder / TOKEN_FILE
+        return self.folder / TOKENS_FOLDER / f"{principal.replace(':', '-', 1)}.token"
+
+    def _tokens(self) -> dict[str, str]:
+        """The SHA-256 of each principal's token: of those asked for, and issued before."""
+        folder = self.folder / TOKENS_FOLDER
+        issued = [path.stem.replace("-", ":", 1) for path in sorted(folder.glob("*.token"))]
+        hashes = {}
+        for principal in (ADMIN, *issued, *self._principals):
+            if not _PRINCIPAL.fullmatch(principal):
+                raise LocalClusterError(
+                    f"--token is {principal!r}; User:NAME or Broker:NUMBER is meant, in letters, "
+                    "digits and . _ -"
+                )
+            path = self.token_file(principal)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            if not path.exists():
+                path.touch(mode=0o600)
+                path.write_text(f"qk_{secrets.token_urlsafe(32)}\n")
+            hashes[principal] = hashlib.sha256(path.read_text().strip().encode()).hexdigest()
+        return hashes
+
+    def _controller_config(
+        self, n: int, pair: tuple[Path, Path], tokens: dict[str, str]
+    ) -> dict[str, Any]:
+        return {
+            "cluster_id": self.cluster_id,
+            "node_id": n,
+            "data": str(self.folder / f"controller-{n}"),
+            "session_ms": self.timing.session_ms,
+            "heartbeat_ms": self.timing.heartbeat_ms,
+            "require_authentication": True,
+            "controllers": [
+                {"node_id": m, "quorum": self.quorum_address(m), "http": self.controller_url(m)}
+                for m in range(1, self.file.controllers + 1)
+            ],
+            "tls": {"cert": str(pair[0]), "key": str(pair[1]), "ca": self.file.ca},
+            "tokens": [
+                {"principal": principal, "sha256": digest} for principal, digest in tokens.items()
+            ],
+        }
+
+    def _broker_config(self, n: int, pair: tuple[Path, Path]) -> dict[str, Any]:
+        port = self.file.port_base + AGENT_PORT + n - 1
+        return {
+            "cluster_id": self.cluster_id,
+            "broker_id": n,
+            "data": str(self.folder / f"broker-{n}"),
+            "http": f"127.0.0.1:{port}",
+            "session_ms": self.timing.session_ms,
+            "heartbeat_ms": self.timing.heartbeat_ms,
+            "controllers": [self.controller_url(m) for m in range(1, self.file.controllers + 1)],
+            "endpoints": [{"name": "HTTP", "host": "127.0.0.1", "port": port}],
+            "tls": {"cert": str(pair[0]), "key": str(pair[1]), "ca": self.file.ca},
+        }
+
+    def _write_config(self, name: str, config: dict[str, Any]) -> None:
+        path = self.folder / "config" / f"{name}.toml"
+        path.touch(mode=0o600)
+        path.write_text(to_toml(config))
+
+
+def to_toml(config: dict[str, Any]) -> str:
+    """Write a flat table, with tables and lists of tables one level down, as TOML."""
+    tables = {key: value for key, value in config.items() if isinstance(value, dict)}
+    lists = {
+        key: value
+        for key, value in config.items()
+        if isinstance(value, list) and value and isinstance(value[0], dict)
+    }
+    lines = [
+        f"{key} = {_toml_value(value)}"
+        for key, value in config.items()
+        if key not in tables and key not in lists
+    ]
+    for key, table in tables.items():
+        lines += ["", f"[{key}]", *(f"{k} = {_toml_value(v)}" for k, v in table.items())]
+    for key, rows in lists.items():
+        for row in rows:
+            lines += ["", f"[[{key}]]", *(f"{k} = {_toml_value(v)}" for k, v in row.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml_value(value: Any) -> str:
+    # JSON's strings, numbers, booleans and lists are TOML's too.
+    return msgspec.json.encode(value).decode()
+
+
+def port_is_free(port: int) -> bool:
+    """Whether nothing listens on a loopback port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port_base(first: int = 20_000, last: int = 31_000) -> int:
+    """Find a base whose ports are free, below the range that the system hands out.
+
+    Where to look first is drawn: two that look at once hardly ever find the same.
+    """
+    bases = list(range(first, last, 10))
+    from_system().shuffle(bases)
+    for base in bases:
+        ports = [base + part + n for part in (QUORUM_PORT, HTTP_PORT, AGENT_PORT) for n in range(9)]
+        if all(port_is_free(port) for port in ports):
+            return base
+    raise LocalClusterError("No free ports between 20000 and 31000; stop something and try again.")

@@ -1,0 +1,132 @@
+"""What a controller's process shows beside the controller: quorum, links, HTTP shell, loop.
+
+Rule: everything here is counted where it happens and only read when somebody asks.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from quorum.api import Quorum, QuorumStatus
+from runtime.admission import Admission
+from runtime.byte_budget import ByteBudget
+from runtime.metrics import Registry
+from runtime.refusals import Refusals
+
+
+def declare(
+    registry: Registry,
+    quorum: Callable[[], Quorum],
+    links: Counter[str],
+    http: Counter[str],
+) -> None:
+    """Declare the figures of one process."""
+    registry.read_counter(
+        "logberg_links_events_total",
+        "Links between controllers: dials, frames, ends, refusals",
+        lambda: _by_name(links),
+        ("event",),
+    )
+    registry.read_counter(
+        "logberg_http_events_total",
+        "HTTP shell: requests, answers by status, refusals by code, callers that left",
+        lambda: _by_name(http),
+        ("event",),
+    )
+    _declare_quorum(registry, lambda: quorum().status())
+
+
+def declare_doors(
+    registry: Registry, doors: Mapping[str, Admission], budget: ByteBudget, refusals: Refusals
+) -> None:
+    """Declare the figures of the ports: connections by door, the budget of bytes, refusals."""
+
+    def by_door(read: Callable[[Admission], int]) -> Callable[[], Mapping[tuple[str, ...], float]]:
+        return lambda: {(name,): float(read(door)) for name, door in doors.items()}
+
+    registry.read_gauge(
+        "logberg_connections",
+        "Open connections; on the quorum port those that have not greeted",
+        by_door(lambda door: door.inside),
+        ("door",),
+    )
+    registry.read_gauge(
+        "logberg_connections_unknown",
+        "Connections that have sent something and whose caller is not known yet",
+        by_door(lambda door: door.unknown),
+        ("door",),
+    )
+    registry.read_counter(
+        "logberg_connections_turned_away_total",
+        "Connections that were closed at once because no place was left",
+        by_door(lambda door: door.turned_away),
+        ("door",),
+    )
+    registry.read_counter(
+        "logberg_connections_displaced_total",
+        "Connections that were closed because a newer one needed the place or the slot",
+        by_door(lambda door: door.ended),
+        ("door",),
+    )
+    registry.read_gauge(
+        "logberg_bodies_and_handshakes_bytes",
+        "Memory set aside for bodies that are being read and for callers not known yet",
+        lambda: budget.used,
+    )
+    registry.read_counter(
+        "logberg_refused_attempts_total",
+        "Attempts that were refused for who made them, by the event that the log has for them",
+        lambda: _by_name(refusals.counters),
+        ("event",),
+    )
+
+
+def _declare_quorum(registry: Registry, status: Callable[[], QuorumStatus]) -> None:
+    gauge = registry.read_gauge
+    gauge("logberg_quorum_epoch", "Epoch; it grows with each election", lambda: status().epoch)
+    gauge(
+        "logberg_quorum_leader",
+        "Node id of the leader, -1 while none is known",
+        lambda: _or_none(status().leader),
+    )
+    gauge("logberg_quorum_commit_index", "Entries committed", lambda: status().commit_index)
+    gauge("logberg_quorum_last_index", "Entries in the journal", lambda: status().last_index)
+    gauge("logberg_quorum_durable_index", "Entries synced here", lambda: status().durable_index)
+    gauge("logberg_quorum_journal_bytes", "Size of the journal", lambda: status().journal_bytes)
+    gauge(
+        "logberg_quorum_journal_damaged",
+        "1 while the journal is damaged: the node doesn't vote",
+        lambda: status().role == "damaged",
+    )
+    registry.read_counter(
+        "logberg_quorum_journal_repaired_total",
+        "Times that the journal or the manifest was repaired since the start",
+        lambda: len(status().repairs),
+    )
+    registry.read_counter(
+        "logberg_quorum_refused_total",
+        "Frames and greetings of other controllers that were refused, by reason",
+        lambda: {(reason,): float(count) for reason, count in status().refused},
+        ("reason",),
+    )
+    gauge(
+        "logberg_quorum_replica_lag_entries",
+        "Entries that a replica is not known to have synced; the leader's knowledge",
+        lambda: _lags(status()),
+        ("node_id",),
+    )
+
+
+def _lags(status: QuorumStatus) -> Mapping[tuple[str, ...], float]:
+    return {
+        (str(replica.node_id),): max(0, status.last_index - replica.match_index)
+        for replica in status.replicas
+        if replica.node_id != status.node_id
+    }
+
+
+def _or_none(leader: int | None) -> int:
+    return -1 if leader is None else leader
+
+
+def _by_name(counters: Counter[str]) -> Mapping[tuple[str, ...], float]:
+    return {(name,): float(count) for name, count in counters.items()}

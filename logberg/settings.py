@@ -1,0 +1,296 @@
+"""Configuration files of a controller and of a broker agent.
+
+Rule: a file is checked whole before anything is started, and every problem is reported at once,
+with the file, the key and what to write instead. Unknown keys are refused: a setting that is
+misspelt and silently ignored is worse than an error. Relative paths are relative to the file.
+"""
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from metadata.plain_text import control_character
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class SettingsError(Exception):
+    """A configuration file can't be used; the message says where and what to do."""
+
+
+class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Paths of PEM files."""
+
+    cert: str
+    """Our certificate, followed by intermediate ones."""
+    key: str
+    """Its key, without a password, readable by nobody else."""
+    ca: str
+    """Whom we trust: the certificates that others' must be signed by."""
+
+
+class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A bearer token, by its hash: the token itself is nowhere in a configuration."""
+
+    principal: str
+    """Who it stands for, such as User:alice."""
+    sha256: str
+    """SHA-256 of the token, 64 hexadecimal digits."""
+
+
+class Delegation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """For whom a broker may ask, when it passes on requests of callers with a certificate."""
+
+    broker: int
+    """The broker's number."""
+    users: tuple[str, ...]
+    """Principals, such as User:alice; `User:*` is every user."""
+
+
+class PeerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One controller of the cluster, as every controller's file lists it."""
+
+    node_id: int
+    """Its number, 0 or more."""
+    quorum: str
+    """host:port of its quorum listener."""
+    http: str
+    """URL of its HTTP listener; the node itself listens there."""
+
+
+class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`logberg controller --config FILE`."""
+
+    cluster_id: str
+    """The same in every file of the cluster; `logberg cluster-id` draws one."""
+    node_id: int
+    """Which of `controllers` this one is."""
+    data: str
+    """This node's folder, of its own."""
+    controllers: tuple[PeerSettings, ...]
+    """All of them, this one too."""
+    unix_socket: str | None = None
+    """Listen here too; callers are known by the operating system's user."""
+    tls: Tls | None = None
+    """Certificates; needed to listen beyond this machine."""
+    tokens: tuple[Token, ...] = ()
+    """Bearer tokens that are known here."""
+    delegations: tuple[Delegation, ...] = ()
+    """Which broker may speak for which users. A bearer token that a broker passes on needs none."""
+    require_authentication: bool = False
+    """Refuse callers that are User:ANONYMOUS, save for /health."""
+    insecure_network: bool = False
+    """Listen beyond this machine without TLS; also --insecure-network."""
+    log_level: str = "info"
+    """debug, info, warning or error."""
+    session_ms: int = 9_000
+    """A broker that is not heard from for so long is fenced."""
+    heartbeat_ms: int = 2_000
+    """The longest time that a broker's fetch is held; at most half of session_ms."""
+    election_timeout_ms: int = 500
+    """Silence of the leader after which a follower doubts it; all others hang on it."""
+    checkpoint_bytes: int = 20 * 1024 * 1024
+    """A checkpoint is written after so many bytes of log."""
+    checkpoint_ms: int = 3_600_000
+    """And after so long, if the log has moved."""
+    segment_bytes: int = 64 * 1024 * 1024
+    """Size of a ledger segment; the same on all controllers of a cluster, for good."""
+    journal_tail_bytes: int = 64 * 1024 * 1024
+    """Kept in the journal behind a checkpoint, for followers that lag."""
+    scrub_bytes_per_s: int = 1024 * 1024
+    """So fast closed files are read through, once a day, to see that they are sound; 0: never."""
+    partitions_per_request_max: int = 200_000
+    """A request that creates more partitions is refused with POLICY_VIOLATION."""
+    partition_mutations_per_s: int = 20_000
+    """Partitions a second that changes may create, delete or touch (KIP-599); 0: no quota."""
+    partition_mutations_burst: int = 200_000
+    """How many of them the quota saves up; the next change waits once they are used up."""
+    name_long_callbacks: bool = False
+    """Log each callback that takes the loop more than 20 ms of processor time; for diagnosis."""
+
+    def trusting_the_network(self) -> "ControllerSettings":
+        """The same with `insecure_network`."""
+        return msgspec.structs.replace(self, insecure_network=True)
+
+    def own(self) -> PeerSettings:
+        """The entry of this node."""
+        return next(peer for peer in self.controllers if peer.node_id == self.node_id)
+
+
+class BrokerEndpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the broker's own clients reach it."""
+
+    name: str
+    """Of the listener; unique within a broker."""
+    host: str
+    port: int
+
+
+class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`logberg broker --config FILE`."""
+
+    cluster_id: str
+    """The cluster's."""
+    broker_id: int
+    """This broker's number, 0 or more."""
+    data: str
+    """The agent's folder, of its own."""
+    controllers: tuple[str, ...]
+    """URLs of some controllers; the others are learned from their answers."""
+    http: str
+    """host:port of the agent's own HTTP listener."""
+    endpoints: tuple[BrokerEndpoint, ...] = ()
+    """Where the broker's clients reach it."""
+    rack: str | None = None
+    """Replicas of a partition are spread over racks."""
+    tls: Tls | None = None
+    """Certificates; the broker authenticates with its own."""
+    insecure_network: bool = False
+    """Listen beyond this machine without TLS; also --insecure-network."""
+    log_level: str = "info"
+    """debug, info, warning or error."""
+    session_ms: int = 9_000
+    """The agent fences itself after 0.8 of the shorter of this and the controllers' own."""
+    heartbeat_ms: int = 2_000
+    """The longest time that a fetch may be held."""
+    stop_limit_ms: int = 300_000
+    """A controlled shutdown that takes longer is cut short."""
+    stop_silence_ms: int = 4_000
+    """A controlled shutdown ends when the active controller has not answered for so long."""
+
+
+def load(path: Path, kind: type[T]) -> T:
+    """Read a configuration file. Raises SettingsError."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SettingsError(
+            f"{path}: can't be read ({error.strerror}). Name a file with --config."
+        ) from None
+    try:
+        return msgspec.toml.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{path}: {_explain(str(error), kind)}") from None
+    except msgspec.DecodeError as error:
+        raise SettingsError(f"{path}: not valid TOML: {error}") from None
+
+
+def _explain(message: str, kind: type[msgspec.Struct]) -> str:
+    if "unknown field" in message:
+        return f"{message}. Known keys: {', '.join(kind.__struct_fields__)}."
+    return message
+
+
+def host_and_port(text: str, key: str) -> tuple[str, int]:
+    """Split `host:port` (or `[v6]:port`). Raises SettingsError naming the key."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise SettingsError(f"{key} is {text!r}; host:port is meant, such as 127.0.0.1:19091.")
+    return host.strip("[]"), int(port)
+
+
+def check_controller(settings: ControllerSettings) -> list[str]:
+    """Say what is wrong with a controller's settings, a sentence each."""
+    found = []
+    ids = [peer.node_id for peer in settings.controllers]
+    if settings.node_id not in ids:
+        found.append(
+            f"node_id is {settings.node_id}, but controllers lists {sorted(ids)}: "
+            "every controller must be listed, this one too."
+        )
+    if len(set(ids)) != len(ids):
+        found.append(f"controllers lists a node_id twice: {sorted(ids)}.")
+    if any(node_id < 0 for node_id in ids):
+        found.append("a node_id is negative; use 0 or more.")
+    if not settings.cluster_id:
+        found.append("cluster_id is empty; draw one with: logberg cluster-id")
+    if len(settings.cluster_id) > 64:
+        found.append("cluster_id is longer than 64 characters.")
+    if settings.heartbeat_ms * 2 > settings.session_ms:
+        found.append(
+            f"heartbeat_ms is {settings.heartbeat_ms}; it must be at most half of session_ms "
+            f"({settings.session_ms}), or one lost heartbeat fences a broker."
+        )
+    found += [
+        f"{key} is {value}; it must be {least} or more."
+        for key, value, least in (
+            ("partitions_per_request_max", settings.partitions_per_request_max, 1),
+            ("partition_mutations_per_s", settings.partition_mutations_per_s, 0),
+            ("partition_mutations_burst", settings.partition_mutations_burst, 1),
+        )
+        if value < least
+    ]
+    if settings.log_level not in LOG_LEVELS:
+        found.append(f"log_level is {settings.log_level!r}; use one of {', '.join(LOG_LEVELS)}.")
+    found += _address_problems([peer.quorum for peer in settings.controllers], "controllers.quorum")
+    found += [
+        f"controllers.http is {peer.http!r}; a URL such as https://127.0.0.1:19191 is meant."
+        for peer in settings.controllers
+        if not peer.http.startswith(("http://", "https://"))
+    ]
+    found += [
+        f"tokens: the principal {token.principal!r} has a control character, or is none; "
+        "User:NAME or Broker:NUMBER is meant."
+        for token in settings.tokens
+        if control_character(token.principal) or not token.principal.partition(":")[2]
+    ]
+    found += _delegation_problems(settings.delegations)
+    found += [
+        f"tokens: the sha256 of {token.principal} is not 64 hexadecimal digits."
+        for token in settings.tokens
+        if len(token.sha256) != 64 or not _is_hex(token.sha256)
+    ]
+    return found
+
+
+def _delegation_problems(delegations: tuple[Delegation, ...]) -> list[str]:
+    brokers = [grant.broker for grant in delegations]
+    found = [
+        f"delegations: broker is {broker}; a broker's number is 0 or more."
+        for broker in brokers
+        if broker < 0
+    ]
+    if len(set(brokers)) != len(brokers):
+        found.append(f"delegations names a broker twice: {sorted(brokers)}; join their users.")
+    for grant in delegations:
+        if not grant.users:
+            found.append(f"delegations: broker {grant.broker} has no users; name some, or drop it.")
+        found += [
+            f"delegations: {user!r} of broker {grant.broker} is no user; User:NAME or User:* is "
+            "meant."
+            for user in grant.users
+            if not user.startswith("User:") or user == "User:"
+        ]
+    return found
+
+
+def check_broker(settings: BrokerSettings) -> list[str]:
+    """Say what is wrong with a broker's settings, a sentence each."""
+    found = []
+    if settings.log_level not in LOG_LEVELS:
+        found.append(f"log_level is {settings.log_level!r}; use one of {', '.join(LOG_LEVELS)}.")
+    found += _address_problems([settings.http], "http")
+    return found
+
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+def _is_hex(text: str) -> bool:
+    return all(character in "0123456789abcdef" for character in text.lower())
+
+
+def _address_problems(addresses: list[str], key: str) -> list[str]:
+    found = []
+    for address in addresses:
+        try:
+            host_and_port(address, key)
+        except SettingsError as error:
+            found.append(str(error))
+    return found
+
+
+def resolve(config: Path, path: str) -> Path:
+    """A path of a configuration file, relative to that file."""
+    return (config.parent / path).resolve()

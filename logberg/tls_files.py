@@ -1,0 +1,13 @@
+"""From a configuration's [tls] to the files that runtime reads."""
+
+from pathlib import Path
+
+from logberg.settings import Tls, resolve
+from runtime.tls import TlsFiles
+
+
+def tls_files(tls: Tls, config_file: Path) -> TlsFiles:
+    """Return the paths, relative ones taken from the configuration file's folder."""
+    return TlsFiles(
+        resolve(config_file, tls.cert), resolve(config_file, tls.key), resolve(config_file, tls.ca)
+    )

@@ -1,5 +1,0 @@
-"""`python -m quorate` is `quorate`."""
-
-from quorate.cli import main
-
-main()

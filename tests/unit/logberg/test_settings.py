@@ -1,0 +1,90 @@
+"""Configuration files: every problem is named with what to write instead."""
+
+from pathlib import Path
+
+import pytest
+
+from logberg.local_cluster import to_toml
+from logberg.settings import (
+    ControllerSettings,
+    SettingsError,
+    check_controller,
+    host_and_port,
+    load,
+)
+
+GOOD = {
+    "cluster_id": "c",
+    "node_id": 1,
+    "data": "data",
+    "controllers": [{"node_id": 1, "quorum": "127.0.0.1:1", "http": "http://127.0.0.1:2"}],
+}
+
+
+def write(folder: Path, **changes: object) -> Path:
+    path = folder / "controller.toml"
+    path.write_text(to_toml({**GOOD, **changes}))
+    return path
+
+
+def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
+    settings = load(write(tmp_path, session_ms=6000), ControllerSettings)
+    assert settings.session_ms == 6000
+    assert settings.own().quorum == "127.0.0.1:1"
+    assert check_controller(settings) == []
+
+
+def test_a_misspelt_key_is_refused_and_the_known_ones_are_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"sesion_ms.*Known keys: cluster_id"):
+        load(write(tmp_path, sesion_ms=3000), ControllerSettings)
+
+
+def test_a_value_of_another_kind_names_its_place(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"Expected `int`, got `str` - at `\$\.node_id`"):
+        load(write(tmp_path, node_id="one"), ControllerSettings)
+
+
+def test_what_is_no_toml_says_where(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text("cluster_id = \n")
+    with pytest.raises(SettingsError, match=r"not valid TOML.*line 1"):
+        load(path, ControllerSettings)
+
+
+def test_a_missing_file_names_the_option(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="--config"):
+        load(tmp_path / "none.toml", ControllerSettings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"node_id": 7}, "every controller must be listed"),
+        ({"cluster_id": ""}, "logberg cluster-id"),
+        ({"cluster_id": "c" * 65}, "longer than 64"),
+        ({"heartbeat_ms": 5000}, "at most half of session_ms"),
+        ({"log_level": "loud"}, "use one of debug"),
+        (
+            {"controllers": [{"node_id": 1, "quorum": "localhost", "http": "http://x:1"}]},
+            "host:port is meant",
+        ),
+        (
+            {"controllers": [{"node_id": 1, "quorum": "h:1", "http": "h:2"}]},
+            "a URL such as",
+        ),
+        ({"tokens": [{"principal": "User:a", "sha256": "xyz"}]}, "64 hexadecimal digits"),
+    ],
+)
+def test_every_problem_is_a_sentence(tmp_path: Path, changes: dict[str, object], said: str) -> None:
+    problems = check_controller(load(write(tmp_path, **changes), ControllerSettings))
+    assert any(said in problem for problem in problems), problems
+
+
+@pytest.mark.parametrize("text", ["", "host", "host:", ":1", "host:0", "host:65536", "host:x"])
+def test_an_address_without_host_or_port_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="host:port is meant"):
+        host_and_port(text, "quorum")
+
+
+def test_an_ipv6_address_keeps_its_colons() -> None:
+    assert host_and_port("[::1]:9091", "quorum") == ("::1", 9091)

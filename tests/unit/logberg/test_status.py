@@ -1,0 +1,81 @@
+"""What `status` and `up` make of controllers that answer late, or with something else."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from logberg.client import ClientError, LogbergClient
+from logberg.commands.status import observe, tables
+from logberg.commands.up import is_ready
+from logberg.local_cluster import free_port_base
+
+STATUS = {
+    "role": "leader",
+    "active": True,
+    "nodeId": 1,
+    "clusterId": "a56gvmS4SxGveceV7e6XOQ",
+    "leaderEpoch": 3,
+}
+LATE = object()
+"""No answer before the client gives up."""
+
+
+@asynccontextmanager
+async def controller(status: Any, brokers: Any) -> AsyncIterator[tuple[LogbergClient, str]]:
+    """A client, and the URL of a server that gives these answers."""
+
+    async def give(answer: Any) -> web.Response:
+        if answer is LATE:
+            await asyncio.sleep(60)
+        code = answer if isinstance(answer, int) else 200
+        return web.json_response(answer, status=code)
+
+    async def on_status(_: web.Request) -> web.Response:
+        return await give(status)
+
+    async def on_brokers(_: web.Request) -> web.Response:
+        return await give(brokers)
+
+    app = web.Application()
+    app.add_routes([web.get("/v1/status", on_status), web.get("/v1/brokers", on_brokers)])
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    port = free_port_base()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    url = f"http://127.0.0.1:{port}"
+    try:
+        async with LogbergClient([url]) as client:
+            yield client, url
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("brokers", [LATE, 503, 421, 500, [], {"brokers": None}, "text"])
+async def test_a_leader_that_does_not_tell_its_brokers_is_shown_without(brokers):
+    async with controller(STATUS, brokers) as (client, url):
+        found = await observe(client, (url,))
+    assert found["active"] == 1
+    assert found["brokers"] == []
+    assert not found["brokersKnown"]
+    assert not is_ready(found, 1)
+    assert tables(found)
+
+
+@pytest.mark.parametrize("status", [LATE, 503, 421, 500, [], {}, "text", {"role": "leader"}])
+async def test_who_gives_no_status_is_shown_as_down(status):
+    async with controller(status, {"brokers": []}) as (client, url):
+        found = await observe(client, (url,))
+    assert found["active"] is None
+    assert [answer["role"] for answer in found["controllers"]] == ["down"]
+    assert found["controllers"][0]["note"]
+    assert tables(found)
+
+
+async def test_one_controller_that_is_late_is_a_client_error():
+    async with controller(LATE, LATE) as (client, url):
+        with pytest.raises(ClientError):
+            await client.from_one(url, "/v1/status", deadline_s=0.1)

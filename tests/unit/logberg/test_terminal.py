@@ -1,0 +1,348 @@
+"""Nothing that others wrote is more than text on a terminal: every string field, every command.
+
+The matrix is generated: string fields from the messages' and the records' own classes, commands
+from the command tree. A command without a row in the tables below fails the first test.
+"""
+
+import io
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+import msgspec
+import pytest
+from click.testing import CliRunner
+from msgspec import inspect
+from rich.console import Console
+from rich.text import Text
+
+from audit.tables import BY_NAME
+from controller.routes import ROUTES
+from ledger.batch import Provenance
+from logberg import commands
+from logberg.command_tree import cli
+from logberg.output import drawn, print_json, print_line, shown, table
+from metadata.messages.errors import ErrorReply
+from metadata.records import RECORD_CLASSES, FeatureLevelRecord
+from tests.histories import History
+from tests.unit.audit.nodes import write_node
+from tests.unit.logberg.edge import run_whole
+from tests.unit.logberg.listener import Listener
+
+FORGED = "forged line"
+NASTY = {
+    "esc": "\x1b]0;owned\x07\x1b[2J\x1b[31m",
+    "c0": "\x00\x08\x0b\x0c\x7f",
+    "c1": "\x9b31m\x90q\x9c",
+    "bidi": "\u202eback\u2066\u2069\u061c\u200f",
+    "newline": f"\n{FORGED}\r{FORGED}\r\n{FORGED}\u2028{FORGED}\u2029{FORGED}\x85{FORGED}",
+    "markup": "[/x][bold red][link=https://evil.example]x[/]",
+}
+EVERYTHING = "".join(NASTY.values())
+UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+SERVER: dict[str, list[list[str]]] = {
+    "status": [[]],
+    "quorum status": [[]],
+    "brokers list": [[]],
+    "brokers describe": [["1"]],
+    "brokers unregister": [["1"], ["1", "--dry-run"]],
+    "features list": [[]],
+    "features upgrade": [["a=1"], ["a=1", "--dry-run"]],
+    "features downgrade": [["a=1"], ["a=1", "--dry-run"]],
+    "topics create": [["a"], ["a", "--dry-run"]],
+    "topics list": [[]],
+    "topics describe": [["a"]],
+    "topics delete": [["a"], ["a", "--dry-run"]],
+}
+"""What asks controllers."""
+WHERE, OTHER = "<where>", "<other>"
+FILES: dict[str, list[list[str]]] = {
+    "log dump": [[WHERE], [WHERE, "--show-secrets"]],
+    "log verify": [[WHERE]],
+    "log replay": [[WHERE]],
+    "audit state": [[WHERE], [WHERE, "--show", "all"]],
+    "audit log": [[WHERE]],
+    "audit who": [[WHERE, thing] for thing in ("topic:*", "user:*", "config:*", "broker:*")],
+    "audit history": [[WHERE, thing] for thing in ("broker:1", "quorum", "controller:1")],
+    "audit diff": [[WHERE, "0", "end"]],
+    "audit availability": [[WHERE, "--by", by] for by in ("broker", "topic", "partition")],
+    "audit verify": [[WHERE], [WHERE, "--keep-going"]],
+    "audit compare": [[WHERE, OTHER]],
+    "audit follow": [[WHERE, "--from", "0", "--until-offset", "<end>"]],
+    "audit run": [[job, WHERE] for job in BY_NAME],
+}
+"""What reads files."""
+NEITHER = {
+    "demo": "its words are its own, through `say`",
+    "up": "the tables of `status`, and `say`",
+    "controller": "a service: structured log",
+    "broker": "a service: structured log",
+    "cluster-id": "draws an id",
+    "completion": "click's own script",
+    "audit report": "an HTML page; it has tests of its own",
+    "audit generate": "a history that is made up here",
+}
+
+
+def leaves(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[str]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from leaves(command, (*path, name))
+        else:
+            yield " ".join((*path, name))
+
+
+def test_every_command_has_a_row() -> None:
+    assert isinstance(cli, click.Group)
+    assert sorted(leaves(cli)) == sorted([*SERVER, *FILES, *NEITHER])
+
+
+def test_commands_write_through_one_file() -> None:
+    folder = Path(commands.__file__).parent
+    direct = re.compile(r"click\.s?echo\(|(?<![\w.])print\(|std(out|err)\.write|\.print\(")
+    found = {path.name for path in folder.rglob("*.py") if direct.search(path.read_text())}
+    # A shell reads the one's words; above its live table, `up` prints what `drawn` made safe.
+    assert found == {"completion.py", "up.py"}
+
+
+def marked(field: str, nasty: str) -> str:
+    """A value that says which field it is, and ends in what a terminal must not obey."""
+    return f"«{field}»{nasty}«end»"
+
+
+def build(of: Any, nasty: str, field: str = "") -> Any:
+    """A value of a type in which every string is nasty."""
+    if isinstance(of, inspect.StructType):
+        return {
+            part.encode_name: build(part.type, nasty, f"{of.cls.__name__}.{part.name}")
+            for part in of.fields
+        }
+    if isinstance(of, inspect.UnionType):
+        return build(max(of.types, key=_richness), nasty, field)
+    if isinstance(of, inspect.ListType | inspect.VarTupleType | inspect.SetType):
+        return [build(of.item_type, nasty, field)]
+    if isinstance(of, inspect.DictType):
+        return {marked(f"{field}.key", nasty): build(of.value_type, nasty, field)}
+    if isinstance(of, inspect.AnyType):
+        name = marked(f"{field}.key", nasty)
+        return {name: marked(field, nasty), "baseOffset": 1, "count": 1}
+    # A server that lies may name a state that there isn't.
+    if isinstance(of, inspect.StrType | inspect.EnumType):
+        return marked(field, nasty)
+    return {inspect.BoolType: True, inspect.IntType: 1, inspect.FloatType: 1.0}.get(type(of))
+
+
+def _richness(of: inspect.Type) -> int:
+    kinds = (inspect.NoneType, inspect.IntType, inspect.StrType, inspect.StructType)
+    return kinds.index(type(of)) if type(of) in kinds else len(kinds)
+
+
+def replies(nasty: str) -> Callable[[str, str], tuple[str, bytes]]:
+    """A controller whose every answer is as the route says, and nasty."""
+
+    def answer(method: str, target: str) -> tuple[str, bytes]:
+        parts = urlsplit(target)
+        wanted = parts.path.split("/")
+        for route in ROUTES:
+            segments = route.path.split("/")
+            if route.method != method or len(segments) != len(wanted):
+                continue
+            if all(a == b or a.startswith("{") for a, b in zip(segments, wanted, strict=True)):
+                body = build(inspect.type_info(route.reply), nasty)
+                body |= {"dryRun": "dryRun" in parts.query, "active": True}
+                for last in ("nextAfter", "next", "continuation"):
+                    body.pop(last, None)
+                return f"{route.status} OK", json.dumps(body).encode()
+        raise AssertionError(f"no route for {method} {target}")
+
+    return answer
+
+
+def refusals(nasty: str) -> Callable[[str, str], tuple[str, bytes]]:
+    body = json.dumps(build(inspect.type_info(ErrorReply), nasty)).encode()
+    return lambda _method, _target: ("400 Bad Request", body)
+
+
+def fields_of(printed: str) -> set[str]:
+    return {piece.partition("»")[0] for piece in printed.split("«")[1:]} - {"end"}
+
+
+def check(printed: str, kind: str) -> None:
+    """Nothing for a terminal to obey, and no line that isn't ours."""
+    bad = {c for c in printed if c != "\n" and unicodedata.category(c) in UNSAFE}
+    assert not bad, f"{bad!r} in {printed!r}"
+    assert not [line for line in printed.splitlines() if line.lstrip().startswith(FORGED)], printed
+    if kind == "markup":
+        # As many as there are of the fields: none was taken for rich's own.
+        assert printed.count("[/x][bold red][link=https://evil.example]x[/]") == printed.count(
+            "«end»"
+        )
+
+
+@pytest.fixture(scope="module")
+def controller() -> Iterator[Listener]:
+    listener = Listener()
+    yield listener
+    listener.close()
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+@pytest.mark.parametrize("answering", [replies, refusals])
+@pytest.mark.parametrize("kind", NASTY)
+@pytest.mark.parametrize("command", SERVER)
+def test_what_controllers_answer(
+    controller: Listener, command: str, kind: str, answering: Any, output: str
+) -> None:
+    for arguments in SERVER[command]:
+        where = ["--controllers", controller.url, "-o", output, "--timeout", "2"]
+        printed = {}
+        for each in (kind, "plain"):
+            controller.answer = answering(NASTY.get(each, ""))
+            printed[each] = run_whole(*command.split(), *arguments, *where).both
+        check(printed[kind], kind)
+        assert fields_of(printed[kind]) == fields_of(printed["plain"])
+        assert fields_of(printed[kind]) or command == "brokers unregister"
+
+
+# Files.
+
+HISTORY = 150
+"""Batches: enough for every kind of record."""
+LEGAL = frozenset({FeatureLevelRecord})
+"""Records whose names decide what replay makes of them: they stay as they are."""
+
+
+def spiced(value: Any, nasty: str) -> Any:
+    """A record with every string nasty, the same one always in the same way."""
+    if isinstance(value, str):
+        # Numbers are settings' values; replay reads them.
+        return value if not value or value.lstrip("-").isdigit() else marked(value, nasty)
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(spiced(each, nasty) for each in value)
+    if isinstance(value, msgspec.Struct) and type(value) not in LEGAL:
+        return msgspec.structs.replace(
+            value,
+            **{part: spiced(getattr(value, part), nasty) for part in value.__struct_fields__},
+        )
+    return value
+
+
+def hostile_provenance(nasty: str) -> Provenance:
+    texts = {
+        part.name: marked(f"Provenance.{part.name}", nasty)
+        for part in msgspec.structs.fields(Provenance)
+        if part.type is str
+    }
+    return Provenance(**texts)
+
+
+def write_history(folder: Path, nasty: str) -> int:
+    """A node's folder with a nasty history. Returns its log end."""
+    written = [
+        batch._replace(records=tuple(spiced(record, nasty) for record in batch.records))
+        for batch in History(1).batches(HISTORY)
+    ]
+    images = write_node(folder, written=written, provenance=hostile_provenance(nasty))
+    return images[-1].offset
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, int]]:
+    made = {}
+    for nasty in (EVERYTHING, ""):
+        # The folder's own name is shown, too.
+        name = marked("folder", nasty).replace("/", "").replace("\x00", "")
+        folder = tmp_path_factory.mktemp("node") / name
+        made[nasty] = folder, write_history(folder, nasty)
+    return made
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+@pytest.mark.parametrize("command", FILES)
+def test_what_files_say(nodes: dict[str, tuple[Path, int]], command: str, output: str) -> None:
+    for arguments in FILES[command]:
+        printed = []
+        for (folder, end), (other, _) in zip(nodes.values(), reversed(nodes.values()), strict=True):
+            fill = {WHERE: str(folder), OTHER: str(other), "<end>": str(end)}
+            filled = [fill.get(argument, argument) for argument in arguments]
+            printed.append(run_whole(*command.split(), *filled, "-o", output).both)
+        hostile, plain = printed
+        check(hostile, "files")
+        assert fields_of(hostile) == fields_of(plain)
+
+
+def test_the_history_has_every_string_field() -> None:
+    seen = set()
+
+    def look(value: Any) -> None:
+        if isinstance(value, tuple):
+            for each in value:
+                look(each)
+        elif isinstance(value, msgspec.Struct):
+            for part in value.__struct_fields__:
+                found = getattr(value, part)
+                if found and isinstance(found, str):
+                    seen.add((type(value), part))
+                look(found)
+
+    for batch in History(1).batches(HISTORY):
+        look(batch.records)
+    wanted = {
+        (cls, part.name)
+        for cls in RECORD_CLASSES
+        for part in msgspec.structs.fields(cls)
+        if part.type in (str, str | None)
+    }
+    assert wanted - seen == set()
+
+
+# Terminals.
+
+
+def on_terminal(part: Any) -> str:
+    screen = Console(file=io.StringIO(), force_terminal=True, width=60, highlight=False)
+    screen.print(drawn(part))
+    assert isinstance(screen.file, io.StringIO)
+    return screen.file.getvalue()
+
+
+def test_a_table_on_a_terminal_obeys_nobody_and_cuts_nothing() -> None:
+    cells = [marked("cell", EVERYTHING), Text(marked("styled", EVERYTHING), "red")]
+    sheet = table([marked("heading", EVERYTHING), "b"], [cells], marked("title", EVERYTHING))
+    printed = re.sub(r"\x1b\[[0-9;]*m", "", on_terminal(sheet))
+    bad = {c for c in printed if c != "\n" and unicodedata.category(c) in UNSAFE}
+    assert bad == set()
+    # What is too long goes on below.
+    assert "…" not in printed
+    assert printed.count("«") == 2 * printed.count("end»")
+    assert "[/x]" in on_terminal(marked("line", EVERYTHING))
+
+
+def test_what_is_piped_is_whole() -> None:
+    name = "n" * 249
+    lines = table(["topic", "id"], [[name, 1], ["b" * 249, 22]], "all").lines()
+    assert lines == ["all", "topic" + " " * 246 + "id", name + "   1", "b" * 249 + "  22"]
+
+
+@pytest.mark.parametrize("text", ["plain", "Grüße, 世界", "[/x]", "a\\b"])
+def test_text_stays_as_it_is(text: str) -> None:
+    assert shown(text) == text
+
+
+def test_json_is_the_same_document() -> None:
+    value = {marked("name", EVERYTHING): marked("value", EVERYTHING + "\U000e0001")}
+    runner = CliRunner()
+    with runner.isolation() as (out, _, _):
+        print_json(value)
+        print_line(value)
+        printed = out.getvalue().decode()
+    check(printed, "json")
+    document, _, line = printed.rstrip("\n").rpartition("\n")
+    assert json.loads(document) == json.loads(line) == value

@@ -1,0 +1,163 @@
+"""A change whose answer is lost: its request id is shown, and repeats it."""
+
+import asyncio
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import pytest
+
+from logberg.client import ClientError, LogbergClient
+from logberg.command_tree import cli
+from tests.unit.logberg.edge import run_whole
+from tests.unit.logberg.listener import Listener
+
+CHANGES: dict[str, list[str]] = {
+    "topics create": ["a"],
+    "topics delete": ["a"],
+    "brokers unregister": ["7"],
+    "features upgrade": ["a=1"],
+    "features downgrade": ["a=1"],
+}
+DONE = json.dumps(
+    {"dryRun": False, "topics": [], "features": [], "records": [], "offset": 5, "epoch": 1}
+).encode()
+ID = r"[A-Za-z0-9_-]{22}"
+
+
+def changing(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, set[str]]]:
+    """Every command that takes a reason, with its options: it changes something."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from changing(command, (*path, name))
+        elif command is not None:
+            options = {option for each in command.params for option in each.opts}
+            if "--reason" in options:
+                yield " ".join((*path, name)), options
+
+
+def test_every_change_can_be_repeated() -> None:
+    assert isinstance(cli, click.Group)
+    found = dict(changing(cli))
+    assert set(found) == set(CHANGES)
+    assert all("--request-id" in options for options in found.values())
+
+
+@pytest.fixture
+def controller() -> Iterator[Listener]:
+    listener = Listener()
+    yield listener
+    listener.close()
+
+
+def sent_ids(controller: Listener) -> set[str]:
+    return set(re.findall(r"x-logberg-request-id: (\S+)", controller.heard.decode(), re.IGNORECASE))
+
+
+@pytest.mark.parametrize("lost", ["hangs up", "timed out", "a proxy's 504", "a defect"])
+@pytest.mark.parametrize("command", CHANGES)
+def test_an_outcome_that_is_unknown_can_be_found_out(
+    controller: Listener, command: str, lost: str
+) -> None:
+    timed_out = json.dumps({"code": "REQUEST_TIMED_OUT", "message": "not known"}).encode()
+    defect = json.dumps({"code": "UNKNOWN_SERVER_ERROR", "message": "a defect"}).encode()
+    answers: dict[str, Any] = {
+        "hangs up": None,
+        "timed out": ("503 Service Unavailable", timed_out),
+        "a proxy's 504": ("504 Gateway Timeout", b"<html>"),
+        "a defect": ("500 Internal Server Error", defect),
+    }
+    controller.answer = lambda _method, _path: answers[lost]
+    asked = [*command.split(), *CHANGES[command], "--controllers", controller.url]
+    said = run_whole(*asked, "--timeout", "0.4")
+    assert said.code == 1
+    assert "outcome unknown" in said.err
+    found = re.search(rf"--request-id ({ID})", said.err)
+    assert found is not None, said.err
+    assert sent_ids(controller) == {found[1]}, "one id through all tries"
+
+    controller.heard = b""
+    controller.answer = lambda _method, _path: ("200 OK", DONE)
+    said = run_whole(*asked, "--request-id", found[1])
+    assert said.code == 0, said.err
+    assert sent_ids(controller) == {found[1]}
+
+
+@pytest.mark.parametrize("command", CHANGES)
+def test_programs_are_told_the_same_in_json(controller: Listener, command: str) -> None:
+    controller.answer = lambda _method, _path: None
+    asked = [*command.split(), *CHANGES[command], "--controllers", controller.url, "-o", "json"]
+    said = run_whole(*asked, "--timeout", "0.4")
+    assert said.out == ""
+    error = json.loads(said.err)
+    assert {error["requestId"]} == sent_ids(controller)
+    assert error["code"] == "REQUEST_TIMED_OUT"
+    assert error["details"] == {"outcome": "unknown"}
+    assert error["retriable"] is True
+
+
+def test_what_was_never_sent_or_was_refused_is_not_called_unknown(controller: Listener) -> None:
+    nowhere = run_whole("topics", "create", "a", "--controllers", "http://127.0.0.1:1")
+    assert "does not answer" in nowhere.err
+    refusal = json.dumps({"code": "NO_QUORUM", "message": "no majority"}).encode()
+    controller.answer = lambda _method, _path: ("503 Service Unavailable", refusal)
+    refused = run_whole("topics", "create", "a", "--controllers", controller.url, "--timeout", "1")
+    assert "no majority" in refused.err
+    for said in (nowhere, refused):
+        assert said.code == 1
+        assert "unknown" not in said.err
+
+
+async def test_a_try_whose_time_is_over_before_it_connects_sent_nothing(
+    controller: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last try of a call gets what is left of its time: it may be next to nothing."""
+
+    async def too_late(*_args: Any, **_kwargs: Any) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr("aiohttp.TCPConnector.connect", too_late)
+    async with LogbergClient([controller.url], deadline_s=0.2) as client:
+        with pytest.raises(ClientError) as error:
+            await client.change("DELETE", "/v1/topics/a", None)
+        assert error.value.code == "NO_ANSWER"
+        assert client.in_doubt == set()
+
+
+def test_a_read_has_no_outcome(controller: Listener) -> None:
+    controller.answer = lambda _method, _path: None
+    said = run_whole("topics", "list", "--controllers", controller.url, "--timeout", "0.4")
+    assert said.code == 1
+    assert "unknown" not in said.err
+
+
+def test_ctrl_c_shows_the_request_id_too(controller: Listener) -> None:
+    heard, over = threading.Event(), threading.Event()
+
+    def answer(_method: str, _path: str) -> None:
+        heard.set()
+        over.wait(30)
+
+    controller.answer = answer
+    command = [sys.executable, "-m", "logberg", "topics", "create", "a"]
+    process = subprocess.Popen(
+        [*command, "--controllers", controller.url], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert heard.wait(30)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    finally:
+        over.set()
+        process.kill()
+    assert process.returncode == 1
+    assert "outcome unknown" in said
+    assert {*re.findall(rf"--request-id ({ID})", said)} == sent_ids(controller)
