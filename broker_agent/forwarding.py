@@ -8,13 +8,24 @@ passed on at all, or a caller could act as this broker.
 
 A controller that does not lead has done nothing, so the one that it names is asked instead. A
 change gets a request id here when it has none: if its answer is lost, the caller can repeat it.
+
+The caller and the controller may each be of release 0.1, which knows our headers by other names
+(`metadata.messages.header_names`).
 """
 
 from collections.abc import Callable
 
+import msgspec
+
 from broker_agent.agent import AgentCore
 from metadata.errors import ErrorCode, LogbergError
-from metadata.messages.versions import RANGE_HEADER, VERSION_HEADER
+from metadata.messages.header_names import (
+    check_names,
+    knows_new_names,
+    with_both_names,
+    with_new_names,
+)
+from metadata.messages.versions import RANGE_HEADER, VERSION_HEADER, Agreed
 from metadata.messages.wire import decode_error
 from metadata.uuids import UUID7_RANDOM_BITS, uuid7, uuid_text
 from runtime.clock import Clock
@@ -63,6 +74,7 @@ class Forwarding:
         self._clock = clock
         self._random = random
         self._anonymous = anonymous
+        self._agreed = Agreed()
 
     def refusal(self, request: Request) -> LogbergError | None:
         """Say why a request is not passed on; None: it is."""
@@ -81,14 +93,25 @@ class Forwarding:
 
     def forward(self, request: Request, reply: OnReply, on_error: OnError) -> None:
         """Ask the active controller; `on_error` gets the error and the request's id, if any."""
-        headers = {key: value for key, value in request.headers.items() if key in _PASSED_ON}
+        try:
+            check_names(request.headers)
+        except LogbergError as error:
+            on_error(error, None)
+            return
+        said = with_new_names(request.headers)
+        headers = {key: value for key, value in said.items() if key in _PASSED_ON}
         if AUTHORIZATION not in headers and request.caller.principal != ANONYMOUS.principal:
             headers[ON_BEHALF_OF] = request.caller.principal
         if request.method != "GET" and REQUEST_ID not in headers:
             bits = self._random.getrandbits(UUID7_RANDOM_BITS)
             headers[REQUEST_ID] = uuid_text(uuid7(self._clock.wall_ms(), bits))
         forwarded = Request(request.method, request.path, request.body, request.query, headers)
-        self._ask(self._agent.controller_url, forwarded, reply, on_error, _HOPS_MAX)
+        new_names = knows_new_names(request.headers)
+
+        def answer(given: Reply) -> None:
+            reply(given if new_names else _under_both_names(given))
+
+        self._ask(self._agent.controller_url, forwarded, answer, on_error, _HOPS_MAX)
 
     def _ask(
         self, url: str, request: Request, reply: OnReply, on_error: OnError, hops: int
@@ -105,18 +128,26 @@ class Forwarding:
 
         def answered(answer: Reply | Unreachable) -> None:
             if isinstance(answer, Unreachable):
+                self._agreed.forget(url)
                 on_error(_unreachable(answer), request.headers.get(REQUEST_ID))
                 return
+            self._agreed.heard(url, answer.headers)
             leader_url = _named_leader(answer)
             hop = leader_url is not None and leader_url != url and hops > 1
             # Who asks, and a caller's token, go only where a controller proves itself as this one.
             if leader_url is not None and hop and may_follow(url, leader_url):
                 self._ask(leader_url, request, reply, on_error, hops - 1)
                 return
-            headers = {key: answer.headers[key] for key in _PASSED_BACK if key in answer.headers}
+            named = with_new_names(answer.headers)
+            headers = {key: named[key] for key in _PASSED_BACK if key in named}
             reply(Reply(answer.status, answer.body, headers))
 
-        self._requester.request(url, request, answered, _LIMIT_S)
+        sent = msgspec.structs.replace(request, headers=self._agreed.named(url, request.headers))
+        self._requester.request(url, sent, answered, _LIMIT_S)
+
+
+def _under_both_names(reply: Reply) -> Reply:
+    return msgspec.structs.replace(reply, headers=with_both_names(reply.headers))
 
 
 def _is_secure(url: str) -> bool:

@@ -5,7 +5,8 @@ MessagePack (`content-type`; `accept` for the answer). Every answer whose status
 `ErrorReply` as its body, but MetadataFetch, which carries it in its field `error`, and a snapshot's
 range (206). Every request may say its version, and every answer says which versions are read
 (`metadata.messages.versions`). Headers that a change takes: `x-logberg-request-id`, `-reason`,
-`-client-id`, `-on-behalf-of`.
+`-client-id`, `-on-behalf-of`; release 0.1 calls them `x-quorate-…`
+(`metadata.messages.header_names`).
 
 Rule: no rule of the cluster lives here.
 """
@@ -53,6 +54,12 @@ from metadata.messages import (
     UpdateFeaturesReply,
     UpdateFeaturesRequest,
     error_reply,
+)
+from metadata.messages.header_names import (
+    check_names,
+    knows_new_names,
+    with_both_names,
+    with_new_names,
 )
 from metadata.messages.parts import GROUP, LongMessage, encode_in_parts
 from metadata.messages.versions import (
@@ -231,13 +238,16 @@ class Api:
         found = find_route(request.method, request.path)
         operation = "unknown" if found.route is None else found.route.name
         arrived = self._node.monotonic()
+        new_names = knows_new_names(request.headers)
 
         def answer(reply: Reply) -> None:
             self._node.answered(operation, reply.status, arrived)
-            on_reply(self._with_range(reply))
+            reply = self._with_range(reply)
+            on_reply(reply if new_names else _under_both_names(reply))
 
         call = _Call(self._node, request, found, answer)
         try:
+            call.request = request = _with_new_names(request)
             if found.route is None:
                 self._no_route(call, found)
                 return
@@ -425,6 +435,19 @@ class Api:
         if not self._openapi:
             self._openapi = msgspec.json.encode(openapi_document(self._node.version))
         call.on_reply(Reply(200, self._openapi, {"content-type": JSON}))
+
+
+def _with_new_names(request: Request) -> Request:
+    """Raises LogbergError for a header that has two values."""
+    check_names(request.headers)
+    headers = with_new_names(request.headers)
+    if headers is request.headers:
+        return request
+    return msgspec.structs.replace(request, headers=headers)
+
+
+def _under_both_names(reply: Reply) -> Reply:
+    return msgspec.structs.replace(reply, headers=with_both_names(reply.headers))
 
 
 def canonical(message: msgspec.Struct) -> bytes:

@@ -16,9 +16,9 @@ from click.core import ParameterSource
 
 from logberg.access import Access
 from logberg.client import ClientError, LogbergClient, unknown_outcome
+from logberg.default_folder import DEFAULT_FOLDER, or_old_folder
 from logberg.failure import Failure
 from logberg.finding import Named, find
-from logberg.local_cluster import DEFAULT_FOLDER
 from logberg.output import note as tell_note
 from logberg.output import output_option
 from runtime.tls import TlsFilesError
@@ -72,6 +72,7 @@ _CONNECTION: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         type=click.Path(path_type=Path),
         default=DEFAULT_FOLDER,
         show_default=True,
+        callback=or_old_folder,
         envvar="LOGBERG_DATA",
         show_envvar=True,
         help="Folder of `logberg up`.",

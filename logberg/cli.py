@@ -10,7 +10,6 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Sequence
 
 import click
 import msgspec
@@ -19,13 +18,14 @@ from click.shell_completion import shell_complete
 from logberg.command_tree import cli
 from logberg.completing import PROGRAM, VARIABLE
 from logberg.failure import Failure
+from logberg.for_programs import wants_json
+from logberg.old_variables import note_old_variables, take_old_variables
 from metadata.errors import Fault
 from metadata.messages.errors import ErrorReply
 
 __all__ = ["cli", "main"]
 
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-_OUTPUT = "LOGBERG_OUTPUT"
 
 
 def main() -> None:
@@ -33,6 +33,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     if instruction := os.environ.get(VARIABLE):
         sys.exit(shell_complete(cli, {}, PROGRAM, VARIABLE, instruction))
+    note_old_variables(take_old_variables(os.environ))
     try:
         with cli.make_context(PROGRAM, list(arguments)) as context:
             cli.invoke(context)
@@ -40,10 +41,10 @@ def main() -> None:
     except click.exceptions.Exit as leaving:
         sys.exit(leaving.exit_code)
     except click.UsageError as error:
-        _tell_usage(error, as_json=_wants_json(arguments))
+        _tell_usage(error, as_json=wants_json(arguments))
         sys.exit(2)
     except click.ClickException as error:
-        _tell(error, as_json=_wants_json(arguments))
+        _tell(error, as_json=wants_json(arguments))
         sys.exit(1)
     except (KeyboardInterrupt, click.exceptions.Abort):
         sys.exit(130)
@@ -57,19 +58,6 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _tell(Failure(f"the output can't be written: {error}"), as_json=False)
         sys.exit(1)
-
-
-def _wants_json(arguments: Sequence[str]) -> bool:
-    """Whether errors are for programs; also when the arguments can't be read."""
-    said = os.environ.get(_OUTPUT)
-    for at, argument in enumerate(arguments):
-        if argument in ("-o", "--output") and at + 1 < len(arguments):
-            said = arguments[at + 1]
-        elif argument.startswith("--output="):
-            said = argument.partition("=")[2]
-        elif argument.startswith("-o") and not argument.startswith("--"):
-            said = argument[2:]
-    return said == "json"
 
 
 def _tell(error: click.ClickException, *, as_json: bool) -> None:

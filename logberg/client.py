@@ -185,7 +185,12 @@ class LogbergClient:
             shown = self._access.authorization(url, named=url in self._named)
         except AccessError as error:
             raise _Retry(ClientError("TOKEN_NOT_SENT", str(error)), hopeless=True) from None
-        sent = {"x-logberg-client-id": self._client_id, "accept": "application/json"}
+        headers = {
+            "x-logberg-client-id": self._client_id,
+            "accept": "application/json",
+            **self._agreed.headers(url),
+            **headers,
+        }
         # Until an answer comes, or none can, a change may have been made.
         doubt, trail = _Doubt(self.in_doubt, headers.get(REQUEST_ID)), _Trail()
         try:
@@ -194,7 +199,7 @@ class LogbergClient:
                 url + path,
                 params=dict(query),
                 json=body,
-                headers={**sent, **self._agreed.headers(url), **headers, **shown},
+                headers={**self._agreed.named(url, headers), **shown},
                 allow_redirects=False,
                 trace_request_ctx=trail,
                 timeout=aiohttp.ClientTimeout(total=deadline_s, sock_connect=deadline_s * 0.9),
@@ -202,6 +207,7 @@ class LogbergClient:
                 status, said = answer.status, await answer.read()
                 self._agreed.heard(url, answer.headers)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            self._agreed.forget(url)
             doubt.none_from_this()
             raise _not_connected(url, error) from None
         except aiohttp.InvalidURL:
@@ -210,6 +216,7 @@ class LogbergClient:
             raise _Retry(wrong, hopeless=True) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             silent = isinstance(error, TimeoutError)
+            self._agreed.forget(url)
             if not trail.sent:
                 # The time was over before there was a connection.
                 doubt.none_from_this()

@@ -1,9 +1,9 @@
 """How a command finds its cluster, and what it shows there.
 
 Rule, in this order: `--controllers`, `--data`, the environment's LOGBERG_CONTROLLERS, the folder of
-`logberg up` (LOGBERG_DATA, else ./logberg-data) by its cluster.json. The CA and the token of a
-cluster.json belong to the controllers that it lists: whoever names other controllers names their
-CA and token, too.
+`logberg up` (LOGBERG_DATA, else that of `logberg.default_folder`) by its cluster.json. The CA and
+the token of a cluster.json belong to the controllers that it lists: whoever names other controllers
+names their CA and token, too.
 """
 
 from pathlib import Path

@@ -37,7 +37,6 @@ TOKEN_FILE = "admin.token"  # noqa: S105 - a file's name
 TOKENS_FOLDER = "tokens"
 _PRINCIPAL = re.compile(r"(?:User|Broker):[A-Za-z0-9._-]{1,64}")
 ADMIN = "User:admin"
-DEFAULT_FOLDER = Path("logberg-data")
 DEFAULT_PORT_BASE = 19_000
 CONTROLLERS = (1, 3, 5)
 """As many as make sense here: an even number survives no more failures than one less."""

@@ -13,6 +13,7 @@ from audit.replay import Replayed, replay
 from ledger.chain import LogMark
 from ledger.errors import LedgerError
 from logberg.commands.audit.progress import progress
+from logberg.default_folder import DEFAULT_FOLDER, default_folder, or_old_folder
 from logberg.failure import Failure
 from logberg.output import facts, output_option, print_json, print_line, say, show, table
 from logberg.suggesting import SuggestingGroup
@@ -22,9 +23,12 @@ from quorum.manifest import FILE as MANIFEST
 from quorum.manifest import decode_manifest
 from runtime.read_only_disk import ReadOnlyDisk
 
-_DEFAULT = Path("logberg-data")
 _FOLDER = click.argument(
-    "folder", type=click.Path(path_type=Path), default=_DEFAULT, required=False
+    "folder",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_FOLDER,
+    required=False,
+    callback=or_old_folder,
 )
 _FOLDERS = click.argument("folders", type=click.Path(path_type=Path), nargs=-1)
 _EXPECTED = (NoLogError, LedgerError, ReplayError, DamagedError, OSError)
@@ -239,7 +243,7 @@ def _holds(image: MetadataImage) -> str:
 
 def _folders(*named: Path) -> list[Path]:
     """All node folders that were named, or meant."""
-    return [node for folder in named or (_DEFAULT,) for node in node_folders(folder)]
+    return [node for folder in named or (default_folder(),) for node in node_folders(folder)]
 
 
 def _with_marks(folders: list[Path]) -> dict[Path, LogMark | None]:

@@ -15,8 +15,9 @@ from rich.live import Live
 
 from logberg.client import Access, LogbergClient, read_token
 from logberg.commands.status import observe, tables
+from logberg.default_folder import DEFAULT_FOLDER, or_old_folder
 from logberg.failure import Failure
-from logberg.local_cluster import CONTROLLERS, DEFAULT_FOLDER, LocalCluster, LocalClusterError
+from logberg.local_cluster import CONTROLLERS, LocalCluster, LocalClusterError
 from logberg.output import drawn, say
 
 _READY_LIMIT_S = 60.0
@@ -31,6 +32,7 @@ _POLL_S = 0.5
     type=click.Path(path_type=Path, file_okay=False),
     default=DEFAULT_FOLDER,
     show_default=True,
+    callback=or_old_folder,
     help="Where everything is kept; a second `up` on the same folder resumes it.",
 )
 @click.option("--port-base", type=click.IntRange(1024, 60_000), help="[default: 19000]")

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from metadata.errors import ErrorCode, LogbergError
+from metadata.messages.header_names import with_both_names
 
 VERSION_HEADER: Final = "x-logberg-version"
 """Of a request: the version it is written in."""
@@ -85,6 +86,13 @@ class Agreed:
         """Return what the next request says of its version: nothing in version 1."""
         version = self.version(url)
         return {} if version == UNVERSIONED else {VERSION_HEADER: str(version)}
+
+    def named(self, url: str, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """Return a request's headers under the names that the controller knows.
+
+        A controller whose version is not known may be of release 0.1: it gets both names.
+        """
+        return headers if self.version(url) > UNVERSIONED else with_both_names(headers)
 
     def heard(self, url: str, headers: Mapping[str, str]) -> bool:
         """Note an answer. Returns whether the version went down: another build runs there."""

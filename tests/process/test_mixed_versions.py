@@ -4,18 +4,23 @@ The old release's processes are real: they run from its wheel (`tests/releases`)
 """
 
 import json
+import signal
 import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from logberg.local_cluster import free_port_base
 from logberg.version import VERSION
 from metadata.features import BASE
+from tests.process.leftovers import nothing_is_left
 from tests.process.mixed_cluster import NEW, Load, MixedCluster, mixed
-from tests.process.running_cluster import Said
-from tests.releases.old_release import OLD, old_release, python_of
+from tests.process.running_cluster import PATIENCE_S, POLL_S, Said
+from tests.releases.old_release import OLD, command_of, old_release, python_of
 
 pytestmark = pytest.mark.process
 
@@ -119,3 +124,48 @@ def test_a_cluster_is_upgraded_node_by_node_under_load(tmp_path: Path) -> None:
             assert cluster.said_by(name, "frame_refused") == []
             assert cluster.said_by(name, "greeting_refused") == []
         cluster.check_nothing_lost()
+
+
+def up(folder: Path, command: list[str], port_base: int, more: Callable[[], None]) -> str:
+    """Run `up` in a folder without naming another, do `more` beside it, and return its output."""
+    output = folder / "up.txt"
+    numbers = ["--controllers", "1", "--brokers", "0", "--port-base", str(port_base)]
+    with output.open("w") as said:
+        process = subprocess.Popen(
+            [*command, "up", *numbers],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        until = time.monotonic() + PATIENCE_S
+        while "ready: " not in output.read_text():
+            assert time.monotonic() < until, output.read_text()
+            assert process.poll() is None, output.read_text()
+            time.sleep(POLL_S)
+        more()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0, output.read_text()
+    finally:
+        process.kill()
+        process.wait()
+    return output.read_text()
+
+
+def test_up_goes_on_with_the_folder_that_up_of_the_old_release_made(tmp_path: Path) -> None:
+    """The default folder has another name now; an empty cluster would look like lost data."""
+    port_base = free_port_base()
+    new = [sys.executable, "-m", "logberg"]
+
+    def ask() -> None:
+        subprocess.run([*new, "status"], cwd=tmp_path, timeout=60, check=True)
+
+    first = up(tmp_path, command_of(), port_base, lambda: None)
+    second = up(tmp_path, new, port_base, ask)
+    cluster_id = json.loads((tmp_path / "quorate-data" / "cluster.json").read_bytes())["clusterId"]
+    assert f"starting cluster {cluster_id}" in first
+    assert f"resuming cluster {cluster_id}" in second
+    assert "./quorate-data is used" in second
+    assert not (tmp_path / "logberg-data").exists()
+    nothing_is_left(tmp_path)

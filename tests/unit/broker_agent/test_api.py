@@ -10,6 +10,7 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.clients import ClientMetadata
 from metadata.messages.errors import ErrorReply, error_reply
 from metadata.messages.fetch import StateAt
+from metadata.messages.header_names import OLD_PREFIX, with_both_names
 from metadata.messages.wire import JSON, MSGPACK, decode, encode
 from metadata.records import BeginTransactionRecord, BrokerEndpoint, RegisterBrokerRecord
 from runtime.requests import Caller, Reply, Request, Unreachable, whole
@@ -282,7 +283,8 @@ def test_a_request_is_passed_on_with_the_caller_s_principal(front):
     )
     (asked,) = front.forwarded
     assert asked.url == ONE
-    headers = dict(asked.request.headers)
+    headers = {k: v for k, v in asked.request.headers.items() if not k.startswith(OLD_PREFIX)}
+    assert asked.request.headers == with_both_names(headers), "release 0.1 may be there"
     assert len(headers.pop("x-logberg-request-id")) == 22
     assert headers == {
         "content-type": JSON,
@@ -300,6 +302,60 @@ def test_a_request_id_is_kept_and_a_read_gets_none(front):
     changed, read = front.forwarded
     assert changed.request.headers["x-logberg-request-id"] == "AaMYXGFrclSJFwgovY8e6g"
     assert "x-logberg-request-id" not in read.request.headers
+
+
+NEW_ID = {"x-logberg-request-id": "AaMYXGFrclSJFwgovY8e6g"}
+OLD_ID = {"x-quorate-request-id": "AaMYXGFrclSJFwgovY8e6g"}
+RANGE = {"x-logberg-versions": "1-2"}
+OLD_RANGE = {"x-quorate-versions": "1-2"}
+
+
+@pytest.mark.parametrize(
+    ("caller", "controller", "first", "second", "answered"),
+    [
+        (OLD_ID, OLD_ID, {**NEW_ID, **OLD_ID}, {**NEW_ID, **OLD_ID}, {**NEW_ID, **OLD_ID}),
+        (NEW_ID, OLD_ID, {**NEW_ID, **OLD_ID}, {**NEW_ID, **OLD_ID}, NEW_ID),
+        (OLD_ID, {**NEW_ID, **RANGE}, {**NEW_ID, **OLD_ID}, NEW_ID, None),
+        (NEW_ID, {**NEW_ID, **RANGE}, {**NEW_ID, **OLD_ID}, NEW_ID, {**NEW_ID, **RANGE}),
+    ],
+    ids=["old to old", "new to old", "old to new", "new to new"],
+)
+def test_each_side_is_told_names_of_headers_that_it_knows(
+    front, caller, controller, first, second, answered
+):
+    """`first` is sent while the controller's release is not known, `second` after an answer."""
+    if answered is None:
+        answered = {**NEW_ID, **OLD_ID, **RANGE, **OLD_RANGE}
+    front.rig.controllers.on_ask = lambda asked: asked.give(Reply(200, b"{}", controller))
+    names = {name.replace("-", "_"): value for name, value in caller.items()}
+    for sent in (first, second):
+        reply = front.ask("DELETE", "/v1/topics/a", **names)
+        assert reply.headers == answered
+        headers = dict(front.forwarded[-1].request.headers)
+        assert {headers.pop("x-logberg-on-behalf-of")} == {"User:alice"}
+        assert headers.pop("x-quorate-on-behalf-of", None) == (
+            "User:alice" if OLD_ID.items() <= sent.items() else None
+        )
+        assert headers == sent
+    # Whoever answers there next may be of the old release again.
+    front.rig.controllers.on_ask = lambda asked: asked.give(Unreachable("gone", refused=True))
+    front.ask("DELETE", "/v1/topics/a", **names)
+    front.ask("DELETE", "/v1/topics/a", **names)
+    assert "x-quorate-request-id" in front.forwarded[-1].request.headers
+
+
+@pytest.mark.parametrize("prefix", ["x_logberg", "x_quorate"])
+def test_a_callers_claim_is_not_passed_on_under_either_name(front, prefix):
+    front.rig.controllers.on_ask = lambda asked: asked.give(Reply(200, b"{}"))
+    front.ask("GET", "/v1/topics", **{f"{prefix}_on_behalf_of": "User:root"})
+    headers = front.forwarded[0].request.headers
+    assert {headers[f"{p}-on-behalf-of"] for p in ("x-logberg", "x-quorate")} == {"User:alice"}
+
+
+def test_a_header_with_two_values_is_refused_and_not_passed_on(front):
+    reply = front.ask("GET", "/v1/topics", x_logberg_reason="one", x_quorate_reason="two")
+    assert "x-logberg-reason and x-quorate-reason" in front.refused(reply).message
+    assert front.forwarded == []
 
 
 def no_controller(leader_url: str) -> Reply:

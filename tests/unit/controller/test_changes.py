@@ -297,13 +297,15 @@ def test_every_epoch_begins_with_its_record(cluster):
     ]
 
 
-def test_the_envelope_says_who_for_whom_and_why():
+@pytest.mark.parametrize("names", ["x-logberg", "x-quorate"])
+def test_the_envelope_says_who_for_whom_and_why(names):
+    """Also to the names that release 0.1 gives the headers."""
     cluster = Cluster(delegations={1: frozenset({"User:bob"})})
     cluster.online(1)
     headers = {
-        "x-logberg-reason": "because",
-        "x-logberg-client-id": "a-tool",
-        "x-logberg-on-behalf-of": "User:bob",
+        f"{names}-reason": "because",
+        f"{names}-client-id": "a-tool",
+        f"{names}-on-behalf-of": "User:bob",
     }
     caller = Caller("Broker:1", "certificate", "10.1.1.1")
     status, _ = cluster.ask("POST", "/v1/topics", body("t"), headers=headers, caller=caller)
@@ -313,6 +315,35 @@ def test_the_envelope_says_who_for_whom_and_why():
     assert (p.on_behalf_of, p.reason, p.client_id) == ("User:bob", "because", "a-tool")
     assert p.request_id
     assert p.request_digest
+
+
+def test_a_request_id_is_one_under_both_names_and_answered_by_those_that_were_used(cluster):
+    key = request_id(cluster)
+    seen = []
+    for name in ("x-logberg-request-id", "x-quorate-request-id"):
+        reply = cluster.send("POST", "/v1/topics", body("t"), headers={name: key})
+        cluster.run_until(lambda reply=reply: bool(reply))
+        refused = cluster.send("GET", "/v1/topics/none", headers={name: key}, node=2)
+        cluster.run_until(lambda refused=refused: bool(refused))
+        seen.append((reply[0], refused[0]))
+    (new, new_refused), (old, old_refused) = seen
+    assert new.body == old.body
+    assert json.loads(new.body)["requestId"] == key
+    for reply, both in ((new, False), (new_refused, False), (old, True), (old_refused, True)):
+        for header in ("versions", "leader", "request-id"):
+            value = reply.headers.get(f"x-logberg-{header}")
+            assert reply.headers.get(f"x-quorate-{header}") == (value if both else None)
+    assert old_refused.headers["x-quorate-leader"] == new_refused.headers["x-logberg-leader"]
+    assert "x-quorate-versions" in old.headers
+
+
+def test_a_header_with_two_values_is_refused(cluster):
+    headers = {"x-logberg-reason": "one", "x-quorate-reason": "two"}
+    status, reply = cluster.ask("POST", "/v1/topics", body("t"), headers=headers)
+    assert (status, reply["code"]) == (400, "INVALID_REQUEST")
+    assert "send only x-logberg-reason" in reply["message"]
+    same = dict.fromkeys(headers, "one")
+    assert cluster.ask("POST", "/v1/topics", body("t"), headers=same)[0] == 200
 
 
 def test_timestamps_never_go_back_and_a_lagging_clock_is_reported(cluster):

@@ -132,6 +132,40 @@ async def test_a_try_whose_time_is_over_before_it_connects_sent_nothing(
         assert client.in_doubt == set()
 
 
+def said_under(prefix: str, controller: Listener) -> dict[str, str]:
+    found = re.findall(
+        rf"^{prefix}([a-z-]+): (.*)\r$", controller.heard.decode(), re.MULTILINE | re.IGNORECASE
+    )
+    return {name.lower(): value for name, value in found}
+
+
+async def test_headers_have_their_old_names_too_until_a_controller_shows_that_it_is_newer(
+    controller: Listener,
+) -> None:
+    newer = "x-logberg-versions: 1-2\r\n"
+    controller.answer = lambda _method, _path: ("200 OK", DONE)
+    async with LogbergClient([controller.url]) as client:
+        for more, both in ((newer, True), ("", False), (newer, True), ("", False), ("", True)):
+            controller.heard, controller.more = b"", more
+            await client.change("DELETE", "/v1/topics/a", None, "why")
+            new, old = (said_under(p, controller) for p in ("x-logberg-", "x-quorate-"))
+            assert new.keys() >= {"reason", "client-id", "request-id"}
+            assert old == (new if both else {}), (more, both)
+
+
+async def test_who_did_not_answer_may_be_of_the_old_release_next(controller: Listener) -> None:
+    controller.more = "x-logberg-versions: 1-2\r\n"
+    async with LogbergClient([controller.url], deadline_s=0.2) as client:
+        await client.get("/v1/topics")
+        controller.answer = lambda _method, _path: None
+        with pytest.raises(ClientError):
+            await client.change("DELETE", "/v1/topics/a", None, "why")
+        controller.heard = b""
+        controller.answer = lambda _method, _path: ("200 OK", DONE)
+        await client.change("DELETE", "/v1/topics/a", None, "why")
+        assert said_under("x-quorate-", controller)["reason"] == "why"
+
+
 def test_a_read_has_no_outcome(controller: Listener) -> None:
     controller.answer = lambda _method, _path: None
     said = run_whole("topics", "list", "--controllers", controller.url, "--timeout", "0.4")
