@@ -23,11 +23,11 @@ _FEW = 3
 """Collections of the middle ones. What has grown old since then is looked at within 25 ms."""
 _LONG_S = 0.008
 """A collection that takes longer looked at too much to do the same again."""
-_YOUNG, _MIDDLE = 700, 1
+_YOUNG, _MIDDLE = 200, 1
 """New objects before Python collects the youngest, and such collections before it collects the
 middle ones. Python looks at each new object twice, whatever these numbers are: they only say how
-many it looks at in one go. With 1,000 and 15 that took 60 ms, since each new bucket of a large
-image refers to 60 objects, most of them in no cache."""
+many it looks at in one go. With 1,000 and 15 that took 60 ms, with 700 and 1 up to 35 ms on a busy
+machine, since each new bucket of a large image refers to 60 objects, most of them in no cache."""
 
 
 def begin() -> None:
