@@ -80,9 +80,9 @@ LOG: Final = AuditTable(
 )
 """Every record. `outcome`: `settled`, `aborted`, `open`. `resource`: what it is about, in one word
 for people and filters: `topic:orders`, `broker:3`, `config:topic:orders:retention.ms`,
-`acl:ID`, `user:NAME`, `feature:NAME`, `quota:…`: `audit.subjects.resource`; the columns before it
-are `audit.subjects.place`. `type` is `record_type_name`. `fields`: the record's data as JSON,
-secrets starred: `audit.subjects.fields_text`. `acted_as`: the broker for which a principal spoke
+`acl:ID`, `user:NAME`, `feature:NAME`, `quota:…`: `resource` of `questions.subjects`; the columns
+before it are `place` there. `type` is `record_type_name`. `fields`: the record's data as JSON,
+secrets starred: `fields_text` there. `acted_as`: the broker for which a principal spoke
 that is not that broker's own; else empty."""
 
 PARTITION_EVENTS: Final = AuditTable(
@@ -161,7 +161,7 @@ PRIVILEGED: Final = AuditTable(
 (PartitionRecord or PartitionChangeRecord that names a leader, 0 or more, and the recovery state
 RECOVERING; or a ConfigRecord that gives unclean.leader.election.enable a value), `feature`
 (FeatureLevelRecord, KRaftVersionRecord), `voters` (VotersRecord, ClusterGenerationRecord),
-`quota`. `subject` is `audit.subjects.resource`, `fields` as in `log`."""
+`quota`. `subject` is `audit.questions.subjects.resource`, `fields` as in `log`."""
 
 BATCHES: Final = AuditTable(
     "batches",

@@ -24,10 +24,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from audit.generated import write_history as write_realistic_history
-from audit.places import one_replica
-from audit.replay import Fold
-from audit.state import state_at
-from audit.state_start import start_for
+from audit.places.replicas import one_replica
+from audit.questions.state import state_at
+from audit.reading.replay import Fold
+from audit.reading.state_start import start_for
 from benchmarks.audit_history import write_history
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Floor

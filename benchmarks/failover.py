@@ -14,7 +14,7 @@ from pathlib import Path
 
 import aiohttp
 
-from audit.dump import dump
+from audit.reading.dump import dump
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Floor, percentile
 from benchmarks.floors import middle, reset_ms

@@ -28,7 +28,7 @@ import msgspec
 from benchmarks.lateness_loads import LOADS, Load
 from benchmarks.lateness_stage import Stage, stage
 from benchmarks.slices import Cost, read
-from controller.routes import ROUTES
+from controller.http.routes import ROUTES
 from metadata.records import RECORD_CLASSES
 
 P999_MS, WORST_MS = 20.0, 50.0

@@ -1,6 +1,6 @@
 """The loads of `make lateness`: every route with its worst parameters, every kind of record.
 
-Rule: a load names the routes that it drives (`controller.routes.ROUTES`) and, if it writes, the
+Rule: a load names the routes that it drives (`controller.http.routes`) and, if it writes, the
 records. The run fails when a route, or a record that the controller can write, is driven by none.
 A new route or record needs a row here.
 """

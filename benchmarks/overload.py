@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from audit.dump import dump
+from audit.reading.dump import dump
 from benchmarks.bench import Bench
 from benchmarks.cluster import Controllers
 from benchmarks.figures import Figure, Floor, percentile

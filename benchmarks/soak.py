@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from audit.agreement import agree
+from audit.questions.agreement import agree
 from benchmarks.failover import fenced_in, settled
 from logberg.client import Access, ClientError, LogbergClient, read_token
 from logberg.local_cluster import LocalCluster, free_port_base

@@ -11,35 +11,35 @@ from typing import Protocol
 
 from structlog.typing import FilteringBoundLogger
 
-from controller.api import Api
-from controller.applier import Applier
-from controller.changes import Changes
 from controller.config import ControllerConfig
-from controller.damage import STATE, DamageRecord
-from controller.digests import DigestComparison, StateMark, StateMarks
-from controller.doubt import Doubt
-from controller.electing import Electing
-from controller.fencing import Fencing
-from controller.fetch_content import FetchContent
-from controller.heartbeats import AwakeTime, Heartbeats
-from controller.leading import Leading, provenance_of_node
+from controller.http.api import Api
+from controller.http.fetch_content import FetchContent
+from controller.http.metadata_fetch import Leadership, MetadataFetch
+from controller.http.pages import Pages
+from controller.http.parked import Parked
+from controller.http.queries import Queries
+from controller.http.snapshot_ranges import SnapshotRanges
+from controller.http.watch import Watch
+from controller.leader.changes import Changes
+from controller.leader.doubt import Doubt
+from controller.leader.electing import Electing
+from controller.leader.fencing import Fencing
+from controller.leader.heartbeats import AwakeTime, Heartbeats
+from controller.leader.leading import Leading, provenance_of_node
+from controller.leader.mutation_quota import MutationQuota
+from controller.leader.proposer import Proposer
+from controller.leader.registering import ANNOUNCEMENT, Registering, registration_of
 from controller.managers.brokers import BrokerManager
 from controller.managers.topics import TopicManager
-from controller.metadata_fetch import Leadership, MetadataFetch
-from controller.mutation_quota import MutationQuota
 from controller.node_view import Condition, NodeView
-from controller.offset_waiters import OffsetWaiters
-from controller.pages import Pages
-from controller.parked import Parked
-from controller.proposer import Proposer
-from controller.queries import Queries
-from controller.reads import Reads
-from controller.registering import ANNOUNCEMENT, Registering, registration_of
-from controller.scrubbing import Scrubbing
-from controller.snapshot_ranges import SnapshotRanges
-from controller.snapshotting import Snapshotting
-from controller.storage import Storage
-from controller.watch import Watch
+from controller.replica.applier import Applier
+from controller.replica.digests import DigestComparison, StateMark, StateMarks
+from controller.replica.offset_waiters import OffsetWaiters
+from controller.replica.reads import Reads
+from controller.storage.damage import STATE, DamageRecord
+from controller.storage.opening import Storage
+from controller.storage.scrubbing import Scrubbing
+from controller.storage.snapshotting import Snapshotting
 from ledger.batch import Batch
 from ledger.ledger import Ledger
 from metadata.image import MetadataImage

@@ -7,22 +7,22 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from controller.applier import Applier
 from controller.config import ControllerConfig
-from controller.damage import DamageRecord
-from controller.degraded import Ask, Mode, refusal
-from controller.freshness import Freshness
-from controller.heartbeats import AwakeTime, Heartbeats
-from controller.leading import Leading
-from controller.metrics import ControllerMetrics
-from controller.mutation_quota import MutationQuota
-from controller.parked import Parked
-from controller.proposer import Proposer
-from controller.queries import View
-from controller.scrubbing import Scrubbing
-from controller.snapshotting import Snapshotting
-from controller.status import quorum_reply, readiness, status_reply
-from controller.storage import Storage
+from controller.http.degraded import Ask, Mode, refusal
+from controller.http.metrics import ControllerMetrics
+from controller.http.parked import Parked
+from controller.http.queries import View
+from controller.http.status import quorum_reply, readiness, status_reply
+from controller.leader.heartbeats import AwakeTime, Heartbeats
+from controller.leader.leading import Leading
+from controller.leader.mutation_quota import MutationQuota
+from controller.leader.proposer import Proposer
+from controller.replica.applier import Applier
+from controller.replica.freshness import Freshness
+from controller.storage.damage import DamageRecord
+from controller.storage.opening import Storage
+from controller.storage.scrubbing import Scrubbing
+from controller.storage.snapshotting import Snapshotting
 from ledger.ledger import Ledger
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from controller.config import ControllerConfig
 from controller.controller import Controller
-from controller.routes import HEARTBEATS
+from controller.http.routes import HEARTBEATS
 from logberg import process_metrics
 from logberg.log_level import follow_signals
 from logberg.principals import OPEN_PATHS, Principals, error_answer

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from audit.agreement import agree
-from audit.dump import dump
-from audit.replay import replay
+from audit.questions.agreement import agree
+from audit.reading.dump import dump
+from audit.reading.replay import replay
 from logberg.client import ClientError, LogbergClient
 from logberg.commands.status import observe
 from logberg.commands.up import is_ready

@@ -65,7 +65,7 @@ Common(s, t) ==  \* how many entries two logs share
 IsMajority(some) == 2 * Cardinality(some) > Cardinality(Nodes)
 NoRead == [by |-> Nobody, term |-> 0, index |-> 0, needed |-> 0, voices |-> {}, done |-> FALSE]
 
-(* quorum/inside.py may_vote, quorum/formation.py votes: a voice counts if the directory is the
+(* quorum/inside.py may_vote, quorum/membership/formation.py votes: a voice counts if the directory is the
    one that the quorum was formed with, and its journal sound. *)
 Counts(i) == \/ standing[i] = "voter"
              \/ standing[i] = "observer" /\ ~Keeps("identity")
@@ -73,7 +73,7 @@ Counts(i) == \/ standing[i] = "voter"
 (* quorum/journal durable_index: the frames up to that entry are synced. *)
 Durable(i) == Common(log[i], disk[i].log)
 
-(* quorum/handing_up.py: committed, and durable here. *)
+(* quorum/raft/handing_up.py: committed, and durable here. *)
 HandedUp(i) == Upto(log[i], IF Keeps("own copy") THEN Min(commit[i], Durable(i)) ELSE commit[i])
 
 InMemory(i) == [standing |-> standing[i], term |-> term[i], vote |-> vote[i], log |-> log[i]]
@@ -105,7 +105,7 @@ Written(i) ==
 --------------------------------------------------------------------------------
 (* Terms and elections *)
 
-(* quorum/dispatch.py take: a higher term in any frame makes the core step down; core.raise_term.
+(* quorum/peers/dispatch.py take: a higher term in any frame makes the core step down; core.raise_term.
    Also quorum/guard/transfer.py _step_down, which needs no frame. What a frame of a higher term
    does besides is another step here. A term that nobody is in and nobody led need not be entered:
    there is nothing to take there. Nor need it be forgotten by a crash: who forgets it is as one
@@ -255,7 +255,7 @@ Crash(i) ==
     /\ UNCHANGED <<manifest, broken, read>>
     /\ answers' = IF standing[i] = "damaged" THEN {} ELSE answers
 
-(* quorum/formation.py: an empty folder under a known node id is another directory; it learns
+(* quorum/membership/formation.py: an empty folder under a known node id is another directory; it learns
    the formation, is not in it, and observes. *)
 Wipe(i) ==
     LET empty == [standing |-> "observer", term |-> 0, vote |-> Nobody, log |-> <<>>]
@@ -315,7 +315,7 @@ Repair(i) ==
     /\ Written(i)
 
 --------------------------------------------------------------------------------
-(* The jump (quorum/jump.py, quorum/manifest.py). A leader cuts its journal at a place that it
+(* The jump (quorum/guard/jump.py, quorum/journal/manifest.py). A leader cuts its journal at a place that it
    handed up, and offers it; all behind it is fetched from a peer before the installation begins.
    A manifest may be an old leader's, of a term that the follower has reached: so it is any piece
    of what was handed up until then. *)
@@ -356,7 +356,7 @@ JumpDone(i) ==
     /\ Written(i)
 
 --------------------------------------------------------------------------------
-(* Reads (quorum/reads.py): one at a time here. *)
+(* Reads (quorum/guard/reads.py): one at a time here. *)
 
 (* node.read_index: a leader that has handed up an entry of its own term, for which
    handing_up.tell_leading waits. *)

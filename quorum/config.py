@@ -5,7 +5,7 @@ Rule: times hang on one number, the election timeout E; nobody tunes six that mu
 
 import msgspec
 
-from quorum.formats import NEWEST_FORMAT
+from quorum.wire.formats import NEWEST_FORMAT
 from runtime.links import Peer
 
 ENTRY_BYTES_MAX = 4 * 1024 * 1024

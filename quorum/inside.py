@@ -12,17 +12,17 @@ from structlog.typing import FilteringBoundLogger
 
 from quorum.api import QuorumListener
 from quorum.config import QuorumConfig
-from quorum.formation import Formation
 from quorum.guard.log_view import LogView
 from quorum.guard.outbox import Outbox
 from quorum.guard.replicas import Replicas
 from quorum.journal import RaftJournal
+from quorum.membership.formation import Formation
 from runtime.clock import Clock
 from runtime.disk import Disk
 from runtime.links import PeerLinks
 
 if TYPE_CHECKING:
-    from quorum.core import Core
+    from quorum.raft.core import Core
     from runtime.randomness import Random
 
 

@@ -23,37 +23,37 @@ from quorum.api import (
     QuorumStoppedError,
     Voter,
 )
-from quorum.compaction import Compaction
 from quorum.config import QuorumConfig
-from quorum.core import CoreNode, Role
-from quorum.core_side import CoreSide
-from quorum.currency import Currency
-from quorum.digests import Digests
-from quorum.dispatch import Dispatch
-from quorum.files import PeerFiles
-from quorum.formation import Formation
-from quorum.frames import Kind
-from quorum.greeting import encode_greeting
 from quorum.guard.ceiling import Ceiling
+from quorum.guard.core_side import CoreSide
+from quorum.guard.currency import Currency
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
+from quorum.guard.jump import Jump
 from quorum.guard.log_view import LogView
 from quorum.guard.memory import Memory
 from quorum.guard.outbox import Outbox
+from quorum.guard.reads import Reads
 from quorum.guard.repair import Repair
 from quorum.guard.replication import Replication
 from quorum.guard.transfer import Transfer
-from quorum.handing_up import HandingUp
 from quorum.inside import BrokenPromiseError, Inside
 from quorum.journal import RaftJournal
 from quorum.journal.lineage import DRAWN_BYTES
-from quorum.jump import Jump
-from quorum.manifest_store import ManifestStore
-from quorum.membership import Membership
-from quorum.proposals import Proposals
-from quorum.reads import Reads
-from quorum.speaking import Speaking
+from quorum.journal.manifest_store import ManifestStore
+from quorum.membership.formation import Formation
+from quorum.membership.greeting import encode_greeting
+from quorum.membership.links import Membership
+from quorum.peers.digests import Digests
+from quorum.peers.dispatch import Dispatch
+from quorum.peers.files import PeerFiles
+from quorum.peers.speaking import Speaking
+from quorum.raft.compaction import Compaction
+from quorum.raft.core import CoreNode, Role
+from quorum.raft.handing_up import HandingUp
+from quorum.raft.proposals import Proposals
 from quorum.standing import standing
+from quorum.wire.frames import Kind
 from runtime.clock import Clock, Timer
 from runtime.disk import Disk
 from runtime.disk_errors import sentence

@@ -1,13 +1,13 @@
 """How a node stands, for people and metrics."""
 
 from quorum.api import QuorumStatus, ReplicaState
-from quorum.core import Role
 from quorum.guard.ceiling import Ceiling
 from quorum.guard.elections import Elections
+from quorum.guard.jump import Jump
 from quorum.guard.replicas import NEVER, Replica
-from quorum.handing_up import HandingUp
 from quorum.inside import Inside
-from quorum.jump import Jump
+from quorum.raft.core import Role
+from quorum.raft.handing_up import HandingUp
 from quorum.terms import TERM_MAX
 
 

@@ -7,7 +7,8 @@ Errors of the system (`OSError`) are no defects: whoever gets one decides.
 
 What one request causes is contained, for it would end one node after another: an exception in a
 request's handler (`http_server`), a second answer to it, and an exception in its decision
-(`controller.proposer`), which leaves no trace in the state. These are logged, and the node goes on.
+(`controller.leader.proposer`), which leaves no trace in the state. These are logged, and the node
+goes on.
 """
 
 import asyncio

@@ -13,14 +13,14 @@ from audit.embedded.batches import batches
 from audit.embedded.broker_intervals import broker_intervals
 from audit.embedded.changes import changes
 from audit.embedded.divergence import divergence
-from audit.embedded.feed import OnProgress, Question
 from audit.embedded.integrity import integrity
 from audit.embedded.log import log
 from audit.embedded.partition_events import partition_events
 from audit.embedded.partition_intervals import partition_intervals
 from audit.embedded.privileged import privileged
 from audit.embedded.state import state
-from audit.places import Replica
+from audit.places.replicas import Replica
+from audit.reading.feed import OnProgress, Question
 
 Row = tuple[Any, ...]
 Job = Callable[[Question], list[Row]]

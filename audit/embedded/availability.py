@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from audit.embedded.broker_intervals import FENCED, BrokerInterval, BrokerTracker
 from audit.embedded.days import DAY_MS, by_day, day
-from audit.embedded.feed import Feed, Question
 from audit.embedded.partition_intervals import PartitionInterval, PartitionTracker
+from audit.reading.feed import Feed, Question
 
 Row = tuple[Any, ...]
 

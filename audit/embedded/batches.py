@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from audit.embedded.feed import Question
-from audit.places import Replica
+from audit.places.replicas import Replica
+from audit.reading.feed import Question
 from ledger.batch import HEAD, HEAD_BYTES, hash_of
 from ledger.catalogue import find_segments
 from ledger.errors import DamagedBatchError, LedgerError

@@ -8,7 +8,7 @@ keeps the flags that it has (ADR 0015). States are compared where moments end.
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from audit.embedded.feed import Feed, Question
+from audit.reading.feed import Feed, Question
 from metadata.features import LITERAL_AMENDMENTS_FROM, LOGBERG_VERSION
 from metadata.records import (
     BrokerRegistrationChangeRecord,

@@ -3,8 +3,8 @@
 from typing import Any
 
 from audit.embedded.days import day_of
-from audit.embedded.feed import Feed, Question
-from audit.settling import SETTLED
+from audit.reading.feed import Feed, Question
+from audit.reading.settling import SETTLED
 from metadata.messages.records_json import record_type_name
 from metadata.records import RECORD_CLASSES
 

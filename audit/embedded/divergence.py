@@ -12,8 +12,8 @@ from operator import itemgetter
 from typing import Any
 
 from audit.embedded.batches import frames
-from audit.embedded.feed import Question
-from audit.places import Replica
+from audit.places.replicas import Replica
+from audit.reading.feed import Question
 
 Row = tuple[Any, ...]
 

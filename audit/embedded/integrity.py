@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from audit.embedded.batches import FrameFound, frames
-from audit.embedded.feed import Question
-from audit.places import Replica
+from audit.places.replicas import Replica
+from audit.reading.feed import Question
 from ledger.chain import first_hash
 from ledger.errors import LedgerError
 from ledger.reader import cluster_id_of

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from audit.embedded.days import day_of
-from audit.embedded.feed import Feed, Question
 from audit.embedded.provenance import who
-from audit.names import Names
-from audit.settling import Logged, settled
-from audit.subjects import fields_text, place, resource
+from audit.questions.names import Names
+from audit.questions.subjects import fields_text, place, resource
+from audit.reading.feed import Feed, Question
+from audit.reading.settling import Logged, settled
 from metadata.messages.records_json import record_type_name
 from metadata.records import RECORD_CLASSES
 

@@ -7,9 +7,9 @@ from operator import itemgetter
 from typing import Any
 
 from audit.embedded.days import day_of
-from audit.embedded.feed import Feed, Question
 from audit.embedded.provenance import who
-from audit.settling import Logged
+from audit.reading.feed import Feed, Question
+from audit.reading.settling import Logged
 from metadata.records import (
     NO_LEADER_CHANGE,
     PartitionChangeRecord,

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from audit.embedded.feed import Feed, Question
 from audit.embedded.min_isr import MinIsr
+from audit.reading.feed import Feed, Question
 from metadata.records import (
     NO_LEADER,
     NO_LEADER_CHANGE,

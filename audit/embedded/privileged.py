@@ -6,11 +6,11 @@ Rule: what makes a record privileged is in the record itself and written here on
 from typing import Any, Final
 
 from audit.embedded.days import day_of
-from audit.embedded.feed import Feed, Question
 from audit.embedded.provenance import who
-from audit.names import Names
-from audit.settling import SETTLED
-from audit.subjects import fields_text, resource
+from audit.questions.names import Names
+from audit.questions.subjects import fields_text, resource
+from audit.reading.feed import Feed, Question
+from audit.reading.settling import SETTLED
 from metadata.records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,

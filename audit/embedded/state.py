@@ -6,7 +6,7 @@ that restore each entry. The totals are those of the image's state hash.
 
 from typing import Any, Final
 
-from audit.embedded.feed import Feed, Question
+from audit.reading.feed import Feed, Question
 from metadata.codec import decode_records
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_from_records
 from metadata.image.families import TABLES

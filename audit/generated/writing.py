@@ -24,8 +24,8 @@ from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_to_records
 from metadata.image.metadata_image import hash_from_scratch
 from metadata.records import VotersRecord
 from quorum import api
-from quorum.manifest import FILE as MANIFEST
-from quorum.manifest import Manifest, encode_manifest
+from quorum.journal.manifest import FILE as MANIFEST
+from quorum.journal.manifest import Manifest, encode_manifest
 from runtime.disk import AppendFile, Disk
 from runtime.real_disk import RealDisk
 from snapshots.checkpoint import (

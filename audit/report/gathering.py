@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from audit.embedded import run_job
-from audit.embedded.feed import Feed, Question, longest
 from audit.embedded.log import log_rows
 from audit.embedded.partition_intervals import interval_rows
-from audit.moments import offset_of
-from audit.places import NoLogError, Replica
+from audit.places.replicas import NoLogError, Replica
+from audit.questions.verification import verify_replica
+from audit.reading.feed import Feed, Question, longest
+from audit.reading.moments import offset_of
+from audit.reading.settling import SETTLED
 from audit.report.facts import Facts, Verified, VerifiedReplica
 from audit.report.period import Period
 from audit.report.words import DAY_MS, counted, number
-from audit.settling import SETTLED
-from audit.verification import verify_replica
 from ledger.reader import LedgerReader
 
 OnProgress = Callable[[str, int, int], None]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from audit.callers import caller
+from audit.reading.callers import caller
 from audit.report.facts import Rows
 from audit.report.period import Period
 from audit.report.tabular import Cell, Table, at, count, table, text

@@ -6,7 +6,7 @@ begins at its BeginTransactionRecord; records of one that begins before the peri
 
 from typing import Any, Final, NamedTuple
 
-from audit.callers import caller
+from audit.reading.callers import caller
 from audit.report.facts import Rows
 from audit.report.period import Period
 from audit.report.privileged import shortened

@@ -16,7 +16,7 @@ import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from audit.callers import caller
+from audit.reading.callers import caller
 from audit.spark.pipeline_store import Carried, Lost
 from metadata.records import NO_LEADER
 

@@ -18,8 +18,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from audit.questions.subjects import fields_text
 from audit.spark.bronze_fields import FIELDS
-from audit.subjects import fields_text
 from ledger.batch import Batch, BatchHeader, array_head
 from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError, decode_records, encode_record

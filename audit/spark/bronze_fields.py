@@ -11,7 +11,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
-from audit.subjects import quota_word
+from audit.questions.subjects import quota_word
 from metadata.messages.secrets import REDACTED, secret_fields
 from metadata.records import (
     LEADER_RECOVERY_STATE_UNTOUCHED,

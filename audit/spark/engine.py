@@ -11,7 +11,7 @@ from typing import Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from audit.places import open_all
+from audit.places.replicas import open_all
 from audit.spark import gold, intervals, silver, source
 from audit.spark.bronze import BRONZE_COLUMNS
 from audit.spark.divergence import divergence

@@ -15,8 +15,8 @@ from typing import Final, Self
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from audit.first_checkpoint import first_checkpoint
-from audit.places import NoLogError
+from audit.places.replicas import NoLogError
+from audit.reading.first_checkpoint import first_checkpoint
 from audit.spark import silver, source
 from audit.spark.reading import open_longest, sound_end
 from audit.spark.settle import MARKERS, Marker, Spans, counted, markers, spans

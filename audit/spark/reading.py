@@ -11,8 +11,8 @@ from typing import Final
 
 from pyspark.sql.datasource import InputPartition
 
-from audit.places import NoLogError, Replica, open_all
-from audit.remote import is_url
+from audit.places.remote import is_url
+from audit.places.replicas import NoLogError, Replica, open_all
 from ledger.batch import Batch, parse
 from ledger.catalogue import Segment
 from ledger.chain import LogMark

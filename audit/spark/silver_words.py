@@ -1,7 +1,7 @@
 """What only a record's own bytes tell: its subject, its fields, and a broker's incarnation.
 
-Rule: words about records are made in `audit.subjects` and nowhere else; here it is called on
-executors. They skip null, so a caller hands in the bytes of the few records that need it.
+Rule: words about records are made in `audit.questions.subjects` and nowhere else; here it is called
+on executors. They skip null, so a caller hands in the bytes of the few records that need it.
 """
 
 from typing import Final
@@ -9,8 +9,8 @@ from typing import Final
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType
 
-from audit import subjects
-from audit.names import Names
+from audit.questions import subjects
+from audit.questions.names import Names
 from metadata.codec import decode_record
 from metadata.features import LITERAL_AMENDMENTS_FROM, LOGBERG_VERSION
 from metadata.records import FeatureLevelRecord, RegisterBrokerRecord

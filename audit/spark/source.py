@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from audit.places import NoLogError, Replica
+from audit.places.replicas import NoLogError, Replica
 from audit.spark.bronze import bronze_rows, classes_of, ddl
 from audit.spark.reading import Piece, absolute, open_longest, plan, read_piece, sound_end
 from audit.spark.source_frames import (

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from audit.places import open_all
+from audit.places.replicas import open_all
 from audit.spark.reading import open_replica, path_now
 from ledger.batch import HEAD, HEAD_BYTES
 from ledger.catalogue import find_segments

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from audit.places import NoLogError, Replica
+from audit.places.replicas import NoLogError, Replica
 from audit.spark.reading import open_longest, plan, sound_end
 from audit.spark.source import SourceOptions, checked_range, read_rows
 from ledger.reader import LedgerReader

@@ -16,7 +16,7 @@ from typing import Final
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from audit.places import NoLogError
+from audit.places.replicas import NoLogError
 from audit.spark.engine import job_frame
 from audit.spark.reading_failures import failure_sentence
 from audit.spark.session import SparkUnavailableError, audit_session

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from controller.heartbeats import Heartbeats
+from controller.leader.heartbeats import Heartbeats
 from controller.managers.partition_events import (
     ELR_FEATURE,
     elect_leaderless,

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from controller.activation import base_levels
+from controller.leader.activation import base_levels
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, LogbergError
 from metadata.features import (

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from audit.agreement import Agreement, agree
-from audit.dump import caller_of, dump, utc
-from audit.folder import NoLogError, node_folders
-from audit.replay import Replayed, replay
+from audit.places.folder import NoLogError, node_folders
+from audit.questions.agreement import Agreement, agree
+from audit.reading.dump import caller_of, dump, utc
+from audit.reading.replay import Replayed, replay
 from ledger.chain import LogMark
 from ledger.errors import LedgerError
 from logberg.commands.audit.progress import progress
@@ -19,8 +19,8 @@ from logberg.output import facts, output_option, print_json, print_line, say, sh
 from logberg.suggesting import SuggestingGroup
 from metadata.image import MetadataImage, ReplayError
 from quorum.journal.damage import DamagedError
-from quorum.manifest import FILE as MANIFEST
-from quorum.manifest import decode_manifest
+from quorum.journal.manifest import FILE as MANIFEST
+from quorum.journal.manifest import decode_manifest
 from runtime.read_only_disk import ReadOnlyDisk
 
 _FOLDER = click.argument(

@@ -11,8 +11,8 @@ and a tail that was kept would commit entries that diverge.
 
 from typing import NamedTuple
 
-from quorum.frames import Entry
 from quorum.guard.log_view import LogView
+from quorum.wire.frames import Entry
 
 
 class Append(NamedTuple):

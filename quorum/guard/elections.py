@@ -13,11 +13,11 @@ A node whose disk has no room leaves standing to the others, but not for ever: w
 room, one that leads without writing keeps brokers in service, and none would end it.
 """
 
-from quorum.core import Core, CoreNode, Role
-from quorum.frames import Frame, Kind
 from quorum.guard.replicas import Replica
 from quorum.inside import Inside
+from quorum.raft.core import Core, CoreNode, Role
 from quorum.terms import TERM_MAX
+from quorum.wire.frames import Frame, Kind
 from runtime.links import LinkEnd
 
 _LONG_AGO = -1e9

@@ -10,14 +10,14 @@ acknowledged, so it only catches up (see `quorum.guard.repair`).
 
 from typing import Any
 
-from quorum.core import Core, CoreNode, Role
-from quorum.frames import Frame, Kind
 from quorum.guard.appends import Append, Conflict, Matched, judge
 from quorum.guard.elections import Elections
+from quorum.guard.jump import Jump
 from quorum.guard.repair import Repair
 from quorum.guard.replicas import Replica
 from quorum.inside import BrokenPromiseError, Inside
-from quorum.jump import Jump
+from quorum.raft.core import Core, CoreNode, Role
+from quorum.wire.frames import Frame, Kind
 
 NO_MATCH = -1
 

@@ -18,12 +18,12 @@ reached within E; whoever was neither leader nor candidate remembers all but the
 time. A majority that is put back at once has lost what it lost.
 """
 
-from quorum.core import Role
-from quorum.frames import Kind
 from quorum.guard.replicas import Replica
 from quorum.inside import BrokenPromiseError, Inside
 from quorum.journal import Known
+from quorum.raft.core import Role
 from quorum.terms import TERM_MAX
+from quorum.wire.frames import Kind
 
 Told = tuple[bytes, int, bytes, int]
 _NOTHING = Known(b"", 0)

@@ -8,8 +8,8 @@ and what it rests on may have been truncated since.
 from collections import deque
 from typing import Any
 
-from quorum.frames import Kind, encode
 from quorum.journal import RaftJournal
+from quorum.wire.frames import Kind, encode
 from runtime.links import PeerLinks
 
 

@@ -13,12 +13,12 @@ Why every voter, not a majority: the candidate that has our forgotten vote may b
 out, and a second vote in its term would make two leaders.
 """
 
-from quorum.core import Core
-from quorum.frames import Kind
 from quorum.guard.replicas import Replica
 from quorum.inside import Inside
 from quorum.journal.lineage import DRAWN_BYTES
 from quorum.journal.opening import UNKNOWN_VOTE
+from quorum.raft.core import Core
+from quorum.wire.frames import Kind
 
 
 class Repair:

@@ -6,8 +6,8 @@ replica: it holds copies for itself, but it neither votes nor counts.
 
 from collections.abc import Iterator
 
-from quorum.core import CoreNode
-from quorum.formats import OLDEST_FORMAT
+from quorum.raft.core import CoreNode
+from quorum.wire.formats import OLDEST_FORMAT
 
 NEVER = -1.0
 
@@ -41,7 +41,7 @@ class Replica:
         self.links = 0
         """How many links there were with it, to tell one from the next."""
         self.wire_format = OLDEST_FORMAT
-        """What the present link speaks (`quorum.speaking`)."""
+        """What the present link speaks (`quorum.peers.speaking`)."""
         self.connected = False
         """Whether our core was told that it is."""
         self.begin_epoch(0)

@@ -11,10 +11,10 @@ the follower is not connected, which ends its sending; `resume` connects it agai
 
 from typing import Any
 
-from quorum.core import Core, CoreNode
-from quorum.frames import Kind
 from quorum.guard.replicas import NEVER, Replica
 from quorum.inside import Inside
+from quorum.raft.core import Core, CoreNode
+from quorum.wire.frames import Kind
 
 
 class Replication:

@@ -5,12 +5,12 @@ it hasn't taken over within E, we stop leading all the same, since whoever asked
 the last term (`quorum.terms`) we go on, since nobody could follow.
 """
 
-from quorum.core import Core, Role
-from quorum.frames import Kind
 from quorum.guard.elections import Elections
 from quorum.guard.replicas import Replica
 from quorum.inside import Inside
+from quorum.raft.core import Core, Role
 from quorum.terms import TERM_MAX
+from quorum.wire.frames import Kind
 
 
 class Transfer:

@@ -34,7 +34,7 @@ from runtime.disk import Disk
 from runtime.disk_errors import explain
 
 if TYPE_CHECKING:
-    from quorum.manifest import Manifest
+    from quorum.journal.manifest import Manifest
 
 SEGMENT_BYTES = 16 * 1024 * 1024
 RESERVE_BYTES = 4 * SEGMENT_BYTES

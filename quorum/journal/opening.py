@@ -40,7 +40,7 @@ from quorum.terms import LEAP_MAX, TERM_MAX, is_term
 from runtime.disk import Disk
 
 if TYPE_CHECKING:
-    from quorum.manifest import Manifest
+    from quorum.journal.manifest import Manifest
 
 DAMAGED_SUFFIX = ".damaged"
 UNKNOWN_VOTE = "unknown"

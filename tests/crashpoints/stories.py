@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-import controller.preparing
+import controller.leader.preparing
 from tests.crashpoints.stage import Stage
 from tests.crashpoints.steps import Steps
 from tests.simulation.cluster import Shape
@@ -69,7 +69,7 @@ def _stage(seed: int, node_id: int, steps: Steps) -> Stage:
 
 def transactions(stage: Stage) -> None:
     """Let every change be one."""
-    with patched([(controller.preparing, "BATCH_TARGET_BYTES", SMALL_BATCH)]):
+    with patched([(controller.leader.preparing, "BATCH_TARGET_BYTES", SMALL_BATCH)]):
         stage.pass_time(1.5)
 
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from controller.degraded import Ask, asks_of
-from controller.routes import ROUTES, Route
+from controller.http.degraded import Ask, asks_of
+from controller.http.routes import ROUTES, Route
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
 from runtime.requests import Reply, Request, whole
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from controller.degraded import Mode
+from controller.http.degraded import Mode
 from runtime.simulated.disk_faults import STUCK
 from runtime.simulated.process import Death
 from tests.unit.controller.cluster import DECLARED, keep_alive

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller.node_view import NodeView
-from quorum.currency import Currency
+from quorum.guard.currency import Currency
 from runtime.simulated.world import World
 from tests.simulation.answers import Judgement
 from tests.simulation.patches import Patch, patched

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller.degraded import Mode
+from controller.http.degraded import Mode
 from quorum.journal.segments import SegmentWriter
 from runtime.simulated.disk import SimulatedDisk
 from runtime.simulated.platter import Inode

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.routes import HEARTBEATS, ROUTES
+from controller.http.routes import HEARTBEATS, ROUTES
 from logberg.controller_process import ControllerProcess
 from logberg.local_cluster import LocalCluster, free_port_base
 from logberg.settings import ControllerSettings, load

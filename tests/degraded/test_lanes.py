@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.lanes import WAIT_MAX_S, Lanes
+from controller.leader.lanes import WAIT_MAX_S, Lanes
 
 
 class Clock:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from controller.heartbeats import AwakeTime, Heartbeats
+from controller.leader.heartbeats import AwakeTime, Heartbeats
 from runtime.simulated.disk_faults import FAST, STUCK, DiskProfile
 from runtime.simulated.world import US
 from tests.simulation.cluster import Cluster, Shape

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from controller.lanes import WAIT_MAX_S
-from controller.proposer import Proposer
+from controller.leader.lanes import WAIT_MAX_S
+from controller.leader.proposer import Proposer
 from tests.degraded.modes import healthy
 from tests.simulation.patches import patched
 from tests.unit.controller.cluster import Broker, Cluster, keep_alive

@@ -1,12 +1,12 @@
 """Each mode, each endpoint: what a controller answers, how fast, and with which advice.
 
-Every cell of `controller.degraded.TABLE` is tried on real cores, over simulated disks and
+Every cell of `controller.http.degraded.TABLE` is tried on real cores, over simulated disks and
 network, in a mode that was brought about as in life.
 """
 
 import pytest
 
-from controller.degraded import (
+from controller.http.degraded import (
     AT_ONCE_S,
     NO_QUORUM_S,
     RETRY_AFTER_S,
@@ -15,7 +15,7 @@ from controller.degraded import (
     Mode,
     asks_of,
 )
-from controller.routes import ROUTES, Route
+from controller.http.routes import ROUTES, Route
 from metadata.errors import ErrorCode
 from tests.degraded.asking import Answer, Asked, ask_everything
 from tests.degraded.modes import ENTER, Standing, healthy

@@ -1,12 +1,12 @@
-"""Write the table of docs/degraded.md from `controller.degraded`.
+"""Write the table of docs/degraded.md from `controller.http.degraded`.
 
 python -m tests.docs.degraded
 """
 
 from collections.abc import Iterable
 
-from controller.degraded import RETRY_AFTER_S, TABLE, Ask, Cell, asks_of
-from controller.routes import ROUTES
+from controller.http.degraded import RETRY_AFTER_S, TABLE, Ask, Cell, asks_of
+from controller.http.routes import ROUTES
 from tests.docs import source
 
 PAGE = source.ROOT / "docs" / "degraded.md"

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from controller.routes import ROUTES, Route
+from controller.http.routes import ROUTES, Route
 from logberg.commands.brokers import list_brokers
 from logberg.settings import BrokerSettings, ControllerSettings
 from metadata.errors import error_table

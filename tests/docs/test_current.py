@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.openapi import openapi_document
-from controller.routes import ROUTES
+from controller.http.openapi import openapi_document
+from controller.http.routes import ROUTES
 from logberg.controller_process import EXIT_STOPPED
 from logberg.settings import BrokerSettings, ControllerSettings
 from logberg.version import VERSION

@@ -43,9 +43,11 @@ DURABLE = Promise(
     (
         Place("quorum/guard/outbox.py", "nothing leaves before what it promises is durable"),
         Place("quorum/guard/replication.py", "copies count as far as the leader's own is durable"),
-        Place("quorum/handing_up.py", "what goes up is committed, and durable here"),
+        Place("quorum/raft/handing_up.py", "what goes up is committed, and durable here"),
         Place("quorum/journal/journal.py", "the journal, and when it is durable"),
-        Place("controller/snapshotting.py", "the ledger is synced before the journal forgets"),
+        Place(
+            "controller/storage/snapshotting.py", "the ledger is synced before the journal forgets"
+        ),
         Place("runtime/real_disk.py", "syncs of files and of folders; none is repeated"),
     ),
     (
@@ -72,10 +74,10 @@ ONE_ORDER = Promise(
     "it is the log's, and it contradicts no order in time that a client could see. No clock is "
     "needed for it. A stale read says how old it may be, and a read with `minOffset` is not older.",
     (
-        Place("quorum/reads.py", "a majority confirms after the call"),
-        Place("controller/reads.py", "which reads wait for what"),
-        Place("controller/changes.py", "refusals are confirmed like reads"),
-        Place("controller/freshness.py", "how old an answer may be"),
+        Place("quorum/guard/reads.py", "a majority confirms after the call"),
+        Place("controller/replica/reads.py", "which reads wait for what"),
+        Place("controller/leader/changes.py", "refusals are confirmed like reads"),
+        Place("controller/replica/freshness.py", "how old an answer may be"),
         Place("ledger/ledger.py", "the fence: decided on this state, or not at all"),
     ),
     (
@@ -84,8 +86,8 @@ ONE_ORDER = Promise(
         Place("tests/mutants/serving.py", "broken answers, which judges must see"),
         Place(_QUORUM_INVARIANTS, "I1, I2, I7: one leader an epoch, logs match, reads are current"),
         Place("model/reads.cfg", "reads of the model"),
-        Place("tests/unit/controller/test_reads.py", "each kind of read, by hand"),
-        Place("tests/unit/controller/test_stalled_leader.py", "a leader that slept"),
+        Place("tests/unit/controller/http/test_reads.py", "each kind of read, by hand"),
+        Place("tests/unit/controller/leader/test_stalled_leader.py", "a leader that slept"),
     ),
     "leaders that are paused and wake among their clients, one-way and bridge partitions, "
     "delays, clients that compete for the same names",
@@ -100,9 +102,9 @@ FENCED = Promise(
     "nobody answers stops serving before its partitions are given away.",
     (
         Place("controller/managers/brokers.py", "what a broker may become, and by which request"),
-        Place("controller/metadata_fetch.py", "whose request it is"),
+        Place("controller/http/metadata_fetch.py", "whose request it is"),
         Place("broker_agent/lease.py", "0.8 sessions from the sending of what was answered"),
-        Place("controller/fencing.py", "who is silent is fenced, one at a time"),
+        Place("controller/leader/fencing.py", "who is silent is fenced, one at a time"),
     ),
     (
         Place(_INVARIANTS, "I8: at most one process may serve"),
@@ -122,7 +124,7 @@ COMPLETE_VIEWS = Promise(
     (
         Place("broker_agent/view.py", "a batch that does not continue our chain is not applied"),
         Place("broker_agent/catching_up.py", "whoever differs stops serving and begins anew"),
-        Place("controller/fetch_content.py", "what a fetch is given"),
+        Place("controller/http/fetch_content.py", "what a fetch is given"),
     ),
     (
         Place(_INVARIANTS, "I4, I6: brokers' states and offsets, after every event"),
@@ -140,13 +142,13 @@ ONCE = Promise(
     "any leader, after any restart. When the id is too old to be remembered it is refused, never "
     "executed again. The same id with another request is refused.",
     (
-        Place("controller/idempotency.py", "what was answered is a fact in the log"),
+        Place("controller/leader/idempotency.py", "what was answered is a fact in the log"),
         Place("metadata/image/outcomes.py", "what is kept, and the floor below it"),
     ),
     (
         Place(_INVARIANTS, "I9: at most once; exactly once if acknowledged"),
         Place("tests/kills/judge.py", "each request once, at the offset that was told"),
-        Place("tests/unit/controller/test_changes.py", "retries, joined and remembered"),
+        Place("tests/unit/controller/leader/test_changes.py", "retries, joined and remembered"),
         Place("tests/unit/image/test_outcomes.py", "what is forgotten, and in which order"),
     ),
     "answers that are lost, clients that retry at another controller, leaders that die between "
@@ -166,18 +168,20 @@ DAMAGE = Promise(
         Place("quorum/guard/repair.py", "how a damaged node gets its voice back"),
         Place("quorum/guard/memory.py", "what peers remember of a folder that was put back"),
         Place("ledger/verify.py", "the first bad place, by name"),
-        Place("controller/scrubbing.py", "what lies at rest is read through, about once a day"),
-        Place("controller/mending.py", "a damaged segment comes anew from a peer"),
+        Place(
+            "controller/storage/scrubbing.py", "what lies at rest is read through, about once a day"
+        ),
+        Place("controller/storage/mending.py", "a damaged segment comes anew from a peer"),
         Place("snapshots/checkpoint.py", "a checkpoint is believed whole or not"),
-        Place("controller/digests.py", "states and chains compared on heartbeats"),
+        Place("controller/replica/digests.py", "states and chains compared on heartbeats"),
     ),
     (
         Place("model/damage.cfg", "the model with damaged journals"),
         Place("tests/flips/__main__.py", "every bit of small files flipped, and a million drawn"),
         Place("tests/process/test_damaged_files.py", "real processes on damaged folders"),
-        Place("tests/unit/quorum/test_repair.py", "the way back of a voter"),
-        Place("tests/unit/quorum/test_memory.py", "folders of yesterday"),
-        Place("tests/unit/controller/test_digests.py", "states that differ"),
+        Place("tests/unit/quorum/guard/test_repair.py", "the way back of a voter"),
+        Place("tests/unit/quorum/guard/test_memory.py", "folders of yesterday"),
+        Place("tests/unit/controller/replica/test_digests.py", "states that differ"),
         Place("tests/unit/ledger/test_verify.py", "bad places, named"),
     ),
     "bits that rot at rest and while running, misdirected writes, lost, cut and swapped files, "
@@ -191,14 +195,16 @@ EMPTY_DISK = Promise(
     "A voter is a node id and a directory id. The same node id on another disk copies everything "
     "and observes: it can't take back a vote or an acknowledgement that the old disk gave.",
     (
-        Place("quorum/formation.py", "who the voters are, written down before anyone votes"),
-        Place("quorum/greeting.py", "which disk speaks"),
+        Place(
+            "quorum/membership/formation.py", "who the voters are, written down before anyone votes"
+        ),
+        Place("quorum/membership/greeting.py", "which disk speaks"),
         Place("quorum/guard/replicas.py", "whose copies count"),
     ),
     (
         Place(_QUORUM_INVARIANTS, "I1, I3 with disks that were emptied"),
         Place("model/wipe.cfg", "the model with wiped disks"),
-        Place("tests/unit/quorum/test_formation.py", "formations, and who is let in"),
+        Place("tests/unit/quorum/membership/test_formation.py", "formations, and who is let in"),
         Place(
             "tests/process/test_three_quorum_processes.py", "real processes, a real empty folder"
         ),
@@ -216,7 +222,7 @@ BOUNDED = Promise(
         Place("runtime/http_server.py", "requests"),
         Place("runtime/link_frames.py", "frames between controllers"),
         Place("metadata/image/outcomes.py", "remembered answers"),
-        Place("controller/proposer.py", "what waits for its turn, and what is on its way"),
+        Place("controller/leader/proposer.py", "what waits for its turn, and what is on its way"),
     ),
     (
         Place("tests/process/test_bad_requests.py", "what real clients may try"),
@@ -237,12 +243,12 @@ RECOVERS = Promise(
     (
         Place("quorum/guard/elections.py", "pre-vote; who is dead and who is only slow"),
         Place("quorum/guard/transfer.py", "a leader that can't go on hands over"),
-        Place("controller/activation.py", "what a new leader does first"),
+        Place("controller/leader/activation.py", "what a new leader does first"),
     ),
     (
         Place("tests/kills/killing.py", "from the kill to the next commit that a client sees"),
         Place("tests/simulation/seeds.py", "I12: after the faults the cluster must come to rest"),
-        Place("tests/unit/quorum/test_elections.py", "votes and pre-votes"),
+        Place("tests/unit/quorum/guard/test_elections.py", "votes and pre-votes"),
         Place("benchmarks/failover.py", "the figures of `make bench`"),
     ),
     "kills and pauses of leaders, two in a row, stuck disks, partitions of every shape",
@@ -256,17 +262,17 @@ DEGRADED = Promise(
     "what goes on, what is refused, with which error and what to do. A failed sync is never "
     "repeated: the node stops.",
     (
-        Place("controller/degraded.py", "each mode, each question, its answer"),
+        Place("controller/http/degraded.py", "each mode, each question, its answer"),
         Place("docs/degraded.md", "the same as a table to read"),
         Place("metadata/errors.py", "every error, whose fault it is and what to do"),
-        Place("controller/status.py", "the sentence that says what holds a node back"),
+        Place("controller/http/status.py", "the sentence that says what holds a node back"),
         Place("quorum/node.py", "a disk that failed ends the node"),
         Place("docs/runbook.md", "what is seen, what it means, what to do"),
     ),
     (
         Place("tests/degraded/test_table.py", "every cell of the table, on real cores"),
         Place("tests/process/test_full_disks.py", "real full disks"),
-        Place("tests/unit/controller/test_no_room.py", "no room, on one and on all"),
+        Place("tests/unit/controller/leader/test_no_room.py", "no room, on one and on all"),
         Place("tests/process/test_bad_starts.py", "what a start refuses"),
         Place("tests/docs/test_current.py", "the runbook quotes what is really said"),
     ),
@@ -280,14 +286,14 @@ NOT_THEIR_FAULT = Promise(
     "Sessions stand still while the controller does: a controller that was slow, paused or "
     "electing gives every broker the time to reach it before anyone is fenced.",
     (
-        Place("controller/heartbeats.py", "sessions run on the time in which we were awake"),
+        Place("controller/leader/heartbeats.py", "sessions run on the time in which we were awake"),
         Place("runtime/stalls.py", "how a stall is noticed"),
-        Place("controller/doubt.py", "whether we still lead, after we stood still"),
+        Place("controller/leader/doubt.py", "whether we still lead, after we stood still"),
     ),
     (
         Place("tests/kills/judge.py", "brokers fenced while leaders were killed: none"),
         Place("tests/degraded/test_never_fenced.py", "each way in which a controller is slow"),
-        Place("tests/unit/controller/test_heartbeats.py", "sessions and stalls"),
+        Place("tests/unit/controller/leader/test_heartbeats.py", "sessions and stalls"),
         Place("tests/scenarios/paused_controller.txt", "the story of a paused controller"),
         Place("tests/process/test_failover.py", "brokers watched through kill and pause"),
     ),
@@ -305,7 +311,7 @@ REPLAYABLE = Promise(
         Place("metadata/image/delta.py", "replay; it reads no clock and no dice"),
         Place("ledger/chain.py", "the chain"),
         Place("metadata/state_hash.py", "how two nodes know that they agree"),
-        Place("audit/verification.py", "checkpoints held against replay"),
+        Place("audit/questions/verification.py", "checkpoints held against replay"),
     ),
     (
         Place("tests/reference/folding.py", "a second state machine, from the pages alone"),
@@ -328,9 +334,11 @@ RELEASES_MEET = Promise(
     (
         Place("metadata/features.py", "the levels, and what this build supports"),
         Place("metadata/record_levels.py", "which level each record and field needs"),
-        Place("controller/level_gate.py", "nothing is written below its level"),
-        Place("controller/registering.py", "who says what it supports, and the upgrade batch"),
-        Place("quorum/formats.py", "what two controllers speak on a link"),
+        Place("controller/managers/level_gate.py", "nothing is written below its level"),
+        Place(
+            "controller/leader/registering.py", "who says what it supports, and the upgrade batch"
+        ),
+        Place("quorum/wire/formats.py", "what two controllers speak on a link"),
         Place("metadata/messages/versions.py", "what clients and controllers speak"),
     ),
     (
@@ -339,7 +347,10 @@ RELEASES_MEET = Promise(
         ),
         Place("tests/releases/README.md", "the old releases"),
         Place("tests/simulation/test_mixed_formats.py", "links of nodes that speak other formats"),
-        Place("tests/unit/controller/test_features.py", "levels that are raised, lowered, refused"),
+        Place(
+            "tests/unit/controller/managers/test_features.py",
+            "levels that are raised, lowered, refused",
+        ),
         Place("tests/unit/ledger/test_golden.py", "logs of released formats"),
     ),
     "upgrades node by node under load, and back; restarts that change what a node speaks",

@@ -1,20 +1,20 @@
 """Checkpoints of a controller and the saved image of an agent: harmed, then loaded as at a start.
 
 Rule: a checkpoint is loaded whole and right, or it is put aside and said. For a controller that is
-`load_checkpoint`, for an auditor `audit.state_start`, for an agent `ImageStore.open`, which also
-judges whose folder it is.
+`load_checkpoint`, for an auditor `audit.reading.state_start`, for an agent `ImageStore.open`, which
+also judges whose folder it is.
 """
 
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from audit.state_start import UnbelievableCheckpointError, image_of, load
+from audit.reading.state_start import UnbelievableCheckpointError, image_of, load
 from broker_agent.config import AgentConfig
 from broker_agent.image_store import OWNER_FILE, SAVED_IMAGE_UNUSABLE, ImageStore, WrongFolderError
 from broker_agent.view import PlacedImage
-from controller.checkpoint_loading import load_checkpoint
-from controller.snapshotting import checkpoint_header
+from controller.storage.checkpoint_loading import load_checkpoint
+from controller.storage.snapshotting import checkpoint_header
 from ledger.chain import LogMark
 from ledger.ledger import Ledger
 from metadata.codec import encode_record

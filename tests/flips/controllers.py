@@ -9,8 +9,8 @@ from typing import NamedTuple
 from controller.controller import Controller
 from ledger.chain import LogMark
 from ledger.reader import LedgerReader
-from quorum.manifest import FILE as MANIFEST
-from quorum.manifest import decode_manifest
+from quorum.journal.manifest import FILE as MANIFEST
+from quorum.journal.manifest import decode_manifest
 from tests.flips.journals import JournalCase
 from tests.flips.ledgers import LedgerCase
 from tests.flips.memory import MemoryDisk

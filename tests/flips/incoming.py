@@ -73,7 +73,7 @@ class PullCase:
         assert self.judge(self.files).how == "the same is fetched"
 
     def judge(self, harmed: Files, *, thorough: bool = False) -> Verdict:
-        """Go on fetching until all is here, as `controller.catch_up` does."""
+        """Go on fetching until all is here, as `controller.storage.catch_up` does."""
         disk = MemoryDisk(self._own if self._in_flight else harmed)
         peer = self._harmed_once(harmed) if self._in_flight else self._answer
         try:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from quorum.journal import DamagedError, RaftJournal, WrongFolderError
 from quorum.journal.chain import SegmentFile, read_chain, read_files
 from quorum.journal.frames import Kind, find_frames
+from quorum.journal.manifest import FILE as MANIFEST
+from quorum.journal.manifest import Manifest, decode_manifest
+from quorum.journal.manifest_copies import COPY
+from quorum.journal.manifest_store import ManifestStore
 from quorum.journal.opening import UNKNOWN_VOTE
 from quorum.journal.state import ENTRY_HEAD, Entry
 from quorum.journal.witness import NAME as WITNESS
-from quorum.manifest import FILE as MANIFEST
-from quorum.manifest import Manifest, decode_manifest
-from quorum.manifest_copies import COPY
-from quorum.manifest_store import ManifestStore
 from tests.flips.memory import Files, MemoryDisk
 from tests.flips.verdicts import DETECTED, HARMLESS, SILENT, Verdict, unclean
 from tests.unit.quorum.journal.rig import LOG, Rig, fill, manifest_at

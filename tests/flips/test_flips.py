@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from controller import checkpoint_loading
+from controller.storage import checkpoint_loading
 from ledger import frame
 from ledger.catalogue import Catalogue
 from ledger.chain import LogMark

@@ -17,10 +17,10 @@ from metadata.image import image_to_records
 from metadata.messages.fetch import MetadataFetchReply, SeenState, StateAt
 from metadata.messages.wire import MSGPACK, decode_fetch_reply, encode
 from quorum.api import Voter
-from quorum.codec import dumps
-from quorum.frames import Kind
-from quorum.frames import encode as encode_frame
-from quorum.manifest import Manifest, encode_manifest
+from quorum.journal.manifest import Manifest, encode_manifest
+from quorum.wire.codec import dumps
+from quorum.wire.frames import Kind
+from quorum.wire.frames import encode as encode_frame
 from runtime.content_digest import content_digest, is_content
 from runtime.link_frames import (
     BadFrameError,

@@ -1,7 +1,8 @@
 """After the kills: is everything that was told in every log, once, where it was said to be?
 
 Rule: each controller's ledger is read on its own. The judge knows what clients were told and what
-the ledgers hold, nothing else; that the ledgers are sound and agree is `audit.agreement`'s verdict.
+the ledgers hold, nothing else; that the ledgers are sound and agree is
+`audit.questions.agreement`'s verdict.
 """
 
 from collections import defaultdict
@@ -9,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from audit.agreement import agree
-from audit.dump import dump
-from audit.folder import open_reader
+from audit.places.folder import open_reader
+from audit.questions.agreement import agree
+from audit.reading.dump import dump
 from metadata.uuids import uuid_text
 from tests.kills.load import Acknowledged
 

@@ -16,13 +16,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from quorum.core import Core, Role
-from quorum.frames import Kind, decode
 from quorum.guard.outbox import Outbox
-from quorum.handing_up import HandingUp
 from quorum.inside import Inside
 from quorum.journal import RaftJournal
 from quorum.node import QuorumNode
+from quorum.raft.core import Core, Role
+from quorum.raft.handing_up import HandingUp
+from quorum.wire.frames import Kind, decode
 from tests.simulation.patches import patched
 
 UNKNOWN = "unknown"

@@ -4,12 +4,12 @@ from collections import Counter
 
 import pytest
 
-from quorum.frames import Kind
 from quorum.guard import following
 from quorum.guard.appends import Append, Judgement, judge
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
 from quorum.guard.replication import Replication
+from quorum.wire.frames import Kind
 from tests.model.conformance import Conformance
 from tests.simulation.patches import patched
 from tests.simulation.quorum_seeds import Outcome, run_seed

@@ -21,7 +21,7 @@ CONTAINING = (
         "rot at rest is not looked for",
         "6, I10",
         "Segments that nobody reads may rot until no peer can mend them.",
-        (Patch("controller.scrubbing.scrub_segment", instead(_finds_nothing)),),
+        (Patch("controller.storage.scrubbing.scrub_segment", instead(_finds_nothing)),),
     ),
     Mutant(
         "rot of the closed journal is not seen",
@@ -33,13 +33,13 @@ CONTAINING = (
         "one bad read is believed",
         "6",
         "A sound file is put aside since it was read wrongly once.",
-        (Patch("controller.scrubbing.Scrubbing._twice", instead(_reads_once)),),
+        (Patch("controller.storage.scrubbing.Scrubbing._twice", instead(_reads_once)),),
     ),
     Mutant(
         "checkpoint of another history is loaded",
         "6, 12, I10",
         "A checkpoint is not held against the chain of the ledger beside it.",
-        (Patch("controller.checkpoint_loading._must_be_of", gives(None)),),
+        (Patch("controller.storage.checkpoint_loading._must_be_of", gives(None)),),
     ),
     Mutant(
         "who was wrong serves again",
@@ -47,7 +47,7 @@ CONTAINING = (
         "A state that differed from the majority's is served when later offsets agree.",
         (
             Patch(
-                "controller.digests.DigestComparison.verdict",
+                "controller.replica.digests.DigestComparison.verdict",
                 edited(("if self._wrong:", "if False:")),
             ),
         ),
@@ -56,7 +56,7 @@ CONTAINING = (
         "a wrong state is kept for the next start",
         "6, 12, I10",
         "Who differs from the majority goes on writing and loading checkpoints.",
-        (Patch("controller.snapshotting.Snapshotting.distrust", gives(None)),),
+        (Patch("controller.storage.snapshotting.Snapshotting.distrust", gives(None)),),
     ),
     Mutant(
         "header on the wire unchecked",

@@ -71,14 +71,14 @@ DECIDING = (
         "acknowledgement before commit",
         "1, I5",
         "A change is answered when it is proposed.",
-        (Patch("controller.pending.Pending.when_committed", instead(_at_once)),),
+        (Patch("controller.replica.pending.Pending.when_committed", instead(_at_once)),),
         hunted("answers", "", "rivals"),
     ),
     Mutant(
         "stale read",
         "2, I7",
         "A linearizable read asks nobody whether this node still leads.",
-        (Patch("controller.reads.Reads.linearizable", instead(_at_once)),),
+        (Patch("controller.replica.reads.Reads.linearizable", instead(_at_once)),),
         hunted("answers", "rivals"),
     ),
     Mutant(
@@ -92,14 +92,14 @@ DECIDING = (
         "read below minOffset",
         "2, 4, I7",
         "A read that must see its own writes is answered from what is here.",
-        (Patch("controller.reads.Reads.at_least", instead(_at_once)),),
+        (Patch("controller.replica.reads.Reads.at_least", instead(_at_once)),),
         hunted("answers", "rivals"),
     ),
     Mutant(
         "answer names another offset",
         "2, I7",
         "An answer says an offset below its change.",
-        (Patch("controller.changes._placed", around(_placed_before)),),
+        (Patch("controller.leader.changes._placed", around(_placed_before)),),
         hunted("answers", ""),
     ),
     Mutant(
@@ -108,7 +108,7 @@ DECIDING = (
         "Who was replaced while it stood still refuses by what its successor has changed.",
         (
             Patch(
-                "controller.changes.Changes._confirmed",
+                "controller.leader.changes.Changes._confirmed",
                 instead(lambda _self, outcome, tell: tell(outcome)),
             ),
         ),
@@ -118,7 +118,7 @@ DECIDING = (
         "idempotency forgotten",
         "5, I9",
         "Request ids are ignored: a retry is another request.",
-        (Patch("controller.changes.request_key", around(_another_id)),),
+        (Patch("controller.leader.changes.request_key", around(_another_id)),),
         hunted("answers", ""),
     ),
     Mutant(
@@ -126,7 +126,7 @@ DECIDING = (
         "5, I9",
         "A request id that is remembered is executed again, and noted once.",
         (
-            Patch("controller.idempotency.Idempotency.recall", gives(None)),
+            Patch("controller.leader.idempotency.Idempotency.recall", gives(None)),
             Patch("metadata.image.outcomes.OutcomesDelta.note", around(_note_again)),
         ),
         hunted("answers", "rivals"),
@@ -137,7 +137,7 @@ DECIDING = (
         "The same id with another request gets the first one's answer.",
         (
             Patch(
-                "controller.idempotency.Idempotency.recall",
+                "controller.leader.idempotency.Idempotency.recall",
                 edited(("if outcome.digest != key.digest:", "if False:")),
             ),
         ),
@@ -148,7 +148,7 @@ DECIDING = (
         "A request id at or below the floor is taken for a new one. Guarded twice: both are off.",
         (
             Patch(
-                "controller.idempotency.Idempotency.recall",
+                "controller.leader.idempotency.Idempotency.recall",
                 edited(("if key.request_id <= image.outcomes.floor:", "if False:")),
             ),
             Patch(
@@ -163,7 +163,7 @@ DECIDING = (
         "Batches that the image holds already are replayed into it again after a restart.",
         (
             Patch(
-                "controller.applier.Applier._apply",
+                "controller.replica.applier.Applier._apply",
                 edited((" and batch.header.end_offset > self._replayed_to", "")),
             ),
         ),
@@ -174,8 +174,8 @@ DECIDING = (
         "1, 2, I5",
         "A new epoch decides on what was proposed in the last one and perhaps lost.",
         (
-            Patch("controller.leading.Leading.end", around(_keep_pending)),
-            Patch("controller.leading.Leading._activate", around(_go_on_from_before)),
+            Patch("controller.leader.leading.Leading.end", around(_keep_pending)),
+            Patch("controller.leader.leading.Leading._activate", around(_go_on_from_before)),
         ),
         hunted("cluster", "everything", "cuts"),
     ),
@@ -183,7 +183,7 @@ DECIDING = (
         "delta shipped before commit",
         "1, 4, I4",
         "Brokers get a batch when it is proposed.",
-        (Patch("controller.fetch_content.FetchContent.find", around(_ship_what_is_proposed)),),
+        (Patch("controller.http.fetch_content.FetchContent.find", around(_ship_what_is_proposed)),),
         hunted("cluster", "cuts", "everything"),
     ),
     Mutant(
@@ -192,7 +192,7 @@ DECIDING = (
         "A batch gets the leader's clock, also when that is behind the log.",
         (
             Patch(
-                "controller.proposer.Proposer._seal",
+                "controller.leader.proposer.Proposer._seal",
                 edited(("timestamp_ms = max(now_ms, mark.timestamp_ms)", "timestamp_ms = now_ms")),
             ),
         ),
@@ -204,7 +204,7 @@ DECIDING = (
         "An epoch begins with the first request: what the last one left open stays open.",
         (
             Patch(
-                "controller.leading.begin_epoch",
+                "controller.leader.leading.begin_epoch",
                 edited(("records: list[Record] = [begin]", "records: list[Record] = []")),
             ),
         ),
@@ -216,7 +216,7 @@ DECIDING = (
         "A leader whose batch the fence kept out goes on deciding on its image.",
         (
             Patch(
-                "controller.applier.Applier._apply",
+                "controller.replica.applier.Applier._apply",
                 edited(("self._on_own_skipped(accepted.reason)", "pass")),
             ),
         ),
@@ -226,7 +226,7 @@ DECIDING = (
         "states not compared",
         "6, I13",
         "Controllers whose states differ serve on.",
-        (Patch("controller.digests.DigestComparison.verdict", gives("")),),
+        (Patch("controller.replica.digests.DigestComparison.verdict", gives("")),),
     ),
     Mutant(
         "checkpoint inside an open transaction",
@@ -234,7 +234,7 @@ DECIDING = (
         "A checkpoint is made of the state before a transaction, and says that it is behind it.",
         (
             Patch(
-                "controller.snapshotting.Snapshotting.write",
+                "controller.storage.snapshotting.Snapshotting.write",
                 edited(("image.transaction is not None or ", "")),
             ),
         ),

@@ -12,7 +12,7 @@ FORGING = (
         "A higher term makes a node step down, whoever says it.",
         (
             Patch(
-                "quorum.dispatch.Dispatch.take",
+                "quorum.peers.dispatch.Dispatch.take",
                 edited(
                     ("term > core.term and replica.is_voter and kind", "term > core.term and kind")
                 ),
@@ -33,8 +33,8 @@ FORGING = (
         "A frame may name any term. Guarded twice: both are off.",
         (
             NO_CEILING,
-            Patch("quorum.frames.is_term", instead(lambda term: term >= 0)),
-            Patch("quorum.core.is_term", instead(lambda term: term >= 0)),
+            Patch("quorum.wire.frames.is_term", instead(lambda term: term >= 0)),
+            Patch("quorum.raft.core.is_term", instead(lambda term: term >= 0)),
         ),
         hunted("quorum", "forged"),
     ),
@@ -61,7 +61,7 @@ FORGING = (
         "a manifest is what has its checksum",
         "6, 9",
         "Entries of a peer's manifest may be of any index and any term.",
-        (Patch("quorum.manifest._contradiction", gives("")),),
+        (Patch("quorum.journal.manifest._contradiction", gives("")),),
     ),
     Mutant(
         "a number in a frame may be anything",
@@ -69,7 +69,7 @@ FORGING = (
         "Indexes, positions and lengths are taken as they come.",
         (
             Patch(
-                "quorum.frames.decode",
+                "quorum.wire.frames.decode",
                 edited(
                     (
                         "not least <= frame[place] < _INDEX_MAX",
@@ -85,11 +85,11 @@ FORGING = (
         "A node takes itself for current because a fresh directory says so.",
         (
             Patch(
-                "quorum.currency.Currency.heard",
+                "quorum.guard.currency.Currency.heard",
                 edited(("if not replica.is_voter:", "if False:")),
             ),
             Patch(
-                "quorum.currency.Currency._wait_for",
+                "quorum.guard.currency.Currency._wait_for",
                 edited(("core is None or core.leader != replica.node", "core is None")),
             ),
         ),
@@ -100,7 +100,7 @@ FORGING = (
         "An index that was never reached stands before all that is said later.",
         (
             Patch(
-                "quorum.currency.Currency._wait_for",
+                "quorum.guard.currency.Currency._wait_for",
                 edited(("waiting[0].term != term", "False")),
             ),
         ),
@@ -111,7 +111,7 @@ FORGING = (
         "The digest of a fresh directory is held against what voters hold.",
         (
             Patch(
-                "quorum.dispatch.Dispatch._take_beside",
+                "quorum.peers.dispatch.Dispatch._take_beside",
                 edited(("    if replica.is_voter:\n", "    if True:\n")),
             ),
         ),
@@ -120,7 +120,7 @@ FORGING = (
         "an answer to no question is read",
         "9",
         "Anybody may have 16 MiB decoded at any time.",
-        (Patch("quorum.files.PeerFiles.awaits", gives(True)),),
+        (Patch("quorum.peers.files.PeerFiles.awaits", gives(True)),),
     ),
     Mutant(
         "a formation may hold anything",
@@ -128,7 +128,7 @@ FORGING = (
         "A peer names a number where a directory stands: so many zeros are made.",
         (
             Patch(
-                "quorum.formation.decode_formation",
+                "quorum.membership.formation.decode_formation",
                 edited(
                     ("pinned = dict(members)", "pinned = {int(n): bytes(d) for n, d in members}")
                 ),

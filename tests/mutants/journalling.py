@@ -141,7 +141,7 @@ JOURNALLING = (
         "The core forgets entries while the manifest that stands for them is on its way.",
         (
             Patch(
-                "quorum.manifest_store.ManifestStore._write",
+                "quorum.journal.manifest_store.ManifestStore._write",
                 edited(
                     (
                         "    self._writing = manifest\n",
@@ -162,7 +162,7 @@ JOURNALLING = (
         "A manifest with a flipped bit is believed.",
         (
             Patch(
-                "quorum.manifest.decode_manifest",
+                "quorum.journal.manifest.decode_manifest",
                 edited(("if google_crc32c.value(body) != crc:", "if False:")),
             ),
         ),
@@ -174,7 +174,7 @@ JOURNALLING = (
         "A node ends for good with a damaged manifest, though its copy and its journal are whole.",
         (
             Patch(
-                "quorum.manifest_copies._choose",
+                "quorum.journal.manifest_copies._choose",
                 edited(("return copy if isinstance(copy, Manifest) else None", "return None")),
             ),
         ),
@@ -185,7 +185,7 @@ JOURNALLING = (
         "The core forgets entries when one of the two files is durable.",
         (
             Patch(
-                "quorum.manifest_store.write_manifest",
+                "quorum.journal.manifest_store.write_manifest",
                 edited(("    disk.replace(COPY, data)\n", "")),
             ),
         ),
@@ -194,7 +194,7 @@ JOURNALLING = (
         "a copy of the manifest is not put right",
         "6",
         "What is damaged or old at a start stays so, and the next damage takes the other.",
-        (Patch("quorum.manifest_copies._write_again", gives(None)),),
+        (Patch("quorum.journal.manifest_copies._write_again", gives(None)),),
     ),
     Mutant(
         "a copy of another folder's manifest is believed",
@@ -202,7 +202,7 @@ JOURNALLING = (
         "The newest of the two is taken, whosever it is.",
         (
             Patch(
-                "quorum.manifest_copies._choose",
+                "quorum.journal.manifest_copies._choose",
                 edited((" or _whose(copy) != _whose(primary)", "")),
             ),
         ),
@@ -213,7 +213,7 @@ JOURNALLING = (
         "What this release can't read counts as damaged, and an older copy takes its place.",
         (
             Patch(
-                "quorum.manifest_copies._find",
+                "quorum.journal.manifest_copies._find",
                 edited(("    except LaterFormatError:\n        raise\n", "")),
             ),
         ),
@@ -236,7 +236,7 @@ JOURNALLING = (
         "The numbers of requests for files begin at one in each life.",
         (
             Patch(
-                "quorum.files.PeerFiles.__init__",
+                "quorum.peers.files.PeerFiles.__init__",
                 edited(
                     (
                         'int.from_bytes(inside.journal.lineage.life[-_NUMBER_BYTES:], "little")',

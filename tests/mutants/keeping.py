@@ -12,7 +12,7 @@ KEEPING = (
         "The journal is cut at a mark that vouches for bytes in the page cache.",
         (
             Patch(
-                "controller.snapshotting.Snapshotting._written",
+                "controller.storage.snapshotting.Snapshotting._written",
                 edited(
                     (
                         "ledger.sync(lambda sync_error: self._synced(sync_error, place, ledger))",
@@ -58,7 +58,7 @@ KEEPING = (
         "What stands in the own ledger before a jump's mark is taken as it lies there.",
         (
             Patch(
-                "controller.storage.Storage.catch_up",
+                "controller.storage.opening.Storage.catch_up",
                 edited(("ledger.sync(synced)", "synced(None)")),
             ),
         ),
@@ -161,7 +161,7 @@ KEEPING = (
         "Records of a checkpoint are believed without summing them up.",
         (
             Patch(
-                "controller.checkpoint_loading._image",
+                "controller.storage.checkpoint_loading._image",
                 edited(
                     (
                         (

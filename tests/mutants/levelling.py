@@ -5,7 +5,7 @@ from tests.mutants.patches import Patch, edited, gives, instead
 
 RELEASES = hunted("cluster", "releases")
 
-NOBODY_IS_SILENT = Patch("controller.registering.Registering._who_is_silent", gives(""))
+NOBODY_IS_SILENT = Patch("controller.leader.registering.Registering._who_is_silent", gives(""))
 
 LEVELLING = (
     Mutant(
@@ -36,7 +36,7 @@ LEVELLING = (
         "announcements are not heard",
         "28",
         "Only the leader registers itself.",
-        (Patch("controller.registering.Registering.on_announcement", gives(None)),),
+        (Patch("controller.leader.registering.Registering.on_announcement", gives(None)),),
         RELEASES,
     ),
     Mutant(
@@ -45,7 +45,7 @@ LEVELLING = (
         "Records are written whatever level is finalised.",
         (
             Patch(
-                "controller.level_gate.LevelGate.check",
+                "controller.managers.level_gate.LevelGate.check",
                 edited(("if needs is not None", "if False")),
             ),
         ),
@@ -56,7 +56,7 @@ LEVELLING = (
         "What a link says is not held against whose link it is.",
         (
             Patch(
-                "controller.registering.Registering.on_announcement",
+                "controller.leader.registering.Registering.on_announcement",
                 edited((" or record.controller_id != node_id", "")),
             ),
         ),
@@ -73,7 +73,7 @@ LEVELLING = (
         "A batch of another history is replayed before anybody looks at its hash.",
         (
             Patch(
-                "controller.applier.Applier._apply",
+                "controller.replica.applier.Applier._apply",
                 edited(("if not reason and self._meeting is not None", "if False")),
             ),
         ),

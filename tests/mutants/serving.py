@@ -18,9 +18,9 @@ SERVING = (
         "A request of an older incarnation is taken for the registered one's.",
         (
             Patch("controller.managers.brokers.registered", instead(_registered)),
-            Patch("controller.identity.registered", instead(_registered)),
-            Patch("controller.identity.check_incarnation", gives(None)),
-            Patch("controller.metadata_fetch.check_incarnation", gives(None)),
+            Patch("controller.leader.identity.registered", instead(_registered)),
+            Patch("controller.leader.identity.check_incarnation", gives(None)),
+            Patch("controller.http.metadata_fetch.check_incarnation", gives(None)),
         ),
         hunted("cluster", "everything"),
     ),
@@ -59,7 +59,7 @@ SERVING = (
         "The principal of a registration is the broker of the body, whoever sent it.",
         (
             Patch(
-                "controller.metadata_fetch.MetadataFetch._register",
+                "controller.http.metadata_fetch.MetadataFetch._register",
                 edited(
                     ("_provenance(caller,", "_provenance(Caller(f'Broker:{request.broker_id}'),")
                 ),
@@ -73,7 +73,7 @@ SERVING = (
         "What another broker's progress releases is written as the held request's.",
         (
             Patch(
-                "controller.metadata_fetch.MetadataFetch._reconsider_stopping",
+                "controller.http.metadata_fetch.MetadataFetch._reconsider_stopping",
                 edited(
                     (
                         "self._own_provenance(operation)",
@@ -112,7 +112,7 @@ SERVING = (
         "a controller that stood still answers brokers at once",
         "3, I8",
         "A leader that woke from a stall renews leases before it knows that it still leads.",
-        (Patch("controller.doubt.Doubt.begin", gives(None)),),
+        (Patch("controller.leader.doubt.Doubt.begin", gives(None)),),
         hunted("cluster", "stranded", "rivals"),
     ),
     Mutant(
@@ -120,12 +120,12 @@ SERVING = (
         "11",
         "Sessions run on while the controller stands still.",
         (
-            Patch("controller.heartbeats.AwakeTime._overdue", gives(0.0)),
+            Patch("controller.leader.heartbeats.AwakeTime._overdue", gives(0.0)),
             Patch(
-                "controller.heartbeats.AwakeTime._beat",
+                "controller.leader.heartbeats.AwakeTime._beat",
                 edited(("self._stalled += late", "pass")),
             ),
-            Patch("controller.heartbeats.Heartbeats.after_stall", gives(None)),
+            Patch("controller.leader.heartbeats.Heartbeats.after_stall", gives(None)),
         ),
         hunted("cluster", "stranded"),
     ),
@@ -244,6 +244,6 @@ SERVING = (
         "watch and fetch know no divergence",
         "4, I4",
         "A fetcher whose history is not ours gets our batches as if it were.",
-        (Patch("controller.fetch_content.FetchContent._diverging", gives(None)),),
+        (Patch("controller.http.fetch_content.FetchContent._diverging", gives(None)),),
     ),
 )

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from quorum.frames import Entry
 from quorum.guard import appends
 from quorum.guard.log_view import LogView
+from quorum.wire.frames import Entry
 from tests.mutants.mutant import Mutant, hunted
 from tests.mutants.patches import Patch, edited, gives, instead
 
@@ -22,7 +22,7 @@ COUNT_UNSYNCED = Patch(
     "quorum.guard.replication.Replication.borne_out", instead(lambda _self, index: index)
 )
 HAND_UP_UNSYNCED = Patch(
-    "quorum.handing_up.HandingUp.limit", instead(lambda self: self._inside.view.last)
+    "quorum.raft.handing_up.HandingUp.limit", instead(lambda self: self._inside.view.last)
 )
 
 VOTING = (
@@ -87,7 +87,7 @@ VOTING = (
         "A node id votes, whatever directory is behind it.",
         (
             Patch(
-                "quorum.formation.Formation.votes",
+                "quorum.membership.formation.Formation.votes",
                 instead(lambda self, node_id, _directory: node_id in self.pinned),
             ),
         ),
@@ -198,7 +198,7 @@ VOTING = (
         "The age of an answer counts from a digest's arrival, however long it was on its way.",
         (
             Patch(
-                "quorum.currency.Currency.heard",
+                "quorum.guard.currency.Currency.heard",
                 edited(("echo = echo_us / US\n", "echo = self._inside.now\n")),
             ),
         ),
@@ -207,7 +207,7 @@ VOTING = (
         "stale ack accepted",
         "1, I3, I5",
         "Answers of another term count: acknowledgements, votes and probes.",
-        (Patch("quorum.dispatch.Dispatch.is_current", gives(True)),),
+        (Patch("quorum.peers.dispatch.Dispatch.is_current", gives(True)),),
         hunted("quorum", "wire"),
     ),
     Mutant(
@@ -235,7 +235,7 @@ VOTING = (
         "A leader goes on although an answer names a term above its own.",
         (
             Patch(
-                "quorum.dispatch.Dispatch.take",
+                "quorum.peers.dispatch.Dispatch.take",
                 edited(("core.raise_term(term, replica.node)", "pass")),
             ),
         ),
@@ -251,7 +251,7 @@ VOTING = (
                 edited(("self.is_voter = is_voter", "self.is_voter = True")),
             ),
             Patch(
-                "quorum.membership.Membership._voters_known",
+                "quorum.membership.links.Membership._voters_known",
                 edited(
                     (
                         (
@@ -302,7 +302,7 @@ VOTING = (
         "stale read of the quorum",
         "2, I7",
         "A read index is given without asking anybody whether we still lead.",
-        (Patch("quorum.reads.Reads.is_confirmed", gives(True)),),
+        (Patch("quorum.guard.reads.Reads.is_confirmed", gives(True)),),
         hunted("quorum", "stale"),
     ),
     Mutant(
@@ -328,7 +328,7 @@ VOTING = (
         "A leader that hears no majority goes on leading.",
         (
             Patch(
-                "quorum.core._settings",
+                "quorum.raft.core._settings",
                 edited(("leaderFallbackTimeout=timeout", "leaderFallbackTimeout=1e9")),
             ),
         ),
@@ -340,7 +340,7 @@ VOTING = (
         "Who leads is told upward although a loss of power can still take the epoch back.",
         (
             Patch(
-                "quorum.handing_up.HandingUp.tell_leader",
+                "quorum.raft.handing_up.HandingUp.tell_leader",
                 edited(
                     (
                         " and inside.outbox.is_durable(inside.journal.position_of_vote)",
@@ -357,7 +357,7 @@ VOTING = (
         "What was handed up with the last entry comes once more.",
         (
             Patch(
-                "quorum.handing_up.HandingUp.tell_committed",
+                "quorum.raft.handing_up.HandingUp.tell_committed",
                 edited(
                     (
                         "    inside.listener.on_committed(index, epoch, payloads)\n",
@@ -376,7 +376,7 @@ VOTING = (
         "jump over what we hold",
         "1, I5",
         "A log that holds the mark's entry is cleared for a jump all the same.",
-        (Patch("quorum.jump.Jump._holds", gives(False)),),
+        (Patch("quorum.guard.jump.Jump._holds", gives(False)),),
         hunted("quorum", "lag"),
     ),
 )

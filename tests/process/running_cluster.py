@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from audit.folder import open_reader
+from audit.places.folder import open_reader
 from logberg.child import Child
 from logberg.local_cluster import ADMIN, LocalCluster, Timing, free_port_base
 from tests.checkers.principals import false_principals

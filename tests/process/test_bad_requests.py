@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from logberg.local_ca import LocalCertificateAuthority
-from quorum.codec import dumps
-from quorum.greeting import WIRE_FORMAT, Greeting
+from quorum.membership.greeting import WIRE_FORMAT, Greeting
+from quorum.wire.codec import dumps
 from runtime.link_frames import MAGIC, Hello, framed, framed_hello, header
 from tests.process.running_cluster import Answer, RunningCluster, logberg, running
 

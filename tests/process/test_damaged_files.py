@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from audit.agreement import agree
+from audit.questions.agreement import agree
 from ledger.batch import parse
 from ledger.chain import LogMark
 from ledger.segments import parse_segment_header
 from quorum.journal.frames import Kind, find_frames
 from quorum.journal.identity import read_opening
-from quorum.manifest import decode_manifest
+from quorum.journal.manifest import decode_manifest
 from tests.process.running_cluster import RunningCluster, logberg, running
 
 pytestmark = pytest.mark.process

@@ -15,17 +15,17 @@ from pathlib import Path
 import pytest
 import structlog
 
-from quorum.codec import dumps
-from quorum.frames import Kind, encode
-from quorum.greeting import WIRE_FORMAT, Greeting, decode_greeting
+from quorum.membership.greeting import WIRE_FORMAT, Greeting, decode_greeting
 from quorum.terms import TERM_MAX
+from quorum.wire.codec import dumps
+from quorum.wire.frames import Kind, encode
 from runtime.asyncio_clock import AsyncioClock
 from runtime.links import LinkEnd, Peer
 from runtime.randomness import from_system
 from runtime.tcp_links import TcpLinks
 from runtime.tls import TlsFiles, peer_tls
 from tests.process.running_cluster import RunningCluster, running
-from tests.unit.quorum.test_frames import FRAMES
+from tests.unit.quorum.wire.test_frames import FRAMES
 
 pytestmark = pytest.mark.process
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from audit.embedded import JOBS, run_job
 from audit.generated import batches as generated
-from audit.settling import settled
+from audit.reading.settling import settled
 from audit.tables import BOOL, BY_NAME, INT, INTS, TEXT
 from metadata.codec import decode_records
 from metadata.image import EMPTY, MetadataDelta, MetadataImage

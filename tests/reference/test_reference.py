@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.describe import summarize_topic
+from controller.http.describe import summarize_topic
 from ledger.batch import BatchHeader, Provenance, seal
 from ledger.chain import LogMark
 from ledger.segments import SegmentHeader

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from broker_agent.states import BrokerState
-from quorum.core import Role
+from quorum.raft.core import Role
 from runtime.simulated.torments import FOLDERS, LOST, ROT
 from tests.evidence.pieces import RUNS, read_pieces, summed
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import google_crc32c
 import msgpack
 
-from quorum.codec import dumps
-from quorum.frames import _SHAPES, Kind
-from quorum.greeting import WIRE_FORMAT, Greeting, decode_greeting
+from quorum.membership.greeting import WIRE_FORMAT, Greeting, decode_greeting
 from quorum.terms import LEAP_MAX, TERM_MAX
+from quorum.wire.codec import dumps
+from quorum.wire.frames import _SHAPES, Kind
 from runtime.links import LinkEnd
 from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.world import US

@@ -22,9 +22,9 @@ from quorum.api import (
     QuorumStoppedError,
 )
 from quorum.config import QuorumConfig
-from quorum.core import Role
-from quorum.formats import NEWEST_FORMAT
 from quorum.node import QuorumNode
+from quorum.raft.core import Role
+from quorum.wire.formats import NEWEST_FORMAT
 from runtime.simulated.disk_faults import FAST, DiskProfile
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.links import SimulatedLinks

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from quorum.api import LeaderAndEpoch, Mark
-from quorum.core import Role
+from quorum.raft.core import Role
 
 if TYPE_CHECKING:
     from runtime.simulated.process import SimulatedProcess

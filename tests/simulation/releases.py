@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import controller.activation
+import controller.leader.activation
 from broker_agent.config import FeatureRange
 from controller.managers.features import objections
 from metadata.codec import decode_records
@@ -37,7 +37,7 @@ REFUSALS = ("INVALID_UPDATE_VERSION", "FEATURE_UPDATE_FAILED")
 
 def old_release() -> Iterator[Patch]:
     """Yield what makes the first leader one of 0.1."""
-    yield controller.activation, "base_levels", tuple
+    yield controller.leader.activation, "base_levels", tuple
 
 
 class Releases:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from controller import preparing, proposer
+from controller.leader import preparing, proposer
 from controller.managers import sweep
 from runtime import slices
 from runtime.simulated.clock import SimulatedClock

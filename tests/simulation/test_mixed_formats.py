@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from quorum.formats import NEWEST_FORMAT, OLDEST_FORMAT
-from quorum.frames import Kind, encode
+from quorum.wire.formats import NEWEST_FORMAT, OLDEST_FORMAT
+from quorum.wire.frames import Kind, encode
 from tests.simulation.quorum_cluster import QuorumCluster
 from tests.simulation.quorum_story import cluster, settles, stop_all
 

@@ -17,8 +17,8 @@ from ledger.errors import LedgerError
 from quorum.journal import DamagedError, WrongFolderError
 from quorum.journal.chain import read_chain, read_files
 from quorum.journal.identity import FOLDER, SUFFIX
-from quorum.manifest import FILE as MANIFEST
-from quorum.manifest_copies import COPY
+from quorum.journal.manifest import FILE as MANIFEST
+from quorum.journal.manifest_copies import COPY
 from runtime.simulated.platter import folder_of
 from runtime.simulated.world import US
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from audit.embedded import run_job as plain_job
-from audit.places import open_replicas
+from audit.places.replicas import open_replicas
 from audit.spark.pipeline import run_pipeline
 from audit.spark.pipeline_store import (
     ALERTS,

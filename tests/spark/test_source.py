@@ -11,11 +11,11 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from audit.places import NoLogError
+from audit.places.replicas import NoLogError
+from audit.questions.subjects import fields_text
 from audit.spark.bronze import BRONZE_COLUMNS, UnknownColumnError
 from audit.spark.reading_failures import failure_sentence
 from audit.spark.source import batches, read_log
-from audit.subjects import fields_text
 from ledger.errors import DamagedLedgerError, HistoryMissingError
 from metadata.codec import decode_records, encode_record
 from metadata.messages.records_json import record_type_name

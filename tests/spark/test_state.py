@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from audit.settling import settled
+from audit.reading.settling import settled
 from audit.spark.engine import states_at
 from audit.spark.engine_log import AuditedLog
 from audit.spark.settle import MARKERS, Marker, spans

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from audit.compare import compare
-from audit.places import Replica
-from audit.verification import verify_replica
+from audit.places.replicas import Replica
+from audit.questions.compare import compare
+from audit.questions.verification import verify_replica
 from ledger.errors import LedgerError
 from runtime.read_only_disk import ReadOnlyDisk
 from tests.verifier import (

@@ -10,9 +10,9 @@ from typing import Final
 
 import click
 
-from audit.moments import MomentError
-from audit.places import NoLogError
-from audit.search import SearchError
+from audit.places.replicas import NoLogError
+from audit.questions.search import SearchError
+from audit.reading.moments import MomentError
 from ledger.errors import LedgerError
 from logberg.failure import Failure
 from logberg.output import note

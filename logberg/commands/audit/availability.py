@@ -7,9 +7,9 @@ import click
 from rich.text import Text
 
 from audit.embedded.availability import BROKER, PARTITION, Row, availability_since
-from audit.embedded.feed import Feed, Question
-from audit.places import one_replica
-from audit.search import last_offset, since_ms
+from audit.places.replicas import one_replica
+from audit.questions.search import last_offset, since_ms
+from audit.reading.feed import Feed, Question
 from logberg.commands.audit.asking import (
     fail_for,
     failing,

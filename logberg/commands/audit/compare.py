@@ -2,8 +2,8 @@
 
 import click
 
-from audit.compare import compare
-from audit.places import open_all
+from audit.places.replicas import open_all
+from audit.questions.compare import compare
 from ledger.verify import VerifyReport, verify_ledger
 from logberg.commands.audit.asking import failing
 from logberg.commands.audit.comparing import comparison_json, first_difference, show_divergences

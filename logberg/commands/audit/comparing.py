@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from audit.compare import Comparison, Divergence
-from audit.dump import caller_of
+from audit.questions.compare import Comparison, Divergence
+from audit.reading.dump import caller_of
 from logberg.commands.audit.telling import short
 from logberg.output import say
 

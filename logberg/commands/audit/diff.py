@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from audit.diff import (
+from audit.places.replicas import one_replica
+from audit.questions.diff import (
     CHANGED,
     Difference,
     Different,
@@ -14,9 +15,8 @@ from audit.diff import (
     between_offsets,
     between_replicas,
 )
-from audit.dump import utc
-from audit.moments import MomentError, offset_of
-from audit.places import one_replica
+from audit.reading.dump import utc
+from audit.reading.moments import MomentError, offset_of
 from logberg.commands.audit.asking import failing, tell_notes
 from logberg.commands.audit.progress import OnProgress, progress
 from logberg.commands.audit.telling import short, styled

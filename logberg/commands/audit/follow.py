@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 import click
 
-from audit.follow import follow_batches
-from audit.names import Names
-from audit.places import one_replica, open_replicas
-from audit.search import Filter, Matcher, first_offset, quiet_place
-from audit.settling import SETTLED, settled
+from audit.places.replicas import one_replica, open_replicas
+from audit.questions.names import Names
+from audit.questions.search import Filter, Matcher, first_offset, quiet_place
+from audit.reading.follow import follow_batches
+from audit.reading.settling import SETTLED, settled
 from ledger.batch import Batch
 from logberg.commands.audit.asking import failing, where_argument
 from logberg.commands.audit.telling import RecordPrinter

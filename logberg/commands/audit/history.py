@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from audit.dump import utc
-from audit.embedded.feed import Feed, Question
-from audit.history import Difference, Event, history
-from audit.history_things import thing as read_thing
-from audit.places import one_replica
-from audit.search import first_offset, last_offset
-from audit.settling import Moment
+from audit.places.replicas import one_replica
+from audit.questions.history import Difference, Event, history
+from audit.questions.history_things import thing as read_thing
+from audit.questions.search import first_offset, last_offset
+from audit.reading.dump import utc
+from audit.reading.feed import Feed, Question
+from audit.reading.settling import Moment
 from logberg.commands.audit.asking import (
     fail_for,
     failing,

@@ -2,10 +2,10 @@
 
 import click
 
-from audit.places import one_replica
-from audit.search import Filter, first_offset, last_offset, search, type_name
-from audit.search import request_id as read_request_id
-from audit.settling import ABORTED, OPEN, SETTLED
+from audit.places.replicas import one_replica
+from audit.questions.search import Filter, first_offset, last_offset, search, type_name
+from audit.questions.search import request_id as read_request_id
+from audit.reading.settling import ABORTED, OPEN, SETTLED
 from logberg.commands.audit.asking import (
     fail_for,
     failing,

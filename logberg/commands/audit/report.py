@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from audit.places import open_replicas
+from audit.places.replicas import open_replicas
 from logberg.commands.audit.asking import failing, tell_notes, where_argument
 from logberg.commands.audit.local_paths import LocalPath
 from logberg.commands.audit.progress import progress_of_steps

@@ -12,8 +12,8 @@ import click
 import msgspec
 
 from audit import embedded
-from audit.moments import offset_of
-from audit.places import Replica, open_all
+from audit.places.replicas import Replica, open_all
+from audit.reading.moments import offset_of
 from audit.tables import BY_NAME, INTS, AuditTable
 from logberg.commands.audit.asking import failing, tell_notes
 from logberg.commands.audit.local_paths import LocalPath

@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from audit.dump import utc
-from audit.moments import offset_of
-from audit.places import one_replica
-from audit.state import State, state_at
-from audit.state_words import SHOWN, Entry, counts, entries
+from audit.places.replicas import one_replica
+from audit.questions.state import State, state_at
+from audit.questions.state_words import SHOWN, Entry, counts, entries
+from audit.reading.dump import utc
+from audit.reading.moments import offset_of
 from logberg.commands.audit.asking import failing, tell_notes, where_argument
 from logberg.commands.audit.progress import progress
 from logberg.commands.audit.telling import short

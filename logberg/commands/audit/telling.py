@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from audit.callers import caller
-from audit.dump import utc
-from audit.search import Found
-from audit.settling import SETTLED, Logged
+from audit.questions.search import Found
+from audit.reading.callers import caller
+from audit.reading.dump import utc
+from audit.reading.settling import SETTLED, Logged
 from ledger.batch import BatchHeader
 from logberg.output import Piece, print_line, say
 from metadata.messages.records_json import record_to_json

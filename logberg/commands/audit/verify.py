@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from audit.compare import Comparison, compare
-from audit.places import Replica, open_all
-from audit.verification import Verified, verify_replica
+from audit.places.replicas import Replica, open_all
+from audit.questions.compare import Comparison, compare
+from audit.questions.verification import Verified, verify_replica
 from logberg.commands.audit.asking import failing, tell_notes
 from logberg.commands.audit.comparing import comparison_json, first_difference, show_divergences
 from logberg.commands.audit.progress import progress

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import click
 
-from audit.dump import utc
-from audit.places import one_replica
-from audit.search import Filter, Found, first_offset, last_offset, search
-from audit.settling import SETTLED
+from audit.places.replicas import one_replica
+from audit.questions.search import Filter, Found, first_offset, last_offset, search
+from audit.reading.dump import utc
+from audit.reading.settling import SETTLED
 from ledger.batch import BatchHeader
 from logberg.commands.audit.asking import (
     fail_for,

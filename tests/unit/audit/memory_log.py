@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import msgspec
 
-from audit.places import Replica
+from audit.places.replicas import Replica
 from ledger.batch import ACTED_AS, Batch, BatchHeader, Provenance, seal
 from ledger.chain import first_hash
 from metadata.codec import encode_records

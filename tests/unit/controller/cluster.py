@@ -8,7 +8,7 @@ import structlog
 
 from controller.config import ControllerConfig
 from controller.controller import Controller
-from controller.proposer import Decision
+from controller.leader.proposer import Decision
 from controller.result import ControllerResult
 from ledger.batch import Provenance, parse
 from metadata.codec import decode_records

@@ -4,12 +4,12 @@ import errno
 
 import pytest
 
-from controller.storage import SUSPECT
+from controller.storage.opening import SUSPECT
 from metadata.image import MetadataDelta
 from metadata.records import TopicRecord
 from snapshots.store import list_checkpoints
 from tests.unit.controller.cluster import Cluster
-from tests.unit.controller.test_storage import SMALL, checkpoint, corrupt, damage, fill
+from tests.unit.controller.storage.test_storage import SMALL, checkpoint, corrupt, damage, fill
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from controller import changes, watch
+from controller.http import watch
+from controller.http.routes import ROUTES
+from controller.leader import changes
 from controller.managers.topics import TopicManager
-from controller.routes import ROUTES
 from metadata.buckets import BucketMap
 from metadata.image.sorted_keys import SortedKeys
 from metadata.messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic

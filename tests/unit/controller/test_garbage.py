@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import pytest
 
 from metadata.image import MetadataImage
+from tests.unit.controller.leader.test_changes import body
 from tests.unit.controller.real_cluster import RealCluster
-from tests.unit.controller.test_changes import body
 
 
 @contextmanager

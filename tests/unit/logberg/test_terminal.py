@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from audit.tables import BY_NAME
-from controller.routes import ROUTES
+from controller.http.routes import ROUTES
 from ledger.batch import Provenance
 from logberg import commands
 from logberg.command_tree import cli

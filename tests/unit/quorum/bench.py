@@ -7,12 +7,12 @@ from typing import Any
 import structlog
 
 from quorum.api import LeaderAndEpoch, Mark
-from quorum.codec import dumps
 from quorum.config import QuorumConfig
-from quorum.formation import encode_formation
-from quorum.frames import Frame, Kind, decode, encode
-from quorum.greeting import WIRE_FORMAT, Greeting
+from quorum.membership.formation import encode_formation
+from quorum.membership.greeting import WIRE_FORMAT, Greeting
 from quorum.node import QuorumNode
+from quorum.wire.codec import dumps
+from quorum.wire.frames import Frame, Kind, decode, encode
 from runtime.links import LinkEnd, LinkHandler, Peer
 from runtime.simulated.disk_faults import FAST, STUCK
 from runtime.simulated.host import SimulatedHost

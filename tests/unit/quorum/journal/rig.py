@@ -6,8 +6,8 @@ import structlog
 
 from quorum.api import Voter
 from quorum.journal import RaftJournal
-from quorum.manifest import Manifest
-from quorum.manifest_store import ManifestStore
+from quorum.journal.manifest import Manifest
+from quorum.journal.manifest_store import ManifestStore
 from runtime.simulated.disk import SimulatedDisk
 from runtime.simulated.disk_faults import DiskFaults
 from runtime.simulated.platter import Platter

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from quorum.journal import RaftJournal
-from quorum.manifest import Manifest
+from quorum.journal.manifest import Manifest
 from runtime.simulated.process import Death
 from runtime.simulated.world import ProcessKilledError
 from tests.unit.quorum.journal.rig import Rig, manifest_at

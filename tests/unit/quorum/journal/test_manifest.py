@@ -9,8 +9,8 @@ from pysyncobj.config import SERIALIZER_STATE
 
 from quorum.api import Voter
 from quorum.journal import DamagedError, WrongFolderError
-from quorum.manifest import _HEAD, _MAGIC, FILE, Manifest, decode_manifest, encode_manifest
-from quorum.manifest_store import ManifestSerializer, replaced_os
+from quorum.journal.manifest import _HEAD, _MAGIC, FILE, Manifest, decode_manifest, encode_manifest
+from quorum.journal.manifest_store import ManifestSerializer, replaced_os
 from tests.unit.quorum.journal.rig import Rig, command, entries, fill, manifest_at
 
 

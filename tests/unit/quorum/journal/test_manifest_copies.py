@@ -5,9 +5,9 @@ import errno
 import pytest
 
 from quorum.journal import DamagedError, WrongFolderError
-from quorum.manifest import FILE, Manifest, decode_manifest, encode_manifest
-from quorum.manifest_copies import COPY
-from quorum.manifest_store import ManifestStore
+from quorum.journal.manifest import FILE, Manifest, decode_manifest, encode_manifest
+from quorum.journal.manifest_copies import COPY
+from quorum.journal.manifest_store import ManifestStore
 from tests.unit.quorum.journal.rig import Rig, fill, manifest_at
 from tests.unit.quorum.journal.test_manifest import manifest, sealed, serializer
 

@@ -11,8 +11,8 @@ from pysyncobj.transport import Transport
 
 from quorum.api import Voter
 from quorum.journal import RaftJournal
-from quorum.manifest import Manifest, encode_manifest
-from quorum.manifest_store import ManifestSerializer, ManifestStore, replaced_os
+from quorum.journal.manifest import Manifest, encode_manifest
+from quorum.journal.manifest_store import ManifestSerializer, ManifestStore, replaced_os
 from tests.unit.quorum.journal.rig import Rig, entries, manifest_at
 
 

@@ -1,0 +1,85 @@
+"""Folders on this machine, as an auditor opens them: read-only, whatever runs in them.
+
+Rule: accept what people type. A node's folder, its `log` folder, or the folder of `logberg up`
+(then every controller in it) are all understood. Nothing is locked to find out whether a node
+runs there: the system's own table of locks is read.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from ledger.errors import LedgerError
+from ledger.reader import LedgerReader
+from runtime.read_only_disk import ReadOnlyDisk
+
+_LOCK = ".lock"
+_JOURNAL = "journal"
+_LOCKS = Path("/proc/locks")
+
+
+class NoLogError(Exception):
+    """There is no log where one was looked for; the message says what was expected."""
+
+
+class LocalTree:
+    """A folder as an `audit.places.remote.Tree`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.location = str(folder)
+
+    def files(self, folder: str) -> list[str]:
+        return self._names(folder, is_file=True)
+
+    def folders(self, folder: str) -> list[str]:
+        return self._names(folder, is_file=False)
+
+    def _names(self, folder: str, *, is_file: bool) -> list[str]:
+        try:
+            entries = list(os.scandir(self._folder / folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted(entry.name for entry in entries if entry.is_file() == is_file)
+
+    def size(self, path: str) -> int:
+        return (self._folder / path).stat().st_size
+
+    def read(self, path: str, position: int = 0, length: int | None = None) -> bytes:
+        with (self._folder / path).open("rb") as file:
+            file.seek(position)
+            return file.read(-1 if length is None else length)
+
+
+def may_be_written(folder: Path) -> bool:
+    """Tell whether a node may be running in a folder: it has a journal, or the folder's lock."""
+    if (folder / _JOURNAL).is_dir():
+        return True
+    with suppress(OSError):
+        status = (folder / _LOCK).stat()
+        device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+        return any(device in line.split() for line in _LOCKS.read_text().splitlines())
+    return False
+
+
+def node_folders(path: Path) -> list[Path]:
+    """Return the node folders that a path means. Raises NoLogError."""
+    if path.name == "log" and path.is_dir() and not (path / "log").is_dir():
+        path = path.parent
+    if (path / "log").is_dir():
+        return [path]
+    nodes = sorted(child.parent for child in path.glob("controller-*/log") if child.is_dir())
+    if nodes:
+        return nodes
+    raise NoLogError(
+        f"{path} holds no log: name a controller's folder (it has a folder 'log'), "
+        "or the folder of `logberg up`."
+    )
+
+
+def open_reader(folder: Path) -> LedgerReader:
+    """Open the ledger in a node's folder. Raises NoLogError, LedgerError, OSError."""
+    try:
+        return LedgerReader(ReadOnlyDisk(folder))
+    except LedgerError as error:
+        raise NoLogError(f"{folder}: {error}") from error

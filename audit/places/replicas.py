@@ -1,0 +1,244 @@
+"""Where logs are: what people type after `logberg audit`, and the replicas that it means.
+
+Rule: accept what people have. A node's folder, its log folder, the folder of `logberg up` (then
+all its controllers), a copy, a folder of nothing but segments, an archive (.tar, .tar.gz, .tar.zst,
+.zip) of any of these, segments compressed one by one (.log.gz), or a URL of object storage: all
+are read, none is written to, and nothing is unpacked on disk.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import google_crc32c
+import msgspec
+
+from audit.places.archives import is_archive, open_archive, with_packed_segments
+from audit.places.folder import LocalTree, NoLogError, may_be_written
+from audit.places.remote import Tree, is_url, open_tree
+from audit.places.streams import CachedTree
+from audit.places.tree_disk import TreeDisk
+from ledger.chain import LogMark
+from ledger.errors import LedgerError
+from ledger.reader import LedgerReader
+from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER, segment_base
+from runtime.disk import Disk
+
+__all__ = ["NoLogError", "Replica", "one_replica", "open_all", "open_replicas"]
+
+_MANIFEST: Final = "manifest"
+_MANIFEST_MAGIC: Final = b"QRTMANI1"
+_MANIFEST_HEAD_BYTES: Final = 16
+_MARK_AT: Final = 4
+_PACKED: Final = ".gz"
+_CONTROLLER: Final = "controller-"
+
+
+class Replica(msgspec.Struct, frozen=True):
+    """One controller's log."""
+
+    name: str
+    """The folder's name; unique among those that were opened together."""
+    location: str
+    """What to show: a path or a URL."""
+    disk: Disk
+    """Read-only, laid out as a node's folder: `log/`, `archive/`, `checkpoints/`."""
+    synced_to: LogMark | None = None
+    """The manifest's mark, where there is one: before it every byte must be right."""
+    live: bool = False
+    """A node may be writing: an unfinished tail is no damage."""
+    problem: str = ""
+    """What is wrong beside the log: a manifest that can't be read."""
+
+    def reader(self) -> LedgerReader:
+        """Open the ledger. Raises NoLogError, LedgerError, OSError."""
+        try:
+            return LedgerReader(self.disk, synced_to=self.synced_to)
+        except LedgerError as error:
+            if type(error) is not LedgerError:
+                raise
+            raise NoLogError(f"{self.location}: {error}") from error
+
+
+def open_replicas(where: str) -> list[Replica]:
+    """Return the replicas that a place means, at least one. Raises NoLogError, OSError."""
+    if is_url(where) and not where.startswith("file://"):
+        return _in_url(where)
+    path = Path(where.removeprefix("file://"))
+    if path.is_dir():
+        if path.name == LOG_FOLDER and not (path / LOG_FOLDER).is_dir():
+            path = path.parent
+        return [_with_liveness(found, path) for found in _in_tree(LocalTree(path), path.name)]
+    if not path.exists():
+        raise NoLogError(f"{path} is not there.")
+    if is_archive(path.name):
+        tree = open_archive(LocalTree(path.parent), path.name)
+        return _in_tree(tree, _stem(path.name))
+    raise NoLogError(
+        f"{path} is a file, and no archive by its name (.tar, .tar.gz, .tgz, .tar.zst, .zip): "
+        "name the folder that it lies in."
+    )
+
+
+def open_all(places: Iterable[str]) -> list[Replica]:
+    """Return the replicas of several places, each once, names made unique. Raises as above."""
+    opened = (replica for where in places for replica in open_replicas(where))
+    replicas = list({replica.location: replica for replica in opened}.values())
+    names = [replica.name for replica in replicas]
+    if len(set(names)) == len(names):
+        return replicas
+    return [msgspec.structs.replace(replica, name=replica.location) for replica in replicas]
+
+
+def one_replica(where: str) -> Replica:
+    """Return the replica that a place means; of several the one with the longest log.
+
+    One that can't be opened counts as empty, unless it is the only one.
+    """
+    replicas = open_replicas(where)
+    if len(replicas) == 1:
+        return replicas[0]
+    return max(replicas, key=_log_end)
+
+
+def _log_end(replica: Replica) -> int:
+    try:
+        return replica.reader().log_end
+    except (NoLogError, LedgerError, OSError):
+        return -1
+
+
+def _in_url(url: str) -> list[Replica]:
+    head, question, query = url.partition("?")
+    head = head.rstrip("/")
+    name = head.rpartition("/")[2]
+    if is_archive(name):
+        folder = CachedTree(open_tree(f"{head.removesuffix(name)}{question}{query}"))
+        return _in_tree(_archive_in(folder, name), _stem(name))
+    tree = CachedTree(open_tree(url))
+    try:
+        if name == LOG_FOLDER and not tree.folders(""):
+            head = head.removesuffix(name).rstrip("/")
+            tree = CachedTree(open_tree(f"{head}{question}{query}"))
+        return _in_tree(tree, head.rpartition("/")[2])
+    except OSError as error:
+        raise NoLogError(str(error)) from error
+
+
+def _archive_in(folder: Tree, name: str) -> Tree:
+    """Open an archive in object storage. Raises NoLogError."""
+    try:
+        folder.size(name)
+    except OSError as error:
+        raise NoLogError(f"{folder.location}: {name} can't be read: {error}") from error
+    return open_archive(folder, name)
+
+
+def _in_tree(tree: Tree, name: str) -> list[Replica]:
+    """Return the replicas in a tree: at its top, or in the folders of its top."""
+    if kind := _kind(tree, ""):
+        return [_replica(tree, "", name or tree.location, kind)]
+    folders = tree.folders("")
+    controllers = [folder for folder in folders if folder.startswith(_CONTROLLER)]
+    for candidates in (controllers, folders):
+        found = [(folder, kind) for folder in candidates if (kind := _kind(tree, folder))]
+        if found:
+            return [_replica(tree, folder, folder, kind) for folder, kind in found]
+    # An archive may begin with the folder that was archived.
+    if len(folders) == 1:
+        inner = _Below(tree, folders[0])
+        if inner.folders(""):
+            return _in_tree(inner, folders[0])
+    raise NoLogError(
+        f"{tree.location} holds no log: a controller's folder (it has a folder 'log'), that of "
+        "`logberg up`, a folder of segments (20 digits and .log), or an archive of these is meant."
+    )
+
+
+class _Below:
+    """A folder of a tree, as a tree."""
+
+    def __init__(self, tree: Tree, folder: str) -> None:
+        self._tree = tree
+        self._folder = folder
+        self.location = f"{tree.location}/{folder}"
+
+    def files(self, folder: str) -> list[str]:
+        return self._tree.files(self._path(folder))
+
+    def folders(self, folder: str) -> list[str]:
+        return self._tree.folders(self._path(folder))
+
+    def size(self, path: str) -> int:
+        return self._tree.size(self._path(path))
+
+    def read(self, path: str, position: int = 0, length: int | None = None) -> bytes:
+        return self._tree.read(self._path(path), position, length)
+
+    def _path(self, path: str) -> str:
+        return f"{self._folder}/{path}" if path else self._folder
+
+
+def _kind(tree: Tree, folder: str) -> str:
+    """Say what lies in a folder: `node`, `bare` (segments only), or nothing that we know."""
+    inside = tree.folders(folder)
+    if LOG_FOLDER in inside or (ARCHIVE_FOLDER in inside and _packed(tree, folder, ARCHIVE_FOLDER)):
+        return "node"
+    return "bare" if _packed(tree, folder, "") else ""
+
+
+def _packed(tree: Tree, folder: str, inner: str) -> set[bool]:
+    """Return whether segments in a folder are compressed; empty when there are none."""
+    path = "/".join(part for part in (folder, inner) if part)
+    return {
+        name.endswith(_PACKED)
+        for name in tree.files(path)
+        if segment_base(name.removesuffix(_PACKED)) is not None
+    }
+
+
+def _replica(tree: Tree, folder: str, name: str, kind: str) -> Replica:
+    inner = ("",) if kind == "bare" else (LOG_FOLDER, ARCHIVE_FOLDER)
+    if any(True in _packed(tree, folder, each) for each in inner):
+        tree = with_packed_segments(tree)
+    disk = TreeDisk(tree, folder, bare=LOG_FOLDER if kind == "bare" else "")
+    location = f"{tree.location}/{folder}" if folder else tree.location
+    try:
+        return Replica(name, location, disk, _synced_mark(disk))
+    except (LedgerError, ValueError) as error:
+        problem = (
+            f"the manifest can't be read ({error}), so the log's end isn't held against it: "
+            "restore it, or take it away and look at `--head`"
+        )
+        return Replica(name, location, disk, problem=problem)
+
+
+def _with_liveness(replica: Replica, path: Path) -> Replica:
+    folder = Path(replica.location)
+    live = may_be_written(folder if folder.is_dir() else path)
+    return msgspec.structs.replace(replica, live=live)
+
+
+def _synced_mark(disk: Disk) -> LogMark | None:
+    """Read the manifest's mark, by `docs/format.md` section 9. Raises LedgerError, ValueError."""
+    if not disk.exists(_MANIFEST):
+        return None
+    data = disk.read(_MANIFEST)
+    head, body = data[:_MANIFEST_HEAD_BYTES], data[_MANIFEST_HEAD_BYTES:]
+    length, crc = int.from_bytes(head[8:12], "little"), int.from_bytes(head[12:16], "little")
+    if head[:8] != _MANIFEST_MAGIC or len(body) != length or google_crc32c.value(body) != crc:
+        raise ValueError("its magic, length or checksum is wrong")
+    try:
+        mark = msgspec.msgpack.decode(body, type=list)[_MARK_AT]
+    except (msgspec.MsgspecError, IndexError) as error:
+        raise ValueError(str(error)) from error
+    return LogMark.decode(mark) if isinstance(mark, bytes) and mark else None
+
+
+def _stem(name: str) -> str:
+    """An archive's name without what says how it is packed."""
+    lowered = name.lower()
+    for suffix in (".tar.gz", ".tar.zst", ".tgz", ".tzst", ".tar", ".zip"):
+        if lowered.endswith(suffix):
+            return name[: -len(suffix)]
+    return name

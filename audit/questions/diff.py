@@ -1,0 +1,136 @@
+"""What changed between two states, as a list that people read.
+
+Rule: what was created, removed or changed is found by `metadata.image.changes`, which every agent
+uses; here it only gets its words. A field is said with what it was and what it is.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from audit.places.folder import LocalTree
+from audit.places.replicas import NoLogError, Replica
+from audit.places.tree_disk import TreeDisk
+from audit.questions.state import State, state_at, states_at
+from audit.questions.state_words import TABLE_OF, fields_of, name_of
+from audit.reading.state_start import UnbelievableCheckpointError, image_of, load
+from metadata.buckets import Change
+from metadata.image import MetadataImage, difference
+from snapshots.checkpoint import FOLDER, CheckpointId
+from snapshots.errors import CheckpointError
+
+CREATED: Final = "created"
+REMOVED: Final = "removed"
+CHANGED: Final = "changed"
+
+
+class Different(NamedTuple):
+    """One thing that isn't as it was."""
+
+    table: str
+    name: str
+    kind: str
+    """CREATED, REMOVED or CHANGED."""
+    fields: dict[str, tuple[Any, Any]]
+    """Before and after, of those that differ; None where there was or is nothing."""
+
+
+class Side(msgspec.Struct, frozen=True):
+    """A state that is compared, and what to call it."""
+
+    shown: str
+    image: MetadataImage
+    head: bytes
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """All that is different between two states."""
+
+    before: Side
+    after: Side
+    notes: tuple[str, ...] = ()
+
+    def changes(self, *, show_secrets: bool = False) -> Iterator[Different]:
+        """Yield what is different, table by table, sorted."""
+        before, after = self.before.image, self.after.image
+        for table, change in difference(before, after):
+            yield _in_words(table, change, before, after, show_secrets=show_secrets)
+
+
+def between_offsets(replica: Replica, first: int, second: int, **options: Any) -> Difference:
+    """Return what changed from one offset to another, which may be the earlier one.
+
+    Raises as `audit.questions.state.states_at`, whose options these are.
+    """
+    states = states_at(replica, (min(first, second), max(first, second)), **options)
+    if second < first:
+        states.reverse()
+    return _of(*states)
+
+
+def between_replicas(one: Replica, other: Replica, at: int, **options: Any) -> Difference:
+    """Return how two nodes' states at an offset differ.
+
+    Raises as `audit.questions.state.state_at`.
+    """
+    return _of(state_at(one, at, **options), state_at(other, at, **options))
+
+
+def between_checkpoints(one: Path, other: Path) -> Difference:
+    """Return how the states of two checkpoint files differ.
+
+    Raises NoLogError, CheckpointError, OSError.
+    """
+    return Difference(_side_of_file(one), _side_of_file(other))
+
+
+def _of(before: State, after: State) -> Difference:
+    notes = dict.fromkeys((*before.notes, *after.notes))
+    return Difference(_side(before), _side(after), tuple(notes))
+
+
+def _side(state: State) -> Side:
+    return Side(f"{state.replica} at offset {state.offset}", state.image, state.head)
+
+
+def _side_of_file(path: Path) -> Side:
+    if not path.is_file():
+        raise NoLogError(f"{path} is not there; a checkpoint file is meant.")
+    name = CheckpointId.parse(path.name)
+    disk = TreeDisk(LocalTree(path.parent), bare=FOLDER)
+    try:
+        loaded = load(disk, None, name)
+        image = image_of(loaded, check=True)
+    except UnbelievableCheckpointError as error:
+        raise CheckpointError(f"{path} is not believed: {error}") from error
+    return Side(str(path), image, loaded.header.chain_hash)
+
+
+def _in_words(
+    table: str,
+    change: Change[Any, Any],
+    before: MetadataImage,
+    after: MetadataImage,
+    *,
+    show_secrets: bool,
+) -> Different:
+    name = name_of(table, change.key, after, before)
+    old, new = (_fields(table, change.key, value, show_secrets=True) for value in change[1:])
+    shown_old, shown_new = (
+        _fields(table, change.key, value, show_secrets=show_secrets) for value in change[1:]
+    )
+    differing = {
+        field: (shown_old.get(field), shown_new.get(field))
+        for field in dict.fromkeys((*old, *new))
+        if old.get(field) != new.get(field)
+    }
+    kind = CREATED if change.before is None else REMOVED if change.after is None else CHANGED
+    return Different(table, name, kind, differing)
+
+
+def _fields(table: str, key: Any, value: Any, *, show_secrets: bool) -> dict[str, Any]:
+    if value is None:
+        return {}
+    return fields_of(TABLE_OF[table], key, value, show_secrets=show_secrets)

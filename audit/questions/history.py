@@ -1,0 +1,104 @@
+"""The history of one thing: every change, with its cause, and what was before and after.
+
+Rule: the thing's records are replayed by the controllers' own code, the rest of the log is not; an
+entry before and after comes from the images between which a moment leads. So what is told is what
+the cluster held, deletion and second life included, and one pass over the log tells it.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from audit.questions.history_things import ABOUT, NOT, Thing
+from audit.questions.history_values import called, differing
+from audit.reading.feed import Beginning
+from audit.reading.settling import Logged, Moment
+from ledger.batch import BatchHeader
+from metadata.image import EMPTY, Change, MetadataDelta, MetadataImage, image_from_records
+
+
+class Difference(NamedTuple):
+    """What became of one entry of the state."""
+
+    what: str
+    """`partition:orders-3`."""
+    kind: str
+    """`created`, `changed` or `removed`."""
+    fields: dict[str, tuple[Any, Any]]
+    """Before and after of each field that differs; None: not there."""
+
+
+class Event(NamedTuple):
+    """All that happened to a thing in one moment."""
+
+    moment: Moment
+    records: list[Logged]
+    """Those that name it; where none does, those by which it changed."""
+    differences: list[Difference]
+    """None if a record said what was so already."""
+
+    @property
+    def causes(self) -> list[BatchHeader]:
+        """The batches that hold the records: in a transaction, there may be many."""
+        return list({one.header.base_offset: one.header for one in self.records}.values())
+
+
+def history(
+    thing: Thing,
+    moments: Iterable[Moment],
+    beginning: Beginning | None = None,
+    *,
+    show_secrets: bool = False,
+) -> Iterator[Event]:
+    """Yield what happened to a thing, moment by moment.
+
+    `beginning` is what the moments begin from, where the log was cut. Raises ReplayError.
+    """
+    image = EMPTY
+    if beginning is not None and beginning.offset:
+        known = (record for record in beginning.records if thing.judge(record) != NOT)
+        place = (beginning.offset, beginning.epoch, beginning.time_ms)
+        image = image_from_records(known, *place, with_state_hash=False)
+    for moment in moments:
+        taken, about = [], []
+        for one in moment.records:
+            weight = thing.judge(one.record)
+            if weight != NOT:
+                taken.append(one)
+                if weight == ABOUT:
+                    about.append(one)
+        if not taken:
+            continue
+        after, differences = _replayed(image, taken, thing, show_secrets=show_secrets)
+        if about or differences:
+            yield Event(moment, about or taken, differences)
+        image = after
+
+
+def _replayed(
+    image: MetadataImage, taken: list[Logged], thing: Thing, *, show_secrets: bool
+) -> tuple[MetadataImage, list[Difference]]:
+    delta = MetadataDelta(image, with_state_hash=False, keep_outcomes=False)
+    for header, batch in groupby(taken, attrgetter("header")):
+        for one in batch:
+            delta.replay(one.record, one.offset)
+        delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
+    after = delta.apply()
+    differences = []
+    for table, change in delta.changes:
+        if thing.tables is None or table in thing.tables:
+            fields = differing(table, change, show_secrets=show_secrets)
+            what = called(table, change.key, image, after)
+            differences.append(Difference(what, _kind(table, change), fields))
+    return after, differences
+
+
+def _kind(table: str, change: Change[Any, Any]) -> str:
+    """Tell what became of an entry; configs and quotas are fields of what has them."""
+    if table in _FIELDS_ONLY or (change.before is not None and change.after is not None):
+        return "changed"
+    return "created" if change.before is None else "removed"
+
+
+_FIELDS_ONLY = ("configs", "client_quotas")

@@ -1,0 +1,126 @@
+"""The state at a moment, quickly: the nearest checkpoint, and the batches behind it.
+
+Rule: the same answer as a replay from offset 0, whichever checkpoint it begins from; the state
+hash is computed from the image itself, not taken from anybody. Records of a transaction that is
+open at the moment are in the log and not in the state: this is said.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from audit.places.replicas import Replica
+from audit.reading.moments import MomentError
+from audit.reading.replay import Fold
+from audit.reading.state_start import start_for
+from ledger.reader import LedgerReader
+from metadata.image import MetadataImage
+from metadata.image.metadata_image import hash_from_scratch
+from metadata.state_hash import StateHash
+
+
+class State(msgspec.Struct, frozen=True):
+    """What a cluster was, and how this is known."""
+
+    replica: str
+    """Where it was read from, as it is shown."""
+    cluster_id: str
+    image: MetadataImage
+    """Of whole batches; its `state_hash` is None unless it was asked for."""
+    head: bytes
+    """The chain hash at the image's offset: it names the history that led here."""
+    checkpoint: str
+    """The checkpoint that was begun from, or empty: from offset 0."""
+    from_offset: int
+    batches: int
+    """Replayed behind the checkpoint."""
+    notes: tuple[str, ...]
+
+    @property
+    def offset(self) -> int:
+        """End offset of the state."""
+        return self.image.offset
+
+    @property
+    def state_hash(self) -> StateHash:
+        """What brokers share, and what only controllers hold; it must have been asked for."""
+        assert self.image.state_hash is not None
+        return self.image.state_hash
+
+
+def state_at(
+    replica: Replica,
+    offset: int,
+    *,
+    reader: LedgerReader | None = None,
+    with_hash: bool = True,
+    snapshots: bool = True,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> State:
+    """Return the state at an offset; one inside a batch stands for the batch's end.
+
+    `snapshots` False: replayed from offset 0 where the history is here. Raises MomentError when
+    the log isn't so long, NoLogError, LedgerError, OSError.
+    """
+    return states_at(
+        replica,
+        (offset,),
+        reader=reader,
+        with_hash=with_hash,
+        snapshots=snapshots,
+        on_progress=on_progress,
+    )[0]
+
+
+def states_at(
+    replica: Replica,
+    offsets: tuple[int, ...],
+    *,
+    reader: LedgerReader | None = None,
+    with_hash: bool = True,
+    snapshots: bool = True,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[State]:
+    """Return the states at ascending offsets; each goes on from the one before, and shares with it.
+
+    So their difference is found quickly. Where a checkpoint lies between two, it isn't used.
+    """
+    reader = replica.reader() if reader is None else reader
+    if offsets[-1] > reader.log_end:
+        raise MomentError(
+            f"{replica.location}: the log ends at offset {reader.log_end}, before {offsets[-1]}."
+        )
+    start = start_for(
+        replica.disk, reader, offsets[0], check_content=with_hash, snapshots=snapshots
+    )
+    fold = Fold(start.image, start.mark)
+    states = []
+    for offset in offsets:
+        for reached in fold.take_all(reader.batches(fold.mark.log_end, offset)):
+            if on_progress is not None:
+                on_progress(reached - start.mark.log_end, offsets[-1] - start.mark.log_end)
+        image = fold.image
+        if with_hash:
+            image = msgspec.structs.replace(image, state_hash=hash_from_scratch(image))
+        states.append(
+            State(
+                replica=replica.location,
+                cluster_id=reader.cluster_id,
+                image=image,
+                head=fold.mark.head,
+                checkpoint=start.checkpoint.name if start.checkpoint else "",
+                from_offset=start.mark.log_end,
+                batches=fold.batches,
+                notes=(*start.notes, *reader.notes, *_transaction(image)),
+            )
+        )
+    return states
+
+
+def _transaction(image: MetadataImage) -> tuple[str, ...]:
+    transaction = image.transaction
+    if transaction is None:
+        return ()
+    named = f" {transaction.name!r}" if transaction.name else ""
+    said = f"a transaction{named} is open since offset {transaction.offset}"
+    return (f"{said}: its records are in the log and don't count",)

@@ -1,0 +1,68 @@
+"""The log in words: each batch with who, when and why, each record with its fields.
+
+Rule: what is shown is what is written, save secrets (SCRAM keys, configs that are passwords),
+which are starred unless asked for: dumps end up in tickets. Times are UTC.
+"""
+
+import datetime as dt
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from audit.places.folder import open_reader
+from audit.reading.callers import caller
+from ledger.batch import Batch
+from metadata.codec import decode_records
+from metadata.messages.records_json import record_to_json
+from metadata.uuids import uuid_text
+
+
+def dump(
+    folder: Path, from_offset: int | None, to_offset: int | None, *, show_secrets: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yield the batches of a range as plain values. Raises NoLogError, LedgerError, OSError."""
+    reader = open_reader(folder)
+    for batch in reader.batches(from_offset, to_offset):
+        yield batch_in_words(batch, show_secrets=show_secrets)
+
+
+def batch_in_words(batch: Batch, *, show_secrets: bool = False) -> dict[str, Any]:
+    """Return a batch as plain values, its records with their offsets."""
+    header = batch.header
+    provenance = header.provenance
+    said = {
+        "principal": provenance.principal,
+        "actedAs": header.acted_as,
+        "authMethod": provenance.auth_method,
+        "onBehalfOf": provenance.on_behalf_of,
+        "clientAddress": provenance.client_address,
+        "clientId": provenance.client_id,
+        "requestId": uuid_text(provenance.request_id) if provenance.request_id else "",
+        "operation": provenance.operation,
+        "reason": provenance.reason,
+    }
+    return {
+        "baseOffset": header.base_offset,
+        "count": header.count,
+        "epoch": header.epoch,
+        "time": utc(header.timestamp_ms),
+        **{name: value for name, value in said.items() if value},
+        "hash": batch.hash.hex(),
+        "previousHash": header.previous_hash.hex(),
+        "records": [
+            {"offset": offset, **record_to_json(record, show_secrets=show_secrets)}
+            for offset, record in enumerate(decode_records(batch.records), header.base_offset)
+        ],
+    }
+
+
+def caller_of(batch: dict[str, Any]) -> str:
+    """Return in one line who caused a batch that `batch_in_words` gave."""
+    names = ("principal", "onBehalfOf", "authMethod", "clientAddress", "actedAs")
+    return caller(*(batch.get(name, "") for name in names))
+
+
+def utc(timestamp_ms: int) -> str:
+    """A time as people read it."""
+    moment = dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

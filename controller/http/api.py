@@ -1,0 +1,455 @@
+"""HTTP requests to the controller: routes, formats, errors. What carries them is not known here.
+
+`Api.handle(request, reply)` answers every request exactly once, now or later. Bodies are JSON or
+MessagePack (`content-type`; `accept` for the answer). Every answer whose status isn't 200 has an
+`ErrorReply` as its body, but MetadataFetch, which carries it in its field `error`, and a snapshot's
+range (206). Every request may say its version, and every answer says which versions are read
+(`metadata.messages.versions`). Headers that a change takes: `x-logberg-request-id`, `-reason`,
+`-client-id`, `-on-behalf-of`; release 0.1 calls them `x-quorate-…`
+(`metadata.messages.header_names`).
+
+Rule: no rule of the cluster lives here.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from math import ceil
+from typing import Any, Protocol
+
+import msgspec
+
+from controller.http.degraded import RETRY_AFTER_S, Ask, ask_of, retry_after_ms
+from controller.http.fetch_content import unreadable
+from controller.http.metadata_fetch import MetadataFetch
+from controller.http.openapi import openapi_document
+from controller.http.queries import (
+    Queries,
+    broker_id_of,
+    list_brokers,
+    list_features,
+    list_topics,
+    one_broker,
+    one_topic,
+    yes_or_no,
+)
+from controller.http.routes import Found, find_route
+from controller.http.snapshot_ranges import SnapshotRanges
+from controller.http.watch import Watch
+from controller.leader.changes import Change, Changes
+from controller.managers.brokers import BrokerManager
+from controller.managers.features import update_features
+from controller.managers.sweep import Sweep, in_rounds
+from controller.managers.topics import TopicManager
+from controller.result import Decided
+from metadata.errors import ErrorCode, LogbergError
+from metadata.image import MetadataImage
+from metadata.messages import (
+    CreateTopicsReply,
+    CreateTopicsRequest,
+    DeleteTopicsReply,
+    DeleteTopicsRequest,
+    HealthReply,
+    MetadataFetchReply,
+    MetadataFetchRequest,
+    UnregisterBrokerReply,
+    UpdateFeaturesReply,
+    UpdateFeaturesRequest,
+    error_reply,
+)
+from metadata.messages.header_names import (
+    check_names,
+    knows_new_names,
+    with_both_names,
+    with_new_names,
+)
+from metadata.messages.parts import GROUP, LongMessage, encode_in_parts
+from metadata.messages.versions import (
+    RANGE_HEADER,
+    TOLERANT,
+    UNVERSIONED,
+    range_text,
+    version_of,
+)
+from metadata.messages.wire import JSON, check_density, decode, encode, reply_type
+from quorum.api import LeaderAndEpoch
+from runtime.metrics import CONTENT_TYPE
+from runtime.requests import Reply, Request, whole
+
+OnReply = Callable[[Reply], None]
+
+
+class Node(Protocol):
+    """What the API asks of the controller around it."""
+
+    version: str
+
+    def refusal(self, ask: Ask) -> LogbergError | None:
+        """Why this node serves no such request now; None: it does."""
+
+    def not_here(self) -> LogbergError:
+        """Whom to ask instead: NOT_CONTROLLER, or NO_QUORUM while nobody is known to lead."""
+
+    def leadership(self) -> tuple[LeaderAndEpoch, str | None]:
+        """Who leads, and where."""
+
+    def wall_ms(self) -> int:
+        """The node's time."""
+
+    def voters(self) -> tuple[int, ...]:
+        """Node ids of the voters."""
+
+    def quorum_state(self) -> msgspec.Struct:
+        """`GET /v1/quorum`."""
+
+    def status(self) -> msgspec.Struct:
+        """`GET /v1/status`."""
+
+    def ready(self) -> HealthReply:
+        """`GET /health/ready`."""
+
+    def metrics_text(self) -> bytes:
+        """`GET /metrics`."""
+
+    def answered(self, operation: str, status: int, arrived: float) -> None:
+        """A request was answered that arrived at `arrived`, monotonic seconds."""
+
+    def monotonic(self) -> float:
+        """Monotonic seconds."""
+
+
+class _Call:
+    """One request on its way to its one reply."""
+
+    def __init__(self, node: Node, request: Request, found: Found, on_reply: OnReply) -> None:
+        self.node = node
+        self.request = request
+        self.arguments: Mapping[str, str] = found.arguments
+        self.on_reply = on_reply
+        self.content_type = request.headers.get("content-type", "")
+        self.format = reply_type(request.headers.get("accept", ""), self.content_type)
+        self.tolerant = False
+        """Unknown fields of the body are ignored: the request says a version that allows it."""
+
+    def body(self, message_type: type[Any]) -> Any:
+        """The request's message. Raises LogbergError."""
+        check_density(self.request.body, self.content_type)
+        return decode(message_type, self.request.body, self.content_type, tolerant=self.tolerant)
+
+    def answer(
+        self,
+        outcome: msgspec.Struct | LongMessage | LogbergError,
+        request_id: str | None = None,
+    ) -> None:
+        """Reply with a message, which may be a long one, or an error."""
+        if isinstance(outcome, LogbergError):
+            self.refuse(outcome, request_id)
+        elif isinstance(outcome, LongMessage):
+            parts = encode_in_parts(outcome, self.format)
+            reply = Reply(200, b"", self._headers(None, None), parts)
+            # Few entries take no longer than one part.
+            self.on_reply(whole(reply) if outcome.length <= GROUP else reply)
+        else:
+            self.reply(200, outcome, request_id)
+
+    def answer_later(self, outcome: Generator[None, None, LongMessage] | LogbergError) -> None:
+        """Reply with a message that has to be found first, in steps, or an error."""
+        if isinstance(outcome, LogbergError):
+            self.refuse(outcome)
+            return
+
+        def parts() -> Generator[bytes, None, None]:
+            # Each step gives nothing, and whoever sends it looks after others.
+            while True:
+                try:
+                    next(outcome)
+                except StopIteration as found:
+                    message = found.value
+                    break
+                yield b""
+            yield from encode_in_parts(message, self.format)
+
+        self.on_reply(Reply(200, b"", self._headers(None, None), parts()))
+
+    def reply(
+        self,
+        status: int,
+        message: msgspec.Struct,
+        request_id: str | None = None,
+        code: ErrorCode | None = None,
+    ) -> None:
+        headers = self._headers(code, request_id)
+        self.on_reply(Reply(status, encode(message, self.format), headers))
+
+    def refuse(self, error: LogbergError, request_id: str | None = None) -> None:
+        leader, url = self.node.leadership()
+        from_future = error.code is ErrorCode.REQUEST_FROM_FUTURE
+        body = error_reply(
+            error,
+            leader_id=leader.leader,
+            leader_epoch=leader.epoch,
+            leader_url=url,
+            request_id=request_id,
+            server_time_ms=self.node.wall_ms() if from_future else None,
+            retry_after_ms=retry_after_ms(error.code),
+        )
+        headers = self._headers(error.code, request_id)
+        if error.retry_after_ms is not None:
+            headers["retry-after"] = str(ceil(error.retry_after_ms / 1000))
+        if url is not None:
+            headers["x-logberg-leader"] = url
+        self.on_reply(Reply(error.code.status, encode(body, self.format), headers))
+
+    def _headers(self, code: ErrorCode | None, request_id: str | None) -> dict[str, str]:
+        headers = {"content-type": self.format}
+        if request_id is not None:
+            headers["x-logberg-request-id"] = request_id
+        if code is not None and code in RETRY_AFTER_S:
+            headers["retry-after"] = str(RETRY_AFTER_S[code])
+        return headers
+
+
+class Api:
+    """Answers HTTP requests."""
+
+    def __init__(
+        self,
+        node: Node,
+        fetch: MetadataFetch,
+        changes: Changes,
+        queries: Queries,
+        watch: Watch,
+        snapshots: SnapshotRanges,
+        brokers: BrokerManager,
+        topics: TopicManager,
+        newest_version: int,
+    ) -> None:
+        self._node = node
+        self._newest_version = newest_version
+        self._fetch = fetch
+        self._changes = changes
+        self._queries = queries
+        self._watch = watch
+        self._snapshots = snapshots
+        self._brokers = brokers
+        self._topics = topics
+        self._openapi = b""
+
+    def handle(self, request: Request, on_reply: OnReply) -> None:
+        """Answer, exactly once, now or later."""
+        found = find_route(request.method, request.path)
+        operation = "unknown" if found.route is None else found.route.name
+        arrived = self._node.monotonic()
+        new_names = knows_new_names(request.headers)
+
+        def answer(reply: Reply) -> None:
+            self._node.answered(operation, reply.status, arrived)
+            reply = self._with_range(reply)
+            on_reply(reply if new_names else _under_both_names(reply))
+
+        call = _Call(self._node, request, found, answer)
+        try:
+            call.request = request = _with_new_names(request)
+            if found.route is None:
+                self._no_route(call, found)
+                return
+            version = version_of(request.headers, self._newest_version)
+            call.tolerant = version >= TOLERANT
+            if not found.route.always:
+                refusal = self._node.refusal(ask_of(found.route, request.query))
+                if refusal is not None:
+                    raise refusal
+            getattr(self, f"_{found.route.name}")(call)
+        except LogbergError as error:
+            call.refuse(error, request.headers.get("x-logberg-request-id"))
+        except OSError as error:
+            call.refuse(unreadable(error), request.headers.get("x-logberg-request-id"))
+
+    def _with_range(self, reply: Reply) -> Reply:
+        """Add which versions of requests we read; release 0.1 says nothing of the kind."""
+        if self._newest_version == UNVERSIONED:
+            return reply
+        headers = {**reply.headers, RANGE_HEADER: range_text(self._newest_version)}
+        return msgspec.structs.replace(reply, headers=headers)
+
+    def _no_route(self, call: _Call, found: Found) -> None:
+        path = call.request.path[:200]
+        if not found.allowed:
+            raise LogbergError(
+                ErrorCode.NOT_FOUND, f"there is no {path!r}; see /v1/openapi.json for what there is"
+            )
+        allow = ", ".join(found.allowed)
+        inner = call.on_reply
+        call.on_reply = lambda reply: inner(
+            msgspec.structs.replace(reply, headers={**reply.headers, "allow": allow})
+        )
+        raise LogbergError(ErrorCode.METHOD_NOT_ALLOWED, f"{path!r} takes {allow}")
+
+    # -- brokers' one call ----------------------------------------------------------------
+
+    def _metadata_fetch(self, call: _Call) -> None:
+        message = call.body(MetadataFetchRequest)
+
+        def done(reply: MetadataFetchReply) -> None:
+            code = None if reply.error is None else reply.error.known_code()
+            call.reply(200 if code is None else code.status, reply, code=code)
+
+        self._fetch.handle(message, call.request.caller, done)
+
+    def _read_snapshot(self, call: _Call) -> None:
+        call.on_reply(self._snapshots.read(call.request, call.arguments["id"]))
+
+    # -- changes --------------------------------------------------------------------------
+
+    def _create_topics(self, call: _Call) -> None:
+        message = call.body(CreateTopicsRequest)
+        self._changes.submit(
+            call.request,
+            Change(
+                operation="CreateTopics",
+                meaning=lambda: canonical(message),
+                reply_type=CreateTopicsReply,
+                decide=lambda image: self._topics.create(image, message),
+                mutations=lambda _image: self._topics.creates(message),
+                dry_run=message.dry_run,
+            ),
+            self._or_elsewhere(call),
+        )
+
+    def _delete_topics(self, call: _Call) -> None:
+        self._delete(call, call.body(DeleteTopicsRequest))
+
+    def _delete_topic(self, call: _Call) -> None:
+        dry_run = yes_or_no(call.request.query, "dryRun")
+        self._delete(call, DeleteTopicsRequest(names=(call.arguments["name"],), dry_run=dry_run))
+
+    def _delete(self, call: _Call, message: DeleteTopicsRequest) -> None:
+        self._changes.submit(
+            call.request,
+            Change(
+                operation="DeleteTopics",
+                meaning=lambda: canonical(message),
+                reply_type=DeleteTopicsReply,
+                decide=lambda image: self._topics.delete(image, message),
+                mutations=lambda image: self._topics.deletes(image, message),
+                dry_run=message.dry_run,
+            ),
+            self._or_elsewhere(call),
+        )
+
+    def _unregister_broker(self, call: _Call) -> None:
+        broker_id = broker_id_of(call.arguments["id"])
+        dry_run = yes_or_no(call.request.query, "dryRun")
+        force = yes_or_no(call.request.query, "force")
+
+        def unregister(image: MetadataImage, sweep: Sweep | None = None) -> Decided:
+            return self._brokers.unregister(image, broker_id, sweep, force=force)
+
+        self._changes.submit(
+            call.request,
+            Change(
+                operation="UnregisterBroker",
+                meaning=bytes,
+                reply_type=UnregisterBrokerReply,
+                decide=in_rounds(unregister) if not dry_run else unregister,
+                in_rounds=not dry_run,
+                mutations=lambda image: image.topics.replicas_on(broker_id),
+                dry_run=dry_run,
+            ),
+            self._or_elsewhere(call),
+        )
+
+    def _update_features(self, call: _Call) -> None:
+        message = call.body(UpdateFeaturesRequest)
+        self._changes.submit(
+            call.request,
+            Change(
+                operation="UpdateFeatures",
+                meaning=lambda: canonical(message),
+                reply_type=UpdateFeaturesReply,
+                decide=lambda image: update_features(image, self._node.voters(), message),
+                mutations=lambda _image: 0,
+                dry_run=message.dry_run,
+            ),
+            self._or_elsewhere(call),
+        )
+
+    def _or_elsewhere(
+        self, call: _Call
+    ) -> Callable[[msgspec.Struct | LongMessage | LogbergError, str | None], None]:
+        """Answer; where we turned out not to lead, say whom to ask."""
+
+        def answer(
+            outcome: msgspec.Struct | LongMessage | LogbergError, request_id: str | None
+        ) -> None:
+            if isinstance(outcome, LogbergError) and outcome.code is ErrorCode.NOT_CONTROLLER:
+                outcome = self._node.not_here()
+            call.answer(outcome, request_id)
+
+        return answer
+
+    # -- reads ----------------------------------------------------------------------------
+
+    def _list_topics(self, call: _Call) -> None:
+        query, pages = call.request.query, self._queries.pages
+        self._queries.read(call.request, lambda view: list_topics(view, query, pages), call.answer)
+
+    def _describe_topic(self, call: _Call) -> None:
+        name, query, pages = call.arguments["name"], call.request.query, self._queries.pages
+        self._queries.read(
+            call.request, lambda view: one_topic(view, name, query, pages), call.answer
+        )
+
+    def _list_brokers(self, call: _Call) -> None:
+        query, pages = call.request.query, self._queries.pages
+        self._queries.read(call.request, lambda view: list_brokers(view, query, pages), call.answer)
+
+    def _describe_broker(self, call: _Call) -> None:
+        text = call.arguments["id"]
+        self._queries.read(call.request, lambda view: one_broker(view, text), call.answer)
+
+    def _list_features(self, call: _Call) -> None:
+        voters = self._node.voters()
+        self._queries.read(call.request, lambda view: list_features(view, voters), call.answer)
+
+    def _read_log(self, call: _Call) -> None:
+        self._watch.read(call.request, call.answer_later)
+
+    # -- the node -------------------------------------------------------------------------
+
+    def _describe_quorum(self, call: _Call) -> None:
+        call.answer(self._node.quorum_state())
+
+    def _status(self, call: _Call) -> None:
+        call.answer(self._node.status())
+
+    def _live(self, call: _Call) -> None:
+        call.answer(HealthReply(healthy=True, reason="the process works"))
+
+    def _ready(self, call: _Call) -> None:
+        health = self._node.ready()
+        call.reply(200 if health.healthy else 503, health)
+
+    def _metrics(self, call: _Call) -> None:
+        call.on_reply(Reply(200, self._node.metrics_text(), {"content-type": CONTENT_TYPE}))
+
+    def _openapi_document(self, call: _Call) -> None:
+        if not self._openapi:
+            self._openapi = msgspec.json.encode(openapi_document(self._node.version))
+        call.on_reply(Reply(200, self._openapi, {"content-type": JSON}))
+
+
+def _with_new_names(request: Request) -> Request:
+    """Raises LogbergError for a header that has two values."""
+    check_names(request.headers)
+    headers = with_new_names(request.headers)
+    if headers is request.headers:
+        return request
+    return msgspec.structs.replace(request, headers=headers)
+
+
+def _under_both_names(reply: Reply) -> Reply:
+    return msgspec.structs.replace(reply, headers=with_both_names(reply.headers))
+
+
+def canonical(message: msgspec.Struct) -> bytes:
+    """What is asked for, the same bytes however it was sent."""
+    return msgspec.json.encode(message, order="sorted")

@@ -1,0 +1,177 @@
+"""What a fetcher gets: deltas, a snapshot to load, where the histories part, or nothing yet.
+
+Rule: the outcomes of the lifecycle's spec, section 8, in their order. An image replaces, it never
+merges; at least one batch always goes, whatever `maxBytes` says. A snapshot goes instead of
+deltas when the deltas begin before our log, when the histories part below it, or when it is
+smaller than the deltas that it stands for.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from controller.config import ControllerConfig
+from controller.replica.batch_heads import head_of
+from controller.replica.digests import StateMarks
+from ledger.errors import DamagedLedgerError, HistoryMissingError
+from ledger.ledger import Ledger
+from metadata.errors import ErrorCode, LogbergError
+from metadata.messages import (
+    Divergence,
+    MetadataFetchReply,
+    MetadataFetchRequest,
+    SnapshotToLoad,
+    StateAt,
+)
+
+
+class Offer(NamedTuple):
+    """A snapshot that fetchers may load."""
+
+    id: str
+    size: int
+    offset: int
+    epoch: int
+
+
+class Content(NamedTuple):
+    """The fetch part of a reply."""
+
+    reply: MetadataFetchReply
+    something: bool
+    """There is a reason not to hold the request."""
+
+
+class FetchContent:
+    """Finds what a fetcher lacks."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        ledger: Callable[[], Ledger],
+        marks: StateMarks,
+        offer: Callable[[], Offer | None],
+        on_damaged: Callable[[DamagedLedgerError], None],
+    ) -> None:
+        self._config = config
+        self._ledger = ledger
+        self._marks = marks
+        self._offer = offer
+        self._on_damaged = on_damaged
+        self._read_at = (-1, -1, -1)
+        self._read: tuple[bytes, ...] = ()
+
+    @property
+    def log_end(self) -> int:
+        """The end of the committed log here: nobody can have applied more of it."""
+        return self._ledger().log_end
+
+    def find(self, request: MetadataFetchRequest) -> Content:
+        """The fetch part of the answer, as things stand. Raises LogbergError STORAGE_ERROR."""
+        try:
+            return self._find(request)
+        except DamagedLedgerError as error:
+            self._on_damaged(error)
+            raise LogbergError(ErrorCode.STORAGE_ERROR, str(error)) from None
+        except OSError as error:
+            raise unreadable(error) from error
+
+    def _find(self, request: MetadataFetchRequest) -> Content:
+        ledger = self._ledger()
+        high_watermark = ledger.log_end
+        offset, epoch = request.fetched_offset, request.fetched_epoch
+        if offset > 0:
+            diverging = self._diverging(ledger, offset, epoch)
+            if diverging is not None:
+                reply = MetadataFetchReply(
+                    high_watermark=high_watermark,
+                    diverging=diverging,
+                    snapshot=_to_load(self._offer()),
+                )
+                return Content(reply, something=True)
+        offer = self._offer()
+        if offset < ledger.log_start or _saves(offer, ledger, offset):
+            snapshot = _to_load(offer)
+            reply = MetadataFetchReply(high_watermark=high_watermark, snapshot=snapshot)
+            return Content(reply, something=snapshot is not None)
+        try:
+            batches = self._batches(ledger, offset, request.max_bytes, high_watermark)
+        except HistoryMissingError:
+            batches = ()
+        return Content(
+            MetadataFetchReply(
+                high_watermark=high_watermark,
+                batches=batches,
+                state_hash=self._state_at(ledger, offset, batches),
+            ),
+            something=bool(batches),
+        )
+
+    def _diverging(self, ledger: Ledger, offset: int, epoch: int) -> Divergence | None:
+        """Where a fetcher's history leaves ours (KIP-595); None: it does not, as far as we know."""
+        if offset < ledger.log_start:
+            return None
+        known = ledger.end_offset_for_epoch(epoch)
+        if known is None:
+            # All epochs that are here are newer: only a snapshot helps, if history is missing.
+            return Divergence(epoch=0, end_offset=0) if ledger.log_start == 0 else None
+        ours, end = known
+        if ours != epoch or end < offset:
+            return Divergence(epoch=ours, end_offset=min(end, offset))
+        return None
+
+    def _batches(
+        self, ledger: Ledger, offset: int, max_bytes: int, high_watermark: int
+    ) -> tuple[bytes, ...]:
+        """Batches from an offset on; brokers that ask for the same get the same bytes."""
+        if offset >= high_watermark:
+            return ()
+        max_bytes = min(max_bytes, self._config.fetch_bytes_max)
+        if self._read_at != (offset, max_bytes, high_watermark):
+            self._read = tuple(ledger.read_from(offset, max_bytes, high_watermark))
+            self._read_at = (offset, max_bytes, high_watermark)
+        return self._read
+
+    def _state_at(self, ledger: Ledger, offset: int, batches: tuple[bytes, ...]) -> StateAt | None:
+        head = head_of(batches[-1]) if batches else None
+        end = offset if head is None else head.end_offset
+        mark = self._marks.at_or_below(end)
+        if mark is None:
+            return None
+        return StateAt(
+            offset=mark.offset,
+            chain_hash=mark.chain_hash,
+            state_hash=mark.shared.to_bytes(32, "big"),
+        )
+
+
+def unreadable(error: OSError) -> LogbergError:
+    """What is told when a read of the disk failed: others have the same bytes."""
+    return LogbergError(
+        ErrorCode.STORAGE_ERROR, f"this controller can't read its disk: {error.strerror or error}"
+    )
+
+
+def _saves(offer: Offer | None, ledger: Ledger, offset: int) -> bool:
+    """A snapshot that is smaller than the deltas that it stands for goes instead of them."""
+    if offer is None or not ledger.log_start <= offset < offer.offset <= ledger.log_end:
+        return False
+    return offer.size < log_bytes_between(ledger, offset, offer.offset)
+
+
+def log_bytes_between(ledger: Ledger, start: int, end: int) -> int:
+    """Bytes of the batches between two batch ends, both held here."""
+    catalogue = ledger.catalogue
+    total = 0
+    for segment in catalogue.run:
+        first, last = segment.base_offset, catalogue.end_of(segment)
+        if last <= start or first >= end:
+            continue
+        index = catalogue.index_of(segment)
+        low = segment.header_length if first >= start else catalogue.head_at(start)[1].position
+        high = index.end_position if last <= end else catalogue.head_at(end)[1].position
+        total += high - low
+    return total
+
+
+def _to_load(offer: Offer | None) -> SnapshotToLoad | None:
+    return None if offer is None else SnapshotToLoad(id=offer.id, size=offer.size)

@@ -1,0 +1,402 @@
+"""MetadataFetch: registration, heartbeat and fetch of deltas in one exchange (KIP-500).
+
+Rule: contact is noted on arrival, before any queue, once the request has shown that it is the
+registered process's (`identity.py`). The heartbeat part decides only when something changes, and
+never delays the fetch part. What a reply says of the broker is what is committed; batches go out
+as they stand on disk, below the high watermark, the same bytes for all.
+
+A broker can have applied only what it was sent, so an applied offset beyond the log end is refused.
+Where the fetched offset is beyond it too, the histories part: the reply says so, and the applied
+offset, which is of another history, counts as 0.
+
+A request with nothing to say is held. It is released by the next commit, by a change of this
+broker's standing, or when its wait is over.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from controller.config import ControllerConfig
+from controller.http.degraded import retry_after_ms
+from controller.http.fetch_content import Content, FetchContent
+from controller.http.parked import Parked
+from controller.leader.doubt import Doubt
+from controller.leader.electing import Electing
+from controller.leader.heartbeats import Heartbeats
+from controller.leader.identity import (
+    Claim,
+    Identity,
+    acted_as,
+    check_incarnation,
+    check_process,
+    is_process,
+)
+from controller.leader.proposer import Decision, Lost, Outcome, Proposer
+from controller.managers.brokers import Beat, BrokerManager, State, has_caught_up
+from controller.managers.sweep import in_rounds
+from ledger.batch import Provenance
+from metadata.errors import ErrorCode, LogbergError
+from metadata.image import MetadataImage
+from metadata.messages import (
+    ErrorReply,
+    MetadataFetchReply,
+    MetadataFetchRequest,
+    SeenState,
+    WantedState,
+    error_reply,
+)
+from metadata.uuids import parse_uuid_of
+from quorum.api import LeaderAndEpoch
+from runtime.requests import Caller
+
+_OPERATIONS = {
+    State.FENCED: "FenceBroker",
+    State.UNFENCED: "UnfenceBroker",
+    State.CONTROLLED_SHUTDOWN: "BeginControlledShutdown",
+    State.SHUTDOWN_NOW: "FenceBroker",
+}
+"""What a batch says was done, by the state that it leads to."""
+OnReply = Callable[[MetadataFetchReply], None]
+
+
+class _Held(NamedTuple):
+    """A request that waits for something to say."""
+
+    request: MetadataFetchRequest
+    broker_epoch: int
+    on_reply: OnReply
+
+
+class Leadership(NamedTuple):
+    """What a reply says of who leads."""
+
+    leader: LeaderAndEpoch
+    url: str | None
+
+
+class MetadataFetch:
+    """Answers brokers, on the active controller."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        brokers: BrokerManager,
+        heartbeats: Heartbeats,
+        proposer: Proposer,
+        electing: Electing,
+        content: FetchContent,
+        parked: Parked,
+        doubt: Doubt,
+        own_provenance: Callable[[str], Provenance],
+        committed: Callable[[], MetadataImage],
+        leadership: Callable[[], Leadership],
+    ) -> None:
+        """`own_provenance` makes that of an operation that no request causes."""
+        self._config = config
+        self._brokers = brokers
+        self._identity = Identity(
+            config.cluster_id, require_authentication=config.require_authentication
+        )
+        self._heartbeats = heartbeats
+        self._proposer = proposer
+        self._electing = electing
+        self._content = content
+        self._parked = parked
+        self._doubt = doubt
+        self._own_provenance = own_provenance
+        self._committed = committed
+        self._leadership = leadership
+        self._deciding: set[int] = set()
+        self._held_stopping: dict[int, _Held] = {}
+
+    def handle(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
+        """Answer, now or later, exactly once. Errors are in the reply."""
+        pending = self._proposer.pending
+        if pending is None:
+            on_reply(self._refusal(self._not_leading()))
+            return
+        try:
+            claim = _claim_of(request)
+            self._identity.check_claim(caller, claim)
+        except LogbergError as error:
+            on_reply(self._refusal(error))
+            return
+        if request.broker_epoch >= 0 and is_process(pending.image, claim):
+            self._heartbeats.touch(request.broker_id, request.broker_epoch)
+        # While in doubt a refusal must wait, too: another leader may know a newer registration.
+        if not self._doubt.holds(lambda: self._proceed(request, caller, on_reply)):
+            self._proceed(request, caller, on_reply)
+
+    def note_piece(self, caller: Caller, claim: Claim) -> None:
+        """Note the contact of a broker that loads a snapshot, if we lead. Raises LogbergError."""
+        pending = self._proposer.pending
+        if pending is None:
+            return
+        self._identity.check_claim(caller, claim)
+        if is_process(pending.image, claim):
+            self._heartbeats.touch(claim.broker_id, claim.broker_epoch)
+
+    def _proceed(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
+        """Decide and answer, now that it is known that we lead (or that we don't)."""
+        pending = self._proposer.pending
+        if pending is None:
+            on_reply(self._refusal(self._not_leading()))
+            return
+        rose = False
+        try:
+            self._check_epoch(request)
+            if request.broker_epoch >= 0:
+                check_process(pending.image, _claim_of(request))
+            request = self._believed(request)
+            if request.broker_epoch < 0 or request.registration is not None:
+                self._register(request, caller, on_reply)
+                return
+            rose = self._heartbeats.report(
+                request.broker_id, request.broker_epoch, request.applied_offset
+            )
+            self._heartbeats.note_software(
+                request.broker_id, request.broker_epoch, request.software
+            )
+            operation = self._beat_operation(request)
+            if operation is not None:
+                self._beat(
+                    request,
+                    _provenance(caller, operation),
+                    acted_as(caller, request.broker_id),
+                )
+        except LogbergError as error:
+            on_reply(self._refusal(error))
+            return
+        self._answer_or_hold(_Held(request, request.broker_epoch, on_reply))
+        if rose:
+            self._reconsider_stopping()
+
+    def on_progress(self) -> None:
+        """Something was committed: whoever is held has something to hear."""
+        self._parked.wake()
+        self._reconsider_stopping()
+
+    def on_lost(self) -> None:
+        """We lead no more: whoever is held is told who may."""
+        self._deciding.clear()
+        self._doubt.end()
+        self._parked.wake()
+
+    def _check_epoch(self, request: MetadataFetchRequest) -> None:
+        if request.fetched_epoch > self._proposer.epoch:
+            raise LogbergError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"this node leads epoch {self._proposer.epoch}, and you have seen "
+                f"{request.fetched_epoch}: ask the others who leads",
+            )
+
+    def _believed(self, request: MetadataFetchRequest) -> MetadataFetchRequest:
+        """The request, its applied offset judged by our log's end. Raises LogbergError."""
+        log_end = self._content.log_end
+        if request.applied_offset <= log_end:
+            return request
+        if request.fetched_offset > log_end:
+            return msgspec.structs.replace(request, applied_offset=0)
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST,
+            f"appliedOffset: {request.applied_offset} is beyond the log's end, {log_end}; say the "
+            "end of what was applied",
+        )
+
+    # -- registration -----------------------------------------------------------------------
+
+    def _register(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
+        def done(outcome: Outcome) -> None:
+            if isinstance(outcome, LogbergError):
+                on_reply(self._refusal(outcome))
+                return
+            broker = self._committed().cluster.brokers.get(request.broker_id)
+            if isinstance(outcome, Lost) or broker is None:
+                on_reply(self._refusal(self._not_leading()))
+                return
+            try:
+                check_incarnation(broker, parse_uuid_of("incarnationId", request.incarnation_id))
+            except LogbergError as error:
+                # Unregistered since, and the id was given to another process.
+                on_reply(self._refusal(error))
+                return
+            self._heartbeats.touch(request.broker_id, broker.broker_epoch)
+            self._answer(_Held(request, broker.broker_epoch, on_reply))
+
+        self._proposer.submit(
+            Decision(
+                in_rounds(lambda image, sweep: self._brokers.register(image, request, sweep)),
+                _provenance(caller, "RegisterBroker"),
+                done,
+                first=True,
+                acted_as=acted_as(caller, request.broker_id),
+            )
+        )
+
+    # -- heartbeat ----------------------------------------------------------------------------
+
+    def _beat_operation(self, request: MetadataFetchRequest) -> str | None:
+        """What a heartbeat changes; None: nothing now. Raises LogbergError STALE_BROKER_EPOCH."""
+        pending = self._proposer.pending
+        if pending is None or request.broker_id in self._deciding:
+            return None
+        now, then = self._brokers.standing(pending.image, _beat_of(request))
+        if now is then or (now is State.FENCED and then is State.SHUTDOWN_NOW):
+            return None
+        return _OPERATIONS[then]
+
+    def _beat(self, request: MetadataFetchRequest, provenance: Provenance, as_whom: str) -> None:
+        """Decide what a heartbeat changes."""
+        beat = _beat_of(request)
+        self._deciding.add(request.broker_id)
+
+        def done(outcome: Outcome) -> None:
+            self._deciding.discard(request.broker_id)
+            if provenance.operation == _OPERATIONS[State.UNFENCED]:
+                self._electing.report(outcome)
+
+        self._proposer.submit(
+            Decision(
+                in_rounds(lambda image, sweep: self._brokers.heartbeat(image, beat, sweep)),
+                provenance,
+                done,
+                first=True,
+                acted_as=as_whom,
+            )
+        )
+
+    def _reconsider_stopping(self) -> None:
+        """A broker's progress, or its fencing, may be what a stopping one waits for.
+
+        No request of the stopping broker causes what is decided here: it is our own.
+        """
+        for held in list(self._held_stopping.values()):
+            try:
+                operation = self._beat_operation(held.request)
+            except LogbergError:
+                self._parked.wake()
+                continue
+            if operation is not None:
+                self._beat(held.request, self._own_provenance(operation), "")
+
+    # -- fetch --------------------------------------------------------------------------------
+
+    def _answer_or_hold(self, held: _Held) -> None:
+        try:
+            content = self._content.find(held.request)
+        except LogbergError as error:
+            held.on_reply(self._refusal(error))
+            return
+        wait_s = min(held.request.max_wait_ms / 1000, self._config.heartbeat_s)
+        if content.something or wait_s <= 0 or self._may_stop(held):
+            held.on_reply(self._reply(held, content))
+            return
+        broker_id = held.request.broker_id
+        stopping = held.request.wanted_state is WantedState.STOPPING
+        if stopping:
+            self._held_stopping[broker_id] = held
+
+        def release() -> None:
+            if self._held_stopping.get(broker_id) is held:
+                del self._held_stopping[broker_id]
+            self._answer(held)
+
+        self._parked.park(wait_s, release)
+
+    def _answer(self, held: _Held) -> None:
+        if self._proposer.pending is None:
+            held.on_reply(self._refusal(self._not_leading()))
+            return
+        try:
+            content = self._content.find(held.request)
+        except LogbergError as error:
+            held.on_reply(self._refusal(error))
+            return
+        held.on_reply(self._reply(held, content))
+
+    def _may_stop(self, held: _Held) -> bool:
+        broker = self._committed().cluster.brokers.get(held.request.broker_id)
+        stopping = held.request.wanted_state is WantedState.STOPPING
+        return stopping and broker is not None and broker.fenced
+
+    def _reply(self, held: _Held, content: Content) -> MetadataFetchReply:
+        """What is committed, as this broker must see it."""
+        image = self._committed()
+        broker = image.cluster.brokers.get(held.request.broker_id)
+        if broker is None or broker.broker_epoch != held.broker_epoch:
+            return self._refusal(
+                LogbergError(
+                    ErrorCode.STALE_BROKER_EPOCH,
+                    f"broker {held.request.broker_id} has no epoch {held.broker_epoch} any more; "
+                    "stop this process, a new one registers",
+                )
+            )
+        may_stop = self._may_stop(held)
+        if may_stop:
+            # It is told to go, so its id is free for the next process.
+            self._heartbeats.forget(broker.broker_id)
+        seen = SeenState.ONLINE
+        if broker.fenced:
+            seen = SeenState.FENCED
+        elif broker.in_controlled_shutdown:
+            seen = SeenState.STOPPING
+        return self._with_leader(
+            msgspec.structs.replace(
+                content.reply,
+                broker_epoch=broker.broker_epoch,
+                state=seen,
+                may_stop=may_stop,
+                caught_up=has_caught_up(broker, held.request.applied_offset),
+                session_timeout_ms=int(self._config.session_s * 1000),
+            )
+        )
+
+    def _refusal(self, error: LogbergError) -> MetadataFetchReply:
+        return self._with_leader(MetadataFetchReply(error=self._explained(error)))
+
+    def _not_leading(self) -> LogbergError:
+        known = self._leadership().leader.leader is not None
+        return LogbergError(ErrorCode.NOT_CONTROLLER if known else ErrorCode.NO_QUORUM)
+
+    def _explained(self, error: LogbergError) -> ErrorReply:
+        leader, url = self._leadership()
+        return error_reply(
+            error,
+            leader_id=leader.leader,
+            leader_epoch=leader.epoch,
+            leader_url=url,
+            retry_after_ms=retry_after_ms(error.code),
+        )
+
+    def _with_leader(self, reply: MetadataFetchReply) -> MetadataFetchReply:
+        leader, url = self._leadership()
+        return msgspec.structs.replace(
+            reply, leader_id=leader.leader, leader_epoch=leader.epoch, leader_url=url
+        )
+
+
+def _provenance(caller: Caller, operation: str) -> Provenance:
+    """The principal is who was authenticated, whatever the body says."""
+    return Provenance(
+        principal=caller.principal,
+        auth_method=caller.method,
+        client_address=caller.address,
+        operation=operation,
+    )
+
+
+def _claim_of(request: MetadataFetchRequest) -> Claim:
+    return Claim(
+        request.broker_id,
+        request.broker_epoch,
+        request.cluster_id,
+        parse_uuid_of("incarnationId", request.incarnation_id),
+    )
+
+
+def _beat_of(request: MetadataFetchRequest) -> Beat:
+    return Beat(
+        request.broker_id, request.broker_epoch, request.applied_offset, request.wanted_state
+    )

@@ -1,0 +1,256 @@
+"""Requests that read: which image answers, and what they are told.
+
+Rule: every answer says its offset and epoch; one that may be old says its age too.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from controller.http.describe import (
+    brokers_of,
+    describe_broker,
+    describe_partitions,
+    describe_topic,
+    readable_offset,
+    summarize_topic,
+    topic_names,
+)
+from controller.http.describe_features import describe_features, describe_nodes, why_no_levels
+from controller.http.pages import Pages
+from controller.leader.heartbeats import Heartbeats
+from controller.replica.reads import Reads
+from metadata.errors import ErrorCode, LogbergError
+from metadata.image import MetadataImage
+from metadata.messages import (
+    DescribeBrokerReply,
+    DescribeTopicsReply,
+    ListBrokersReply,
+    ListFeaturesReply,
+    ListTopicsReply,
+)
+from metadata.messages.parts import LongMessage
+from runtime.requests import Request
+
+TOPICS_LISTED_MAX = 1_000
+BROKERS_LISTED_MAX = 1_000
+PARTITIONS_LISTED_MAX = 10_000
+"""Entries of a page, where pages are asked for; brokers and partitions come all if not."""
+OnAnswer = Callable[[msgspec.Struct | LongMessage | LogbergError], None]
+
+
+class View(NamedTuple):
+    """What a read is answered from."""
+
+    image: MetadataImage
+    heard: Heartbeats | None
+    """Who was heard from; only the active controller knows."""
+    age_ms: int | None
+    """0: it is current; None: not known."""
+
+
+class Queries:
+    """Answers reads."""
+
+    def __init__(
+        self,
+        reads: Reads,
+        view: Callable[[], View],
+        not_here: Callable[[], LogbergError],
+        pages: Pages,
+    ) -> None:
+        """`not_here` tells whom to ask instead."""
+        self.pages = pages
+        self._reads = reads
+        self._view = view
+        self._not_here = not_here
+
+    def read(
+        self,
+        request: Request,
+        answer: Callable[[View], msgspec.Struct | LongMessage],
+        on_answer: OnAnswer,
+    ) -> None:
+        """Answer with what `answer` makes of an image that is new enough for the request."""
+
+        def answer_now(view: View) -> None:
+            try:
+                on_answer(answer(view))
+            except LogbergError as error:
+                on_answer(error)
+
+        try:
+            consistency, min_offset = _wanted(request.query)
+            going_on = self.pages.image_for(request.query, self._view().image)
+        except LogbergError as error:
+            on_answer(error)
+            return
+        if going_on is not None:
+            # It was as new as it had to be at the first page.
+            view = self._view()
+            age_ms = view.age_ms if going_on is view.image else None
+            answer_now(View(going_on, view.heard, age_ms))
+        elif min_offset is not None:
+            self._reads.at_least(
+                min_offset,
+                lambda ok: answer_now(self._view()) if ok else on_answer(_behind(min_offset)),
+            )
+        elif consistency == "stale":
+            answer_now(self._view())
+        else:
+            self._reads.linearizable(
+                lambda ok: (
+                    answer_now(self._view()._replace(age_ms=0))
+                    if ok
+                    else on_answer(self._not_here())
+                )
+            )
+
+
+def list_topics(view: View, query: Mapping[str, str], pages: Pages) -> LongMessage:
+    """`GET /v1/topics`. Raises LogbergError."""
+    limit = _limit(query, TOPICS_LISTED_MAX)
+    after = pages.last(query, "topics", str) or query.get("after", "")
+    names, more = topic_names(view.image, after, limit or TOPICS_LISTED_MAX)
+    head = ListTopicsReply(
+        offset=readable_offset(view.image),
+        epoch=view.image.epoch,
+        age_ms=view.age_ms,
+        topics=(),
+        next_after=more,
+        continuation=None if more is None else pages.token(view.image, "topics", more),
+    )
+    topics = (summarize_topic(view.image, name) for name in names)
+    return LongMessage(head, "topics", topics, len(names))
+
+
+def one_topic(view: View, name: str, query: Mapping[str, str], pages: Pages) -> LongMessage:
+    """`GET /v1/topics/{name}`. Raises LogbergError."""
+    topic = view.image.topics.named(name)
+    if topic is None:
+        raise LogbergError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic named {name[:300]!r}"
+        )
+    image, of = view.image, f"partitions of {topic.topic_id.hex()}"
+    numbers, more = _page(
+        image.topics.ids_of(topic.topic_id),
+        pages.last(query, of, int),
+        _limit(query, PARTITIONS_LISTED_MAX),
+    )
+    head = DescribeTopicsReply(
+        offset=readable_offset(image),
+        epoch=image.epoch,
+        age_ms=view.age_ms,
+        topics=(describe_topic(image, topic),),
+        continuation=None if more is None else pages.token(image, of, more),
+    )
+    partitions = describe_partitions(image, topic, numbers)
+    return LongMessage(head, "partitions", partitions, len(numbers))
+
+
+def list_brokers(view: View, query: Mapping[str, str], pages: Pages) -> LongMessage:
+    """`GET /v1/brokers`. Raises LogbergError."""
+    image = view.image
+    ids, more = _page(
+        tuple(image.cluster.brokers),
+        pages.last(query, "brokers", int),
+        _limit(query, BROKERS_LISTED_MAX),
+    )
+    head = ListBrokersReply(
+        offset=readable_offset(image),
+        epoch=image.epoch,
+        age_ms=view.age_ms,
+        brokers=(),
+        continuation=None if more is None else pages.token(image, "brokers", more),
+    )
+    return LongMessage(head, "brokers", brokers_of(image, view.heard, ids), len(ids))
+
+
+def list_features(view: View, voters: Sequence[int]) -> ListFeaturesReply:
+    """`GET /v1/features`."""
+    return ListFeaturesReply(
+        offset=readable_offset(view.image),
+        epoch=view.image.epoch,
+        features=describe_features(view.image),
+        nodes=describe_nodes(view.image, voters),
+        note=why_no_levels(view.image, voters),
+        age_ms=view.age_ms,
+    )
+
+
+def one_broker(view: View, text: str) -> DescribeBrokerReply:
+    """`GET /v1/brokers/{id}`. Raises LogbergError."""
+    broker = view.image.cluster.brokers.get(broker_id_of(text))
+    if broker is None:
+        raise LogbergError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {text[:20]}")
+    return DescribeBrokerReply(
+        offset=readable_offset(view.image),
+        epoch=view.image.epoch,
+        age_ms=view.age_ms,
+        broker=describe_broker(view.image, broker, view.heard),
+    )
+
+
+def _page(
+    keys: Sequence[int], last: int | None, limit: int | None
+) -> tuple[Sequence[int], int | None]:
+    """The keys behind `last`, at most `limit`; and the last of them if there are more."""
+    start = 0 if last is None else bisect_right(keys, last)
+    end = len(keys) if limit is None else min(len(keys), start + limit)
+    return keys[start:end], keys[end - 1] if start < end < len(keys) else None
+
+
+def _limit(query: Mapping[str, str], most: int) -> int | None:
+    """How many are wanted, None: no word of it. Raises LogbergError."""
+    if "limit" not in query:
+        return None
+    limit = whole_number(query, "limit", most)
+    if limit < 1:
+        raise LogbergError(ErrorCode.INVALID_REQUEST, "limit: 1 or more")
+    return min(limit, most)
+
+
+def broker_id_of(text: str) -> int:
+    """A broker id in a path. Raises LogbergError."""
+    if not text.isascii() or not text.isdecimal() or len(text) > 10:
+        raise LogbergError(ErrorCode.INVALID_REQUEST, f"{text[:50]!r} is not a broker id")
+    return int(text)
+
+
+def whole_number(query: Mapping[str, str], name: str, default: int) -> int:
+    """A number of 0 or more in a query. Raises LogbergError."""
+    text = query.get(name)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdecimal() or len(text) > 18:
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST, f"{name}: {text[:50]!r} is not a whole number"
+        )
+    return int(text)
+
+
+def yes_or_no(query: Mapping[str, str], name: str) -> bool:
+    """A flag in a query. Raises LogbergError."""
+    text = query.get(name, "false")
+    if text not in ("true", "false"):
+        raise LogbergError(ErrorCode.INVALID_REQUEST, f"{name}: {text[:50]!r}; say true or false")
+    return text == "true"
+
+
+def _wanted(query: Mapping[str, str]) -> tuple[str, int | None]:
+    consistency = query.get("consistency", "linearizable")
+    if consistency not in ("linearizable", "stale"):
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST,
+            f"consistency: {consistency[:50]!r}; say linearizable or stale",
+        )
+    min_offset = whole_number(query, "minOffset", 0) if "minOffset" in query else None
+    return consistency, min_offset
+
+
+def _behind(offset: int) -> LogbergError:
+    return LogbergError(
+        ErrorCode.OFFSET_NOT_AVAILABLE, f"this node has not applied everything before {offset} yet"
+    )

@@ -1,0 +1,154 @@
+"""How things stand with this controller, for people, probes and the command line.
+
+Rule: health tells the truth. Ready means that this node can do its part now; every "no" says why.
+"""
+
+from collections.abc import Mapping
+
+from controller.http.describe import count_states, readable_offset
+from controller.leader.heartbeats import Heartbeats
+from ledger.ledger import Ledger
+from metadata.image import MetadataImage
+from metadata.messages import HealthReply, QuorumMember, QuorumReply, StatusReply
+from metadata.state_hash import StateHash
+from metadata.uuids import uuid_text
+from quorum.api import QuorumStatus, Voter
+
+
+def quorum_reply(
+    cluster_id: str,
+    status: QuorumStatus,
+    voters: tuple[Voter, ...],
+    urls: Mapping[int, str],
+    high_watermark: int,
+) -> QuorumReply:
+    """`GET /v1/quorum`."""
+    known = {(r.node_id, r.directory_id): r for r in status.replicas}
+    members = []
+    for voter in sorted(voters, key=lambda v: v.node_id):
+        replica = known.pop((voter.node_id, voter.directory_id), None)
+        contact = None if replica is None else _milliseconds(replica.last_contact_s)
+        members.append(
+            QuorumMember(
+                node_id=voter.node_id,
+                directory_id=uuid_text(voter.directory_id),
+                host=voter.host,
+                port=voter.port,
+                url=urls.get(voter.node_id),
+                match_index=0 if replica is None else replica.match_index,
+                last_contact_ms=contact,
+                wire_format=0 if replica is None else replica.wire_format,
+            )
+        )
+    members += [
+        QuorumMember(
+            node_id=replica.node_id,
+            directory_id=uuid_text(replica.directory_id),
+            url=urls.get(replica.node_id),
+            is_voter=replica.is_voter,
+            match_index=replica.match_index,
+            last_contact_ms=_milliseconds(replica.last_contact_s),
+            wire_format=replica.wire_format,
+        )
+        for _, replica in sorted(known.items())
+    ]
+    return QuorumReply(
+        cluster_id=cluster_id,
+        node_id=status.node_id,
+        directory_id=uuid_text(status.directory_id),
+        role=status.role,
+        leader_id=status.leader,
+        leader_epoch=status.epoch,
+        leader_url=None if status.leader is None else urls.get(status.leader),
+        high_watermark=high_watermark,
+        commit_index=status.commit_index,
+        applied_index=status.applied_index,
+        last_index=status.last_index,
+        durable_index=status.durable_index,
+        journal_bytes=status.journal_bytes,
+        members=tuple(members),
+        note=status.note,
+    )
+
+
+def status_reply(
+    *,
+    cluster_id: str,
+    version: str,
+    status: QuorumStatus,
+    active: bool,
+    leader_url: str | None,
+    image: MetadataImage,
+    ledger: Ledger | None,
+    heard: Heartbeats | None,
+    newest_snapshot: str | None,
+    repairs: tuple[str, ...],
+    scrubbed_ms: int,
+    uptime_s: float,
+    note: str,
+) -> StatusReply:
+    """`GET /v1/status`."""
+    state_hash = image.state_hash or StateHash()
+    log_start = 0 if ledger is None else ledger.log_start
+    return StatusReply(
+        cluster_id=cluster_id,
+        node_id=status.node_id,
+        version=version,
+        role=status.role,
+        active=active,
+        leader_id=status.leader,
+        leader_epoch=status.epoch,
+        leader_url=leader_url,
+        log_start=log_start,
+        log_end=0 if ledger is None else ledger.log_end,
+        offset=readable_offset(image),
+        epoch=image.epoch,
+        timestamp_ms=image.timestamp_ms,
+        chain_hash="" if ledger is None else ledger.head.hex(),
+        state_hash=state_hash.shared_bytes().hex(),
+        controllers_hash=state_hash.encode()[32:].hex(),
+        brokers=count_states(image, heard),
+        topics=len(image.topics.by_id),
+        partitions=len(image.topics.partitions),
+        leaderless=len(image.topics.leaderless),
+        newest_snapshot=newest_snapshot,
+        history_from=log_start,
+        uptime_ms=int(uptime_s * 1000),
+        note=note or status.note,
+        repairs=(*status.repairs, *repairs),
+        scrubbed_ms=scrubbed_ms,
+    )
+
+
+def readiness(
+    *,
+    stopped: str,
+    diverged: str,
+    loaded: bool,
+    disk_full: str,
+    status: QuorumStatus,
+    active: bool,
+    image: MetadataImage,
+) -> HealthReply:
+    """`GET /health/ready`."""
+    reason = stopped or diverged or disk_full or status.note
+    if not reason and not loaded:
+        reason = "the log is being loaded"
+    if not reason and status.leader is None:
+        reason = "no leader is known: fewer than a majority of the controllers may be running"
+    if not reason and status.role == "leader" and not active:
+        reason = "it was elected and has yet to commit the begin of its epoch"
+    healthy = not reason
+    if healthy:
+        reason = "it leads" if status.role == "leader" else f"it follows controller {status.leader}"
+    return HealthReply(
+        healthy=healthy,
+        reason=reason,
+        role=status.role,
+        offset=readable_offset(image),
+        epoch=image.epoch,
+    )
+
+
+def _milliseconds(seconds: float) -> int | None:
+    return None if seconds < 0 else int(seconds * 1000)

@@ -1,0 +1,203 @@
+"""Reading the log over HTTP, once or again and again.
+
+Rule: whole batches as they stand on disk, committed ones, and none of an open transaction: what
+a watcher sees has happened. Any node answers, from its own ledger. The ledger is read in pieces,
+twice: once to see how far an answer goes, and once while it is sent.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, NamedTuple
+
+from controller.http.describe import readable_offset
+from controller.http.parked import Parked
+from controller.http.queries import whole_number
+from controller.replica.batch_heads import head_of
+from ledger.batch import Batch, parse
+from ledger.errors import DamagedLedgerError, HistoryMissingError, LedgerError
+from ledger.ledger import Ledger
+from metadata.codec import iterate_records
+from metadata.errors import ErrorCode, LogbergError
+from metadata.image import MetadataImage
+from metadata.messages import ReadLogReply, ReadRecordsReply
+from metadata.messages.parts import LongMessage
+from metadata.messages.records_json import record_to_json
+from metadata.uuids import uuid_text
+from runtime.requests import Request
+
+MAX_BYTES_DEFAULT = 1024 * 1024
+MAX_BYTES = 8 * 1024 * 1024
+WAIT_MS_MAX = 60_000
+_PIECE_BYTES = 256 * 1024
+"""Of the ledger, read and verified at once: a millisecond or two."""
+OnAnswer = Callable[[Generator[None, None, LongMessage] | LogbergError], None]
+
+
+class Watch:
+    """Answers `GET /v1/log`."""
+
+    def __init__(
+        self,
+        ledger: Callable[[], Ledger],
+        image: Callable[[], MetadataImage],
+        parked: Parked,
+        on_damaged: Callable[[DamagedLedgerError], None],
+    ) -> None:
+        self._ledger = ledger
+        self._image = image
+        self._parked = parked
+        self._on_damaged = on_damaged
+
+    def read(self, request: Request, on_answer: OnAnswer) -> None:
+        """Answer with batches; if there are none yet, when there are, or when the wait is over."""
+        try:
+            offset = whole_number(request.query, "offset", 0)
+            max_bytes = min(whole_number(request.query, "maxBytes", MAX_BYTES_DEFAULT), MAX_BYTES)
+            wait_ms = min(whole_number(request.query, "waitMs", 0), WAIT_MS_MAX)
+            in_words = _in_words(request.query.get("format", "batches"))
+            found = self._find(offset, max_bytes)
+        except LogbergError as error:
+            on_answer(error)
+            return
+        if found.batches or not wait_ms:
+            on_answer(self._reply(found, max_bytes, in_words))
+            return
+
+        def release() -> None:
+            try:
+                on_answer(self._reply(self._find(offset, max_bytes), max_bytes, in_words))
+            except LogbergError as error:
+                on_answer(error)
+
+        self._parked.park(wait_ms / 1000, release)
+
+    def _find(self, offset: int, max_bytes: int) -> "_Found":
+        """The first piece of what is there. Raises LogbergError."""
+        up_to = readable_offset(self._image())
+        if offset > up_to:
+            raise LogbergError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is beyond the end of the log that may be read here, {up_to}",
+            )
+        try:
+            piece = self._piece(offset, max_bytes, up_to)
+        except HistoryMissingError as error:
+            raise LogbergError(ErrorCode.OFFSET_OUT_OF_RANGE, str(error)) from None
+        except DamagedLedgerError as error:
+            raise LogbergError(ErrorCode.STORAGE_ERROR, str(error)) from None
+        first, end = _span(piece) or (offset, offset)
+        return _Found(first, end, len(piece), sum(map(len, piece)), up_to)
+
+    def _piece(self, offset: int, max_bytes: int, up_to: int) -> list[bytes]:
+        try:
+            return self._ledger().read_from(offset, min(max_bytes, _PIECE_BYTES), up_to)
+        except DamagedLedgerError as error:
+            self._on_damaged(error)
+            raise
+
+    def _reply(
+        self, found: "_Found", max_bytes: int, in_words: bool
+    ) -> Generator[None, None, LongMessage]:
+        """See how far the answer goes, a piece at a time, then make it."""
+        while found.batches and found.size < max_bytes and found.end < found.up_to:
+            yield
+            try:
+                piece = self._piece(found.end, max_bytes - found.size, found.up_to)
+            except (LedgerError, OSError):
+                break  # What was found until here is answer enough.
+            size = sum(map(len, piece))
+            span = _span(piece)
+            if span is None or found.size + size > max_bytes:
+                break
+            found = found.with_piece(span[1], len(piece), size)
+        return self._message(found, in_words)
+
+    def _message(self, found: "_Found", in_words: bool) -> LongMessage:
+        ledger, image = self._ledger(), self._image()
+        kind = ReadRecordsReply if in_words else ReadLogReply
+        head = kind(
+            offset=found.first,
+            next_offset=found.end,
+            log_start=ledger.log_start,
+            high_watermark=readable_offset(image),
+            epoch=image.epoch,
+        )
+        batches = self._batches(found)
+        if not in_words:
+            return LongMessage(head, "batches", batches, found.batches)
+        words = (batch_in_words(parse(batch)) for batch in batches)
+        return LongMessage(head, "batches", words, found.batches)
+
+    def _batches(self, found: "_Found") -> Iterator[bytes]:
+        """Read what was found once more, a piece at a time: nobody holds all of it meanwhile.
+
+        Raises LedgerError when it is not there any more: the answer is broken off.
+        """
+        offset, left = found.first, found.batches
+        while left:
+            piece = self._piece(offset, _PIECE_BYTES, found.end)
+            span = _span(piece)
+            if span is None:
+                raise HistoryMissingError(offset, self._ledger().log_start)
+            yield from piece
+            offset, left = span[1], left - len(piece)
+
+
+class _Found(NamedTuple):
+    """Batches that answer a request."""
+
+    first: int
+    """Offset at which the first begins."""
+    end: int
+    """At which the last ends."""
+    batches: int
+    size: int
+    """Bytes."""
+    up_to: int
+    """What may be read at most."""
+
+    def with_piece(self, end: int, count: int, size: int) -> "_Found":
+        """The same and a piece behind it."""
+        return _Found(self.first, end, self.batches + count, self.size + size, self.up_to)
+
+
+def _span(piece: list[bytes]) -> tuple[int, int] | None:
+    """Where encoded batches begin and end; None: there are none."""
+    if not piece:
+        return None
+    first, last = head_of(piece[0]), head_of(piece[-1])
+    assert first is not None, "the ledger gives whole batches"
+    assert last is not None
+    return first.base_offset, last.end_offset
+
+
+def batch_in_words(batch: Batch) -> LongMessage:
+    """A batch for people: its envelope and its records."""
+    header, provenance = batch.header, batch.header.provenance
+    envelope: dict[str, Any] = {
+        "principal": provenance.principal,
+        "actedAs": header.acted_as,
+        "authMethod": provenance.auth_method,
+        "onBehalfOf": provenance.on_behalf_of,
+        "clientAddress": provenance.client_address,
+        "clientId": provenance.client_id,
+        "requestId": uuid_text(provenance.request_id) if provenance.request_id else "",
+        "operation": provenance.operation,
+        "reason": provenance.reason,
+    }
+    words = {
+        "offset": header.base_offset,
+        "endOffset": header.end_offset,
+        "epoch": header.epoch,
+        "timestampMs": header.timestamp_ms,
+        **{name: value for name, value in envelope.items() if value},
+        "hash": batch.hash.hex(),
+        "records": [],
+    }
+    records = (record_to_json(record) for record in iterate_records(batch.records))
+    return LongMessage(words, "records", records, header.count)
+
+
+def _in_words(text: str) -> bool:
+    if text not in ("batches", "json"):
+        raise LogbergError(ErrorCode.INVALID_REQUEST, f"format: {text[:50]!r}; batches or json")
+    return text == "json"

@@ -1,0 +1,301 @@
+"""Requests that change something: from HTTP to a decision and back, each executed once.
+
+Rule: what is asked for is decided by a manager; here is only what all changes have in common:
+provenance, request ids, dry runs, and the answer once it is committed. A commit proves that we
+led when we decided. A refusal has none, so a majority is asked: a leader that was replaced while
+it stood still would refuse by what its successor has changed since.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from controller.config import ControllerConfig
+from controller.leader.delegation import ON_BEHALF_OF, on_behalf_of
+from controller.leader.idempotency import Answer, Idempotency, RequestKey, Standing, request_key
+from controller.leader.mutation_quota import MutationQuota
+from controller.leader.proposer import Decision, Lost, Outcome, Proposer, Written
+from controller.managers.level_gate import LevelGate
+from controller.result import ControllerResult, Decide, Decided
+from ledger.batch import Provenance
+from metadata.errors import ErrorCode, LogbergError
+from metadata.image import MetadataImage
+from metadata.messages.parts import LongMessage
+from metadata.messages.records_json import record_to_json
+from metadata.plain_text import check_plain
+from metadata.records import Record
+from metadata.uuids import uuid_text
+from runtime.clock import Clock
+from runtime.randomness import Random
+from runtime.requests import Request
+
+OnAnswer = Callable[[msgspec.Struct | LongMessage | LogbergError, str | None], None]
+"""The reply or what went wrong, and the request id."""
+REASON = "x-logberg-reason"
+CLIENT_ID = "x-logberg-client-id"
+_TEXT_MAX = 1000
+_LARGE_BODY = 128 * 1024
+"""Bytes: its canonical form and digest are made in a later pass than it is decoded in."""
+_NOT_DECIDED = (ErrorCode.THROTTLED, ErrorCode.DISK_FULL)
+"""What rests on nothing that is in the log: a crowd must not be asked about among controllers."""
+
+
+class _Receipt:
+    """What a change has paid to the quota: once, however often it is decided."""
+
+    partitions = 0
+    wrote = False
+
+
+class Change(NamedTuple):
+    """What a request wants changed."""
+
+    operation: str
+    meaning: Callable[[], bytes]
+    """Makes canonical bytes of what is asked for. A request id is good for one meaning only."""
+    reply_type: type[Any]
+    decide: Decide
+    mutations: Callable[[MetadataImage], int]
+    """Counts the partitions that it concerns, for the quota; may raise LogbergError."""
+    dry_run: bool
+    in_rounds: bool = False
+    """The decision may be `unfinished`, and keeps count of its rounds."""
+
+
+class Changes:
+    """Carries out changes on the active controller."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        clock: Clock,
+        random: Random,
+        proposer: Proposer,
+        quota: MutationQuota,
+        confirm: Callable[[Callable[[bool], None]], None],
+    ) -> None:
+        """`confirm` calls back True when a majority has said, after the call, that we lead."""
+        self._confirm = confirm
+        self._config = config
+        self._clock = clock
+        self._random = random
+        self._proposer = proposer
+        self._quota = quota
+        self._idempotency = Idempotency(config.request_id_ahead_ms)
+
+    def submit(self, request: Request, change: Change, on_answer: OnAnswer) -> None:
+        """Decide, write and answer; or only decide and show the records, for a dry run."""
+        if len(request.body) > _LARGE_BODY:
+            # Decoding it took this pass of the loop its share.
+            self._clock.call_soon(lambda: self._submit(request, change, on_answer))
+        else:
+            self._submit(request, change, on_answer)
+
+    def _submit(self, request: Request, change: Change, on_answer: OnAnswer) -> None:
+        pending = self._proposer.pending
+        if pending is None:
+            on_answer(LogbergError(ErrorCode.NOT_CONTROLLER), None)
+            return
+        now_ms = max(self._clock.wall_ms(), pending.mark.timestamp_ms)
+        try:
+            provenance = provenance_of(request, change.operation, self._config.delegations)
+            if change.dry_run:
+                self._show(
+                    self._within_limits(change.decide, change.mutations), provenance, on_answer
+                )
+                return
+            key = request_key(request, change.meaning(), now_ms, self._random)
+            remembered = self._idempotency.recall(key, pending.image, now_ms)
+            if remembered is not None:
+                pending.when_committed(
+                    lambda ok: on_answer(_again(remembered, change.reply_type, key, ok), _id(key))
+                )
+                return
+            if self._joined(key, on_answer) is Standing.JOINED:
+                return
+        except LogbergError as error:
+            on_answer(error, request.headers.get("x-logberg-request-id"))
+            return
+
+        def not_remembered(image: MetadataImage) -> bool:
+            try:
+                return self._idempotency.recall(key, image, now_ms) is None
+            except LogbergError:
+                return False
+
+        receipt = _Receipt()
+
+        def decide_once(image: MetadataImage) -> ControllerResult | Generator[None, None, Any]:
+            # What is remembered may have moved on while this waited for its turn.
+            self._idempotency.recall(key, image, now_ms)
+            return self._paid(change.decide, change.mutations, image, not_remembered, receipt)
+
+        provenance = msgspec.structs.replace(
+            provenance, request_id=key.request_id, request_digest=key.digest
+        )
+        self._proposer.submit(
+            Decision(
+                decide_once,
+                provenance,
+                lambda outcome: self._confirmed(
+                    outcome, lambda sure: self._idempotency.finish(key, _answered(sure, key))
+                ),
+                key,
+                in_rounds=change.in_rounds,
+            )
+        )
+
+    def _paid(
+        self,
+        decide: Decide,
+        mutations: Callable[[MetadataImage], int],
+        image: MetadataImage,
+        not_remembered: Callable[[MetadataImage], bool],
+        receipt: "_Receipt",
+    ) -> Generator[None, None, ControllerResult]:
+        """Charge the quota before anything is decided. A change that writes nothing is free.
+
+        What is prepared for long must not be written when its request id has expired meanwhile.
+        """
+        if not receipt.wrote:
+            partitions = mutations(image)
+            self._quota.charge(partitions, self._proposer.epoch)
+            receipt.partitions = partitions
+        try:
+            decided = decide(image)
+            result = (yield from decided) if isinstance(decided, Generator) else decided
+            receipt.wrote = bool(result.records)
+            if (rests_on := result.rests_on) is not None:
+                return result._replace(
+                    rests_on=lambda later: not_remembered(later) and rests_on(later)
+                )
+            return result
+        finally:
+            if not receipt.wrote:
+                self._quota.refund(receipt.partitions)
+                receipt.partitions = 0
+
+    def _within_limits(self, decide: Decide, mutations: Callable[[MetadataImage], int]) -> Decide:
+        """A dry run is refused for its size as the change would be; it uses up no quota."""
+
+        def decide_only(image: MetadataImage) -> Decided:
+            mutations(image)
+            return decide(image)
+
+        return decide_only
+
+    def _confirmed(self, outcome: Outcome, tell: Callable[[Outcome], None]) -> None:
+        """Tell an outcome when it is sure that nobody else led when it was decided."""
+        if (
+            isinstance(outcome, Lost)
+            or (isinstance(outcome, Written) and outcome.wrote)
+            or (isinstance(outcome, LogbergError) and outcome.code in _NOT_DECIDED)
+        ):
+            tell(outcome)
+        else:
+            self._confirm(lambda leads: tell(outcome if leads else Lost(maybe_executed=False)))
+
+    def _show(self, decide: Decide, provenance: Provenance, on_answer: OnAnswer) -> None:
+        """A dry run: the decision as it would be now, with its records instead of a write."""
+
+        def decide_only(image: MetadataImage) -> Generator[None, None, ControllerResult]:
+            decided = decide(image)
+            result = (yield from decided) if isinstance(decided, Generator) else decided
+            assert result.reply is not None
+            yield from LevelGate().check(image, result.records)
+            shown[:] = result.records
+            return ControllerResult((), msgspec.structs.replace(result.reply, dry_run=True))
+
+        shown: list[Record] = []
+
+        def done(outcome: Outcome) -> None:
+            if isinstance(outcome, Written):
+                # They may be a hundred thousand: put into words while they are sent.
+                reply = LongMessage(outcome.result.reply, "records", _words(shown), len(shown))
+                on_answer(reply, None)
+            elif isinstance(outcome, LogbergError):
+                on_answer(outcome, None)
+            else:
+                on_answer(LogbergError(ErrorCode.NOT_CONTROLLER), None)
+
+        self._proposer.submit(
+            Decision(decide_only, provenance, lambda outcome: self._confirmed(outcome, done))
+        )
+
+    def _joined(self, key: RequestKey, on_answer: OnAnswer) -> Standing:
+        """Answer once: with the outcome, or that it took too long.
+
+        Raises LogbergError REQUEST_ID_REUSED; then nothing is answered here, now or later.
+        """
+        answered = False
+
+        def answer(outcome: Any) -> None:
+            nonlocal answered
+            if not answered:
+                answered = True
+                timer.cancel()
+                on_answer(outcome, _id(key))
+
+        standing = self._idempotency.join(key, answer)
+        timer = self._clock.call_later(
+            self._config.write_wait_s, lambda: answer(LogbergError(ErrorCode.REQUEST_TIMED_OUT))
+        )
+        return standing
+
+
+def _words(records: list[Record]) -> Iterator[Any]:
+    """Put records into words, and let go of each: of all at once takes long."""
+    records.reverse()
+    while records:
+        yield record_to_json(records.pop())
+
+
+def provenance_of(
+    request: Request, operation: str, delegations: Mapping[int, frozenset[str]]
+) -> Provenance:
+    """Who asks, for whom and why. Raises LogbergError for a claim that the caller may not make."""
+    headers, caller = request.headers, request.caller
+    for name in (REASON, CLIENT_ID, ON_BEHALF_OF):
+        check_plain(f"header {name}", headers.get(name, ""))
+    return Provenance(
+        principal=caller.principal,
+        auth_method=caller.method,
+        on_behalf_of=on_behalf_of(caller, headers.get(ON_BEHALF_OF, ""), delegations),
+        client_address=caller.address,
+        client_id=headers.get(CLIENT_ID, "")[:_TEXT_MAX],
+        operation=operation,
+        reason=headers.get(REASON, "")[:_TEXT_MAX],
+    )
+
+
+def _answered(outcome: Outcome, key: RequestKey) -> msgspec.Struct | LogbergError:
+    if isinstance(outcome, LogbergError):
+        return outcome
+    if not isinstance(outcome, Written):
+        # What was proposed may yet be found in the new leader's log.
+        unknown = (
+            ErrorCode.REQUEST_TIMED_OUT if outcome.maybe_executed else ErrorCode.NOT_CONTROLLER
+        )
+        return LogbergError(unknown)
+    assert outcome.result.reply is not None
+    return _placed(outcome.result.reply, outcome.offset, outcome.epoch, key)
+
+
+def _again(
+    answer: Answer, reply_type: type[Any], key: RequestKey, committed: bool
+) -> msgspec.Struct | LogbergError:
+    """The answer that was given before."""
+    if not committed:
+        return LogbergError(ErrorCode.REQUEST_TIMED_OUT)
+    reply = msgspec.msgpack.decode(answer.body, type=reply_type)
+    return _placed(reply, answer.offset, answer.epoch, key)
+
+
+def _placed(reply: msgspec.Struct, offset: int, epoch: int, key: RequestKey) -> msgspec.Struct:
+    """Say where in the log the change is."""
+    return msgspec.structs.replace(reply, offset=offset, epoch=epoch, request_id=_id(key))
+
+
+def _id(key: RequestKey) -> str:
+    return uuid_text(key.request_id)

@@ -1,0 +1,120 @@
+"""Silent brokers are fenced, one at a time.
+
+Rule: at most one decision an event, and the next is scheduled at once while more are overdue, so
+that other decisions come in between. Whether a broker is still silent is asked again when the
+decision's turn comes.
+"""
+
+from collections.abc import Callable
+
+from structlog.typing import FilteringBoundLogger
+
+from controller.leader.heartbeats import Heartbeats
+from controller.leader.proposer import Decision, Outcome, Proposer, Written
+from controller.managers.brokers import BrokerManager
+from controller.managers.sweep import in_rounds
+from ledger.batch import Provenance
+from metadata.errors import LogbergError
+from runtime.clock import Clock, Timer
+
+_SOON_S = 0.001
+_REFUSED_S = 1.0
+"""Until it is tried again when the journal has no room, or too much waits."""
+
+
+class Fencing:
+    """Watches the sessions while we lead."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        heartbeats: Heartbeats,
+        brokers: BrokerManager,
+        proposer: Proposer,
+        provenance: Callable[[str], Provenance],
+        log: FilteringBoundLogger,
+    ) -> None:
+        """`provenance` makes that of an operation of our own."""
+        self._clock = clock
+        self._heartbeats = heartbeats
+        self._brokers = brokers
+        self._proposer = proposer
+        self._provenance = provenance
+        self._log = log
+        self._timer: Timer | None = None
+        self._due = 0.0
+        self._not_before = 0.0
+        self._deciding = False
+        self._active = False
+        self._fencing: set[int] = set()
+        """Brokers whose fencing is under way: it may take several rounds."""
+
+    def begin(self) -> None:
+        """We lead: watch."""
+        self._active = True
+        self._deciding = False
+        self._fencing.clear()
+        self.reschedule()
+
+    def end(self) -> None:
+        """We lead no more: nobody is fenced by us."""
+        self._active = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def reschedule(self) -> None:
+        """Sessions have changed: wake up when the first one may end."""
+        if not self._active or self._deciding:
+            return
+        wait_s = self._heartbeats.next_deadline_s(self._fencing)
+        if wait_s is None:
+            return
+        now = self._clock.monotonic()
+        wait_s = max(wait_s, self._not_before - now)
+        due = now + wait_s
+        if self._timer is not None:
+            if self._due <= due:
+                return  # It wakes early enough, and looks again.
+            self._timer.cancel()
+        self._due = due
+        self._timer = self._clock.call_later(max(wait_s, _SOON_S), self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        overdue = self._heartbeats.most_overdue(self._fencing) if self._active else None
+        if overdue is None:
+            self.reschedule()
+            return
+        self._deciding = True
+        self._fencing.add(overdue)
+        self._proposer.submit(
+            Decision(
+                in_rounds(lambda image, sweep: self._brokers.fence_silent(image, overdue, sweep)),
+                self._provenance("FenceBroker"),
+                lambda outcome: self._report(overdue, outcome),
+                first=True,
+            )
+        )
+        # Its outcome may take long; the next decision need not wait for it, but for its turn.
+        self._clock.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        if self._proposer.busy:
+            self._clock.call_later(0.01, self._go_on)
+            return
+        self._deciding = False
+        self.reschedule()
+
+    def _report(self, broker_id: int, outcome: Outcome) -> None:
+        self._fencing.discard(broker_id)
+        if isinstance(outcome, LogbergError):
+            self._not_before = self._clock.monotonic() + _REFUSED_S
+        if isinstance(outcome, Written) and outcome.wrote:
+            self._log.warning(
+                "broker_fenced",
+                broker_id=broker_id,
+                reason=outcome.result.reason,
+                offset=outcome.offset,
+            )
+        self.reschedule()

@@ -1,0 +1,390 @@
+"""From committed bytes to the next image, on every controller.
+
+Rule: what is committed meets the ledger's fence, then replay, in order, with nothing in between
+that one node could see and another not. Our own proposals were replayed when they were proposed,
+so their commit moves a pointer. On a standby the batches that wait are replayed together, in one
+delta: an image for each would be most of the work, and nobody could see it. Long ones are replayed
+in slices: what was handed up and what is applied are two offsets.
+
+A committed batch that can't be replayed stops the node: to skip it would be to disagree.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from structlog.typing import FilteringBoundLogger
+
+from controller.replica.batch_heads import head_of
+from controller.replica.digests import EVERY_OFFSETS
+from controller.replica.pending import Pending
+from controller.replica.retirement import Retirement
+from ledger.batch import Batch, parse
+from ledger.chain import LogMark
+from ledger.errors import LedgerError
+from ledger.ledger import Ledger, Skipped
+from metadata.codec import RecordDecodeError, decode_records
+from metadata.image import MetadataDelta, MetadataImage, ReplayError
+from metadata.records import BeginTransactionRecord
+from quorum.api import Mark
+from runtime.clock import Clock
+from runtime.disk_errors import BROKEN, sentence
+from runtime.slices import SLICE_S
+
+_STEP = 64
+"""Records that are replayed before the clock is asked."""
+_SMALL_BYTES = 4_096
+"""Of an entry that is applied in the callback which hands it up."""
+_DISK_RETRY_S = 1.0
+_TOGETHER_MAX = 16 * EVERY_OFFSETS
+"""Records, and batches, that one delta replays."""
+_FAR = 4 * EVERY_OFFSETS
+"""So many records behind what is handed up."""
+
+
+class _Committed(NamedTuple):
+    entry: int
+    epoch: int
+    payload: bytes
+    last: bool
+    """Of its entry: behind it stands a place that the journal can be cut at."""
+
+
+class Applier:
+    """Applies committed batches to ledger and image."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        on_batch: Callable[[Batch], None],
+        on_progress: Callable[[], None],
+        on_own_skipped: Callable[[str], None],
+        on_failed: Callable[[str], None],
+        log: FilteringBoundLogger,
+    ) -> None:
+        """`on_batch` is called behind each batch, `on_progress` once behind several."""
+        self._clock = clock
+        self._on_batch = on_batch
+        self._on_progress = on_progress
+        self._on_own_skipped = on_own_skipped
+        self._on_failed = on_failed
+        self._log = log
+        self.retirement = Retirement(clock)
+        self._queue: deque[_Committed] = deque()
+        self._ledger: Ledger | None = None
+        self._work = self._apply_all()
+        self._stepping = False
+        self._scheduled = False
+        self._stopped = False
+        self._idle_waiting: list[Callable[[], None]] = []
+        self._replayed_to = 0
+        self._noted = 0
+        self.image = MetadataImage()
+        """The committed image."""
+        self.pending: Pending | None = None
+        """Our proposals, while we lead."""
+        self.leading_epoch = -1
+        self.place = Mark(0, 0, b"")
+        """The last whole entry that is applied: where the journal may be cut."""
+        self.disk_full = ""
+        """Why nothing is applied now, while the disk has no room; else empty."""
+        self._handed_up = 0
+        self._meeting: tuple[int, bytes, Callable[[], None]] | None = None
+
+    def begin(self, ledger: Ledger, image: MetadataImage, place: Mark) -> None:
+        """Start, or start anew behind a mark: `image` may be ahead of the ledger's end."""
+        if self._meeting is not None and ledger.log_end >= self._meeting[0]:
+            # A jump has carried the ledger past the place where they were to meet.
+            at = self._meeting[0]
+            try:
+                self._meet(at, (ledger.hash_at(at) or b"") if at >= ledger.log_start else None)
+            except ReplayError as error:
+                self._stopped = True
+                self._on_failed(f"the log can't be applied: {error}")
+                return
+        self._ledger = ledger
+        self.image = image
+        self._replayed_to = self._noted = image.offset
+        self.place = place
+        self._handed_up = max(self._handed_up, ledger.log_end)
+        for item in self._queue:
+            # It came while the ledger was not here to tell where it belongs.
+            self._count(item.epoch, item.payload)
+        self._step()
+
+    def must_meet(self, offset: int, chain_hash: bytes, on_missed: Callable[[], None]) -> None:
+        """The image was loaded from beyond the ledger's end: the log must come by there.
+
+        Else `on_missed` is called, and the node stops: its image is of another history.
+        """
+        self._meeting = (offset, chain_hash, on_missed)
+
+    def hold(self) -> None:
+        """Apply nothing until `begin` is called again: the ledger is being replaced."""
+        self._ledger = None
+        self._queue.clear()
+        # A batch that is half replayed belongs to the ledger that goes.
+        self._work.close()
+        self._work = self._apply_all()
+
+    def stop(self) -> None:
+        """Apply nothing any more."""
+        self._stopped = True
+        self._queue.clear()
+
+    @property
+    def handed_up(self) -> int:
+        """End offset of what is committed and known here, applied or waiting."""
+        return self._handed_up
+
+    @property
+    def idle(self) -> bool:
+        """All that was handed up is applied."""
+        return not self._queue and self._ledger is not None
+
+    def when_idle(self, callback: Callable[[], None]) -> None:
+        """Call back when all that was handed up until now, and what follows, is applied."""
+        if self.idle and not self._stepping:
+            callback()
+        else:
+            self._idle_waiting.append(callback)
+
+    def on_committed(self, index: int, epoch: int, payloads: Sequence[bytes]) -> None:
+        """Take the payloads of a committed entry."""
+        if self._stopped:
+            return
+        for number, payload in enumerate(payloads, start=1):
+            self._queue.append(_Committed(index, epoch, payload, number == len(payloads)))
+            self._count(epoch, payload)
+        if sum(map(len, payloads)) <= _SMALL_BYTES:
+            self._step()
+        elif not (self._stepping or self._scheduled):
+            # To read or write a long entry took its share of this callback already.
+            self._later(0.0)
+
+    def _count(self, epoch: int, payload: bytes) -> None:
+        head = head_of(payload)
+        if head is not None and (head.base_offset, head.epoch) == (self._handed_up, epoch):
+            # It will pass the fence.
+            self._handed_up = head.end_offset
+
+    def _step(self) -> None:
+        """Apply for one slice; the rest runs when others had their turn."""
+        if self._stepping or self._scheduled or self._stopped or self._ledger is None:
+            return
+        self._stepping = True
+        until = self._clock.monotonic() + SLICE_S
+        try:
+            for more in self._work:
+                if not more:
+                    break
+                if self._clock.monotonic() >= until:
+                    self._later(0.0)
+                    break
+        finally:
+            self._stepping = False
+        self._on_progress()
+        if self.idle:
+            waiting, self._idle_waiting = self._idle_waiting, []
+            for callback in waiting:
+                callback()
+
+    def _later(self, delay_s: float) -> None:
+        self._scheduled = True
+
+        def again() -> None:
+            self._scheduled = False
+            self._step()
+
+        if delay_s:
+            self._clock.call_later(delay_s, again)
+        else:
+            self._clock.call_soon(again)
+
+    def _apply_all(self) -> Generator[bool, None, None]:
+        """Work without end; yields whether there is more to do now."""
+        while True:
+            if not self._queue or self._ledger is None:
+                yield False
+                continue
+            try:
+                yield from self._apply_some(self._ledger)
+            except OSError as error:
+                if self._ledger.failed is not None or error.errno in BROKEN:
+                    self._fail(sentence(error, "writing the ledger"))
+                    yield False
+                    continue
+                self._note_full_disk(error)
+                self._later(_DISK_RETRY_S)
+                yield False
+                continue
+            except (LedgerError, RecordDecodeError, ReplayError) as error:
+                self._fail(f"the committed log can't be applied: {error}")
+                yield False
+                continue
+            self.disk_full = ""
+            yield True
+
+    def _apply_some(self, ledger: Ledger) -> Generator[bool, None, None]:
+        """Apply the batches at the head of the queue; an OSError leaves the rest as it was."""
+        together = yield from self._replayable_together(ledger)
+        if not together:
+            yield from self._apply(self._queue[0], ledger)
+            self._done()
+            return
+        image = yield from self._replay(together)
+        # Replayed first: a batch that does not replay must not be in the ledger either.
+        for batch in together:
+            item = self._queue[0]
+            accepted = ledger.accept(item.epoch, batch)
+            assert not isinstance(accepted, Skipped), accepted.reason
+            self._accepted(item, batch, image, ledger)
+            self._done()
+            yield True
+
+    def _replayable_together(self, ledger: Ledger) -> Generator[bool, None, list[Batch]]:
+        """Batches at the head of the queue that pass the fence and make one image.
+
+        They end where every node notes its state (see `digests`), so that states can be compared;
+        far behind, as after a restart, only every now and then: states add up.
+        """
+        found: list[Batch] = []
+        end = ledger.log_end
+        if self.pending is not None or self.image.offset != end:
+            return found
+        for item in list(islice(self._queue, _TOGETHER_MAX)):
+            head = head_of(item.payload)
+            if head is None or (head.base_offset, head.epoch) != (end, item.epoch):
+                break
+            try:
+                found.append(parse(item.payload))
+            except LedgerError:
+                # Those before it are applied; then it stops the node.
+                break
+            end = head.end_offset
+            if end - ledger.log_end >= _TOGETHER_MAX:
+                break
+            is_far = self._handed_up - end > _FAR
+            if end // EVERY_OFFSETS > self._noted // EVERY_OFFSETS and not is_far:
+                break
+            yield True
+        return found
+
+    def _done(self) -> None:
+        if self._queue:
+            self._queue.popleft()
+
+    def _apply(self, item: _Committed, ledger: Ledger) -> Generator[bool, None, None]:
+        """Apply one batch; an OSError leaves everything as it was."""
+        own = self.pending is not None and self.pending.is_next(item.payload)
+        batch = self.pending.oldest().batch if own and self.pending else parse(item.payload)
+        image = self.image
+        reason = ledger.objection(item.epoch, batch)
+        if not reason and self._meeting is not None and batch.header.end_offset >= self._meeting[0]:
+            # Before it is replayed: onto an image of another history it may not replay at all.
+            self._meet(batch.header.end_offset, batch.hash)
+        if not reason and not own and batch.header.end_offset > self._replayed_to:
+            image = yield from self._replay([batch])
+        accepted = ledger.accept(item.epoch, batch)
+        if isinstance(accepted, Skipped):
+            self._log.warning("batch_skipped", index=item.entry, reason=accepted.reason)
+            if own or batch.header.epoch == self.leading_epoch:
+                self._on_own_skipped(accepted.reason)
+            self._note_place(item, ledger)
+        else:
+            if own and self.pending is not None:
+                image = self.pending.take().image
+            self._accepted(item, batch, image, ledger)
+
+    def _accepted(
+        self, item: _Committed, batch: Batch, image: MetadataImage, ledger: Ledger
+    ) -> None:
+        """A batch is in the ledger, and in `image`, which may hold later ones too."""
+        end = batch.header.end_offset
+        self.retirement.replaced(self.image, image, batch.header.count)
+        self.image = image
+        self._replayed_to = max(self._replayed_to, image.offset, end)
+        self._handed_up = max(self._handed_up, end)
+        if image.transaction is None:
+            self._noted = end
+        self._on_batch(batch)
+        self._note_place(item, ledger)
+
+    def _meet(self, end: int, chain_hash: bytes | None) -> None:
+        """Hold the log against it; None: it lies before the log, and another image was loaded."""
+        assert self._meeting is not None
+        offset, expected, on_missed = self._meeting
+        self._meeting = None
+        if chain_hash is not None and (end, chain_hash) != (offset, expected):
+            on_missed()
+            raise ReplayError(
+                offset,
+                f"the checkpoint at offset {offset}, which was loaded, is of another history; it "
+                "is put aside: start again",
+            )
+
+    def _note_place(self, item: _Committed, ledger: Ledger) -> None:
+        if item.last:
+            self.place = Mark(item.entry, item.epoch, ledger.mark().encode())
+
+    def _replay(self, batches: Sequence[Batch]) -> Generator[bool, None, MetadataImage]:
+        if self.image.transaction is not None and not self.image.transaction.built:
+            # We led when it was begun, and lead no more: what follows needs its branch.
+            assert self._ledger is not None
+            image, end = self.image.rewound(), self.image.offset
+            for batch in self._ledger.batches(image.offset):
+                if batch.header.end_offset <= end:
+                    image = yield from self._replay_over(image, [batch])
+            self.image = image
+        return (yield from self._replay_over(self.image, batches))
+
+    def _replay_over(
+        self, image: MetadataImage, batches: Sequence[Batch]
+    ) -> Generator[bool, None, MetadataImage]:
+        delta = MetadataDelta(image)
+        for batch in batches:
+            header = batch.header
+            records = decode_records(batch.records)
+            if len(records) > _STEP:
+                yield True
+            if batch is not batches[0] and isinstance(records[0], BeginTransactionRecord):
+                # Begin needs the image before it, and would build it in one go.
+                image = yield from _in_steps(delta)
+                delta = MetadataDelta(image)
+            for start in range(0, len(records), _STEP):
+                delta.replay_all(records[start : start + _STEP], header.base_offset + start)
+                yield True
+            delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
+        applied = yield from _in_steps(delta)
+        for _ in delta.emptied():
+            yield True
+        return applied
+
+    def _note_full_disk(self, error: OSError) -> None:
+        if not self.disk_full:
+            self._log.error("ledger_not_written", error=str(error))
+        self.disk_full = f"the ledger can't be written: {error}"
+
+    def _fail(self, reason: str) -> None:
+        self._stopped = True
+        self._queue.clear()
+        self._on_failed(reason)
+
+
+def _in_steps(delta: MetadataDelta) -> Generator[bool, None, MetadataImage]:
+    """Apply a delta; yields that there is more to do."""
+    steps = delta.apply_in_steps()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            image: MetadataImage = done.value
+            return image
+        yield True
+
+
+def mark_of(place: Mark) -> LogMark:
+    """The ledger's mark within the quorum's."""
+    return LogMark.decode(place.data)

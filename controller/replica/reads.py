@@ -1,0 +1,89 @@
+"""Reads: which image may answer, and when.
+
+Rule: linearizable by default, on the active controller, after a majority has confirmed that it
+still leads; many reads share one confirmation. Any node answers a read that says `minOffset`
+(read your writes) or `consistency=stale`, and says which offset it answers from.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from controller.replica.offset_waiters import OffsetWaiters
+from runtime.clock import Clock, Timer
+
+OnRead = Callable[[bool], None]
+"""True: read now. False: not to be had here in time."""
+
+
+class _Round(NamedTuple):
+    """Readers that share one confirmation."""
+
+    readers: list["_Reader"]
+
+
+class _Reader:
+    __slots__ = ("on_read", "timer")
+
+    def __init__(self, on_read: OnRead) -> None:
+        self.on_read: OnRead | None = on_read
+        self.timer: Timer | None = None
+
+    def answer(self, ok: bool) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        on_read, self.on_read = self.on_read, None
+        if on_read is not None:
+            on_read(ok)
+
+
+class Reads:
+    """Grants reads."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        read_index: Callable[[Callable[[bool], None]], None],
+        handed_up: Callable[[], int],
+        waiters: OffsetWaiters,
+        wait_s: float,
+    ) -> None:
+        """`handed_up` tells the offset behind the last committed batch, applied or waiting."""
+        self._clock = clock
+        self._read_index = read_index
+        self._handed_up = handed_up
+        self._waiters = waiters
+        self._wait_s = wait_s
+        self._next: list[_Reader] = []
+        self._confirming = False
+
+    def linearizable(self, on_read: OnRead) -> None:
+        """Call back when the committed image is at least as new as this call."""
+        reader = _Reader(on_read)
+        reader.timer = self._clock.call_later(self._wait_s, lambda: reader.answer(False))
+        self._next.append(reader)
+        if not self._confirming:
+            self._confirm()
+
+    def at_least(self, offset: int, on_read: OnRead) -> None:
+        """Call back when the image holds everything below `offset`."""
+        self._waiters.wait(offset, self._wait_s, on_read)
+
+    def _confirm(self) -> None:
+        """Ask once for all that wait; who comes while we ask is in the next round."""
+        readers, self._next = self._next, []
+        self._confirming = True
+
+        def on_ready(leads: bool) -> None:
+            self._confirming = False
+            if leads:
+                # Handed up is not applied: a long batch is replayed in slices.
+                offset = self._handed_up()
+                for reader in readers:
+                    self._waiters.wait(offset, self._wait_s, reader.answer)
+            else:
+                for reader in readers:
+                    reader.answer(False)
+            if self._next:
+                self._confirm()
+
+        self._read_index(on_ready)

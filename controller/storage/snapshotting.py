@@ -1,0 +1,225 @@
+"""When a checkpoint is written, and what may be forgotten then.
+
+Rule: from an immutable image, in slices, never while a transaction is open. First the checkpoint
+is durable, then the ledger is synced up to the place that goes with it, and only then is the
+quorum told that it may cut its journal there. A full disk postpones it, a broken one stops the
+node.
+"""
+
+from collections.abc import Callable, Iterator
+
+from structlog.typing import FilteringBoundLogger
+
+from controller.config import ControllerConfig
+from controller.http.fetch_content import Offer
+from controller.replica.applier import Applier
+from ledger.ledger import Ledger
+from metadata.codec import encode_record
+from metadata.image import MetadataImage, image_to_records
+from metadata.records import VotersRecord
+from metadata.state_hash import StateHash
+from quorum.api import Mark
+from runtime.clock import Clock, Timer
+from runtime.disk_errors import BROKEN, sentence
+from snapshots.checkpoint import CheckpointHeader, CheckpointId
+from snapshots.store import CheckpointStore
+from snapshots.trigger import CheckpointTrigger
+
+_LOOK_EVERY_S = 60.0
+_SETTLE_BYTES = 1024 * 1024
+"""Of log: some 10,000 records. An image that grows between checkpoints settles too."""
+Compact = Callable[[Mark, Callable[[bool], None]], None]
+
+
+class Snapshotting:
+    """Writes checkpoints of the applied image."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        clock: Clock,
+        applier: Applier,
+        compact: Compact,
+        on_failed: Callable[[str], None],
+        on_settled: Callable[[], None],
+        log: FilteringBoundLogger,
+    ) -> None:
+        """`on_failed` stops the node: a ledger that can't be synced must not go on.
+
+        `on_settled` is called when an image was loaded, when a checkpoint of it was written, and
+        in between when it may have grown by so much that it is worth it.
+        """
+        self._config = config
+        self._clock = clock
+        self._applier = applier
+        self._compact = compact
+        self._on_failed = on_failed
+        self._on_settled = on_settled
+        self._log = log
+        self._trigger = CheckpointTrigger(
+            clock, config.checkpoint_bytes, config.checkpoint_interval_s
+        )
+        self._ledger: Ledger | None = None
+        self._store: CheckpointStore | None = None
+        self._timer: Timer | None = None
+        self._offer: Offer | None = None
+        self._busy = False
+        self._distrusted = False
+        self._unsettled_bytes = 0
+
+    def begin(self, ledger: Ledger, store: CheckpointStore) -> None:
+        """Start, or start anew after the ledger was replaced."""
+        if self._distrusted:
+            return
+        self._ledger, self._store = ledger, store
+        self._busy = False
+        self.look_for_newest()
+        if self._timer is None:
+            self._timer = self._clock.call_later(_LOOK_EVERY_S, self._look)
+        self._settled()
+
+    def stop(self) -> None:
+        """Write nothing any more; what is half written is dropped."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._store is not None:
+            self._store.cancel()
+        self._ledger = None
+
+    @property
+    def offer(self) -> Offer | None:
+        """The newest checkpoint, for fetchers to load."""
+        return self._offer
+
+    def accepted(self, size: int) -> None:
+        """A batch of so many bytes was applied."""
+        self._trigger.accepted(size)
+        self._unsettled_bytes += size
+        if self._unsettled_bytes >= _SETTLE_BYTES:
+            self._settled()
+
+    def _settled(self) -> None:
+        self._unsettled_bytes = 0
+        self._on_settled()
+
+    def consider(self) -> None:
+        """Write a checkpoint if it is time for one."""
+        if self._trigger.due:
+            self.write()
+
+    def write(self) -> bool:
+        """Write one now; False when it can't be: one is under way, or a transaction is open."""
+        image, place, ledger, store = (
+            self._applier.image,
+            self._applier.place,
+            self._ledger,
+            self._store,
+        )
+        if self._busy or ledger is None or store is None or not self._applier.idle:
+            return False
+        if image.transaction is not None or image.offset != ledger.log_end or not place.index:
+            return False
+        newest = store.newest()
+        if newest is not None and newest.offset >= image.offset:
+            return False
+        self._busy = True
+        self._trigger.begun()
+        header = checkpoint_header(self._config.cluster_id, image, ledger.head)
+
+        def done(written: CheckpointId | None, error: OSError | None) -> None:
+            # The state has gone on for seconds: this may be the image's last owner.
+            self._applier.retirement.released(image)
+            self._written(written, error, place, ledger, store)
+
+        store.write(
+            header,
+            _encoded(image),
+            done,
+        )
+        return True
+
+    def distrust(self, agreed_at: int) -> None:
+        """Our image is wrong from an offset on: write none of it, and load none of it again."""
+        self._distrusted = True
+        self.stop()
+        if self._store is not None:
+            try:
+                self._store.distrust_from(agreed_at)
+            except OSError as error:
+                self._on_failed(f"checkpoints of a wrong state can't be put aside: {error}")
+
+    def lost(self) -> None:
+        """One was damaged, or part of the journal: write another now, or when one is due."""
+        self.look_for_newest()
+        self.write()
+
+    def look_for_newest(self) -> None:
+        """A checkpoint was added or removed."""
+        store = self._store
+        newest = None if store is None else store.newest()
+        self._offer = None
+        if store is not None and newest is not None:
+            self._offer = Offer(str(newest), store.size(newest), newest.offset, newest.epoch)
+
+    def _look(self) -> None:
+        self._timer = self._clock.call_later(_LOOK_EVERY_S, self._look)
+        self.consider()
+
+    def _written(
+        self,
+        written: CheckpointId | None,
+        error: OSError | None,
+        place: Mark,
+        ledger: Ledger,
+        store: CheckpointStore,
+    ) -> None:
+        if self._ledger is not ledger:
+            return
+        if error is not None and error.errno in BROKEN:
+            # What else was written lately may be lost with it, and nobody would be told.
+            self._on_failed(sentence(error, "writing a checkpoint"))
+            return
+        if written is None:
+            self._busy = False
+            self._trigger.failed(1)
+            self._log.error("checkpoint_not_written", error=str(error))
+            return
+        try:
+            store.thin_out()
+        except OSError as refused:
+            self._on_failed(sentence(refused, "removing old checkpoints"))
+            return
+        self.look_for_newest()
+        self._settled()
+        ledger.sync(lambda sync_error: self._synced(sync_error, place, ledger))
+
+    def _synced(self, error: OSError | None, place: Mark, ledger: Ledger) -> None:
+        if self._ledger is not ledger:
+            return
+        if error is not None:
+            self._on_failed(sentence(error, "syncing the ledger"))
+            return
+        self._compact(place, self._compacted)
+
+    def _compacted(self, done: bool) -> None:
+        self._busy = False
+        self._log.info("journal_compacted", done=done)
+
+
+def checkpoint_header(cluster_id: str, image: MetadataImage, chain_hash: bytes) -> CheckpointHeader:
+    """What a checkpoint of this image says of itself."""
+    voters = image.quorum.voters
+    return CheckpointHeader(
+        cluster_id=cluster_id,
+        offset=image.offset,
+        epoch=image.epoch,
+        timestamp_ms=image.timestamp_ms,
+        chain_hash=chain_hash,
+        state_hash=(image.state_hash or StateHash()).encode(),
+        generation=image.quorum.generation,
+        voters=encode_record(VotersRecord(voters)) if voters else b"",
+    )
+
+
+def _encoded(image: MetadataImage) -> Iterator[bytes]:
+    return (encode_record(record) for record in image_to_records(image))

@@ -1,0 +1,114 @@
+"""The guard as the core sees it: its world, where its messages go, what it tells.
+
+Rule: everything here is called from inside the core, so nothing here enters it again but to
+connect and disconnect; the listener hears of it later, in the node's turn.
+"""
+
+from typing import Any
+
+from quorum.guard.elections import Elections
+from quorum.guard.following import Following
+from quorum.guard.replication import Replication
+from quorum.inside import Inside
+from quorum.journal import RaftJournal
+from quorum.journal.manifest_store import ManifestStore
+from quorum.raft.core import Core, CoreNode, Role
+from quorum.raft.handing_up import HandingUp
+from quorum.raft.proposals import Proposals
+
+
+class CoreSide:
+    """What stands around one core; also its `quorum.raft.seams.CoreWorld`."""
+
+    def __init__(
+        self,
+        inside: Inside,
+        manifests: ManifestStore,
+        *,
+        elections: Elections,
+        following: Following,
+        replication: Replication,
+        handing_up: HandingUp,
+        proposals: Proposals,
+    ) -> None:
+        self._inside = inside
+        self._manifests = manifests
+        self._elections = elections
+        self._following = following
+        self._replication = replication
+        self._handing_up = handing_up
+        self._proposals = proposals
+        self._clock = inside.clock
+        self._stall_s = 2 * inside.config.tick_s
+        self._looked_at = inside.now
+        self._awake = 1.0
+
+    def begin(self) -> None:
+        """Make the core, once the voters are known."""
+        inside = self._inside
+        if inside.core is not None:
+            return
+        me = CoreNode(inside.config.node_id, inside.journal.directory_id)
+        pinned = [CoreNode(*item) for item in sorted(inside.formation.pinned.items())]
+        inside.core = Core(
+            inside.config,
+            world=self,
+            manifests=self._manifests,
+            self_node=me,
+            others=[node for node in pinned if node != me],
+            on_send=self._send,
+            on_apply=self._handing_up.applied,
+            on_role=self._role_changed,
+        )
+        # The core loads its dump in its first tick, which must precede any message.
+        inside.core.tick()
+        # It logs a failed load and goes on, to stall for ever.
+        assert inside.core.last_applied >= self._handing_up.delivered_index
+        inside.wake()
+
+    @property
+    def journal(self) -> RaftJournal:
+        """What the core writes to."""
+        return self._inside.journal
+
+    def monotonic(self) -> float:
+        """Seconds in which we could run; above zero, since the core takes zero for "due".
+
+        A stall of our own counts as two ticks. The answers that came meanwhile are not read yet:
+        a leader must not believe itself cut off because it stood still.
+        """
+        # The core asks some ten times in a tick.
+        now = self._clock.monotonic()
+        passed = now - self._looked_at
+        self._awake += min(passed, self._stall_s)
+        self._looked_at = now
+        return self._awake
+
+    def dice(self) -> float:
+        """From 0 to below 1."""
+        return self._inside.random.random()
+
+    def _send(self, node: CoreNode, message: dict[str, Any]) -> bool:
+        kind = message["type"]
+        if kind == "append_entries":
+            return self._replication.outgoing(node, message)
+        if kind == "next_node_idx":
+            return self._following.send_answer(node, message)
+        if kind == "request_vote":
+            return self._elections.send_request(
+                node, message["last_log_index"], message["last_log_term"]
+            )
+        if kind == "response_vote":
+            return self._elections.send_vote(node)
+        # Forwarded commands: a client goes to the leader itself.
+        self._inside.count("forwarding_refused")
+        return False
+
+    def _role_changed(self, old: Role, new: Role) -> None:
+        if new is Role.LEADER:
+            self._handing_up.leading()
+            self._replication.begin_epoch()
+        elif old is Role.LEADER:
+            self._handing_up.leading_no_more()
+            self._replication.end_epoch()
+            self._proposals.clear()

@@ -1,0 +1,137 @@
+"""The jump of a follower that is too far behind for entries.
+
+Rule: the leader's manifest is held back from the core while the owner fetches everything behind
+its mark. When the owner says `installed`, the manifest is made durable (the commit point), then
+the core gets it and clears its log; a crash in between is finished at the next opening.
+
+Meanwhile the core sees heartbeats with our own commit index, appends beyond our log are answered
+with neither success nor reset, and if ordinary appends overtake the mark it is dropped. A log
+that holds the mark's entry is never cleared: what stands behind it may have been acknowledged.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from quorum.api import Mark
+from quorum.guard.replicas import Replica
+from quorum.inside import Inside
+from quorum.journal import DamagedError
+from quorum.journal.manifest import Manifest, decode_manifest, encode_manifest
+from quorum.journal.manifest_store import ManifestStore
+from quorum.raft.core import Core
+
+
+class Jump:
+    """What a follower does with a manifest."""
+
+    def __init__(
+        self, inside: Inside, manifests: ManifestStore, on_jumped: Callable[[Mark], None]
+    ) -> None:
+        self._inside = inside
+        self._manifests = manifests
+        self._on_jumped = on_jumped
+        self._pending: Manifest | None = None
+        self._source = -1
+        self._term = -1
+        self._durable = False
+        self.is_installing = False
+        """The manifest is on its way to the disk, or durable and not yet known to the core."""
+        self.news: list[tuple[Mark, int] | None] = []
+        """For the listener: installations to begin (mark, source), None: the last is dropped."""
+
+    @property
+    def _core(self) -> Core:
+        assert self._inside.core is not None
+        return self._inside.core
+
+    @property
+    def pending(self) -> Mark | None:
+        """The mark that is waited for."""
+        return None if self._pending is None else self._pending.mark
+
+    def waits_for(self, node_id: int, term: int) -> bool:
+        """Tell whether this leader's manifest is being fetched: don't ask it for entries."""
+        return self._pending is not None and (self._source, self._term) == (node_id, term)
+
+    def offered(self, replica: Replica, term: int, data: bytes) -> int | None:
+        """Take a leader's manifest; returns its index when our log holds it already."""
+        inside = self._inside
+        try:
+            manifest = decode_manifest(data, f"manifest of node {replica.node_id}")
+        except DamagedError as error:
+            inside.count("bad_manifest")
+            inside.log.warning("manifest_refused", node=replica.node_id, why=str(error))
+            return None
+        mark = manifest.mark
+        if manifest.cluster_id != inside.config.cluster_id or self.is_installing:
+            return None
+        if mark.epoch > term:
+            inside.count("bad_manifest")
+            return None
+        if self._holds(mark):
+            return mark.index
+        self._source, self._term = replica.node_id, term
+        if self.pending != mark:
+            self.news.append((mark, replica.node_id))
+            inside.log.info("jump_begun", index=mark.index, source=replica.node_id)
+        self._pending = manifest
+        return None
+
+    def on_progress(self) -> None:
+        """Drop what ordinary entries have overtaken."""
+        if self._pending is not None and not self.is_installing and self._holds(self._pending.mark):
+            self._drop()
+
+    def installed(self, mark: Mark) -> None:
+        """Everything behind `mark` is durable above: make the manifest ours."""
+        if self._pending is None or self._pending.mark != mark or self.is_installing:
+            return
+        if self._holds(mark):
+            self._drop()
+            return
+        journal = self._inside.journal
+        self.is_installing = True
+        self._pending = msgspec.structs.replace(
+            self._pending,
+            directory_id=journal.directory_id,
+            journal_position=journal.durable_position,
+        )
+        self._manifests.install(self._pending, self._written)
+
+    def _written(self, is_ours: bool) -> None:
+        self._durable = True
+        assert is_ours, "a manifest was installed beside a newer one"
+        self._inside.wake()
+
+    def finish(self) -> None:
+        """Give a durable manifest to the core, as soon as it has a leader to get it from."""
+        core, manifest = self._core, self._pending
+        if not self._durable or core.leader is None or manifest is None:
+            return
+        self._durable = False
+        self.is_installing = False
+        self._pending = None
+        core.receive(
+            core.leader,
+            {
+                "type": "append_entries",
+                "term": core.term,
+                "commit_index": manifest.mark.index,
+                "serialized": (encode_manifest(manifest), True, True),
+            },
+        )
+        assert self._inside.view.last == manifest.mark.index
+        self._inside.log.info("jump_done", index=manifest.mark.index)
+        self._on_jumped(manifest.mark)
+
+    def _holds(self, mark: Mark) -> bool:
+        return (
+            mark.index <= self._core.commit_index
+            or self._inside.view.term_at(mark.index) == mark.epoch
+        )
+
+    def _drop(self) -> None:
+        self._inside.log.info("jump_overtaken", index=self.pending.index if self.pending else 0)
+        self._pending = None
+        self.news.append(None)

@@ -1,0 +1,79 @@
+"""Linearizable reads by ReadIndex: a majority confirms, after the call, that we still lead.
+
+Rule: a round begun before a call proves nothing for it. While one is under way, calls wait for
+the next and share it. An answer counts in its own term only, and a damaged node's not at all,
+since it may have forgotten a vote for somebody else.
+"""
+
+from collections.abc import Callable
+
+from quorum.guard.replicas import Replica
+from quorum.inside import Inside
+from quorum.wire.frames import Kind
+
+OnReady = Callable[[bool], None]
+
+
+class Reads:
+    """Reads that wait, on a leader."""
+
+    def __init__(self, inside: Inside) -> None:
+        self._inside = inside
+        self._round = 0
+        self._asked_at = -1.0
+        self._answered: set[int] = set()
+        self._waiting: list[tuple[int, OnReady]] = []
+        """For the next round: commit index at the call, and whom to tell."""
+        self._asking: list[tuple[int, OnReady]] = []
+        self._confirmed: list[tuple[int, OnReady]] = []
+
+    def add(self, commit_index: int, on_ready: OnReady) -> None:
+        """Queue a read of a leader that has committed in its epoch."""
+        self._waiting.append((commit_index, on_ready))
+        self._inside.wake()
+
+    def on_turn(self, delivered_index: int) -> None:
+        """Begin a round when calls wait and none is under way; tell those that are ready."""
+        if self._waiting and not self._asking:
+            self._asking, self._waiting = self._waiting, []
+            self._round += 1
+            self._answered = {self._inside.config.node_id}
+            self._ask()
+            self._judge()
+        elif self._asking and self._inside.now - self._asked_at >= self._inside.config.heartbeat_s:
+            self._ask()
+        if self._confirmed:
+            ready = [item for item in self._confirmed if item[0] <= delivered_index]
+            self._confirmed = [item for item in self._confirmed if item[0] > delivered_index]
+            for _, on_ready in ready:
+                on_ready(True)
+
+    def _ask(self) -> None:
+        inside = self._inside
+        self._asked_at = inside.now
+        for replica in inside.replicas.linked_voters():
+            if replica.node_id not in self._answered:
+                inside.outbox.send(replica.node_id, Kind.PROBE, inside.term, self._round)
+
+    def on_answer(self, replica: Replica, number: int, *, counted: bool) -> None:
+        """Take an answer of the current term."""
+        if self._asking and number == self._round and replica.is_voter and counted:
+            self._answered.add(replica.node_id)
+            self._judge()
+
+    def _judge(self) -> None:
+        if self.is_confirmed(len(self._answered)):
+            self._confirmed += self._asking
+            self._asking = []
+            self._inside.wake()
+
+    def is_confirmed(self, voices: int) -> bool:
+        """Tell whether so many voters, ourselves included, are a majority."""
+        return voices >= self._inside.formation.majority()
+
+    def fail_all(self) -> None:
+        """We don't lead any more."""
+        failed = self._confirmed + self._asking + self._waiting
+        self._confirmed, self._asking, self._waiting = [], [], []
+        for _, on_ready in failed:
+            on_ready(False)

@@ -1,0 +1,141 @@
+"""The manifest: where the journal begins, and what stands behind that place.
+
+Rule: it is PySyncObj's "dump", but holds no state: the first two entries that the journal keeps
+and, at the second of them, the owner's mark and the voters. `journal.manifest_copies` says how it
+lies on the disk, `journal.manifest_store` how the core gets it.
+
+File: magic `QRTMANI1`, body length (4 bytes, little endian), CRC-32C of the body, body
+(MessagePack array).
+"""
+
+import struct
+
+import google_crc32c
+import msgspec
+
+from quorum.api import Mark, Voter
+from quorum.journal.damage import DamagedError
+from quorum.journal.state import Entry
+from quorum.terms import TERM_MAX, is_term
+
+FILE = "manifest"
+FORMAT = 1
+_POSITION_MAX = 2**62
+_Fields = tuple[str, Entry, Entry, bytes, tuple[tuple[int, bytes, str, int], ...], bytes, int]
+"""The body behind the format, as `_manifest_of` takes it."""
+_HEAD = struct.Struct("<8sII")
+_MAGIC = b"QRTMANI1"
+
+
+class LaterFormatError(DamagedError):
+    """A later release wrote it: whole, and not to be replaced by anything older."""
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """Where a journal begins; see the module."""
+
+    cluster_id: str
+    first: Entry
+    """The entry before the mark's."""
+    second: Entry
+    """The entry at the mark."""
+    mark_data: bytes
+    """Opaque to the quorum."""
+    voters: tuple[Voter, ...]
+    directory_id: bytes = b""
+    """Whose journal `journal_position` speaks of; empty in one made for another node."""
+    journal_position: int = 0
+    """What was durable in our journal when this was written: a witness of it."""
+
+    @property
+    def mark(self) -> Mark:
+        """The place in the sequence of entries."""
+        return Mark(self.second[1], self.second[2], self.mark_data)
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Return the file's bytes."""
+    voters = [[v.node_id, v.directory_id, v.host, v.port] for v in manifest.voters]
+    body = msgspec.msgpack.encode(
+        [
+            FORMAT,
+            manifest.cluster_id,
+            manifest.first,
+            manifest.second,
+            manifest.mark_data,
+            voters,
+            manifest.directory_id,
+            manifest.journal_position,
+        ]
+    )
+    return _HEAD.pack(_MAGIC, len(body), google_crc32c.value(body)) + body
+
+
+def decode_manifest(data: bytes, name: str = FILE) -> Manifest:
+    """Read a manifest, from a file or a peer. Raises DamagedError; `name` says of what."""
+    if len(data) < _HEAD.size:
+        raise _damaged(name, f"it has only {len(data)} bytes")
+    magic, length, crc = _HEAD.unpack_from(data)
+    body = data[_HEAD.size :]
+    if magic != _MAGIC:
+        raise _damaged(name, "it does not begin as a manifest does")
+    if len(body) != length:
+        raise _damaged(name, f"it has {len(body)} bytes of body, not {length}")
+    if google_crc32c.value(body) != crc:
+        raise _damaged(name, "its checksum is wrong")
+    try:
+        version, *fields = msgspec.msgpack.decode(body)
+        if version != FORMAT:
+            raise LaterFormatError(
+                f"the file {name} has format {version}, this release reads {FORMAT}: use the "
+                "release that wrote it"
+            )
+        manifest = _manifest_of(*msgspec.convert(fields, _Fields))
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+        # A checksum proves nothing of what a peer made up.
+        raise _damaged(name, f"its body is not that of a manifest ({error})") from error
+    what = _contradiction(manifest)
+    if what:
+        raise _damaged(name, what)
+    return manifest
+
+
+def _manifest_of(
+    cluster_id: str,
+    first: Entry,
+    second: Entry,
+    mark_data: bytes,
+    voters: tuple[tuple[int, bytes, str, int], ...],
+    directory_id: bytes,
+    position: int,
+) -> Manifest:
+    return Manifest(
+        cluster_id=cluster_id,
+        first=first,
+        second=second,
+        mark_data=mark_data,
+        voters=tuple(Voter(*voter) for voter in voters),
+        directory_id=directory_id,
+        journal_position=position,
+    )
+
+
+def _contradiction(manifest: Manifest) -> str:
+    """Return what no sound node would have written; empty: nothing."""
+    _, first, first_term = manifest.first
+    _, second, second_term = manifest.second
+    if not (is_term(first_term) and is_term(second_term)):
+        return f"it names epoch {max(first_term, second_term)}, and epochs end at {TERM_MAX}"
+    if not (0 < first < _POSITION_MAX and second == first + 1 and first_term <= second_term):
+        return f"its entry {second} of epoch {second_term} can't follow {first} of {first_term}"
+    if not 0 <= manifest.journal_position < _POSITION_MAX:
+        return f"it names position {manifest.journal_position} of the journal"
+    return ""
+
+
+def _damaged(name: str, what: str) -> DamagedError:
+    return DamagedError(
+        f"the file {name} is damaged: {what}. Restore it, or move the node's whole folder away; "
+        "with an empty one the node fetches everything from its peers, as an observer: it does not "
+        "vote"
+    )

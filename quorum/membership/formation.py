@@ -1,0 +1,120 @@
+"""The first start: how configured controllers become the pinned set of voters.
+
+Rule: once every configured controller has answered "empty", each writes the formation (cluster
+id, every node id with its directory id) to its journal before it votes. An empty node adopts a
+peer's formation that names its own directory; otherwise it is an observer. A directory that
+isn't pinned never votes and its acknowledgements don't count, so a wiped disk can't undo what
+its node once promised. Formations that differ never talk to each other.
+
+Empty means: no formation. A journal that was damaged is not empty, whatever is left of it.
+"""
+
+from quorum.config import QuorumConfig
+from quorum.journal import RaftJournal
+from quorum.wire.codec import BadBytesError, dumps, loads
+
+Pinned = dict[int, bytes]
+"""Directory id by node id."""
+
+
+def encode_formation(cluster_id: str, pinned: Pinned) -> bytes:
+    """Return the one encoding of a formation."""
+    return dumps((cluster_id, tuple(sorted(pinned.items()))))
+
+
+def decode_formation(data: bytes, cluster_id: str) -> Pinned:
+    """Read a formation. Raises BadBytesError, also when it is another cluster's."""
+    try:
+        whose, members = loads(data)
+        # As they are: `bytes(n)` of a number would be n zeros, for as large an n as a peer names.
+        pinned = dict(members)
+        if {(type(n), type(d)) for n, d in pinned.items()} - {(int, bytes)}:
+            raise BadBytesError("a formation of other things than nodes and directories")
+    except (TypeError, ValueError) as error:
+        raise BadBytesError(f"not a formation: {error}") from error
+    if encode_formation(cluster_id, pinned) != data:
+        raise BadBytesError(f"a formation of cluster {whose!r}, or not as we write it")
+    return pinned
+
+
+class Formation:
+    """The pinned set, as far as this node knows it."""
+
+    def __init__(self, config: QuorumConfig, journal: RaftJournal) -> None:
+        self._config = config
+        self._journal = journal
+        self._answers: dict[int, bytes] = {}
+        self.encoded = journal.formation or b""
+        """What we wrote, or as an observer learned; empty while nothing is known."""
+        self.pinned: Pinned = {}
+        if self.encoded:
+            self.pinned = decode_formation(self.encoded, config.cluster_id)
+
+    @property
+    def known(self) -> bool:
+        """Whether the voters are known."""
+        return bool(self.pinned)
+
+    @property
+    def we_vote(self) -> bool:
+        """Whether we are pinned."""
+        return self.votes(self._config.node_id, self._journal.directory_id)
+
+    @property
+    def is_empty(self) -> bool:
+        """What we tell others while the cluster forms."""
+        return self._journal.formation is None and not self._journal.damage
+
+    @property
+    def announced(self) -> bytes:
+        """The formation that we wrote and stand for; empty when we have none."""
+        return self._journal.formation or b""
+
+    def votes(self, node_id: int, directory_id: bytes) -> bool:
+        """Tell whether a directory under a node id is pinned."""
+        return self.pinned.get(node_id) == directory_id
+
+    def majority(self) -> int:
+        """Return how many voters are more than half."""
+        return len(self.pinned) // 2 + 1
+
+    def differs(self, other: bytes) -> bool:
+        """Tell whether a peer's formation can't be ours."""
+        return bool(other and self.encoded and other != self.encoded)
+
+    def peer_is_empty(self, node_id: int, directory_id: bytes) -> None:
+        """Note that a configured controller, linked now, has no formation."""
+        self._answers[node_id] = directory_id
+
+    def peer_is_gone(self, node_id: int) -> None:
+        """Note that its answer may not hold any more."""
+        self._answers.pop(node_id, None)
+
+    def learn(self, encoded: bytes) -> bool:
+        """Take over a peer's formation when we have none; True when the voters are known now.
+
+        Raises BadBytesError.
+        """
+        if self.known or not encoded:
+            return False
+        pinned = decode_formation(encoded, self._config.cluster_id)
+        self._pin(encoded, pinned)
+        return True
+
+    def form(self) -> bool:
+        """Form when every configured controller is empty; True when that has happened now."""
+        if self.known or not self.is_empty:
+            return False
+        mine = {self._config.node_id: self._journal.directory_id}
+        configured = {peer.node_id for peer in self._config.peers}
+        pinned = {**self._answers, **mine}
+        if set(pinned) != configured:
+            return False
+        self._pin(encode_formation(self._config.cluster_id, pinned), pinned)
+        return True
+
+    def _pin(self, encoded: bytes, pinned: Pinned) -> None:
+        self.encoded, self.pinned = encoded, pinned
+        self._answers.clear()
+        if self.we_vote:
+            self._journal.set_formation(encoded)

@@ -1,0 +1,96 @@
+"""The first words on a link: whose cluster, which node, which disk, which formation.
+
+Rule: a link that could carry a wrong voice is never opened. Everything that tells two clusters,
+two nodes or two disks apart is compared here; the sentence that comes back is for an operator.
+"""
+
+from typing import NamedTuple
+
+from quorum.config import QuorumConfig
+from quorum.journal import RaftJournal
+from quorum.membership.formation import Formation
+from quorum.wire.codec import BadBytesError, dumps, loads
+
+WIRE_FORMAT = 1
+"""Of the greeting, and of every link when it begins; `quorum.peers.speaking` says what follows."""
+_SHAPE = (int, str, int, bytes, bool, bytes)
+
+
+class Greeting(NamedTuple):
+    """What a node says of itself."""
+
+    wire_format: int
+    cluster_id: str
+    node_id: int
+    directory_id: bytes
+    empty: bool
+    """It has no formation and may take part in a new one."""
+    formation: bytes
+    """What it wrote to its journal; empty when nothing."""
+
+
+def encode_greeting(config: QuorumConfig, journal: RaftJournal, formation: Formation) -> bytes:
+    """Return our greeting."""
+    return dumps(
+        Greeting(
+            WIRE_FORMAT,
+            config.cluster_id,
+            config.node_id,
+            journal.directory_id,
+            formation.is_empty,
+            formation.announced,
+        )
+    )
+
+
+def decode_greeting(data: bytes) -> Greeting:
+    """Read a greeting. Raises BadBytesError."""
+    fields = loads(data)
+    if type(fields) is tuple and fields and type(fields[0]) is int and fields[0] > WIRE_FORMAT:
+        # A later format may have more fields; in format 1 a greeting has exactly these.
+        fields = fields[: len(_SHAPE)]
+    if type(fields) is not tuple or tuple(map(type, fields)) != _SHAPE or len(fields[3]) != 16:
+        raise BadBytesError("not a greeting of a Logberg controller")
+    return Greeting(*fields)
+
+
+def certificate_name(cluster_id: str, node_id: int) -> str:
+    """Return the name (a URI SAN) that a controller's certificate must bear."""
+    return f"quorum://{cluster_id}/{node_id}"
+
+
+def judge_greeting(
+    config: QuorumConfig,
+    journal: RaftJournal,
+    formation: Formation,
+    dialled: int | None,
+    data: bytes,
+    certified: str | None,
+) -> Greeting | str:
+    """Return the greeting to accept, or the sentence that says why not."""
+    try:
+        greeting = decode_greeting(data)
+    except BadBytesError as error:
+        return f"the greeting is not one of a Logberg controller: {error}"
+    who = f"node {greeting.node_id}"
+    if greeting.wire_format != WIRE_FORMAT:
+        return (
+            f"{who} speaks wire format {greeting.wire_format} and no older one, and our links "
+            f"begin with {WIRE_FORMAT}: its release is too far from ours. Run a release in between "
+            "on all controllers first"
+        )
+    if greeting.cluster_id != config.cluster_id:
+        return f"{who} belongs to cluster {greeting.cluster_id}, we to {config.cluster_id}"
+    if dialled is not None and greeting.node_id != dialled:
+        return f"node {dialled} was dialled, {who} answered: check the configured addresses"
+    if greeting.node_id == config.node_id:
+        return f"another process runs under our node id {config.node_id}"
+    if greeting.node_id not in {peer.node_id for peer in config.peers}:
+        return f"{who} is not among the configured controllers"
+    if certified is not None and certified != certificate_name(config.cluster_id, greeting.node_id):
+        return f"{who} shows a certificate for {certified or 'nobody'}"
+    if greeting.directory_id == journal.directory_id:
+        return f"{who} runs on a copy of our folder: give it an empty one"
+    if formation.differs(greeting.formation):
+        return f"{who} was formed with other voters than we: one of the two folders is not ours"
+    return greeting

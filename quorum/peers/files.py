@@ -1,0 +1,164 @@
+"""Files of peers over the links: what a follower that jumps, or backfills history, fetches.
+
+Rule: only folders that the settings share, only names that are plain; a piece at a time, asked
+for by position, so that any fetch goes on where it stopped. Reading is done off the loop.
+
+A request's number is of this life alone: what comes late for an earlier one answers nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from quorum.api import PeerFile
+from quorum.config import FILE_PIECE_BYTES_MAX
+from quorum.guard.replicas import Replica
+from quorum.inside import Inside
+from quorum.wire.frames import Frame, Kind
+from runtime.clock import Timer
+from runtime.links import FRAME_BYTES_MAX
+from runtime.paths import BadNameError, checked
+
+OnListed = Callable[[Sequence[tuple[str, int]] | None], None]
+OnPiece = Callable[[PeerFile | None], None]
+Piece = tuple[int, bytes]
+_NUMBER_BYTES = 7
+_ANSWERS = {Kind.LIST: Kind.LISTED, Kind.READ: Kind.PIECE}
+
+
+class _Request(NamedTuple):
+    node_id: int
+    kind: Kind
+    """Of the answer."""
+    bytes_max: int
+    timer: Timer
+    answered: Callable[[Frame | None], None]
+
+
+class PeerFiles:
+    """Asks, and answers."""
+
+    def __init__(self, inside: Inside) -> None:
+        self._inside = inside
+        self._number = int.from_bytes(inside.journal.lineage.life[-_NUMBER_BYTES:], "little")
+        self._waiting: dict[int, _Request] = {}
+        self.formats_for: Callable[[Replica, str], list[tuple[str, int]] | None] = (
+            lambda _replica, _folder: None
+        )
+        """What to answer to a peer that asks for our wire formats; None: it asks for a folder."""
+
+    def ask_list(
+        self, node_id: int, folder: str, on_reply: OnListed, bytes_max: int = FRAME_BYTES_MAX
+    ) -> None:
+        """Ask for names and sizes; a longer answer than `bytes_max` is not read."""
+
+        def answered(frame: Frame | None) -> None:
+            on_reply(frame[5] if frame is not None and frame[4] else None)
+
+        self._ask(node_id, Kind.LIST, (folder,), answered, bytes_max)
+
+    def ask_piece(
+        self, node_id: int, name: str, position: int, length: int, on_reply: OnPiece
+    ) -> None:
+        """Ask for a piece of a file."""
+
+        def answered(frame: Frame | None) -> None:
+            sound = frame is not None and frame[4] >= 0 and len(frame[5]) <= length
+            on_reply(PeerFile(frame[4], frame[5]) if frame is not None and sound else None)
+
+        length = min(length, FILE_PIECE_BYTES_MAX)
+        self._ask(node_id, Kind.READ, (name, position, length), answered)
+
+    def _ask(
+        self,
+        node_id: int,
+        kind: Kind,
+        fields: tuple[object, ...],
+        answered: Callable[[Frame | None], None],
+        bytes_max: int = FRAME_BYTES_MAX,
+    ) -> None:
+        inside = self._inside
+        self._number += 1
+        number = self._number
+        timer = inside.clock.call_later(
+            inside.config.file_timeout_ms / 1000, lambda: self._finish(number, None)
+        )
+        self._waiting[number] = _Request(node_id, _ANSWERS[kind], bytes_max, timer, answered)
+        if not inside.outbox.send(node_id, kind, inside.term, number, *fields):
+            inside.clock.call_soon(lambda: self._finish(number, None))
+
+    def awaits(self, node_id: int, kind: int | None, size: int) -> bool:
+        """Tell whether a peer was asked for an answer of this kind and, in bytes, this size."""
+        return any(
+            (request.node_id, request.kind) == (node_id, kind) and size <= request.bytes_max
+            for request in self._waiting.values()
+        )
+
+    def on_answer(self, replica: Replica, frame: Frame) -> None:
+        """Take a peer's answer."""
+        request = self._waiting.get(frame[3])
+        if request is not None and (request.node_id, request.kind) == (replica.node_id, frame[0]):
+            self._finish(frame[3], frame)
+
+    def _finish(self, number: int, frame: Frame | None) -> None:
+        request = self._waiting.pop(number, None)
+        if request is None:
+            return
+        request.timer.cancel()
+        if not self._inside.stopped:
+            request.answered(frame)
+
+    def on_list(self, replica: Replica, number: int, folder: str) -> None:
+        """Answer with names and sizes in a shared folder."""
+        inside, disk = self._inside, self._inside.disk
+        formats = self.formats_for(replica, folder)
+        if formats is not None:
+            self._send_listing(replica.node_id, number, formats)
+            return
+        if folder not in inside.config.shared_folders:
+            self._send_listing(replica.node_id, number, None)
+            return
+
+        def look() -> list[tuple[str, int]]:
+            return [(name, disk.size(f"{folder}/{name}")) for name in disk.list(folder)]
+
+        disk.in_background(
+            look, lambda found, _error: self._send_listing(replica.node_id, number, found)
+        )
+
+    def _send_listing(self, node_id: int, number: int, found: list[tuple[str, int]] | None) -> None:
+        inside = self._inside
+        if not inside.stopped:
+            inside.outbox.send(
+                node_id, Kind.LISTED, inside.term, number, found is not None, tuple(found or ())
+            )
+
+    def on_read(self, replica: Replica, frame: Frame) -> None:
+        """Answer with a piece of a file in a shared folder."""
+        disk = self._inside.disk
+        number, name, position, length = frame[3:]
+        if not self.may_read(name) or length > FILE_PIECE_BYTES_MAX:
+            self._send_piece(replica.node_id, number, None)
+            return
+
+        def read() -> Piece:
+            return disk.size(name), disk.read(name, position, length)
+
+        disk.in_background(
+            read, lambda piece, _error: self._send_piece(replica.node_id, number, piece)
+        )
+
+    def may_read(self, name: str) -> bool:
+        """Tell whether a name is one plain name in a shared folder."""
+        folder, _, plain = name.partition("/")
+        if folder not in self._inside.config.shared_folders or "/" in plain:
+            return False
+        try:
+            return checked(name) == name
+        except BadNameError:
+            return False
+
+    def _send_piece(self, node_id: int, number: int, piece: Piece | None) -> None:
+        inside = self._inside
+        size, data = piece if piece is not None else (-1, b"")
+        if not inside.stopped:
+            inside.outbox.send(node_id, Kind.PIECE, inside.term, number, size, data)

@@ -1,0 +1,76 @@
+"""Forgetting entries that the owner has made durable above.
+
+Rule: the manifest describes the first two entries that the journal keeps, and the journal keeps
+a tail for followers that lag; so it is not the newest mark that is cut at but the newest with a
+full tail behind it. The manifest is durable before the core deletes anything.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from quorum.api import Mark, Voter
+from quorum.inside import Inside
+from quorum.journal.manifest import Manifest
+from quorum.journal.manifest_store import ManifestStore
+
+
+class Compaction:
+    """The marks that may be cut at."""
+
+    def __init__(
+        self, inside: Inside, manifests: ManifestStore, voters: Callable[[], tuple[Voter, ...]]
+    ) -> None:
+        self._inside = inside
+        self._manifests = manifests
+        self._voters = voters
+        self._marks: deque[Mark] = deque()
+
+    def add(self, mark: Mark, on_done: Callable[[bool], None]) -> None:
+        """Note a mark, and cut at the newest that leaves a tail; called back when durable."""
+        view = self._inside.view
+        known = mark.index > view.first and view.term_at(mark.index) == mark.epoch
+        if not known or (self._marks and self._marks[-1].index >= mark.index):
+            on_done(False)
+            return
+        self._marks.append(mark)
+        self._cut(on_done)
+
+    def _cut(self, on_done: Callable[[bool], None]) -> None:
+        chosen = self._choose()
+        if chosen is None:
+            on_done(True)
+            return
+        journal, config = self._inside.journal, self._inside.config
+        first, second = journal.entry(chosen.index - 1), journal.entry(chosen.index)
+        assert first is not None
+        assert second is not None
+        manifest = Manifest(
+            cluster_id=config.cluster_id,
+            first=first,
+            second=second,
+            mark_data=chosen.data,
+            voters=self._voters(),
+            directory_id=journal.directory_id,
+            journal_position=journal.durable_position,
+        )
+
+        def written(is_ours: bool) -> None:
+            self._inside.wake()
+            on_done(is_ours)
+
+        self._manifests.offer(manifest, written)
+
+    def _choose(self) -> Mark | None:
+        """Take out the newest mark with a full tail behind it, and those before it."""
+        if self._manifests.writing:
+            return None
+        inside = self._inside
+        chosen = None
+        while self._marks:
+            index = self._marks[0].index
+            if inside.journal.bytes_after(index) < inside.config.tail_bytes:
+                break
+            mark = self._marks.popleft()
+            if index > inside.view.first + 1:
+                chosen = mark
+        return chosen

@@ -1,0 +1,211 @@
+"""The one file that knows SyncObj: Raft's terms, elections, log matching and commit rule.
+
+Rule: everything that goes in or out passes here, so replacing the core means replacing this
+file. The core is entered by `receive`, `tick` and `append` only, never from inside itself.
+
+What it is told: it is connected to nobody until the guard says so, hence it can't stand for
+election on its own; its node ids name the directory too, since it counts acknowledgements by id.
+"""
+
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from typing import Any
+
+from pysyncobj import SyncObj, SyncObjConf, replicated
+from pysyncobj.node import Node
+from pysyncobj.transport import Transport
+
+from quorum.config import APPEND_BYTES_MAX, QuorumConfig
+from quorum.journal.manifest_store import ManifestStore
+from quorum.raft import seams
+from quorum.terms import is_term
+from quorum.wire import codec
+
+seams.install()
+
+_REGULAR = 0
+_NEVER = 2**62
+
+
+class Role(IntEnum):
+    """The core's states, with its numbers."""
+
+    FOLLOWER = 0
+    CANDIDATE = 1
+    LEADER = 2
+
+
+class CoreNode(Node):  # type: ignore[misc]
+    """A node as the core names it: `<node id>@<directory id>`.
+
+    It hashes as a number: the core iterates sets of nodes, and the hash of a string differs
+    from process to process, which would make a seed's run differ too.
+    """
+
+    def __init__(self, node_id: int, directory_id: bytes) -> None:
+        super().__init__(f"{node_id}@{directory_id.hex()}")
+        self.node_id = node_id
+        self.directory_id = directory_id
+
+    def __hash__(self) -> int:
+        return self.node_id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CoreNode) and self.id == other.id
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
+class _Machine(SyncObj):  # type: ignore[misc]
+    """The replicated object: its one method hands a committed list of payloads out."""
+
+    def __init__(self, on_apply: Callable[[tuple[bytes, ...]], None], *args: Any) -> None:
+        self._on_apply = on_apply
+        super().__init__(*args[:2], conf=args[2], nodeClass=CoreNode, transport=args[3])
+
+    @replicated  # type: ignore[untyped-decorator]
+    def apply(self, payloads: tuple[bytes, ...]) -> None:
+        """Hand the payloads out; never raises."""
+        self._on_apply(payloads)
+
+
+class _CoreTransport(Transport):  # type: ignore[misc]
+    """The core's way out: everything it sends goes to the guard."""
+
+    def __init__(self, on_send: Callable[[CoreNode, dict[str, Any]], bool]) -> None:
+        super().__init__(None, None, [])
+        self._on_send = on_send
+
+    def send(self, node: CoreNode, message: dict[str, Any]) -> bool:
+        return self._on_send(node, message)
+
+
+def _settings(
+    config: QuorumConfig, manifests: ManifestStore, on_role: Callable[[int, int], None]
+) -> SyncObjConf:
+    timeout = config.election_timeout_s
+    return SyncObjConf(
+        autoTick=False,
+        raftMinTimeout=0.9 * timeout,
+        raftMaxTimeout=0.95 * timeout,
+        connectionTimeout=2 * timeout,
+        appendEntriesPeriod=config.heartbeat_s,
+        leaderFallbackTimeout=timeout,
+        appendEntriesUseBatch=False,
+        appendEntriesBatchSizeBytes=APPEND_BYTES_MAX,
+        commandsWaitLeader=False,
+        commandsQueueSize=0,
+        dynamicMembershipChange=False,
+        # Where the core keeps its dump's file name stands the store (`quorum.journal.manifest`).
+        fullDumpFile=manifests,
+        useFork=False,
+        # It never compacts on its own: `quorum.raft.compaction` does.
+        logCompactionMinEntries=_NEVER,
+        logCompactionMinTime=_NEVER,
+        onStateChanged=on_role,
+    )
+
+
+class Core:
+    """PySyncObj's SyncObj behind a narrow face."""
+
+    def __init__(
+        self,
+        config: QuorumConfig,
+        *,
+        world: seams.CoreWorld,
+        manifests: ManifestStore,
+        self_node: CoreNode,
+        others: Iterable[CoreNode],
+        on_send: Callable[[CoreNode, dict[str, Any]], bool],
+        on_apply: Callable[[tuple[bytes, ...]], None],
+        on_role: Callable[[Role, Role], None],
+    ) -> None:
+        self._world = world
+        self.self_node = self_node
+        self.role = Role.FOLLOWER
+        self._on_role = on_role
+        self._transport = _CoreTransport(on_send)
+        seams.enter(world)
+        self._machine = _Machine(
+            on_apply,
+            self_node,
+            list(others),
+            _settings(config, manifests, self._role_changed),
+            self._transport,
+        )
+
+    @property
+    def term(self) -> int:
+        """The current term."""
+        return self._machine.raftCurrentTerm  # type: ignore[no-any-return]
+
+    @property
+    def commit_index(self) -> int:
+        """The highest index known to be committed."""
+        return self._machine.raftCommitIndex  # type: ignore[no-any-return]
+
+    @property
+    def last_applied(self) -> int:
+        """The highest index handed out; while `on_apply` runs, the one before."""
+        return self._machine.raftLastApplied  # type: ignore[no-any-return]
+
+    @property
+    def leader(self) -> CoreNode | None:
+        """Who leads the current term, as the core knows."""
+        return self._machine._getLeader()  # type: ignore[no-any-return]  # noqa: SLF001
+
+    def receive(self, node: CoreNode | None, message: dict[str, Any]) -> None:
+        """Give the core a message."""
+        seams.enter(self._world)
+        self._transport._onMessageReceived(node, message)  # noqa: SLF001
+
+    def tick(self) -> None:
+        """Let it do what is due: commit, hand out, heartbeat, take what was appended."""
+        seams.enter(self._world)
+        self._machine.doTick(0)
+
+    def append(self, payloads: list[bytes]) -> None:
+        """Queue one entry; the next `tick` writes and sends it."""
+        command = b"\0" + codec.dumps((0, (payloads,)))
+        self._machine._applyCommand(command, None)  # noqa: SLF001
+
+    def raise_term(self, term: int, node: CoreNode) -> None:
+        """Take over a higher term, which exists, as a follower of nobody.
+
+        A vote request with `last_log_term` -1 does just that: it grants nothing.
+        """
+        assert is_term(term), "terms end below 2^31"
+        self.receive(
+            node, {"type": "request_vote", "term": term, "last_log_index": 0, "last_log_term": -1}
+        )
+
+    def stand(self, through: CoreNode | None) -> None:
+        """Stand for election now; `through` is a voter to seem connected to for a moment."""
+        self.receive(self.leader, {"type": "timeout_now", "term": self.term})
+        if through is not None:
+            self.connect(through, voter=True)
+        self.tick()
+        if through is not None and self.role is not Role.LEADER:
+            self.disconnect(through, voter=True)
+
+    def connect(self, node: CoreNode, *, voter: bool) -> None:
+        """Let the core send appends to a node."""
+        seams.enter(self._world)
+        if voter:
+            self._transport._onNodeConnected(node)  # noqa: SLF001
+        else:
+            self._transport._onReadonlyNodeConnected(node)  # noqa: SLF001
+
+    def disconnect(self, node: CoreNode, *, voter: bool) -> None:
+        """Stop it."""
+        seams.enter(self._world)
+        if voter:
+            self._transport._onNodeDisconnected(node)  # noqa: SLF001
+        else:
+            self._transport._onReadonlyNodeDisconnected(node)  # noqa: SLF001
+
+    def _role_changed(self, old: int, new: int) -> None:
+        self.role = Role(new)
+        self._on_role(Role(old), self.role)

@@ -1,0 +1,192 @@
+"""The frames between controllers: MessagePack arrays that begin (kind, term, directory id).
+
+Rule: the *stamp* (the sender's current term) and the sender's directory stand in every frame, so
+that an answer of another term, or of another disk under the same node id, is never counted. A
+frame that isn't exactly of its shape is refused before anything looks at it, and so is one with a
+number that its field can't hold: terms end at `TERM_MAX`, all else is below 2^62 and not negative
+(-1 where the table says so). Each kind has a size, so a short one can't be made to cost much.
+
+| kind | further fields |
+|---|---|
+| APPEND | commit index, previous index, its term, entries (command, index, term) |
+| ACK | match (-1: none), next (0: none), counted |
+| SNAPSHOT | commit index, manifest |
+| VOTE_REQUEST | last index, last term, for a transfer |
+| VOTE | - |
+| PREVOTE_REQUEST | round, last index, last term |
+| PREVOTE | round, granted |
+| TIMEOUT_NOW | - |
+| PROBE | round |
+| PROBE_ANSWER | round, last index, counted |
+| FORMATION | formation |
+| DIGEST | digest, our clock, your newest (-1: none), handed up, age (-1: no leader), counted |
+| LIST, READ | request id, folder; request id, name, position, length |
+| LISTED | request id, found, ((name, size), …) |
+| PIECE | request id, total size (-1: no such file), data |
+| REMEMBER | our life, its durable position; yours, as we remember it (empty: nothing) |
+"""
+
+from enum import IntEnum
+from typing import Any
+
+from quorum.config import DIGEST_BYTES_MAX, FILE_PIECE_BYTES_MAX
+from quorum.journal.lineage import LIFE_BYTES
+from quorum.terms import is_term
+from quorum.wire.codec import BadBytesError, dumps, loads
+from quorum.wire.formats import OLDEST_FORMAT, TOLERANT_FORMAT
+from runtime.links import FRAME_BYTES_MAX
+
+Entry = tuple[bytes, int, int]
+"""Command, index, term: the core's own shape."""
+Frame = tuple[Any, ...]
+
+
+class Kind(IntEnum):
+    """What a frame says."""
+
+    APPEND = 1
+    ACK = 2
+    SNAPSHOT = 3
+    VOTE_REQUEST = 4
+    VOTE = 5
+    PREVOTE_REQUEST = 6
+    PREVOTE = 7
+    TIMEOUT_NOW = 8
+    PROBE = 9
+    PROBE_ANSWER = 10
+    FORMATION = 11
+    DIGEST = 12
+    LIST = 13
+    LISTED = 14
+    READ = 15
+    PIECE = 16
+    REMEMBER = 17
+
+
+_FIELDS: dict[int, tuple[type, ...]] = {
+    Kind.APPEND: (int, int, int, tuple),
+    Kind.ACK: (int, int, bool),
+    Kind.SNAPSHOT: (int, bytes),
+    Kind.VOTE_REQUEST: (int, int, bool),
+    Kind.VOTE: (),
+    Kind.PREVOTE_REQUEST: (int, int, int),
+    Kind.PREVOTE: (int, bool),
+    Kind.TIMEOUT_NOW: (),
+    Kind.PROBE: (int,),
+    Kind.PROBE_ANSWER: (int, int, bool),
+    Kind.FORMATION: (bytes,),
+    Kind.DIGEST: (bytes, int, int, int, int, bool),
+    Kind.LIST: (int, str),
+    Kind.LISTED: (int, bool, tuple),
+    Kind.READ: (int, str, int, int),
+    Kind.PIECE: (int, int, bytes),
+    Kind.REMEMBER: (bytes, int, bytes, int),
+}
+_SHAPES = {int(kind): (int, int, bytes, *fields) for kind, fields in _FIELDS.items()}
+_INDEX_MAX = 2**62
+_MAY_BE_NONE: dict[int, tuple[int, ...]] = {
+    Kind.ACK: (3,),
+    Kind.DIGEST: (5, 7),
+    Kind.PIECE: (4,),
+}
+"""Places of the fields that are -1 for "none"."""
+_NUMBERS = {
+    kind: tuple(
+        (place, -1 if place in _MAY_BE_NONE.get(kind, ()) else 0)
+        for place, field in enumerate(shape)
+        if field is int and place > 1
+    )
+    for kind, shape in _SHAPES.items()
+}
+"""Of each kind: the places of its numbers, and the least that each may be."""
+_SMALL_BYTES_MAX = 64 * 1024
+_BYTES_MAX: dict[int, int] = {
+    Kind.APPEND: FRAME_BYTES_MAX,
+    Kind.SNAPSHOT: FRAME_BYTES_MAX,
+    Kind.LISTED: FRAME_BYTES_MAX,
+    Kind.PIECE: FILE_PIECE_BYTES_MAX + 1024,
+}
+_FIXARRAY = 0x90
+_KINDS_MAX = 128
+"""A kind is one byte of MessagePack."""
+
+
+def encode(kind: Kind, term: int, directory_id: bytes, *fields: Any) -> bytes:
+    """Return a frame's bytes."""
+    return dumps((int(kind), term, directory_id, *fields))
+
+
+def is_of_a_newer_kind(data: bytes) -> bool:
+    """Tell whether data begins as a frame does, with a kind that this build doesn't know."""
+    is_array = len(data) >= 2 and data[0] & 0xF0 == _FIXARRAY
+    return is_array and data[1] < _KINDS_MAX and data[1] not in _SHAPES
+
+
+def kind_of(data: bytes) -> int | None:
+    """Return a frame's kind without reading the rest; None when it does not begin as one."""
+    if len(data) < 2 or data[0] & 0xF0 != _FIXARRAY:
+        return None
+    return data[1] if data[1] in _SHAPES else None
+
+
+def decode(data: bytes, wire_format: int = OLDEST_FORMAT) -> Frame:
+    """Read a frame of a link that speaks `wire_format`. Raises BadBytesError."""
+    kind = kind_of(data)
+    if kind is None:
+        raise BadBytesError("not an array that begins with a known kind of frame")
+    if len(data) > _SMALL_BYTES_MAX and len(data) > _BYTES_MAX.get(kind, 0):
+        raise BadBytesError(f"a {Kind(kind).name} frame of {len(data)} bytes")
+    frame: Frame = _known_fields(loads(data), kind, wire_format)
+    if tuple(map(type, frame)) != _SHAPES[kind]:
+        raise BadBytesError(f"a {Kind(kind).name} frame of a wrong shape")
+    if not is_term(frame[1]) or len(frame[2]) != 16:
+        raise BadBytesError("a frame with an impossible stamp")
+    for place, least in _NUMBERS[kind]:
+        if not least <= frame[place] < _INDEX_MAX:
+            raise BadBytesError(f"a {Kind(kind).name} frame with an impossible number")
+    if kind == Kind.APPEND:
+        _check_append(frame)
+    elif kind in (Kind.VOTE_REQUEST, Kind.PREVOTE_REQUEST):
+        if frame[-2 if kind == Kind.VOTE_REQUEST else -1] > frame[1]:
+            raise BadBytesError("a candidate whose last entry is of a later term than its own")
+    elif kind == Kind.LISTED:
+        _check_listing(frame[5])
+    elif kind == Kind.DIGEST and len(frame[3]) > DIGEST_BYTES_MAX:
+        raise BadBytesError("a digest that is too long")
+    elif kind == Kind.REMEMBER:
+        _check_memory(frame)
+    return frame
+
+
+def _known_fields(frame: Frame, kind: int, wire_format: int) -> Frame:
+    """Drop fields behind those that this build knows, where the link's format allows them."""
+    known = len(_SHAPES[kind])
+    return frame[:known] if wire_format >= TOLERANT_FORMAT and len(frame) > known else frame
+
+
+def _check_memory(frame: Frame) -> None:
+    for life in (frame[3], frame[5]):
+        if len(life) not in (0, LIFE_BYTES):
+            raise BadBytesError("a memory of an impossible life")
+
+
+def _check_append(frame: Frame) -> None:
+    """Raise unless the entries follow one another, in terms that never fall."""
+    _, term, _, _, index, last_term, entries = frame
+    if last_term > term:
+        raise BadBytesError("an append behind an entry of a later term than its own")
+    for entry in entries:
+        index += 1
+        if type(entry) is not tuple or tuple(map(type, entry)) != (bytes, int, int):
+            raise BadBytesError("an append with a strange entry")
+        if not entry[0] or entry[1] != index or not last_term <= entry[2] <= term:
+            raise BadBytesError("an append whose entries don't follow one another")
+        last_term = entry[2]
+
+
+def _check_listing(listing: tuple[Any, ...]) -> None:
+    for item in listing:
+        if type(item) is not tuple or tuple(map(type, item)) != (str, int):
+            raise BadBytesError("a listing with a strange item")
+        if not 0 <= item[1] < _INDEX_MAX:
+            raise BadBytesError("a listing with an impossible size")

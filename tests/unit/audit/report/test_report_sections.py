@@ -1,0 +1,252 @@
+"""What each section of the report makes of its rows: sums, the worst, and what is left out."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("jinja2", reason="the report is written by jinja2: logberg[audit]")
+pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: logberg[audit]")
+
+from audit.embedded import run_job
+from audit.generated import write_history
+from audit.places.replicas import open_replicas
+from audit.report.availability import availability
+from audit.report.changes import changes
+from audit.report.drawing import DrawingError, _cleaned
+from audit.report.integrity import integrity
+from audit.report.period import Period
+from audit.report.privileged import privileged
+from audit.report.tabular import Table
+from audit.report.transactions import transactions
+from audit.report.words import DAY_MS, MINUTE_MS
+from tests.report import sample
+from tests.report.sample import BEGIN_MS, HOSTILE, PERIOD, REASON, facts, replica, row, span
+
+
+def plain(said: str) -> str:
+    return said.replace("\xa0", " ")
+
+
+def texts(table: Table, column: int) -> list[str]:
+    return [each[column].text for each in table.rows]
+
+
+def test_people_and_the_cluster_are_counted_apart() -> None:
+    rows = sample.changes()
+    found = changes(rows, PERIOD)
+    people = [each for each in rows if each[1].startswith("User:")]
+    assert found.people.total == sum(each[4] for each in people)
+    assert found.people.principals == 7
+    assert found.people.busiest[0] == "User:terraform"
+    assert found.cluster.principals == 2
+    assert found.bookkeeping == 7 * 31
+    assert HOSTILE in texts(found.people.table, 0)
+
+
+def test_changes_of_other_days_are_not_counted() -> None:
+    rows = sample.changes()
+    day = Period(BEGIN_MS + 3 * DAY_MS, BEGIN_MS + 4 * DAY_MS - 1)
+    found = changes(rows, day)
+    assert found.people.total == sum(
+        each[4] for each in rows if each[0] == "2026-10-23" and each[1].startswith("User:")
+    )
+
+
+def test_more_principals_than_colours_are_one_bar() -> None:
+    found = changes(sample.changes(), PERIOD).people
+    assert found.figure is not None
+    assert len(found.figure.key) == 7
+    assert found.figure.key[-1] == ("all others", "var(--others)")
+    assert found.figure.caption == "“all others” are 1 principal."
+
+
+def test_nothing_changed() -> None:
+    found = changes([], PERIOD)
+    assert (found.people.total, found.people.figure, found.people.busiest) == (0, None, ("", 0))
+
+
+def test_availability_sums_and_orders_by_time_without_leader() -> None:
+    found = availability(sample.hurt(), PERIOD)
+    assert found.partitions == 40
+    assert found.offline_partitions == 10
+    assert found.total.present_ms == 40 * PERIOD.length_ms
+    assert found.total.offline_ms == sum(9 * MINUTE_MS * n for n in range(1, 11))
+    assert found.total.under_min_isr_ms == 14 * 40 * MINUTE_MS
+    assert found.total.leader_changes == 20 + 4, "four moved when their ISR shrank"
+    assert found.worst is not None
+    assert found.worst[0] == "payments-0"
+    assert texts(found.worst_table, 0)[:3] == ["payments-0", "payments-1", "payments-2"]
+    assert plain(texts(found.worst_table, 1)[0]) == "1 h 30 min"
+    assert len(found.figures) == 2
+    assert found.worst_table.left_out == ""
+
+
+def test_what_is_outside_of_the_period_is_not_counted() -> None:
+    day = Period(BEGIN_MS + 5 * DAY_MS + 10 * MINUTE_MS, BEGIN_MS + 6 * DAY_MS)
+    found = availability(sample.hurt(), day)
+    assert found.total.offline_ms == sum(9 * n - 10 for n in range(2, 11)) * MINUTE_MS
+    assert found.total.under_min_isr_ms == 0
+    assert found.total.leader_changes == 9, "the tenth moved before"
+
+
+def test_the_sums_are_those_of_the_job_availability(tmp_path: Path) -> None:
+    history = write_history(tmp_path, days=2, seed=11)
+    replicas = open_replicas(str(history.folder))
+    rows = [each for each in run_job("availability", replicas) if each[0] == "partition"]
+    assert len(rows) > 100
+    whole = Period(0, replicas[0].reader().last_timestamp_ms())
+    found = availability(run_job("partition_intervals", replicas), whole)
+    for column, value in zip((3, 4, 5, 7), found.total, strict=True):
+        assert value == sum(each[column] for each in rows)
+    assert found.partitions == len({each[1] for each in rows})
+
+
+def test_partitions_that_never_met_min_isr_are_told_apart() -> None:
+    day = BEGIN_MS + 3 * DAY_MS
+    always = [
+        span(7, day + n * DAY_MS, day + (n + 1) * DAY_MS, under_min_isr=True) for n in range(5)
+    ]
+    found = availability([*sample.hurt(), *always], PERIOD)
+    assert (found.never_enough, found.never_enough_ms) == (1, 5 * DAY_MS)
+    assert "1 partition" in found.figures[1].caption
+    assert found.figures[1].drawing.count("data-tip") == 1, "the thirteenth day only"
+    alone = availability(always, PERIOD)
+    assert alone.figures == ()
+    assert len(alone.worst_table.rows) == 1
+    better = [*always, span(7, day + 5 * DAY_MS, None)]
+    found = availability(better, PERIOD)
+    assert (found.never_enough, found.never_enough_ms) == (0, 0)
+    assert found.figures[0].drawing.count("data-tip") == 5
+
+
+def test_the_worst_partitions_are_kept_and_the_rest_is_said() -> None:
+    rows = [span(n, BEGIN_MS, BEGIN_MS + n + 1, offline=True) for n in range(3_000)]
+    found = availability(rows, PERIOD)
+    assert len(found.worst_table.rows) == 25
+    assert found.worst_table.rows[0][0].text == "topic-2999"
+    assert "2\u202f975 are not on this page" in found.worst_table.left_out
+
+
+def test_privileged_changes_are_by_kind_and_say_for_whom() -> None:
+    found = privileged(sample.privileged(), PERIOD)
+    assert (found.total, found.unclean, found.allowed) == (9, 1, 0)
+    assert [each[1].text for each in found.grave.rows] == ["voters", "feature", "unclean election"]
+    assert "User:ana for User:kim" in texts(found.everyday, 3)
+    (hostile,) = [each for each in found.everyday.rows if each[3].text == HOSTILE]
+    assert hostile[4].text == REASON
+    assert hostile[2].more == "name: payments · salt: *** · storedKey: ***"
+
+
+def test_a_setting_is_no_unclean_election() -> None:
+    rows = [
+        row(
+            "privileged",
+            timestamp_ms=BEGIN_MS,
+            kind="unclean_election",
+            subject="config:topic:orders:unclean.leader.election.enable",
+            fields="{}",
+        )
+    ]
+    found = privileged(rows, PERIOD)
+    assert (found.unclean, found.allowed) == (0, 1)
+
+
+def test_rare_kinds_are_not_pushed_out_by_common_ones() -> None:
+    rows = [
+        row("privileged", offset=n, timestamp_ms=BEGIN_MS + n, kind="token", fields="{}")
+        for n in range(5_000)
+    ]
+    rows.insert(0, row("privileged", offset=0, timestamp_ms=BEGIN_MS, kind="quota", fields="{}"))
+    found = privileged(rows, PERIOD)
+    assert "quota" in texts(found.everyday, 1)
+    assert len(found.everyday.rows) == 81
+    assert "4\u202f920 of 5\u202f001 are not on this page" in found.everyday.left_out
+
+
+def test_transactions_that_are_not_state_are_one_row_each() -> None:
+    found = transactions(sample.log(), PERIOD)
+    assert (found.aborted, found.records, found.open) == (2, 7, 1)
+    assert texts(found.table, 0) == ["open", "aborted", "aborted"]
+    assert texts(found.table, 6) == [
+        f"{first} \N{EN DASH} {last}" for first, last in ((507, 508), (503, 506), (500, 502))
+    ]
+
+
+def test_the_certificate_of_sound_replicas_names_the_head_to_write_down() -> None:
+    found = integrity(facts())
+    assert found.ok
+    assert found.verdict == "Sound: 3 replicas, one history"
+    assert found.head == f"500123:{sample.HEAD}"
+
+
+def test_the_head_is_one_that_all_sound_replicas_hold() -> None:
+    behind = replica("controller-2", log_end=400, head="cd" * 32)
+    damaged = replica("controller-3", log_end=9, log_is_sound=False)
+    damaged = damaged._replace(head="00", problems=("offset 9: the checksum is wrong",))
+    verified = facts().verified._replace(replicas=(replica("controller-1"), behind, damaged))
+    found = integrity(facts(verified=verified))
+    assert found.head == f"400:{'cd' * 32}"
+    assert not found.ok
+    assert found.verdict == "Damaged: controller-3"
+    assert "the checksum is wrong" in found.sentence
+    assert found.holders == "controller-1 and controller-2"
+    assert found.replicas.rows[2][7].text == "none: the log is damaged"
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict"),
+    [
+        (
+            {"divergence": [row("divergence", base_offset=7, replica="controller-2")]},
+            "The replicas differ",
+        ),
+        ({"integrity": [row("integrity", replica="controller-1")]}, "Findings in the log"),
+    ],
+)
+def test_what_was_found_is_the_verdict(more: dict, verdict: str) -> None:
+    found = integrity(facts(**more))
+    assert (found.ok, found.verdict) == (False, verdict)
+
+
+def test_a_damaged_snapshot_takes_the_verdict_and_leaves_the_head() -> None:
+    problem = "checkpoints/9.checkpoint, offset 9: the digest is wrong"
+    verified = facts().verified._replace(replicas=(replica("controller-1", problems=(problem,)),))
+    found = integrity(facts(verified=verified))
+    assert found.verdict == "Damaged: controller-1"
+    assert found.head == f"500123:{sample.HEAD}"
+    assert [each[3].text for each in found.findings.rows] == [problem]
+
+
+def test_replicas_that_differ_have_no_head() -> None:
+    verified = facts().verified._replace(problem="controller-2 differs")
+    assert integrity(facts(verified=verified)).head == ""
+
+
+def test_what_one_replica_cannot_prove_is_said() -> None:
+    verified = facts().verified._replace(replicas=(replica("controller-1", history_from=900),))
+    said = " ".join(integrity(facts(verified=verified)).not_proved)
+    assert "one replica was given" in said
+    assert "before offset 900" in said
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        '<svg xmlns="http://www.w3.org/2000/svg"><script/></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg"><image href="http://x"/></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg"><a/></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg"><path fill="url(#a)"/></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg"><style/></svg>',
+    ],
+)
+def test_a_drawing_holds_known_elements_only(drawn: str) -> None:
+    with pytest.raises(DrawingError):
+        _cleaned(drawn, "")
+
+
+def test_a_drawing_keeps_no_handler_and_no_link() -> None:
+    drawn = '<svg xmlns="http://www.w3.org/2000/svg"><path d="M0,0" onclick="x" href="y"/></svg>'
+    kept = _cleaned(drawn, 'a "b" <c>')
+    assert "onclick" not in kept
+    assert "href" not in kept
+    assert 'aria-label="a &quot;b&quot; &lt;c&gt;"' in kept

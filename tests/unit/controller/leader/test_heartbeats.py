@@ -1,0 +1,161 @@
+"""Sessions run on the time that we were awake, and nobody is lost in our stalls."""
+
+import pytest
+
+from controller.leader.heartbeats import NOT_REPORTED, AwakeTime, Heartbeats
+
+SESSION_S, GRACE_S, BEAT_S = 9.0, 4.0, 0.1
+
+
+class Clock:
+    """A clock by hand: timers fire when `sleep` passes them, unless the loop is stuck."""
+
+    def __init__(self):
+        self.now = 100.0
+        self.timers = []
+
+    def monotonic(self):
+        return self.now
+
+    def call_later(self, delay_s, callback):
+        timer = Timer(self.now + delay_s, callback)
+        self.timers.append(timer)
+        return timer
+
+    def sleep(self, seconds):
+        """Time passes and timers are served."""
+        until = self.now + seconds
+        while due := sorted((t for t in self.timers if t.due <= until), key=lambda t: t.due):
+            self.timers.remove(due[0])
+            self.now = max(self.now, due[0].due)
+            if due[0].callback is not None:
+                due[0].callback()
+        self.now = until
+
+    def stall(self, seconds):
+        """Time passes and nobody serves timers."""
+        self.now += seconds
+
+
+class Timer:
+    def __init__(self, due, callback):
+        self.due, self.callback = due, callback
+
+    def cancel(self):
+        self.callback = None
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def stalls():
+    return []
+
+
+@pytest.fixture
+def awake(clock, stalls):
+    time = AwakeTime(clock, BEAT_S, stalls.append)
+    time.start()
+    return time
+
+
+@pytest.fixture
+def heartbeats(awake):
+    table = Heartbeats(awake, SESSION_S, GRACE_S)
+    table.begin([(1, 10, False), (2, 20, True)])
+    return table
+
+
+def test_stalls_do_not_count_before_and_after_the_beat_that_sees_them(clock, awake, stalls):
+    clock.sleep(1.0)
+    start = awake.now()
+    clock.stall(5.0)
+    asleep = awake.now()
+    assert asleep - start <= BEAT_S + 1e-9
+    clock.sleep(0.001)
+    assert awake.now() >= asleep
+    clock.sleep(1.0)
+    assert awake.now() - start == pytest.approx(1.0, abs=2 * BEAT_S)
+    assert stalls == [pytest.approx(5.0, abs=BEAT_S)]
+    assert awake.stalled_s() == pytest.approx(5.0, abs=BEAT_S)
+
+
+def test_awake_time_never_goes_back(clock, awake):
+    last = awake.now()
+    for seconds in (0.05, 0.3, 0.01, 7.0, 0.1, 0.2):
+        clock.stall(seconds)
+        assert awake.now() >= last
+        last = awake.now()
+        clock.sleep(0.03)
+        assert awake.now() >= last
+        last = awake.now()
+
+
+def test_many_short_stalls_lengthen_sessions_by_their_sum(clock, heartbeats, awake):
+    for _ in range(40):  # each beat comes 0.2 s late: too short to be told, 8 s together
+        clock.stall(BEAT_S + 0.2)
+        clock.sleep(0.0)
+    assert heartbeats.most_overdue() is None
+    assert heartbeats.next_deadline_s() == pytest.approx(SESSION_S - 4.0, abs=0.2)
+
+
+def test_an_unfenced_broker_is_overdue_after_a_session_and_a_fenced_one_never(clock, heartbeats):
+    clock.sleep(SESSION_S - 0.01)
+    assert heartbeats.most_overdue() is None
+    clock.sleep(0.02)
+    assert heartbeats.most_overdue() == 1
+    heartbeats.watch(1, watched=False)
+    assert heartbeats.most_overdue() is None
+
+
+def test_contact_counts_only_with_the_broker_epoch(clock, heartbeats):
+    clock.sleep(5.0)
+    heartbeats.touch(1, 11)
+    assert not heartbeats.report(1, 11, 50)
+    clock.sleep(5.0)
+    assert heartbeats.most_overdue() == 1
+    heartbeats.touch(1, 10)
+    assert heartbeats.report(1, 10, 50)
+    assert heartbeats.most_overdue() is None
+    assert heartbeats.applied_offset(1) == 50
+    assert not heartbeats.report(1, 10, 49)
+    assert heartbeats.applied_offset(1) == 50
+    assert heartbeats.applied_offset(2) == NOT_REPORTED
+
+
+def test_a_fenced_broker_counts_as_alive_for_the_grace_only_after_an_election(clock, heartbeats):
+    assert heartbeats.is_alive(2, 20)
+    assert not heartbeats.is_alive(2, 21)
+    clock.sleep(GRACE_S + 0.1)
+    assert not heartbeats.is_alive(2, 20)
+    assert heartbeats.is_alive(1, 10)
+    assert heartbeats.silence_s(1) is None
+    heartbeats.touch(1, 10)
+    clock.sleep(1.0)
+    assert heartbeats.silence_s(1) == pytest.approx(1.0, abs=0.01)
+
+
+def test_the_longest_overdue_comes_first(clock, heartbeats):
+    heartbeats.register(3, 30, watched=True)
+    clock.sleep(1.0)
+    heartbeats.register(4, 40, watched=True)
+    clock.sleep(20.0)
+    assert heartbeats.most_overdue() == 1
+    heartbeats.forget(1)
+    assert heartbeats.most_overdue() == 3
+    heartbeats.clear()
+    assert heartbeats.most_overdue() is None
+    assert heartbeats.next_deadline_s() is None
+
+
+def test_unfencing_begins_a_session_anew(clock, heartbeats):
+    clock.sleep(GRACE_S + 3.0)
+    heartbeats.watch(2, watched=True)
+    clock.sleep(SESSION_S - 0.1)
+    heartbeats.forget(1)
+    assert heartbeats.most_overdue() is None
+    clock.sleep(0.2)
+    assert heartbeats.most_overdue() == 2

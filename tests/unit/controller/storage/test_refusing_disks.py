@@ -1,0 +1,131 @@
+"""Long work in slices on a disk that refuses: a broken one ends the node, a full one is waited for.
+
+Each operation is refused from its first, second, ... on, while files are fetched from a peer.
+"""
+
+import errno
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from controller.storage.opening import SUSPECT
+from ledger.segments import segment_base
+from snapshots.store import list_checkpoints
+from tests.unit.controller.cluster import Cluster
+from tests.unit.controller.storage.test_storage import (
+    SMALL,
+    checkpoint,
+    damage,
+    fill,
+    forget_journal,
+    wipe,
+)
+
+CHANGES = ("create", "write", "sync", "rename", "unlink", "sync_folder")
+SKIPPED = (0, 1, 5)
+Story = Callable[[Cluster], Callable[[], bool]]
+"""Brings node 3 into need; returns what tells that it is over it."""
+
+
+def behind(cluster: Cluster) -> None:
+    fill(cluster, 3)
+    cluster.shared.cut(3)
+    fill(cluster, 40, start=10)
+    checkpoint(cluster, 1)
+
+
+def jump_by_checkpoint(cluster: Cluster) -> Callable[[], bool]:
+    behind(cluster)
+    forget_journal(cluster)
+    cluster.shared.heal()
+    return lambda: bool(cluster.events("catch_up_ready"))
+
+
+def jump_by_segments(cluster: Cluster) -> Callable[[], bool]:
+    behind(cluster)
+    disk = cluster.shared.disks[1]
+    disk.unlink(f"checkpoints/{list_checkpoints(disk)[-1].name}")
+    forget_journal(cluster)
+    cluster.shared.heal()
+    return lambda: bool(cluster.events("catch_up_ready"))
+
+
+def backfill(cluster: Cluster) -> Callable[[], bool]:
+    fill(cluster, 10)
+    for _ in range(60):
+        cluster.create_topic("again", factor=1)
+        cluster.ask("DELETE", "/v1/topics/again")
+    checkpoint(cluster, 1)
+    forget_journal(cluster)
+    cluster.kill(3)
+    wipe(cluster, 3)
+    cluster.start(3)
+    cluster.run_until(lambda: bool(cluster.events("image_loaded")[3:]))
+    return lambda: cluster.controllers[3].ledger.log_start == 0
+
+
+def mend(cluster: Cluster) -> Callable[[], bool]:
+    fill(cluster, 40)
+    checkpoint(cluster, 3)
+    cluster.kill(3)
+    cluster.start(3)
+    cluster.run(0.5)
+    name = damage(cluster, 3, 1)
+    query = {"offset": str(segment_base(name.partition("/")[2])), "maxBytes": "100000"}
+    cluster.ask("GET", "/v1/log", node=3, query=query)
+    return lambda: bool(cluster.events("ledger_mended"))
+
+
+def refused(story: Story, operation: str, error: int) -> Iterator[tuple[Cluster, Callable]]:
+    for skipped in SKIPPED:
+        cluster = Cluster(**SMALL)
+        cluster.online(1)
+        over = story(cluster)
+        cluster.faults[3].fail(operation, skipped, error, lasting=True)
+        yield cluster, over
+
+
+@pytest.mark.parametrize("operation", [*CHANGES, "read"])
+@pytest.mark.parametrize("story", [jump_by_checkpoint, jump_by_segments, backfill, mend])
+def test_a_broken_disk_ends_the_node_with_a_clear_word(story: Story, operation: str) -> None:
+    error, word = errno.EROFS, "read-only"
+    if operation == "read":
+        error, word = errno.EIO, "input/output error"
+    for cluster, _ in refused(story, operation, error):
+        cluster.run(5.0)
+        if 3 in cluster.stopped:
+            assert word in cluster.stopped[3].lower()
+            continue
+        cluster.faults[3].succeed()
+        cluster.run(70.0)
+        cluster.assert_equal()
+
+
+@pytest.mark.parametrize("operation", CHANGES)
+@pytest.mark.parametrize("story", [jump_by_checkpoint, jump_by_segments, backfill, mend])
+def test_a_full_disk_is_waited_for(story: Story, operation: str) -> None:
+    for cluster, over in refused(story, operation, errno.ENOSPC):
+        cluster.run(5.0)
+        cluster.faults[3].succeed()
+        if 3 in cluster.stopped:
+            # Past the jump, or by a sync that failed.
+            assert re.search("disk is full|No space left", cluster.stopped[3])
+        else:
+            cluster.run_until(over, 70.0)
+
+
+def test_what_a_node_stopped_for_is_read_again_where_the_note_of_it_can_not_be_removed() -> None:
+    cluster = Cluster(**SMALL)
+    cluster.online(1)
+    fill(cluster, 8)
+    checkpoint(cluster, 3)
+    cluster.kill(3)
+    newest = max(n for n in cluster.platters[3].names if n.startswith("log/"))
+    base = segment_base(newest.partition("/")[2])
+    cluster.platters[3].put(SUSPECT, str(base).encode())
+    cluster.faults[3].fail("unlink", error=errno.EROFS)
+    cluster.start(3)
+    cluster.run(1.0)
+    cluster.assert_equal()
+    assert SUSPECT in cluster.platters[3].names
