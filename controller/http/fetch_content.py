@@ -12,6 +12,7 @@ from typing import NamedTuple
 from controller.config import ControllerConfig
 from controller.replica.batch_heads import head_of
 from controller.replica.digests import StateMarks
+from controller.storage.snapshotting import Offer
 from ledger.errors import DamagedLedgerError, HistoryMissingError
 from ledger.ledger import Ledger
 from metadata.errors import ErrorCode, LogbergError
@@ -22,15 +23,6 @@ from metadata.messages import (
     SnapshotToLoad,
     StateAt,
 )
-
-
-class Offer(NamedTuple):
-    """A snapshot that fetchers may load."""
-
-    id: str
-    size: int
-    offset: int
-    epoch: int
 
 
 class Content(NamedTuple):

@@ -8,14 +8,13 @@ in the same batch, so a log without levels is one that release 0.1 began, and no
 
 from collections.abc import Sequence
 
+from controller.managers.features import base_levels
 from controller.result import ControllerResult
-from metadata.features import BASE
 from metadata.image import MetadataImage
 from metadata.records import (
     BeginEpochRecord,
     ClusterGenerationRecord,
     EpochVoter,
-    FeatureLevelRecord,
     KRaftVersionRecord,
     Record,
     Voter,
@@ -48,11 +47,6 @@ def begin_epoch(
         ]
         reason = "the cluster's first leader"
     return ControllerResult(records, reason=reason)
-
-
-def base_levels() -> tuple[FeatureLevelRecord, ...]:
-    """The records that finalise the levels at which every log begins."""
-    return tuple(FeatureLevelRecord(name, level) for name, level in sorted(BASE.items()))
 
 
 def _voter(voter: api.Voter) -> Voter:

@@ -12,11 +12,10 @@ only a new process clears its flag.
 
 from collections.abc import Callable, Generator
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from controller.leader.heartbeats import Heartbeats
 from controller.managers.partition_events import (
     ELR_FEATURE,
     elect_leaderless,
@@ -104,10 +103,26 @@ def registered(image: MetadataImage, broker_id: int, broker_epoch: int) -> Broke
     return broker
 
 
+class Sessions(Protocol):
+    """Which brokers were heard from, as the leader knows it; see `controller.leader.heartbeats`."""
+
+    def is_alive(self, broker_id: int, broker_epoch: int) -> bool:
+        """Tell whether that process was heard from within a session (or may have been)."""
+        ...
+
+    def applied_offset(self, broker_id: int) -> int:
+        """The offset that a broker reports to have applied; -1: not yet to this leader."""
+        ...
+
+    def silence_s(self, broker_id: int) -> float | None:
+        """Awake seconds since the last contact; None: none since this leader began."""
+        ...
+
+
 class BrokerManager:
     """Decides about brokers."""
 
-    def __init__(self, heartbeats: Heartbeats) -> None:
+    def __init__(self, heartbeats: Sessions) -> None:
         self._heartbeats = heartbeats
 
     def register(

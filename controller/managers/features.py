@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from controller.leader.activation import base_levels
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, LogbergError
 from metadata.features import (
@@ -41,6 +40,11 @@ def register_controller(
     if known == registration:
         return ControllerResult(())
     return ControllerResult((registration,), reason="registration")
+
+
+def base_levels() -> tuple[FeatureLevelRecord, ...]:
+    """The records that finalise the levels at which every log begins."""
+    return tuple(FeatureLevelRecord(name, level) for name, level in sorted(BASE.items()))
 
 
 def begin_levels(image: MetadataImage, voters: Sequence[int]) -> ControllerResult:

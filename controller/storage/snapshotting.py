@@ -7,11 +7,11 @@ node.
 """
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
-from controller.http.fetch_content import Offer
 from controller.replica.applier import Applier
 from ledger.ledger import Ledger
 from metadata.codec import encode_record
@@ -29,6 +29,15 @@ _LOOK_EVERY_S = 60.0
 _SETTLE_BYTES = 1024 * 1024
 """Of log: some 10,000 records. An image that grows between checkpoints settles too."""
 Compact = Callable[[Mark, Callable[[bool], None]], None]
+
+
+class Offer(NamedTuple):
+    """A snapshot that fetchers may load."""
+
+    id: str
+    size: int
+    offset: int
+    epoch: int
 
 
 class Snapshotting:

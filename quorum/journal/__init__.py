@@ -2,7 +2,9 @@
 
 Rule: private to the quorum, short-lived, synced before anything it promises leaves the node.
 `frames` is the format, `chain` reads it, `opening` tells damage from a torn tail, `segments`
-writes it, `journal` is the face towards PySyncObj and the guard.
+writes it, `journal` is the face towards PySyncObj and the guard. The `manifest` says where the
+journal begins. Nothing here knows a peer or judges a vote. Door: this module, `damage`, `lineage`,
+`manifest`, `manifest_store` and `opening`.
 """
 
 from quorum.journal.damage import Damage, DamagedError, TornTail, WrongFolderError
