@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from logberg.local_cluster import LocalClusterError
 from logberg.old_variables import VARIABLES, take_old_variables
 from tests.unit.logberg.edge import run_whole
 from tests.unit.logberg.listener import Listener
@@ -103,12 +104,14 @@ def test_the_old_folder_is_used_and_named_while_there_is_no_new_one(tmp_path: Pa
     assert "quorate" not in run_whole(*LIST).err
 
 
-def test_up_resumes_what_is_in_the_old_folder(tmp_path: Path) -> None:
-    (tmp_path / "quorate-data").mkdir()
-    # It is refused before a process is started: what is in the folder is not a cluster's file.
-    (tmp_path / "quorate-data" / "cluster.json").write_text("?")
+def test_up_goes_on_in_the_old_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: Path, *_: object, **__: object) -> None:
+        raise LocalClusterError(f"asked for {folder}")
+
+    monkeypatch.setattr("logberg.commands.up.LocalCluster", refuse)
+    assert "asked for logberg-data" in run_whole("up").err
+    Path("quorate-data").mkdir()
     said = run_whole("up")
-    assert said.code == 1
+    assert "asked for quorate-data" in said.err
     assert "./quorate-data is used" in said.err
-    assert str(tmp_path / "quorate-data" / "cluster.json") in said.err
-    assert not (tmp_path / "logberg-data").exists()
+    assert not Path("logberg-data").exists()

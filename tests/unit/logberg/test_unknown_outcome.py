@@ -1,6 +1,7 @@
 """A change whose answer is lost: its request id is shown, and repeats it."""
 
 import asyncio
+import errno
 import json
 import re
 import signal
@@ -153,17 +154,27 @@ async def test_headers_have_their_old_names_too_until_a_controller_shows_that_it
             assert old == (new if both else {}), (more, both)
 
 
-async def test_who_did_not_answer_may_be_of_the_old_release_next(controller: Listener) -> None:
+@pytest.mark.parametrize("down", [False, True], ids=["no answer", "no connection"])
+async def test_who_did_not_answer_may_be_of_the_old_release_next(
+    controller: Listener, monkeypatch: pytest.MonkeyPatch, down: bool
+) -> None:
     controller.more = "x-logberg-versions: 1-2\r\n"
     async with LogbergClient([controller.url], deadline_s=0.2) as client:
         await client.get("/v1/topics")
         controller.answer = lambda _method, _path: None
-        with pytest.raises(ClientError):
-            await client.change("DELETE", "/v1/topics/a", None, "why")
+        with monkeypatch.context() as patch:
+            if down:
+                patch.setattr("aiohttp.connector.aiohappyeyeballs.start_connection", refused)
+            with pytest.raises(ClientError):
+                await client.change("DELETE", "/v1/topics/a", None, "why")
         controller.heard = b""
         controller.answer = lambda _method, _path: ("200 OK", DONE)
         await client.change("DELETE", "/v1/topics/a", None, "why")
         assert said_under("x-quorate-", controller)["reason"] == "why"
+
+
+async def refused(*_args: Any, **_kwargs: Any) -> None:
+    raise ConnectionRefusedError(errno.ECONNREFUSED, "refused")
 
 
 def test_a_read_has_no_outcome(controller: Listener) -> None:
