@@ -64,7 +64,8 @@ model: $(VENV)/.ready-dev ## Check the specification of the guard (TLA+; needs J
 	$(BIN)/python -m tests.model
 
 evidence: $(VENV)/.ready-dev ## Run and record all that docs/safety.md tells of: make evidence MINUTES=60
-	$(BIN)/python -m tests.evidence.full --minutes $(MINUTES) --jobs $(JOBS)
+	$(BIN)/python -m tests.evidence.full --minutes $(MINUTES) --jobs $(JOBS) $(if $(RECORD),--record $(RECORD))
+	$(BIN)/python -m tests.evidence.summarise $(RECORD)
 
 docs: $(VENV)/.ready-dev ## Write again the parts of docs/ that come from the code
 	$(BIN)/python -m tests.docs.generate

@@ -5,7 +5,7 @@
 
 Rule: between `<!-- made: NAME -->` and `<!-- end -->` stands what is made; the rest is written by
 hand. A log event's sentence is written by hand too, in its row of docs/log-events.md, and kept.
-docs/safety.md is made whole, of what runs left in tests/evidence/runs.
+The figures in docs/safety.md are made from tests/evidence/recorded.csv.
 """
 
 import re
@@ -21,8 +21,8 @@ from logberg.commands.brokers import list_brokers
 from logberg.settings import BrokerSettings, ControllerSettings
 from metadata.errors import error_table
 from tests.docs import source
-from tests.evidence.page import page
-from tests.evidence.pieces import read_pieces
+from tests.evidence.page import promise_table, recorded_table
+from tests.evidence.recorded import read_rows
 
 REFERENCE = source.ROOT / "docs" / "reference.md"
 EVENTS = source.ROOT / "docs" / "log-events.md"
@@ -130,9 +130,11 @@ def log_events(text: str) -> str:
     return _MADE.sub(lambda _: f"<!-- made: events -->\n{made}<!-- end -->", text)
 
 
-def safety(_text: str = "") -> str:
-    """The safety page as it should be."""
-    return page(read_pieces())
+def safety(text: str) -> str:
+    """The safety page with its figures as they should be."""
+    rows = read_rows()
+    parts = {"recorded": recorded_table(rows), "promises": promise_table(rows, text)}
+    return _MADE.sub(lambda m: f"<!-- made: {m[1]} -->\n{parts[m[1]]}<!-- end -->", text)
 
 
 def main() -> int:

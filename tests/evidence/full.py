@@ -1,15 +1,15 @@
-"""The full run: all that docs/safety.md tells of, recorded, going on where it was stopped.
+"""The full run: all that docs/safety.md tells of, recorded. It continues where it was stopped.
 
     python -m tests.evidence.full [--minutes M] [--jobs J] [--only seeds|rest] [--python PATH ...]
 
-Rule: seeds first, in chunks, each kind in turn, until the time is over; then everything else that
-is not recorded yet. Nothing is run twice: a kind of seeds goes on behind what is recorded of it.
-Each command runs in a process of its own, and what it finds is written before the next begins, so
-that a stop loses one chunk at most. A tree with changes that no commit holds is refused.
+Rule: seeds run first, in chunks, each kind in turn, until the time is over. Then everything else
+runs that has left no record yet. Each command runs in a process of its own, which writes what it
+found before the next begins, so a stop loses one chunk at most. Nothing runs twice: a kind of seeds
+continues behind its recorded ones. A tree with changes that no commit holds is refused, and so is a
+folder with records of another commit.
 """
 
 import argparse
-import importlib.util
 import subprocess
 import sys
 import time
@@ -17,9 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.evidence.commands import COMMANDS
-from tests.evidence.merge import merge
-from tests.evidence.pieces import DIRTY, ROOT, RUNS, Piece, own_commit, read_pieces, seed_range
+from tests.evidence.kinds import KINDS
+from tests.evidence.pieces import DIRTY, ROOT, Piece, default_folder, own_commit, read_pieces
 from tests.simulation import quorum_seeds, seeds
 from tests.simulation.many import BY_NUMBER
 
@@ -32,41 +31,34 @@ class Profile(NamedTuple):
 
     simulator: str
     kind: str
-    """As the command is told; empty: the one that each number says."""
+    """As the command is given it; empty: each number says its kind."""
 
     def counts(self, piece: Piece) -> bool:
         """Whether a piece is of this kind."""
-        if piece.what != "seeds":
-            return False
-        found = seed_range(piece)
-        return found.simulator == self.simulator and found.kind == (self.kind or BY_NUMBER)
+        named = f"{self.simulator} {self.kind or BY_NUMBER}"
+        return piece.what == "seeds" and piece.kind == named
 
 
 def profiles() -> list[Profile]:
-    """All kinds of seeds; those that a number can say run by number only, lest they run twice."""
+    """All kinds of seeds. A kind that a number can say runs by number only, so none runs twice."""
     more = [Profile("cluster", kind) for kind in seeds.MORE_KINDS]
     more += [Profile("quorum", kind) for kind in quorum_seeds.MORE_KINDS]
     return [Profile("cluster", ""), Profile("quorum", ""), *more]
 
 
 def next_chunk(among: Sequence[Profile], pieces: Iterable[Piece]) -> tuple[Profile, int]:
-    """Return whose turn it is, the one with the fewest seeds, and its next seed."""
-    found = list(pieces)
-
-    def seeds_of(profile: Profile) -> int:
-        return sum(piece.figures["count"] for piece in found if profile.counts(piece))
-
-    profile = min(among, key=seeds_of)
-    ends = [seed_range(piece).end for piece in found if profile.counts(piece)]
-    return profile, max(ends, default=1)
+    """Return the profile with the fewest recorded seeds, and its next seed."""
+    ranges = {one: [p.seeds for p in pieces if one.counts(p)] for one in among}
+    profile = min(among, key=lambda one: sum(r.end - r.first for r in ranges[one]))
+    return profile, max((found.end for found in ranges[profile]), default=1)
 
 
 class Full:
     """The run, over a folder of pieces."""
 
-    def __init__(self, runs: Path, jobs: int, pythons: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, jobs: int, pythons: Sequence[str] = ()) -> None:
         """`pythons`: others that have Logberg installed, for the replays."""
-        self._runs = runs
+        self._folder = folder
         self._jobs = jobs
         self._pythons = pythons
         self.failed: list[str] = []
@@ -74,40 +66,34 @@ class Full:
     def seeds(self, minutes: float) -> None:
         """Run chunks until the time is over."""
         until = time.monotonic() + 60 * minutes
-        among = profiles()
         while (left := until - time.monotonic()) > 0:
-            profile, first = next_chunk(among, read_pieces(self._runs))
-            before = len(list(self._runs.glob("*.json")))
+            before = read_pieces(self._folder)
+            profile, first = next_chunk(profiles(), before)
             self._run(
                 "tests.simulation.many",
-                *("--simulator", profile.simulator, "--kind", profile.kind),
+                *("--simulator", profile.simulator),
+                *(("--kind", profile.kind) if profile.kind else ()),
                 *("--first", str(first), "--count", str(CHUNK), "--jobs", str(self._jobs)),
                 *("--minutes", f"{left / 60:.1f}"),
             )
-            if len(list(self._runs.glob("*.json"))) == before:
+            if len(read_pieces(self._folder)) == len(before):
                 raise SystemExit("nothing was recorded; the full run stops here")
-            merge(self._runs)
 
     def rest(self) -> None:
-        """Run what else there is, unless it is recorded."""
-        for what, command in COMMANDS.items():
-            for run in command.runs if what != "seeds" else ():
-                if any(_made_by(run.module, piece) for piece in read_pieces(self._runs)):
+        """Run every command but the seeds', unless it has left its record."""
+        for what, kind in KINDS.items():
+            for run in kind.runs:
+                if any(_made_by(run.module, piece) for piece in read_pieces(self._folder)):
                     say(f"{what}: {run.module} has left its record already")
-                elif not there(run.module):
-                    say(f"{what}: LEFT OUT, there is no {run.module}")
                 else:
                     more = [f"--python={python}" for python in self._pythons if what == "replays"]
                     self._run(run.module, *run.filled(self._jobs), *more)
 
     def _run(self, module: str, *arguments: str) -> None:
-        words = [part for part in arguments if part]
-        if "--kind" in arguments and "" in arguments:
-            words.remove("--kind")
-        said = " ".join(["python -m", module, *words])
+        said = " ".join(["python -m", module, *arguments])
         say(said)
         done = subprocess.run(
-            [sys.executable, "-m", module, *words, "--record", str(self._runs)],
+            [sys.executable, "-m", module, *arguments, "--record", str(self._folder)],
             cwd=ROOT,
             check=False,
         )
@@ -120,28 +106,30 @@ def _made_by(module: str, piece: Piece) -> bool:
     return piece.command.split()[:3] == ["python", "-m", module]
 
 
-def there(module: str) -> bool:
-    """Whether a module can be run."""
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-
-
 def say(text: str) -> None:
-    """A line for whoever waits."""
+    """Print a line for whoever waits."""
     print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
 
 
 def told(pieces: Sequence[Piece]) -> Iterator[str]:
     """What is recorded, a line each."""
-    for what in COMMANDS:
+    for what in KINDS:
         found = [piece for piece in pieces if piece.what == what]
         if what == "seeds":
             count = sum(piece.figures["count"] for piece in found)
             yield f"seeds: {count:,} in {len(found)} pieces"
-        else:
-            yield f"{what}: {len(found)} pieces" if found else f"{what}: not run yet"
+        elif KINDS[what].runs:
+            yield f"{what}: {len(found)} pieces" if found else f"{what}: not run"
+
+
+def refusal(commit: str, pieces: Iterable[Piece]) -> str:
+    """Why nothing may be recorded now; empty if it may."""
+    if commit.endswith(DIRTY):
+        return "the tree has changes that no commit holds: commit them first"
+    others = sorted({piece.commit[:12] for piece in pieces if piece.commit != commit})
+    if others:
+        return f"the folder holds records of {', '.join(others)}: name another with --record"
+    return ""
 
 
 def main() -> int:
@@ -150,20 +138,21 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="for seeds")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--only", choices=("seeds", "rest"), help="one of the two halves")
-    parser.add_argument("--runs", type=Path, default=RUNS, help="where pieces are kept")
+    parser.add_argument(
+        "--record", type=Path, default=default_folder(), help="the folder for the records"
+    )
     parser.add_argument("--python", action="append", default=[], help="another one, for replays")
-    parser.add_argument("--allow-dirty", action="store_true", help="pieces that don't count")
     given = parser.parse_args()
-    if own_commit().endswith(DIRTY) and not given.allow_dirty:
-        print("the tree has changes that no commit holds: commit them first", file=sys.stderr)
+    given.record.mkdir(parents=True, exist_ok=True)
+    if refused := refusal(own_commit(), read_pieces(given.record)):
+        print(refused, file=sys.stderr)
         return 1
-    given.runs.mkdir(parents=True, exist_ok=True)
-    full = Full(given.runs.resolve(), given.jobs, given.python)
+    full = Full(given.record.resolve(), given.jobs, given.python)
     if given.only != "rest":
         full.seeds(given.minutes)
     if given.only != "seeds":
         full.rest()
-    print(*told(read_pieces(given.runs)), sep="\n")
+    print(*told(read_pieces(given.record)), sep="\n")
     for line in full.failed:
         print(f"FAILED {line}")
     return 1 if full.failed else 0

@@ -17,8 +17,8 @@ from typing import Any
 from benchmarks.failover import settled
 from logberg.client import Access, LogbergClient, read_token
 from logberg.local_cluster import LocalCluster, free_port_base
-from tests.evidence.histogram import histogram
 from tests.evidence.pieces import percentiles, write_piece
+from tests.kills.histogram import histogram
 from tests.kills.judge import Ledger, Verdict, judge
 from tests.kills.killing import Kill, Killer
 from tests.kills.load import CLIENTS, Load

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.evidence.pieces import FIGURES
+from tests.evidence.kinds import KINDS
 from tests.mutants import kept
 from tests.mutants.__main__ import figures, keep
 from tests.mutants.judging import Judged, gist, killed
@@ -54,7 +54,7 @@ def test_figures_are_those_that_evidence_asks_for():
     dead = Judged("one", "1", HISTORY, "I13: another state", 0.1)
     alive = Judged("other", "2", None, "SURVIVED", 9.0)
     found = figures([dead, alive])
-    assert FIGURES["mutants"] <= set(found)
+    assert set(KINDS["mutants"].needed) <= set(found)
     assert found["survivors"] == ["other"]
     [one] = found["mutants"]
     assert one["killed_by"] == "seed 1 (reference)"

@@ -1,6 +1,6 @@
 """What was under way where a fault struck: the table of fault by operation, and its holes.
 
-    python -m tests.simulation.coverage [FOLDER]      of recorded runs of seeds, added up
+    python -m tests.simulation.coverage [FOLDER]      adds up the recorded seeds of a folder
 
 Rule: looking costs no dice and no event, so a run is the same with and without it. An operation
 is named by what is visible in the product's own objects at that instant; a cell that stays empty
@@ -15,8 +15,9 @@ from typing import Any
 
 from broker_agent.states import BrokerState
 from quorum.raft.core import Role
+from runtime.simulated import torments
 from runtime.simulated.torments import FOLDERS, LOST, ROT
-from tests.evidence.pieces import RUNS, read_pieces, summed
+from tests.evidence.pieces import added, default_folder, read_pieces
 
 QUORUM_OPERATIONS = (
     "proposal",
@@ -51,6 +52,18 @@ IMPOSSIBLE: dict[tuple[str, str], str] = {
 }
 """Fault and operation that can't meet, or almost never, and why. A cell that is filled is no hole,
 whatever stands here."""
+
+
+_FAULTS = (
+    *(torments.CRASHES, torments.PAUSES, torments.CUTS, torments.DISKS, torments.CLOCKS),
+    *(torments.NOISE, torments.ROOM, torments.LATE, torments.STARTS, torments.DAMAGE),
+)
+
+
+def every_fault(coverage: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
+    """Return the table with a row for every known fault, also for one that never struck."""
+    known = [fault for weights in _FAULTS for fault in weights]
+    return {fault: coverage.get(fault, {}) for fault in dict.fromkeys([*known, *sorted(coverage)])}
 
 
 def pairs(faults: Iterable[str], operations: Sequence[str]) -> list[tuple[str, str]]:
@@ -171,16 +184,14 @@ def recorded(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
     """Add up what recorded runs of seeds met, by simulator."""
     runs = [piece for piece in read_pieces(folder) if piece.what == "seeds"]
     return {
-        simulator: summed((p for p in runs if p.figures["simulator"] == simulator), "seeds").get(
-            "coverage", {}
-        )
+        simulator: added(p for p in runs if p.figures["simulator"] == simulator).get("coverage", {})
         for simulator in ("cluster", "quorum")
     }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Fault by operation, of recorded seeds.")
-    parser.add_argument("folder", type=Path, nargs="?", default=RUNS)
+    parser.add_argument("folder", type=Path, nargs="?", default=default_folder())
     empty = 0
     for simulator, coverage in recorded(parser.parse_args().folder).items():
         operations = operations_of(simulator)
