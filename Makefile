@@ -4,6 +4,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Only what a lock file lists, with the hashes that it lists. Nothing else is fetched to build a package.
+INSTALL := $(PIP) install --require-hashes --no-build-isolation --use-pep517
+# The versions stay that still fit pyproject.toml; `make lock UPGRADE=--upgrade` takes the newest.
+LOCK = $(BIN)/python -m uv --quiet --no-config pip compile --universal --generate-hashes --no-annotate --custom-compile-command "make lock" $(UPGRADE)
+UPGRADE ?=
 PACKAGES := logberg audit controller broker_agent snapshots ledger metadata quorum runtime
 # The commit draws the seeds, so a run can be repeated and every commit tries others.
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo 0)
@@ -15,7 +21,7 @@ PARTITIONS ?= 1000000
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format seeds seed mutants crashpoints flips kills model evidence docs bench lateness soak clean
+.PHONY: help demo test check format seeds seed mutants crashpoints flips kills model evidence docs bench lateness soak lock clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -80,6 +86,12 @@ lateness: $(VENV)/.ready-dev ## Drive every route on 1,000,000 partitions; exit 
 soak: $(VENV)/.ready-dev ## Ten minutes of load on real processes; counts elections, fencings and stalls
 	$(BIN)/python -m benchmarks.soak
 
+# The larger file is resolved first and binds the other two: a package has one version in all three.
+lock: $(VENV)/.ready-dev ## Write requirements/*.lock after a change of dependencies; UPGRADE=--upgrade renews all
+	$(LOCK) --extra audit --group dev pyproject.toml --output-file requirements/dev.lock
+	$(LOCK) --constraints requirements/dev.lock pyproject.toml --output-file requirements/run.lock
+	$(LOCK) --constraints requirements/dev.lock --group build --output-file requirements/build.lock
+
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
@@ -94,15 +106,20 @@ $(VENV)/.ready-venv:
 	@$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-$(VENV)/.ready-run: $(VENV)/.ready-venv pyproject.toml
+# A pipe hides that pip failed, so pip leaves a file when it succeeded. Make deletes no `.ready` file of an
+# interrupted set-up: each is written last.
+$(VENV)/.ready-run: $(VENV)/.ready-venv pyproject.toml requirements/build.lock requirements/run.lock
 	@echo "[2/2] what Logberg runs on (once; about a minute)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
-	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --editable . \
-	  | grep --line-buffered -E '^(Collecting|Successfully)' | sed -u 's/^/      /'
-	@test -x $(BIN)/logberg || { echo "The installation failed; its last lines above say why." >&2; exit 1; }
-	@touch $@
+	@rm -f $@ $@.installed
+	@$(INSTALL) --quiet -r requirements/build.lock
+	@{ $(INSTALL) --progress-bar off -r requirements/run.lock && touch $@.installed; } \
+	  | grep --line-buffered -E '^Collecting' | sed -u 's/^/      /'
+	@test -e $@.installed || { echo "The installation failed; its last lines above say why." >&2; exit 1; }
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@mv $@.installed $@
 
-$(VENV)/.ready-dev: $(VENV)/.ready-run pyproject.toml
+$(VENV)/.ready-dev: $(VENV)/.ready-run requirements/dev.lock
 	@echo "[+] the tools that check and test it, and Spark (once; minutes: half a gigabyte)"
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[audit]' --group dev
+	@rm -f $@
+	@$(INSTALL) --quiet -r requirements/dev.lock
 	@touch $@
