@@ -113,7 +113,7 @@ $(VENV)/.ready-run: $(VENV)/.ready-venv pyproject.toml requirements/build.lock r
 	@rm -f $@ $@.installed
 	@$(INSTALL) --quiet -r requirements/build.lock
 	@{ $(INSTALL) --progress-bar off -r requirements/run.lock && touch $@.installed; } \
-	  | grep --line-buffered -E '^Collecting' | sed -u 's/^/      /'
+	  | grep --line-buffered -E '^Collecting' | sed -u 's/ (from.*//; s/^/      /'
 	@test -e $@.installed || { echo "The installation failed; its last lines above say why." >&2; exit 1; }
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@mv $@.installed $@
