@@ -12,8 +12,6 @@ ENTRY_BYTES_MAX = 4 * 1024 * 1024
 """Payloads in one Raft entry, together."""
 APPEND_BYTES_MAX = 5 * 1024 * 1024
 """Above the largest entry, so that the core never cuts one into chunks that we can't judge."""
-DIGEST_BYTES_MAX = 512
-FILE_PIECE_BYTES_MAX = 1024 * 1024
 
 
 class QuorumConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,28 +29,27 @@ from quorum.guard.core_side import CoreSide
 from quorum.guard.currency import Currency
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
+from quorum.guard.handing_up import HandingUp
+from quorum.guard.inside import BrokenPromiseError, Inside
 from quorum.guard.jump import Jump
-from quorum.guard.log_view import LogView
 from quorum.guard.memory import Memory
 from quorum.guard.outbox import Outbox
 from quorum.guard.reads import Reads
 from quorum.guard.repair import Repair
 from quorum.guard.replication import Replication
 from quorum.guard.transfer import Transfer
-from quorum.inside import BrokenPromiseError, Inside
-from quorum.journal import RaftJournal
+from quorum.journal import LogView, RaftJournal
+from quorum.journal.compaction import Compaction
 from quorum.journal.lineage import DRAWN_BYTES
 from quorum.journal.manifest_store import ManifestStore
 from quorum.membership.formation import Formation
 from quorum.membership.greeting import encode_greeting
-from quorum.membership.links import Membership
 from quorum.peers.digests import Digests
 from quorum.peers.dispatch import Dispatch
 from quorum.peers.files import PeerFiles
+from quorum.peers.links import Membership
 from quorum.peers.speaking import Speaking
-from quorum.raft.compaction import Compaction
-from quorum.raft.core import CoreNode, Role
-from quorum.raft.handing_up import HandingUp
+from quorum.raft.core import Role
 from quorum.raft.proposals import Proposals
 from quorum.standing import standing
 from quorum.wire.frames import Kind
@@ -101,12 +100,7 @@ class QuorumNode:
         """Open the folder, join the peers; see `quorum.api`."""
         config, disk = self.config, self._disk
         disk.lock()
-        manifests = ManifestStore(
-            disk,
-            to_node=lambda voter: CoreNode(voter.node_id, voter.directory_id),
-            on_failed=self._disk_failed,
-            log=self._log,
-        )
+        manifests = ManifestStore(disk, on_failed=self._disk_failed, log=self._log)
         manifest = manifests.load()
         accepts_epoch = disk.exists(ACCEPT_EPOCH)
         journal = RaftJournal.open(
@@ -189,7 +183,15 @@ class QuorumNode:
         self._membership = Membership(
             inside, self._elections, self._replication, self._memory, self._core_side.begin
         )
-        self._compaction = Compaction(inside, manifests, self._membership.voters)
+        self._compaction = Compaction(
+            journal,
+            inside.view,
+            manifests,
+            cluster_id=self.config.cluster_id,
+            tail_bytes=self.config.tail_bytes,
+            voters=self._membership.voters,
+            wake=self._wake,
+        )
         self._dispatch = Dispatch(
             inside,
             ceiling=self._ceiling,

@@ -3,11 +3,11 @@
 from quorum.api import QuorumStatus, ReplicaState
 from quorum.guard.ceiling import Ceiling
 from quorum.guard.elections import Elections
+from quorum.guard.handing_up import HandingUp
+from quorum.guard.inside import Inside
 from quorum.guard.jump import Jump
 from quorum.guard.replicas import NEVER, Replica
-from quorum.inside import Inside
 from quorum.raft.core import Role
-from quorum.raft.handing_up import HandingUp
 from quorum.terms import TERM_MAX
 
 

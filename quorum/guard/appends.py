@@ -11,8 +11,7 @@ and a tail that was kept would commit entries that diverge.
 
 from typing import NamedTuple
 
-from quorum.guard.log_view import LogView
-from quorum.wire.frames import Entry
+from quorum.journal import Entry, LogView
 
 
 class Append(NamedTuple):

@@ -15,8 +15,8 @@ node 1 after two election timeouts.
 
 from typing import NamedTuple
 
+from quorum.guard.inside import Inside
 from quorum.guard.replicas import Replica
-from quorum.inside import Inside
 from quorum.terms import TERM_MAX, leap_from
 
 CLIMB_ALONE = 2**19

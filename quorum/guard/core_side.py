@@ -4,16 +4,23 @@ Rule: everything here is called from inside the core, so nothing here enters it 
 connect and disconnect; the listener hears of it later, in the node's turn.
 """
 
-from typing import Any
-
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
+from quorum.guard.handing_up import HandingUp
+from quorum.guard.inside import Inside
 from quorum.guard.replication import Replication
-from quorum.inside import Inside
 from quorum.journal import RaftJournal
 from quorum.journal.manifest_store import ManifestStore
-from quorum.raft.core import Core, CoreNode, Role
-from quorum.raft.handing_up import HandingUp
+from quorum.raft.core import Core, Role
+from quorum.raft.core_node import CoreNode
+from quorum.raft.messages import (
+    AppendEntries,
+    AppendReply,
+    FromCore,
+    Install,
+    RequestVote,
+    VoteGranted,
+)
 from quorum.raft.proposals import Proposals
 
 
@@ -88,19 +95,19 @@ class CoreSide:
         """From 0 to below 1."""
         return self._inside.random.random()
 
-    def _send(self, node: CoreNode, message: dict[str, Any]) -> bool:
-        kind = message["type"]
-        if kind == "append_entries":
-            return self._replication.outgoing(node, message)
-        if kind == "next_node_idx":
-            return self._following.send_answer(node, message)
-        if kind == "request_vote":
-            return self._elections.send_request(
-                node, message["last_log_index"], message["last_log_term"]
-            )
-        if kind == "response_vote":
-            return self._elections.send_vote(node)
-        # Forwarded commands: a client goes to the leader itself.
+    def _send(self, node: CoreNode, message: FromCore) -> bool:
+        match message:
+            case AppendEntries():
+                return self._replication.send_append(node, message)
+            case Install(manifest=manifest):
+                return self._replication.send_manifest(node, manifest)
+            case AppendReply():
+                return self._following.send_answer(node, message)
+            case RequestVote(last_index=last_index, last_term=last_term):
+                return self._elections.send_request(node, last_index, last_term)
+            case VoteGranted():
+                return self._elections.send_vote(node)
+        # Nobody forwards commands: a client goes to the leader itself.
         self._inside.count("forwarding_refused")
         return False
 

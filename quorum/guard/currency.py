@@ -16,10 +16,10 @@ as far as two clocks run equally fast while a digest is under way.
 from collections import deque
 from typing import NamedTuple
 
+from quorum.guard.handing_up import HandingUp
+from quorum.guard.inside import Inside
 from quorum.guard.replicas import Replica
-from quorum.inside import Inside
 from quorum.raft.core import Role
-from quorum.raft.handing_up import HandingUp
 from quorum.wire.frames import Frame
 
 US = 1_000_000

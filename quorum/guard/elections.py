@@ -13,9 +13,11 @@ A node whose disk has no room leaves standing to the others, but not for ever: w
 room, one that leads without writing keeps brokers in service, and none would end it.
 """
 
+from quorum.guard.inside import Inside
 from quorum.guard.replicas import Replica
-from quorum.inside import Inside
-from quorum.raft.core import Core, CoreNode, Role
+from quorum.raft.core import Core, Role
+from quorum.raft.core_node import CoreNode
+from quorum.raft.messages import RequestVote, VoteGranted
 from quorum.terms import TERM_MAX
 from quorum.wire.frames import Frame, Kind
 from runtime.links import LinkEnd
@@ -265,15 +267,7 @@ class Elections:
         if self.leader_heard() and not for_transfer:
             inside.count("vote_while_leader_heard")
             return
-        self._core.receive(
-            replica.node,
-            {
-                "type": "request_vote",
-                "term": term,
-                "last_log_index": last_index,
-                "last_log_term": last_term,
-            },
-        )
+        self._core.receive(replica.node, RequestVote(term, last_index, last_term))
 
     def on_vote(self, replica: Replica) -> None:
         """Give the core a vote of the current term: one a voter."""
@@ -283,7 +277,7 @@ class Elections:
         if not self.first_vote_of(replica.node_id):
             inside.count("vote_twice")
             return
-        self._core.receive(replica.node, {"type": "response_vote", "term": inside.term})
+        self._core.receive(replica.node, VoteGranted(inside.term))
 
     def first_vote_of(self, node_id: int) -> bool:
         """Note a vote in the current term; False when it was noted before."""

@@ -8,15 +8,15 @@ A node with a damaged journal answers that it isn't to be counted: it may have l
 acknowledged, so it only catches up (see `quorum.guard.repair`).
 """
 
-from typing import Any
-
 from quorum.guard.appends import Append, Conflict, Matched, judge
 from quorum.guard.elections import Elections
+from quorum.guard.inside import BrokenPromiseError, Inside
 from quorum.guard.jump import Jump
 from quorum.guard.repair import Repair
 from quorum.guard.replicas import Replica
-from quorum.inside import BrokenPromiseError, Inside
-from quorum.raft.core import Core, CoreNode, Role
+from quorum.raft.core import Core, Role
+from quorum.raft.core_node import CoreNode
+from quorum.raft.messages import AppendEntries, AppendReply, Heartbeat
 from quorum.wire.frames import Frame, Kind
 
 NO_MATCH = -1
@@ -79,17 +79,14 @@ class Following:
 
     def heartbeat(self, replica: Replica, term: int, commit: int) -> None:
         """Let the core know that a leader lives, without touching its log."""
-        self._core.receive(
-            replica.node, {"type": "append_entries", "term": term, "commit_index": commit}
-        )
+        self._core.receive(replica.node, Heartbeat(term, commit))
 
-    def send_answer(self, node: CoreNode, message: dict[str, Any]) -> bool:
+    def send_answer(self, node: CoreNode, reply: AppendReply) -> bool:
         """Send the core's own answer to an append. Called from inside the core."""
-        next_index = message["next_node_idx"]
-        if message["success"]:
-            self._answer(node.node_id, match=next_index - 1)
+        if reply.success:
+            self._answer(node.node_id, match=reply.next_index - 1)
         else:
-            self._answer(node.node_id, next_index=next_index if message["reset"] else 0)
+            self._answer(node.node_id, next_index=reply.next_index if reply.reset else 0)
         return True
 
     def _from_the_leader(self, replica: Replica, term: int) -> bool:
@@ -110,14 +107,7 @@ class Following:
     def _give(self, replica: Replica, term: int, commit: int, news: Append) -> None:
         self._core.receive(
             replica.node,
-            {
-                "type": "append_entries",
-                "term": term,
-                "commit_index": commit,
-                "prevLogIdx": news.previous,
-                "prevLogTerm": news.previous_term,
-                "entries": news.entries,
-            },
+            AppendEntries(term, commit, news.previous, news.previous_term, news.entries),
         )
 
     def _answer(self, node_id: int, *, match: int = NO_MATCH, next_index: int = 0) -> None:

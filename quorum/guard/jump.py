@@ -14,12 +14,13 @@ from collections.abc import Callable
 import msgspec
 
 from quorum.api import Mark
+from quorum.guard.inside import Inside
 from quorum.guard.replicas import Replica
-from quorum.inside import Inside
 from quorum.journal import DamagedError
 from quorum.journal.manifest import Manifest, decode_manifest, encode_manifest
 from quorum.journal.manifest_store import ManifestStore
 from quorum.raft.core import Core
+from quorum.raft.messages import Install
 
 
 class Jump:
@@ -112,15 +113,8 @@ class Jump:
         self._durable = False
         self.is_installing = False
         self._pending = None
-        core.receive(
-            core.leader,
-            {
-                "type": "append_entries",
-                "term": core.term,
-                "commit_index": manifest.mark.index,
-                "serialized": (encode_manifest(manifest), True, True),
-            },
-        )
+        index = manifest.mark.index
+        core.receive(core.leader, Install(core.term, index, encode_manifest(manifest)))
         assert self._inside.view.last == manifest.mark.index
         self._inside.log.info("jump_done", index=manifest.mark.index)
         self._on_jumped(manifest.mark)

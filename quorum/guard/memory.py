@@ -18,8 +18,8 @@ reached within E; whoever was neither leader nor candidate remembers all but the
 time. A majority that is put back at once has lost what it lost.
 """
 
+from quorum.guard.inside import BrokenPromiseError, Inside
 from quorum.guard.replicas import Replica
-from quorum.inside import BrokenPromiseError, Inside
 from quorum.journal import Known
 from quorum.raft.core import Role
 from quorum.terms import TERM_MAX

@@ -7,8 +7,8 @@ since it may have forgotten a vote for somebody else.
 
 from collections.abc import Callable
 
+from quorum.guard.inside import Inside
 from quorum.guard.replicas import Replica
-from quorum.inside import Inside
 from quorum.wire.frames import Kind
 
 OnReady = Callable[[bool], None]

@@ -13,8 +13,8 @@ Why every voter, not a majority: the candidate that has our forgotten vote may b
 out, and a second vote in its term would make two leaders.
 """
 
+from quorum.guard.inside import Inside
 from quorum.guard.replicas import Replica
-from quorum.inside import Inside
 from quorum.journal.lineage import DRAWN_BYTES
 from quorum.journal.opening import UNKNOWN_VOTE
 from quorum.raft.core import Core
@@ -80,7 +80,7 @@ class Repair:
         self._target = None
         # The forgotten vote may have been cast in this very term.
         inside.no_vote_up_to = term
-        inside.journal.setCurrentTerm(term, UNKNOWN_VOTE)
+        inside.journal.set_term(term, UNKNOWN_VOTE)
         inside.repairs.append(f"journal repaired in epoch {term}: {inside.journal.damage}")
         inside.journal.repaired(inside.random.randbytes(DRAWN_BYTES))
         inside.log.info("journal_repaired", epoch=term, index=index)

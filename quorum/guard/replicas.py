@@ -6,7 +6,7 @@ replica: it holds copies for itself, but it neither votes nor counts.
 
 from collections.abc import Iterator
 
-from quorum.raft.core import CoreNode
+from quorum.raft.core_node import CoreNode
 from quorum.wire.formats import OLDEST_FORMAT
 
 NEVER = -1.0

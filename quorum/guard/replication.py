@@ -9,11 +9,14 @@ A follower's window is bounded: when it is full, or the link's queue is, the cor
 the follower is not connected, which ends its sending; `resume` connects it again.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
+from quorum.guard.inside import Inside
 from quorum.guard.replicas import NEVER, Replica
-from quorum.inside import Inside
-from quorum.raft.core import Core, CoreNode
+from quorum.journal import Entry
+from quorum.raft.core import Core
+from quorum.raft.core_node import CoreNode
+from quorum.raft.messages import AppendEntries, AppendReply
 from quorum.wire.frames import Kind
 
 
@@ -75,14 +78,12 @@ class Replication:
 
     # Out.
 
-    def outgoing(self, node: CoreNode, message: dict[str, Any]) -> bool:
+    def send_append(self, node: CoreNode, message: AppendEntries) -> bool:
         """Send an append of the core's. Called from inside the core."""
         replica = self._inside.replicas.of(node)
         if replica is None:
             return False
-        if "serialized" in message:
-            return self._send_manifest(replica, message)
-        entries = message["entries"]
+        entries = message.entries
         sent = True
         if entries:
             last = entries[-1][1]
@@ -90,7 +91,7 @@ class Replication:
             sent = self._has_room(replica, last)
         sent = sent and self._inside.outbox.send_encoded(
             replica.node_id,
-            self._frame(message["prevLogIdx"], message["prevLogTerm"], entries),
+            self._frame(message.previous, message.previous_term, entries),
         )
         if entries and sent:
             replica.sent = max(replica.sent, last)
@@ -98,7 +99,7 @@ class Replication:
             self._hold_back(replica)
         return sent
 
-    def _frame(self, previous: int, previous_term: int, entries: list[Any]) -> bytes:
+    def _frame(self, previous: int, previous_term: int, entries: Sequence[Entry]) -> bytes:
         """Encode an append; followers that are equally far share the bytes."""
         inside = self._inside
         term = self._core.term
@@ -121,17 +122,17 @@ class Replication:
         self._disconnect(replica)
         replica.held_back_at = self._inside.now
 
-    def _send_manifest(self, replica: Replica, message: dict[str, Any]) -> bool:
-        data = message["serialized"]
-        sent = False
-        if data:
-            manifest = data[0]
-            replica.core_next = replica.sent = replica.floor = self._inside.view.first + 1
-            replica.core_next += 1
-            commit = self.borne_out(self._core.commit_index)
-            sent = self._inside.outbox.send(
-                replica.node_id, Kind.SNAPSHOT, self._core.term, commit, manifest
-            )
+    def send_manifest(self, node: CoreNode, manifest: bytes) -> bool:
+        """Send our manifest to a follower that is too far behind. Called from inside the core."""
+        replica = self._inside.replicas.of(node)
+        if replica is None:
+            return False
+        replica.sent = replica.floor = self._inside.view.first + 1
+        replica.core_next = replica.sent + 1
+        commit = self.borne_out(self._core.commit_index)
+        sent = self._inside.outbox.send(
+            replica.node_id, Kind.SNAPSHOT, self._core.term, commit, manifest
+        )
         if not sent:
             self._hold_back(replica)
         return sent
@@ -228,12 +229,4 @@ class Replication:
     ) -> None:
         if not (replica.connected or replica.is_voter):
             return
-        self._core.receive(
-            replica.node,
-            {
-                "type": "next_node_idx",
-                "next_node_idx": next_index,
-                "success": success,
-                "reset": reset,
-            },
-        )
+        self._core.receive(replica.node, AppendReply(next_index, success, reset))

@@ -6,8 +6,8 @@ the last term (`quorum.terms`) we go on, since nobody could follow.
 """
 
 from quorum.guard.elections import Elections
+from quorum.guard.inside import Inside
 from quorum.guard.replicas import Replica
-from quorum.inside import Inside
 from quorum.raft.core import Core, Role
 from quorum.terms import TERM_MAX
 from quorum.wire.frames import Kind

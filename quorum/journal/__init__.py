@@ -9,6 +9,7 @@ journal begins. Nothing here knows a peer or judges a vote. Door: this module, `
 
 from quorum.journal.damage import Damage, DamagedError, TornTail, WrongFolderError
 from quorum.journal.journal import RaftJournal
+from quorum.journal.log_view import LogView
 from quorum.journal.state import Entry, Known, VotedFor
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "DamagedError",
     "Entry",
     "Known",
+    "LogView",
     "RaftJournal",
     "TornTail",
     "VotedFor",

@@ -11,7 +11,6 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 import msgspec
-from pysyncobj.journal import Journal
 from structlog.typing import FilteringBoundLogger
 
 from quorum.journal.damage import Damage, TornTail
@@ -41,7 +40,7 @@ RESERVE_BYTES = 4 * SEGMENT_BYTES
 _MIB = 1024 * 1024
 
 
-class RaftJournal(Journal):  # type: ignore[misc]
+class RaftJournal:
     """Entries, term, vote, commit index and formation of one node.
 
     Positions count bytes ever written, across segments and restarts. On an error of the disk
@@ -310,12 +309,12 @@ class RaftJournal(Journal):  # type: ignore[misc]
 
     # -- entries: what the core calls --------------------------------------------------------
 
-    def add(self, command: bytes, idx: int, term: int) -> None:
+    def add(self, command: bytes, index: int, term: int) -> None:
         """Append an entry."""
         state, writer = self._state, self._writer
-        writer.top_index = max(writer.top_index, idx)
-        state.entries.append((command, idx, term))
-        end = writer.append(Kind.ENTRY, ENTRY_HEAD.pack(idx, term) + command)
+        writer.top_index = max(writer.top_index, index)
+        state.entries.append((command, index, term))
+        end = writer.append(Kind.ENTRY, ENTRY_HEAD.pack(index, term) + command)
         state.ends.append(end)
         self._position_needing_sync = end
 
@@ -325,17 +324,17 @@ class RaftJournal(Journal):  # type: ignore[misc]
         self._position_needing_sync = self._writer.append(Kind.TRUNCATE_FROM, index_body(0))
         self._writer.retire_older()
 
-    def deleteEntriesFrom(self, entryFrom: int) -> None:  # noqa: N802, N803 - the core's name
+    def delete_from(self, place: int) -> None:
         """Void the entries from a place in the list on."""
-        if entryFrom < len(self._state.entries):
-            index = self._state.entries[entryFrom][1]
+        if place < len(self._state.entries):
+            index = self._state.entries[place][1]
             self._state.truncate(index)
             self._position_needing_sync = self._writer.append(Kind.TRUNCATE_FROM, index_body(index))
 
-    def deleteEntriesTo(self, entryTo: int) -> None:  # noqa: N802, N803 - the core's name
+    def delete_before(self, place: int) -> None:
         """Forget the entries before a place in the list; the manifest is durable by now."""
-        if 0 < entryTo < len(self._state.entries):
-            index = self._state.entries[entryTo][1]
+        if 0 < place < len(self._state.entries):
+            index = self._state.entries[place][1]
             self._state.drop_before(index)
             self._writer.append(Kind.COMPACTION, index_body(index))
             self._writer.retire_below(index, self._state.ends[0])
@@ -363,27 +362,30 @@ class RaftJournal(Journal):  # type: ignore[misc]
 
     # -- term, vote, commit index ------------------------------------------------------------
 
-    def setRaftCommitIndex(self, raftCommitIndex: int) -> None:  # noqa: N802, N803
-        """Remember it; written lazily, since losing it only delays."""
-        self._state.commit_index = raftCommitIndex
-
-    def getRaftCommitIndex(self) -> int:  # noqa: N802
-        """Return the commit index as last set, at least 1 as the core expects."""
+    @property
+    def commit_index(self) -> int:
+        """The commit index as last set, at least 1 as the core expects."""
         state = self._state
         return max(1, min(state.commit_index, state.last_index))
 
-    def setCurrentTerm(self, term: int, votedForNodeId: VotedFor) -> None:  # noqa: N802, N803
-        """Note term and vote; hold what promises them until `position_of_vote` is durable."""
-        self._state.vote = Vote(term, votedForNodeId)
-        self._promise(Kind.VOTE, msgspec.msgpack.encode([term, votedForNodeId]))
+    def set_commit_index(self, index: int) -> None:
+        """Note the commit index; `on_second` writes it down."""
+        self._state.commit_index = index
 
-    def getCurrentTerm(self) -> int:  # noqa: N802
-        """Return the current term."""
+    @property
+    def term(self) -> int:
+        """The current term."""
         return self._state.vote.term
 
-    def getVotedForNodeId(self) -> VotedFor:  # noqa: N802
-        """Return whom this node voted for in the current term; None: nobody."""
+    @property
+    def voted_for(self) -> VotedFor:
+        """Whom this node voted for in the current term; None: nobody."""
         return self._state.vote.voted_for
+
+    def set_term(self, term: int, voted_for: VotedFor) -> None:
+        """Note term and vote; hold what promises them until `position_of_vote` is durable."""
+        self._state.vote = Vote(term, voted_for)
+        self._promise(Kind.VOTE, msgspec.msgpack.encode([term, voted_for]))
 
     # -- durability --------------------------------------------------------------------------
 
@@ -456,11 +458,11 @@ class RaftJournal(Journal):  # type: ignore[misc]
             writer.append(Kind.NOTE, b"")
         writer.flush()
 
-    def onOneSecondTimer(self) -> None:  # noqa: N802 - the core's name
+    def on_second(self) -> None:
         """Write down commit index and durable position; look for room."""
         if self._writer.failure is not None:
             return
-        commit_index = self.getRaftCommitIndex()
+        commit_index = self.commit_index
         if commit_index != self._commit_written:
             self._commit_written = commit_index
             self._writer.append(Kind.COMMIT, index_body(commit_index))
@@ -476,12 +478,9 @@ class RaftJournal(Journal):  # type: ignore[misc]
     def close(self) -> None:
         """Stop in order: all is durable, and said to be. Blocks. Raises OSError."""
         if self._writer.failure is None:
-            commit_index = self.getRaftCommitIndex()
+            commit_index = self.commit_index
             if commit_index != self._commit_written:
                 self._writer.append(Kind.COMMIT, index_body(commit_index))
             if self._state.known != self._known_written:
                 self._write_known()
         self._writer.close()
-
-    def _destroy(self) -> None:
-        """Nothing: the node closes its journal itself, where it can hear of an error."""

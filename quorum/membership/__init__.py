@@ -1,5 +1,5 @@
-"""Who belongs to the quorum: the first start, the greeting of a link, links and voters.
+"""Who belongs to the quorum: how the voters are formed, and what two nodes say when a link opens.
 
 Here lives what decides which link is opened and who votes. Nothing here knows an entry of the log.
-Door: `formation`; only `quorum.node` uses `greeting` and `links`.
+Door: every module.
 """

@@ -7,10 +7,9 @@ An announcement is opaque, too, and travels in a frame of the same kind. A peer 
 by their first byte, and ignores a byte that it does not know: so does release 0.1.
 """
 
-from quorum.config import DIGEST_BYTES_MAX
 from quorum.guard.currency import Currency
-from quorum.inside import Inside
-from quorum.wire.frames import Kind
+from quorum.guard.inside import Inside
+from quorum.wire.frames import DIGEST_BYTES_MAX, Kind
 
 
 class Digests:

@@ -13,12 +13,12 @@ from quorum.guard.ceiling import Ceiling
 from quorum.guard.currency import Currency
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
+from quorum.guard.inside import Inside
 from quorum.guard.memory import Memory
 from quorum.guard.reads import Reads
 from quorum.guard.repair import Repair
 from quorum.guard.replicas import Replica
 from quorum.guard.replication import Replication
-from quorum.inside import Inside
 from quorum.peers.files import PeerFiles
 from quorum.raft.core import Core, Role
 from quorum.wire.codec import BadBytesError

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from quorum.api import PeerFile
-from quorum.config import FILE_PIECE_BYTES_MAX
+from quorum.guard.inside import Inside
 from quorum.guard.replicas import Replica
-from quorum.inside import Inside
-from quorum.wire.frames import Frame, Kind
+from quorum.wire.frames import FILE_PIECE_BYTES_MAX, Frame, Kind
 from runtime.clock import Timer
 from runtime.links import FRAME_BYTES_MAX
 from runtime.paths import BadNameError, checked

@@ -15,8 +15,8 @@ knows, and a frame may be of a kind that its reader doesn't know. The reader ign
 
 from collections.abc import Sequence
 
+from quorum.guard.inside import Inside
 from quorum.guard.replicas import Replica
-from quorum.inside import Inside
 from quorum.peers.files import PeerFiles
 from quorum.wire.formats import OLDEST_FORMAT, TOLERANT_FORMAT
 

@@ -1,5 +1,6 @@
-"""PySyncObj and what goes in and comes out: the core, its seams, proposals, committed entries.
+"""The Raft core: PySyncObj behind typed messages.
 
-Here lives what knows the library's calls; the rules that make it safe live in `quorum.guard`.
-Door: every module but `seams`, which only `core` uses.
+Here lives everything that knows the library: its dicts, its names, the globals that we replace.
+What makes the core safe lives in `quorum.guard`. Door: `core`, `core_node`, `messages`,
+`proposals`; no other room imports `pysyncobj`.
 """

@@ -1,10 +1,10 @@
-"""The one file that knows SyncObj: Raft's terms, elections, log matching and commit rule.
+"""The Raft core: PySyncObj's terms, elections, log matching and commit rule behind our own types.
 
-Rule: everything that goes in or out passes here, so replacing the core means replacing this
-file. The core is entered by `receive`, `tick` and `append` only, never from inside itself.
+Rule: everything that goes in or out passes here as one of `quorum.raft.messages`. The guard enters
+the core by `receive`, `tick` and `append` only, and never while the core is calling the guard.
 
-What it is told: it is connected to nobody until the guard says so, hence it can't stand for
-election on its own; its node ids name the directory too, since it counts acknowledgements by id.
+The core begins connected to nobody, and a core that is connected to nobody never stands for
+election. So the guard decides when it stands, by `stand`.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,12 +12,14 @@ from enum import IntEnum
 from typing import Any
 
 from pysyncobj import SyncObj, SyncObjConf, replicated
-from pysyncobj.node import Node
 from pysyncobj.transport import Transport
 
 from quorum.config import APPEND_BYTES_MAX, QuorumConfig
 from quorum.journal.manifest_store import ManifestStore
 from quorum.raft import seams
+from quorum.raft.core_node import CoreNode
+from quorum.raft.dicts import from_dict, to_dict
+from quorum.raft.messages import FromCore, RequestVote, TimeoutNow, ToCore
 from quorum.terms import is_term
 from quorum.wire import codec
 
@@ -33,28 +35,6 @@ class Role(IntEnum):
     FOLLOWER = 0
     CANDIDATE = 1
     LEADER = 2
-
-
-class CoreNode(Node):  # type: ignore[misc]
-    """A node as the core names it: `<node id>@<directory id>`.
-
-    It hashes as a number: the core iterates sets of nodes, and the hash of a string differs
-    from process to process, which would make a seed's run differ too.
-    """
-
-    def __init__(self, node_id: int, directory_id: bytes) -> None:
-        super().__init__(f"{node_id}@{directory_id.hex()}")
-        self.node_id = node_id
-        self.directory_id = directory_id
-
-    def __hash__(self) -> int:
-        return self.node_id
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CoreNode) and self.id == other.id
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
 
 
 class _Machine(SyncObj):  # type: ignore[misc]
@@ -73,12 +53,12 @@ class _Machine(SyncObj):  # type: ignore[misc]
 class _CoreTransport(Transport):  # type: ignore[misc]
     """The core's way out: everything it sends goes to the guard."""
 
-    def __init__(self, on_send: Callable[[CoreNode, dict[str, Any]], bool]) -> None:
+    def __init__(self, on_send: Callable[[CoreNode, FromCore], bool]) -> None:
         super().__init__(None, None, [])
         self._on_send = on_send
 
     def send(self, node: CoreNode, message: dict[str, Any]) -> bool:
-        return self._on_send(node, message)
+        return self._on_send(node, from_dict(message))
 
 
 def _settings(
@@ -97,10 +77,10 @@ def _settings(
         commandsWaitLeader=False,
         commandsQueueSize=0,
         dynamicMembershipChange=False,
-        # Where the core keeps its dump's file name stands the store (`quorum.journal.manifest`).
+        # The core takes the store for the name of its dump file (`quorum.raft.core_dump`).
         fullDumpFile=manifests,
         useFork=False,
-        # It never compacts on its own: `quorum.raft.compaction` does.
+        # It never compacts on its own: `quorum.journal.compaction` decides.
         logCompactionMinEntries=_NEVER,
         logCompactionMinTime=_NEVER,
         onStateChanged=on_role,
@@ -118,7 +98,7 @@ class Core:
         manifests: ManifestStore,
         self_node: CoreNode,
         others: Iterable[CoreNode],
-        on_send: Callable[[CoreNode, dict[str, Any]], bool],
+        on_send: Callable[[CoreNode, FromCore], bool],
         on_apply: Callable[[tuple[bytes, ...]], None],
         on_role: Callable[[Role, Role], None],
     ) -> None:
@@ -156,10 +136,10 @@ class Core:
         """Who leads the current term, as the core knows."""
         return self._machine._getLeader()  # type: ignore[no-any-return]  # noqa: SLF001
 
-    def receive(self, node: CoreNode | None, message: dict[str, Any]) -> None:
+    def receive(self, node: CoreNode | None, message: ToCore) -> None:
         """Give the core a message."""
         seams.enter(self._world)
-        self._transport._onMessageReceived(node, message)  # noqa: SLF001
+        self._transport._onMessageReceived(node, to_dict(message))  # noqa: SLF001
 
     def tick(self) -> None:
         """Let it do what is due: commit, hand out, heartbeat, take what was appended."""
@@ -177,13 +157,11 @@ class Core:
         A vote request with `last_log_term` -1 does just that: it grants nothing.
         """
         assert is_term(term), "terms end below 2^31"
-        self.receive(
-            node, {"type": "request_vote", "term": term, "last_log_index": 0, "last_log_term": -1}
-        )
+        self.receive(node, RequestVote(term, last_index=0, last_term=-1))
 
     def stand(self, through: CoreNode | None) -> None:
         """Stand for election now; `through` is a voter to seem connected to for a moment."""
-        self.receive(self.leader, {"type": "timeout_now", "term": self.term})
+        self.receive(self.leader, TimeoutNow(self.term))
         if through is not None:
             self.connect(through, voter=True)
         self.tick()

@@ -9,34 +9,18 @@ machine and throws its own dice. None of that is safe or repeatable.
 """
 
 from types import CodeType
-from typing import Any, Protocol
+from typing import Protocol
 
 import pysyncobj.syncobj as core_module
 from pysyncobj.version import VERSION
 
-from quorum.journal.manifest_store import ManifestSerializer, replaced_os
+from quorum.journal import RaftJournal
+from quorum.raft.core_dump import CoreDump, replaced_os
+from quorum.raft.core_journal import CoreJournal
+from quorum.raft.dicts import WORDS
 from quorum.wire import codec
 
 CORE_VERSION = "0.3.17"
-CORE_WORDS = frozenset(
-    {
-        "append_entries",
-        "serialized",
-        "next_node_idx",
-        "request_vote",
-        "response_vote",
-        "timeout_now",
-        "prevLogIdx",
-        "prevLogTerm",
-        "entries",
-        "commit_index",
-        "reset",
-        "success",
-        "last_log_index",
-        "last_log_term",
-    }
-)
-"""The words of the five message shapes that the guard speaks with the core."""
 
 
 class WrongCoreError(Exception):
@@ -47,7 +31,7 @@ class CoreWorld(Protocol):
     """What one node puts under its core."""
 
     @property
-    def journal(self) -> Any:
+    def journal(self) -> RaftJournal:
         """What the core writes to."""
 
     def monotonic(self) -> float:
@@ -73,8 +57,8 @@ class _Current:
     def random(self) -> float:
         return self.inside().dice()
 
-    def create_journal(self, _name: str | None) -> Any:
-        return self.inside().journal
+    def create_journal(self, _name: str | None) -> CoreJournal:
+        return CoreJournal(self.inside().journal)
 
 
 class _NullPoller:
@@ -112,7 +96,7 @@ def check_core() -> None:
             f"PySyncObj {VERSION} is installed, Logberg is proved with {CORE_VERSION} only: "
             f"install pysyncobj=={CORE_VERSION}"
         )
-    missing = CORE_WORDS - words_of(core_module.SyncObj)
+    missing = WORDS - words_of(core_module.SyncObj)
     if missing:
         raise WrongCoreError(f"PySyncObj no longer speaks of {', '.join(sorted(missing))}")
 
@@ -124,7 +108,7 @@ def install() -> None:
     core_module.random = _current
     core_module.os = replaced_os
     core_module.createJournal = _current.create_journal
-    core_module.Serializer = ManifestSerializer
+    core_module.Serializer = CoreDump
     core_module.pickle = codec
     core_module.createPoller = lambda _kind: _NullPoller()
     core_module.PIPE_NOTIFIER_ENABLED = False

@@ -29,16 +29,15 @@ number that its field can't hold: terms end at `TERM_MAX`, all else is below 2^6
 from enum import IntEnum
 from typing import Any
 
-from quorum.config import DIGEST_BYTES_MAX, FILE_PIECE_BYTES_MAX
 from quorum.journal.lineage import LIFE_BYTES
 from quorum.terms import is_term
 from quorum.wire.codec import BadBytesError, dumps, loads
 from quorum.wire.formats import OLDEST_FORMAT, TOLERANT_FORMAT
 from runtime.links import FRAME_BYTES_MAX
 
-Entry = tuple[bytes, int, int]
-"""Command, index, term: the core's own shape."""
 Frame = tuple[Any, ...]
+DIGEST_BYTES_MAX = 512
+FILE_PIECE_BYTES_MAX = 1024 * 1024
 
 
 class Kind(IntEnum):

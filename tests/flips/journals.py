@@ -92,7 +92,7 @@ class JournalCase:
             return Verdict(SILENT, "damaged, and with entries that nobody wrote")
         if any(entry[1] != journal.first_index + place for place, entry in enumerate(kept)):
             return Verdict(SILENT, "damaged, and with a hole among its entries")
-        if journal.getVotedForNodeId() != UNKNOWN_VOTE:
+        if journal.voted_for != UNKNOWN_VOTE:
             return Verdict(SILENT, "damaged, and with a vote")
         return Verdict(DETECTED, "damaged: it does not vote")
 
@@ -173,8 +173,8 @@ def _content_of(journal: RaftJournal, manifest: Manifest | None) -> Content:
     return (
         journal.directory_id,
         list(journal[:]),
-        (journal.getCurrentTerm(), journal.getVotedForNodeId()),
-        journal.getRaftCommitIndex(),
+        (journal.term, journal.voted_for),
+        journal.commit_index,
         journal.formation,
         None if manifest is None else (manifest.mark, manifest.voters),
     )
@@ -198,29 +198,29 @@ def _scripted(node_id: int, *, segment_bytes: int, stopped: bool) -> tuple[Rig, 
     journal, store = rig.open(), rig.store()
     journal.set_formation(b"who the voters were")
     for term in (1, 2, 3, 4):
-        journal.setCurrentTerm(term, f"{term}@dir")
+        journal.set_term(term, f"{term}@dir")
         journal.sync()
         rig.settle()
         fill(journal, 4 * term - 3, 4 * term, term)
         if term == 2:
-            journal.deleteEntriesFrom(6)
+            journal.delete_from(6)
             fill(journal, 7, 8, term)
         journal.sync()
         rig.settle()
-        journal.setRaftCommitIndex(4 * term - 1)
-        journal.onOneSecondTimer()
+        journal.set_commit_index(4 * term - 1)
+        journal.on_second()
     store.offer(manifest_at(journal, 7), lambda _: None)
     rig.settle()
-    journal.deleteEntriesTo(5)
+    journal.delete_before(5)
     journal.sync()
     rig.settle()
     if stopped:
         rig.stop(journal)
     else:
-        journal.setCurrentTerm(5, "2@dir")
+        journal.set_term(5, "2@dir")
         fill(journal, 17, 19, 5)
-        journal.setRaftCommitIndex(16)
-        journal.onOneSecondTimer()
+        journal.set_commit_index(16)
+        journal.on_second()
     return rig, journal.durable_position
 
 
@@ -249,7 +249,7 @@ def votes() -> JournalCase:
     journal.set_formation(b"who the voters were")
     fill(journal, 1, 2)
     for term in range(2, 14):
-        journal.setCurrentTerm(term, None if term % 3 == 0 else f"{term % 3}@directory")
+        journal.set_term(term, None if term % 3 == 0 else f"{term % 3}@directory")
         if term % 2:
             journal.sync()
             rig.settle()

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from quorum.guard.handing_up import HandingUp
+from quorum.guard.inside import Inside
 from quorum.guard.outbox import Outbox
-from quorum.inside import Inside
 from quorum.journal import RaftJournal
 from quorum.node import QuorumNode
 from quorum.raft.core import Core, Role
-from quorum.raft.handing_up import HandingUp
 from quorum.wire.frames import Kind, decode
 from tests.simulation.patches import patched
 
@@ -56,14 +56,14 @@ class Conformance:
         return patched(
             [
                 (QuorumNode, "_build", self._after(QuorumNode._build, self._built)),
-                (RaftJournal, "setCurrentTerm", self._before("setCurrentTerm", self._sets_term)),
+                (RaftJournal, "set_term", self._before("set_term", self._sets_term)),
                 (RaftJournal, "add", self._before("add", self._adds)),
-                (RaftJournal, "deleteEntriesFrom", self._before("deleteEntriesFrom", self._cuts)),
+                (RaftJournal, "delete_from", self._before("delete_from", self._cuts)),
                 (RaftJournal, "clear", self._before("clear", self._clears)),
                 (
                     RaftJournal,
-                    "setRaftCommitIndex",
-                    self._before("setRaftCommitIndex", self._commits),
+                    "set_commit_index",
+                    self._before("set_commit_index", self._commits),
                 ),
                 (Core, "_role_changed", self._role(Core._role_changed)),
                 (Outbox, "send_encoded", self._sending(Outbox.send_encoded)),
@@ -124,7 +124,7 @@ class Conformance:
         self._journals.append(journal)
         me = _name(node.inside)
         promised = self._promised[me]
-        if not journal.damage and journal.getCurrentTerm() < promised:
+        if not journal.damage and journal.term < promised:
             self._no(node.inside, f"Crash: it is back in a term below {promised}")
         self.steps["Restart"] += 1
 
@@ -132,7 +132,7 @@ class Conformance:
 
     def _sets_term(self, inside: Inside, term: int, voted_for: str | None) -> None:
         journal, me = inside.journal, _name(inside)
-        now, vote = journal.getCurrentTerm(), journal.getVotedForNodeId()
+        now, vote = journal.term, journal.voted_for
         if voted_for is None:
             self._is_a("RaiseTerm", inside, term > now)
         elif voted_for == me:
@@ -147,10 +147,10 @@ class Conformance:
             self._is_a("GrantVote", inside, allowed and asked is not None and asked >= ours)
 
     def _wins(self, inside: Inside) -> None:
-        term, me = inside.journal.getCurrentTerm(), _name(inside)
+        term, me = inside.journal.term, _name(inside)
         voters = {voter for t, voter, to in self._votes if (t, to) == (term, me)} | {me}
         majority = len(voters & _pinned(inside)) >= inside.formation.majority()
-        voted = inside.journal.getVotedForNodeId() == me
+        voted = inside.journal.voted_for == me
         self._is_a("Win", inside, majority and voted and term not in self._elected)
         self._elected[term] = me
         entries = inside.journal[:]
@@ -161,7 +161,7 @@ class Conformance:
 
     def _adds(self, inside: Inside, _command: bytes, index: int, term: int) -> None:
         journal = inside.journal
-        now, last = journal.getCurrentTerm(), journal.last_index
+        now, last = journal.term, journal.last_index
         if index == 1 and term == 0:
             return
         if id(journal) in self._clearing:
@@ -182,7 +182,7 @@ class Conformance:
         if place >= len(journal):
             return
         _, index, term = journal[place]
-        theirs = self._book.get(journal.getCurrentTerm(), {})
+        theirs = self._book.get(journal.term, {})
         contradicts = index in theirs and theirs[index] != term
         self._is_a("TakeAppend, a conflict", inside, contradicts and index > _commit(inside))
 
@@ -194,7 +194,7 @@ class Conformance:
         journal, core = inside.journal, inside.core
         if core is None or index <= _commit(inside) or id(journal) in self._clearing:
             return
-        now, term = journal.getCurrentTerm(), inside.view.term_at(index)
+        now, term = journal.term, inside.view.term_at(index)
         if core.role is Role.LEADER:
             acked = {n for n in _pinned(inside) if self._acks[now, n] >= index} | {_name(inside)}
             allowed = len(acked) >= inside.formation.majority() and term == now
@@ -217,8 +217,8 @@ class Conformance:
             self._is_a("sends vote request", inside, durable and (term, me) in self._asked)
             self._promised[me] = max(self._promised[me], term)
         elif kind == Kind.VOTE:
-            addressee = journal.getVotedForNodeId()
-            allowed = term == journal.getCurrentTerm() and inside.may_vote
+            addressee = journal.voted_for
+            allowed = term == journal.term and inside.may_vote
             allowed = allowed and str(addressee).startswith(f"{node_id}@")
             self._is_a("sends vote", inside, durable and allowed)
             self._votes.add((term, me, str(addressee)))
@@ -233,7 +233,7 @@ class Conformance:
         matches = match < journal.first_index or self._book.get(term, {}).get(match) == ours
         held = journal.durable_position >= journal.position_of_vote
         durable = held and match <= journal.durable_index
-        current = term == journal.getCurrentTerm()
+        current = term == journal.term
         self._is_a("sends ack", inside, matches and durable and current)
         if counted:
             self._acks[term, me] = max(self._acks[term, me], match)
@@ -270,4 +270,4 @@ def _pinned(inside: Inside) -> set[str]:
 
 
 def _commit(inside: Inside) -> int:
-    return inside.journal.getRaftCommitIndex()
+    return inside.journal.commit_index

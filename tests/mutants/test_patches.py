@@ -3,8 +3,8 @@
 import pytest
 
 from quorum.guard import appends
+from quorum.guard.inside import Inside
 from quorum.guard.outbox import Outbox
-from quorum.inside import Inside
 from tests.mutants.patches import MovedError, Patch, around, edited, gives, patched
 
 IS_DURABLE = "quorum.guard.outbox.Outbox.is_durable"
@@ -18,7 +18,7 @@ def test_a_patch_lasts_as_long_as_its_context():
 
 
 def test_a_property_stays_one():
-    with patched((Patch("quorum.inside.Inside.may_vote", gives(True)),)):
+    with patched((Patch("quorum.guard.inside.Inside.may_vote", gives(True)),)):
         assert Inside.__new__(Inside).may_vote
 
 

@@ -3,8 +3,7 @@
 from typing import Any
 
 from quorum.guard import appends
-from quorum.guard.log_view import LogView
-from quorum.wire.frames import Entry
+from quorum.journal import Entry, LogView
 from tests.mutants.mutant import Mutant, hunted
 from tests.mutants.patches import Patch, edited, gives, instead
 
@@ -22,7 +21,7 @@ COUNT_UNSYNCED = Patch(
     "quorum.guard.replication.Replication.borne_out", instead(lambda _self, index: index)
 )
 HAND_UP_UNSYNCED = Patch(
-    "quorum.raft.handing_up.HandingUp.limit", instead(lambda self: self._inside.view.last)
+    "quorum.guard.handing_up.HandingUp.limit", instead(lambda self: self._inside.view.last)
 )
 
 VOTING = (
@@ -99,7 +98,7 @@ VOTING = (
         "A node whose journal lost what was durable votes as before.",
         (
             Patch(
-                "quorum.inside.Inside.may_vote",
+                "quorum.guard.inside.Inside.may_vote",
                 edited((" and self.is_counted", "")),
             ),
         ),
@@ -189,7 +188,7 @@ VOTING = (
         "voice not held back until the peers have spoken",
         "1, 6, I1",
         "A node votes at its start before anyone could tell it what it has forgotten.",
-        (Patch("quorum.inside.Inside._is_compared", gives(True)),),
+        (Patch("quorum.guard.inside.Inside._is_compared", gives(True)),),
         hunted("quorum", "damage", "drawn"),
     ),
     Mutant(
@@ -251,7 +250,7 @@ VOTING = (
                 edited(("self.is_voter = is_voter", "self.is_voter = True")),
             ),
             Patch(
-                "quorum.membership.links.Membership._voters_known",
+                "quorum.peers.links.Membership._voters_known",
                 edited(
                     (
                         (
@@ -340,7 +339,7 @@ VOTING = (
         "Who leads is told upward although a loss of power can still take the epoch back.",
         (
             Patch(
-                "quorum.raft.handing_up.HandingUp.tell_leader",
+                "quorum.guard.handing_up.HandingUp.tell_leader",
                 edited(
                     (
                         " and inside.outbox.is_durable(inside.journal.position_of_vote)",
@@ -357,7 +356,7 @@ VOTING = (
         "What was handed up with the last entry comes once more.",
         (
             Patch(
-                "quorum.raft.handing_up.HandingUp.tell_committed",
+                "quorum.guard.handing_up.HandingUp.tell_committed",
                 edited(
                     (
                         "    inside.listener.on_committed(index, epoch, payloads)\n",

@@ -8,8 +8,8 @@ from collections import deque
 
 import pytest
 
+from quorum.guard.inside import Inside
 from quorum.guard.memory import Memory
-from quorum.inside import Inside
 from runtime.simulated.world import SimulationFailedError
 from tests.simulation.patches import patched
 from tests.simulation.quorum_cluster import QuorumCluster, Shape

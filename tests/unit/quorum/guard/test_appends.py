@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorum.guard.appends import Append, Conflict, Matched, Missing, judge
-from quorum.guard.log_view import LogView
+from quorum.journal import Entry, LogView
 from quorum.journal.state import JournalState
-from quorum.wire.frames import Entry
 
 Log = list[int]
 """The term of each entry, index 1 first."""

@@ -116,7 +116,7 @@ def test_forged_leaps_never_use_up_the_terms() -> None:
 def at_the_end() -> Bench:
     """A node in the last term, by its journal."""
     bench = Bench()
-    bench.node.inside.journal.setCurrentTerm(TERM_MAX, None)
+    bench.node.inside.journal.set_term(TERM_MAX, None)
     bench.settle(1.5)
     bench.host.kill()
     bench.boot()
@@ -147,7 +147,7 @@ def poisoned() -> Bench:
     """A journal that 0.1 wrote after a forged frame: its last word is a term that can't be."""
     bench = Bench()
     bench.append(2, 1, 2, 1, 0, 1)
-    bench.node.inside.journal.setCurrentTerm(2**62 - 1, None)
+    bench.node.inside.journal.set_term(2**62 - 1, None)
     bench.settle(1.5)
     bench.host.kill()
     return bench
@@ -166,7 +166,7 @@ def test_the_operators_word_leads_back_from_an_impossible_epoch_once() -> None:
     bench.host.platter.put(ACCEPT_EPOCH, b"")
     bench.boot()
     assert bench.term == 1 + LEAP_MAX
-    assert bench.node.inside.journal.getVotedForNodeId() == UNKNOWN_VOTE
+    assert bench.node.inside.journal.voted_for == UNKNOWN_VOTE
     assert not bench.disk.exists(ACCEPT_EPOCH)
     assert bench.terms == [0, 1]
     bench.host.lose_power()

@@ -74,9 +74,7 @@ class Rig:
         )
 
     def store(self) -> ManifestStore:
-        return ManifestStore(
-            self.disk, to_node=lambda voter: voter, on_failed=self.failures.append, log=LOG
-        )
+        return ManifestStore(self.disk, on_failed=self.failures.append, log=LOG)
 
     def settle(self, seconds: float = 60.0) -> None:
         """Let what is under way on the disk end."""

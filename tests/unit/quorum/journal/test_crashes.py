@@ -64,8 +64,8 @@ class History:
 def snapshot(journal: RaftJournal) -> Snapshot:
     return (
         list(journal[:]),
-        journal.getCurrentTerm(),
-        journal.getVotedForNodeId(),
+        journal.term,
+        journal.voted_for,
         journal.formation,
     )
 
@@ -73,28 +73,28 @@ def snapshot(journal: RaftJournal) -> Snapshot:
 def step(rig: Rig, dice: Random, journal: RaftJournal, history: History) -> None:
     """One thing that a node does with its journal."""
     held = len(journal)
-    last, term = journal.last_index, journal.getCurrentTerm()
+    last, term = journal.last_index, journal.term
     draw = dice.random()
     if draw < 0.45:
         size = dice.choice([0, 10, 100, 700])
         journal.add(dice.randbytes(size), last + 1, term)
     elif draw < 0.52 and held > 4:
         place = dice.randrange(max(2, held - 3), held)
-        if journal[place][1] > journal.getRaftCommitIndex():
-            journal.deleteEntriesFrom(place)
+        if journal[place][1] > journal.commit_index:
+            journal.delete_from(place)
     elif draw < 0.60:
-        journal.setCurrentTerm(term + 1, dice.choice([None, "2@dir"]))
+        journal.set_term(term + 1, dice.choice([None, "2@dir"]))
     elif draw < 0.62:
         journal.set_formation(dice.randbytes(8))
     elif draw < 0.68 and journal.durable_index - journal.first_index >= 2:
         index = dice.randint(journal.first_index + 1, journal.durable_index)
         history.manifest = manifest_at(journal, index)
-        journal.deleteEntriesTo(index - 1 - journal.first_index)
+        journal.delete_before(index - 1 - journal.first_index)
     elif draw < 0.70:
         install(dice, journal, history)
     elif draw < 0.75:
-        journal.setRaftCommitIndex(max(1, last - 2))
-        journal.onOneSecondTimer()
+        journal.set_commit_index(max(1, last - 2))
+        journal.on_second()
     elif draw < 0.85:
         journal.sync()
     elif draw < 0.95:
@@ -108,12 +108,12 @@ def install(dice: Random, journal: RaftJournal, history: History) -> None:
     """A jump: the manifest is durable before the core begins again from it."""
     index = journal.last_index + dice.choice([-1, 2, 50])
     newest = history.manifest.second[1] if history.manifest is not None else 1
-    if index - 1 <= max(newest, journal.getRaftCommitIndex()):
+    if index - 1 <= max(newest, journal.commit_index):
         return
     # A leader of a term of its own: one index and term is one entry, for ever.
     history.jumps += 1
     term = history.jumps * 1000
-    journal.setCurrentTerm(term, None)
+    journal.set_term(term, None)
     history.note()
     first, second = (b"far", index - 1, term), (b"further", index, term)
     history.manifest = Manifest(

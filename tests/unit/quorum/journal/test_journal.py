@@ -45,26 +45,26 @@ def run(rig: Rig, operations) -> None:
             model.entries.append((value, index, model.term))
             journal.add(value, index, model.term)
         elif operation == "cut_from" and 2 <= value < len(model.entries):
-            journal.deleteEntriesFrom(value)
+            journal.delete_from(value)
             del model.entries[value:]
         elif operation == "cut_to" and value + 2 <= len(model.entries):
             # As the node does: what the manifest names is durable, then the manifest is.
             journal.sync()
             rig.settle()
             manifest = manifest_at(journal, model.entries[value + 1][1])
-            journal.deleteEntriesTo(value)
+            journal.delete_before(value)
             del model.entries[:value]
         elif operation == "vote":
             model.term += value
             model.vote = f"node-{value}"
-            journal.setCurrentTerm(model.term, model.vote)
+            journal.set_term(model.term, model.vote)
         elif operation == "commit":
-            journal.setRaftCommitIndex(value)
+            journal.set_commit_index(value)
         elif operation == "sync":
             journal.sync()
             rig.settle()
         elif operation == "second":
-            journal.onOneSecondTimer()
+            journal.on_second()
         elif operation in ("kill", "stop", "power"):
             journal.sync()
             rig.settle()
@@ -82,8 +82,8 @@ def run(rig: Rig, operations) -> None:
             assert journal.written_position >= before
         assert entries(journal) == model.entries
         assert len(journal) == len(model.entries)
-        assert journal.getCurrentTerm() == model.term
-        assert journal.getVotedForNodeId() == model.vote
+        assert journal.term == model.term
+        assert journal.voted_for == model.vote
     assert rig.failures == []
 
 
@@ -111,9 +111,9 @@ def test_the_face_of_a_list() -> None:
 def test_a_fresh_journal_says_what_the_core_expects() -> None:
     journal = Rig().open()
     assert len(journal) == 0
-    assert journal.getCurrentTerm() == 0
-    assert journal.getVotedForNodeId() is None
-    assert journal.getRaftCommitIndex() == 1
+    assert journal.term == 0
+    assert journal.voted_for is None
+    assert journal.commit_index == 1
     assert journal.directory_id == b"\x01" * 16
     assert journal.formation is None
     assert journal.has_room
@@ -148,7 +148,7 @@ def test_what_comes_during_a_sync_is_synced_together_behind_it() -> None:
 def test_a_vote_has_its_own_position() -> None:
     rig = Rig()
     journal = rig.open()
-    journal.setCurrentTerm(3, "2@dir")
+    journal.set_term(3, "2@dir")
     vote = journal.position_of_vote
     fill(journal, 1, 2, term=3)
     assert journal.position_of_vote == vote < journal.position_of_entry(1)
@@ -161,36 +161,36 @@ def test_nobody_waits_for_a_commit_index() -> None:
     fill(journal, 1, 5)
     journal.sync()
     rig.settle()
-    journal.setRaftCommitIndex(4)
-    journal.onOneSecondTimer()
+    journal.set_commit_index(4)
+    journal.on_second()
     assert journal.written_position > journal.position_needing_sync
     journal.sync()
     rig.settle()
     assert rig.durable_calls == 1
     rig.kill()
-    assert rig.open().getRaftCommitIndex() == 4
+    assert rig.open().commit_index == 4
 
 
 def test_a_commit_index_never_exceeds_the_entries() -> None:
     rig = Rig()
     journal = rig.open()
     fill(journal, 1, 5)
-    journal.setRaftCommitIndex(9)
-    assert journal.getRaftCommitIndex() == 5
+    journal.set_commit_index(9)
+    assert journal.commit_index == 5
 
 
 def test_formation_and_directory_survive_compaction_of_every_older_segment() -> None:
     rig = Rig(segment_bytes=300)
     journal = rig.open()
     journal.set_formation(b"three voters")
-    journal.setCurrentTerm(7, "2@dir")
+    journal.set_term(7, "2@dir")
     for index in range(1, 200):
         journal.add(command(index), index, 7)
         journal.sync()
         rig.settle(1)
     before = len(journal.segment_names)
     manifest = manifest_at(journal, 190)
-    journal.deleteEntriesTo(188)
+    journal.delete_before(188)
     journal.sync()
     rig.settle()
     assert len(journal.segment_names) < before / 3
@@ -199,7 +199,7 @@ def test_formation_and_directory_survive_compaction_of_every_older_segment() -> 
     again = rig.open(manifest)
     assert again.formation == b"three voters"
     assert again.directory_id == b"\x01" * 16
-    assert (again.getCurrentTerm(), again.getVotedForNodeId()) == (7, "2@dir")
+    assert (again.term, again.voted_for) == (7, "2@dir")
     assert entries(again) == [(command(i), i, 7) for i in range(189, 200)]
 
 
@@ -214,7 +214,7 @@ def test_segments_go_only_when_what_replaces_them_is_durable() -> None:
     journal.note_synced()
     names = journal.segment_names
     assert len(names) == 3
-    journal.deleteEntriesTo(35)
+    journal.delete_before(35)
     journal.sync()
     rig.settle()
     assert journal.segment_names == names
@@ -355,7 +355,7 @@ def test_a_full_disk_stops_the_journal_before_anything_is_promised() -> None:
     assert "the disk is full" in str(rig.failures[0])
     assert "free space" in str(rig.failures[0])
     journal.add(bytes(1000), 12, 1)
-    journal.onOneSecondTimer()
+    journal.on_second()
     journal.sync()
     rig.settle()
     journal.close()
@@ -389,10 +389,10 @@ def test_room_is_looked_up_every_second() -> None:
     journal = rig.open(reserve_bytes=10_000)
     rig.faults.capacity_bytes = rig.platter.used_bytes() + 9_000
     assert journal.has_room
-    journal.onOneSecondTimer()
+    journal.on_second()
     assert not journal.has_room
     rig.faults.heal()
-    journal.onOneSecondTimer()
+    journal.on_second()
     assert journal.has_room
 
 
@@ -430,7 +430,7 @@ def test_a_failed_sync_stops_the_journal_for_good() -> None:
     steps = rig.faults.steps
     fill(journal, 7, 9)
     journal.sync()
-    journal.onOneSecondTimer()
+    journal.on_second()
     journal.close()
     rig.settle()
     assert rig.faults.steps == steps
@@ -455,7 +455,7 @@ def test_an_error_anywhere_stops_the_journal_once(operation: str) -> None:
             rig.settle(1)
             durable = max(durable, journal.durable_index)
             if index % 10 == 0:
-                journal.deleteEntriesTo(len(journal) - 3)
+                journal.delete_before(len(journal) - 3)
         rig.settle()
         assert len(rig.failures) == 1
         assert journal.failure is rig.failures[0]

@@ -206,7 +206,7 @@ def test_a_copy_that_lacks_one_frame_is_told_from_the_folder(what: str, noted: b
     if what == "an entry":
         fill(journal, 6, 6)
     else:
-        journal.setCurrentTerm(7, "2@dir")
+        journal.set_term(7, "2@dir")
     journal.sync()
     rig.settle()
     other = rig.with_files(copy).open()
@@ -235,7 +235,7 @@ def test_a_copy_from_the_midst_of_a_jump_is_told_from_the_folder() -> None:
         journal_position=journal.durable_position,
     )
     copy, life = rig.files(), journal.lineage.life
-    journal.setCurrentTerm(7, "2@dir")
+    journal.set_term(7, "2@dir")
     journal.sync()
     rig.settle()
     other = rig.with_files(copy).open(manifest)
@@ -343,7 +343,7 @@ def test_an_accepted_loss_is_durable_on_return() -> None:
     journal.lost(B, 10**6, "a peer remembers more")
     journal.accept_loss()
     assert journal.durable_position == journal.written_position
-    assert journal.getVotedForNodeId() == UNKNOWN_VOTE
+    assert journal.voted_for == UNKNOWN_VOTE
     rig.lose_power()
     journal = rig.open()
     assert journal.damage == ""

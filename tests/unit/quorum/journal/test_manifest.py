@@ -10,7 +10,8 @@ from pysyncobj.config import SERIALIZER_STATE
 from quorum.api import Voter
 from quorum.journal import DamagedError, WrongFolderError
 from quorum.journal.manifest import _HEAD, _MAGIC, FILE, Manifest, decode_manifest, encode_manifest
-from quorum.journal.manifest_store import ManifestSerializer, replaced_os
+from quorum.raft.core_dump import CoreDump, replaced_os
+from quorum.raft.core_node import CoreNode
 from tests.unit.quorum.journal.rig import Rig, command, entries, fill, manifest_at
 
 
@@ -25,8 +26,8 @@ def manifest(index: int = 20, term: int = 3, **changes: object) -> Manifest:
     return Manifest(**(fields | changes))
 
 
-def serializer(store: object) -> ManifestSerializer:
-    return ManifestSerializer(store, 1 << 16, False, None, None, None)
+def serializer(store: object) -> CoreDump:
+    return CoreDump(store, 1 << 16, False, None, None, None)
 
 
 def test_a_manifest_is_read_as_it_was_written() -> None:
@@ -116,7 +117,7 @@ def test_an_offer_is_reported_once_when_it_is_durable() -> None:
     again = rig.store()
     assert again.load() == manifest(20)
     assert replaced_os.path.isfile(again)
-    nodes = list(manifest().voters)
+    nodes = [CoreNode(voter.node_id, voter.directory_id) for voter in manifest().voters]
     assert serializer(again).deserialize() == (
         None,
         (command(20), 20, 3),
@@ -213,7 +214,7 @@ def test_entries_before_the_manifest_are_dropped() -> None:
     assert entries(journal) == [(command(i), i, 1) for i in range(19, 31)]
     assert journal.damage == ""
     assert not journal.was_reset
-    assert journal.getRaftCommitIndex() >= 20
+    assert journal.commit_index >= 20
     rig.settle()
     assert len(rig.files()) <= before - 3
     rig.lose_power()
@@ -229,8 +230,8 @@ def test_a_jump_is_finished(index: int) -> None:
     assert journal.was_reset
     assert journal.damage == ""
     assert entries(journal) == [mark.first, mark.second]
-    assert journal.getRaftCommitIndex() == index
-    assert journal.getCurrentTerm() == 2
+    assert journal.commit_index == index
+    assert journal.term == 2
     assert len(journal.segment_names) == 1
     fill(journal, index + 1, index + 3, 2)
     journal.sync()
@@ -254,7 +255,7 @@ def test_a_jump_below_what_was_committed_here_is_damage() -> None:
     rig = filled()
     rig.kill()
     journal = rig.open()
-    journal.setRaftCommitIndex(28)
+    journal.set_commit_index(28)
     rig.stop(journal)
     assert "entry 24 differs from the manifest's" in rig.open(manifest(25, term=2)).damage
 
@@ -322,7 +323,7 @@ def test_a_compaction_keeps_what_the_manifest_names() -> None:
     state, index = core.checkSerializing()
     assert state == SERIALIZER_STATE.SUCCESS
     # As the core does.
-    journal.deleteEntriesTo(index - journal[0][1])
+    journal.delete_before(index - journal[0][1])
     assert journal[0] == store.current.first
     assert journal[1] == store.current.second
     rig.settle()

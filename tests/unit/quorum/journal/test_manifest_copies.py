@@ -135,7 +135,7 @@ def cut_twice() -> tuple[Rig, Manifest, Manifest]:
     rig = Rig(segment_bytes=400)
     journal, store = rig.open(), rig.store()
     fill(journal, 1, 30)
-    journal.setCurrentTerm(1, "2@dir")
+    journal.set_term(1, "2@dir")
     journal.sync()
     rig.settle()
     found = []
@@ -143,7 +143,7 @@ def cut_twice() -> tuple[Rig, Manifest, Manifest]:
         found.append(manifest_at(journal, index))
         store.offer(found[-1], lambda _: None)
         rig.settle()
-        journal.deleteEntriesTo(index - 1 - journal.first_index)
+        journal.delete_before(index - 1 - journal.first_index)
         journal.sync()
         rig.settle()
     rig.stop(journal)
@@ -158,7 +158,7 @@ def test_a_whole_journal_survives_the_loss_of_one_copy(name: str) -> None:
     journal = rig.open(rig.store().load())
     assert not journal.damage
     assert journal[:] == before[:]
-    assert journal.getVotedForNodeId() == "2@dir"
+    assert journal.voted_for == "2@dir"
 
 
 def test_an_older_copy_brings_back_no_old_state_and_no_vote() -> None:
@@ -167,7 +167,7 @@ def test_an_older_copy_brings_back_no_old_state_and_no_vote() -> None:
     harm(rig, FILE, "missing")
     journal = rig.open(rig.store().load())
     assert "entries before 24 are missing" in journal.damage
-    assert journal.getVotedForNodeId() == "unknown"
+    assert journal.voted_for == "unknown"
 
 
 def test_a_manifest_beside_another_folders_journal_is_refused_with_both_ids() -> None:

@@ -32,7 +32,7 @@ def test_a_frame_that_reaches_into_the_next_segment_is_damage() -> None:
     again = rig.with_files(rig.files() | {SECOND: second}).open()
     assert f"{FIRST} is damaged" in again.damage
     assert "a frame reaches into the next segment" in again.damage
-    assert again.getVotedForNodeId() == "unknown"
+    assert again.voted_for == "unknown"
 
 
 def live(rig: Rig, dice: random.Random, moments: list[dict[str, bytes]]) -> RaftJournal:
@@ -41,11 +41,11 @@ def live(rig: Rig, dice: random.Random, moments: list[dict[str, bytes]]) -> Raft
     if journal.damage and dice.random() < 0.5:
         journal.repaired(b"repaired")
     for _ in range(dice.randrange(1, 4)):
-        term = max(1, journal.getCurrentTerm() + dice.choice((0, 1)))
-        if term > journal.getCurrentTerm():
-            journal.setCurrentTerm(term, f"{dice.randrange(1, 4)}@dir")
+        term = max(1, journal.term + dice.choice((0, 1)))
+        if term > journal.term:
+            journal.set_term(term, f"{dice.randrange(1, 4)}@dir")
         if dice.random() < 0.2 and journal.last_index > 3:
-            journal.deleteEntriesFrom(journal.last_index - 1)
+            journal.delete_from(journal.last_index - 1)
         for index in range(journal.last_index + 1, journal.last_index + dice.randrange(2, 7)):
             journal.add(b"x" * dice.choice((1, 7, 30, 100)), index, term)
         if dice.random() < 0.7:

@@ -14,7 +14,7 @@ WITNESS = "journal/synced"
 
 
 def content(journal: RaftJournal) -> tuple[object, ...]:
-    vote = (journal.getCurrentTerm(), journal.getVotedForNodeId())
+    vote = (journal.term, journal.voted_for)
     return entries(journal), vote, journal.formation
 
 
@@ -24,10 +24,10 @@ def small(*, stopped: bool = False, segment_bytes: int = 1 << 20) -> tuple[Rig, 
     journal = rig.open()
     journal.set_formation(b"formation")
     for term in (1, 2, 3):
-        journal.setCurrentTerm(term, f"{term}@dir")
+        journal.set_term(term, f"{term}@dir")
         fill(journal, 3 * term - 2, 3 * term, term)
         if term == 2:
-            journal.deleteEntriesFrom(4)
+            journal.delete_from(4)
             fill(journal, 5, 6, term)
         journal.sync()
         rig.settle()
@@ -122,7 +122,7 @@ def test_a_torn_tail_is_cut_at_every_byte() -> None:
     rig.kill()
     journal = rig.open()
     fill(journal, 10, 14, 3)
-    journal.setCurrentTerm(4, "4@dir")
+    journal.set_term(4, "4@dir")
     journal.note_synced()
     files = rig.files()
     assert len(files[FIRST]) > durable + 200
@@ -187,8 +187,8 @@ def test_a_damaged_vote_is_damage_and_grants_nothing_in_the_highest_term() -> No
     journal = opened(rig, files | {FIRST: bytes(data)})
     assert journal is not None
     assert journal.damage
-    assert journal.getCurrentTerm() == 3
-    assert journal.getVotedForNodeId() == "unknown"
+    assert journal.term == 3
+    assert journal.voted_for == "unknown"
 
 
 def test_damage_is_remembered_until_it_is_repaired() -> None:
@@ -249,7 +249,7 @@ def test_frames_of_another_directory_at_the_same_place_are_damage() -> None:
     other = twin.open(new_directory_id=b"\x09" * 16)
     other.set_formation(b"formation")
     for term in (1, 2, 3):
-        other.setCurrentTerm(term, f"{term}@dir")
+        other.set_term(term, f"{term}@dir")
     other.note_synced()
     files = rig.files()
     ours, theirs = files[FIRST], twin.files()[FIRST]
@@ -264,8 +264,8 @@ def test_frames_of_another_directory_at_the_same_place_are_damage() -> None:
 def test_two_frames_that_changed_places_are_damage() -> None:
     rig = Rig()
     journal = rig.open()
-    journal.setCurrentTerm(1, "2@dir")
-    journal.setCurrentTerm(2, "3@dir")
+    journal.set_term(1, "2@dir")
+    journal.set_term(2, "3@dir")
     journal.sync()
     rig.settle()
     data = rig.files()[FIRST]

@@ -67,7 +67,7 @@ def test_segments_that_are_forgotten_meanwhile_are_passed_over(rig: Rig) -> None
     manifest = manifest_at(journal, 55)
     rig.store().offer(manifest, lambda _: None)
     rig.settle()
-    journal.deleteEntriesTo(53)
+    journal.delete_before(53)
     journal.sync()
     rig.settle()
     assert len(journal.segment_names) < 4

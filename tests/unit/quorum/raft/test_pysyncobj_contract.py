@@ -4,17 +4,28 @@ When a new release fails here, read its source before changing a pin.
 """
 
 import random
-from typing import Any
 
 import pysyncobj.syncobj as core_module
 import pytest
-from pysyncobj.journal import MemoryJournal
 
 from quorum.config import QuorumConfig
+from quorum.journal import Entry
 from quorum.raft import seams
-from quorum.raft.core import Core, CoreNode, Role
+from quorum.raft.core import Core, Role
+from quorum.raft.core_node import CoreNode
+from quorum.raft.messages import (
+    AppendEntries,
+    AppendReply,
+    Forward,
+    FromCore,
+    Heartbeat,
+    Install,
+    RequestVote,
+    VoteGranted,
+)
 from quorum.raft.seams import WrongCoreError, check_core
 from runtime.links import Peer
+from tests.unit.quorum.journal.rig import Rig
 
 ME, B, C = (CoreNode(n, bytes([n]) * 16) for n in (1, 2, 3))
 CONFIG = QuorumConfig(cluster_id="c", node_id=1, peers=(Peer(1, "h", 1),))
@@ -35,8 +46,8 @@ class Bench:
 
     def __init__(self, others: tuple[CoreNode, ...] = (B, C)) -> None:
         self.now = 10.0
-        self.journal = MemoryJournal()
-        self.sent: list[tuple[CoreNode, dict[str, Any]]] = []
+        self.journal = Rig().open()
+        self.sent: list[tuple[CoreNode, FromCore]] = []
         self.applied: list[tuple[bytes, ...]] = []
         self.roles: list[tuple[Role, int]] = []
         self._dice = random.Random(1)
@@ -58,17 +69,19 @@ class Bench:
     def dice(self) -> float:
         return self._dice.random()
 
-    def _send(self, node: CoreNode, message: dict[str, Any]) -> bool:
+    def _send(self, node: CoreNode, message: FromCore) -> bool:
         self.sent.append((node, message))
         return True
 
-    def append(self, term: int, commit: int = 1, **fields: Any) -> None:
-        message = {"type": "append_entries", "term": term, "commit_index": commit, **fields}
-        self.core.receive(B, message)
+    def hear(self, term: int, commit: int = 1) -> None:
+        self.core.receive(B, Heartbeat(term, commit))
+
+    def append(self, entries: list[Entry]) -> None:
+        self.core.receive(B, AppendEntries(1, 1, previous=1, previous_term=0, entries=entries))
 
     def lead(self) -> None:
         self.core.stand(B)
-        self.core.receive(B, {"type": "response_vote", "term": self.core.term})
+        self.core.receive(B, VoteGranted(self.core.term))
         assert self.core.role is Role.LEADER
 
 
@@ -83,7 +96,7 @@ def test_another_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_release_that_speaks_other_messages_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seams, "CORE_WORDS", seams.CORE_WORDS | {"install_snapshot"})
+    monkeypatch.setattr(seams, "WORDS", seams.WORDS | {"install_snapshot"})
     with pytest.raises(WrongCoreError, match="install_snapshot"):
         check_core()
 
@@ -120,18 +133,12 @@ def test_a_node_connected_to_nobody_starts_no_election() -> None:
 
 def test_timeout_now_from_the_last_known_leader_stands_at_once() -> None:
     bench = Bench()
-    bench.append(3)
+    bench.hear(3)
     bench.core.stand(B)
     assert bench.core.role is Role.CANDIDATE
     assert bench.core.term == 4
-    votes = {node: message for node, message in bench.sent if message["type"] == "request_vote"}
-    assert set(votes) == {B, C}
-    assert votes[C] == {
-        "type": "request_vote",
-        "term": 4,
-        "last_log_index": 1,
-        "last_log_term": 0,
-    }
+    votes = {node: message for node, message in bench.sent if isinstance(message, RequestVote)}
+    assert votes == dict.fromkeys((B, C), RequestVote(4, last_index=1, last_term=0))
 
 
 def test_a_candidate_that_is_disconnected_again_does_not_stand_twice() -> None:
@@ -153,10 +160,10 @@ def test_the_noop_follows_the_change_of_state() -> None:
 
 def test_an_append_without_prev_touches_no_log_and_resets_the_election() -> None:
     bench = Bench()
-    bench.append(1, prevLogIdx=1, prevLogTerm=0, entries=[(b"\1", 2, 1), (b"\1", 3, 1)])
+    bench.append([(b"\1", 2, 1), (b"\1", 3, 1)])
     bench.now += 0.4
     bench.core.connect(C, voter=True)
-    bench.append(1, commit=2)
+    bench.hear(1, commit=2)
     bench.now += 0.4
     bench.core.tick()
     assert bench.core.role is Role.FOLLOWER
@@ -167,25 +174,22 @@ def test_an_append_without_prev_touches_no_log_and_resets_the_election() -> None
 def test_an_append_with_prev_truncates_even_what_agrees() -> None:
     """The hole that `guard.appends` closes; when it goes, that can become simpler."""
     bench = Bench()
-    bench.append(1, prevLogIdx=1, prevLogTerm=0, entries=[(b"\1", 2, 1), (b"\1", 3, 1)])
-    bench.append(1, prevLogIdx=1, prevLogTerm=0, entries=[(b"\1", 2, 1)])
+    bench.append([(b"\1", 2, 1), (b"\1", 3, 1)])
+    bench.append([(b"\1", 2, 1)])
     assert len(bench.journal) == 2
 
 
 def test_an_accepted_append_is_answered_with_the_index_behind_it() -> None:
     bench = Bench()
-    bench.append(1, prevLogIdx=1, prevLogTerm=0, entries=[(b"\1", 2, 1)])
-    assert bench.sent[-1] == (
-        B,
-        {"type": "next_node_idx", "next_node_idx": 3, "reset": False, "success": True},
-    )
+    bench.append([(b"\1", 2, 1)])
+    assert bench.sent[-1] == (B, AppendReply(next_index=3, success=True, reset=False))
 
 
 def test_a_vote_request_of_term_minus_one_raises_the_term_and_grants_nothing() -> None:
     bench = Bench()
     bench.core.raise_term(9, C)
     assert bench.core.term == 9
-    assert bench.journal.getVotedForNodeId() is None
+    assert bench.journal.voted_for is None
     assert not bench.sent
 
 
@@ -201,11 +205,9 @@ def test_term_and_vote_are_written_before_the_vote_is_sent() -> None:
     bench = Bench()
     seen: list[tuple[int, object]] = []
     bench.core._transport._on_send = lambda node, message: seen.append(
-        (bench.journal.getCurrentTerm(), bench.journal.getVotedForNodeId())
+        (bench.journal.term, bench.journal.voted_for)
     )
-    bench.core.receive(
-        C, {"type": "request_vote", "term": 5, "last_log_index": 1, "last_log_term": 0}
-    )
+    bench.core.receive(C, RequestVote(5, last_index=1, last_term=0))
     assert seen == [(5, C.id)]
 
 
@@ -215,7 +217,7 @@ def test_votes_are_counted_and_not_attributed() -> None:
     bench = Bench(five)
     bench.core.stand(B)
     for _ in range(2):
-        bench.core.receive(B, {"type": "response_vote", "term": 1})
+        bench.core.receive(B, VoteGranted(1))
     assert bench.core.role is Role.LEADER
 
 
@@ -223,7 +225,7 @@ def test_a_success_moves_the_match_and_where_sending_goes_on() -> None:
     bench = Bench()
     bench.lead()
     bench.core.connect(B, voter=True)
-    answer = {"type": "next_node_idx", "next_node_idx": 3, "reset": False, "success": True}
+    answer = AppendReply(next_index=3, success=True, reset=False)
     bench.core.receive(B, answer)
     bench.core.tick()
     assert bench.core.commit_index == 2
@@ -233,15 +235,15 @@ def test_a_reset_moves_only_where_sending_goes_on() -> None:
     bench = Bench()
     bench.lead()
     bench.core.connect(B, voter=True)
-    answer = {"type": "next_node_idx", "next_node_idx": 2, "reset": True, "success": False}
+    answer = AppendReply(next_index=2, success=False, reset=True)
     bench.core.receive(B, answer)
     bench.sent.clear()
     bench.now += 1
     bench.core.receive(B, answer)
     bench.core.tick()
-    appends = [m for n, m in bench.sent if m["type"] == "append_entries" and n == B]
+    appends = [m for n, m in bench.sent if isinstance(m, AppendEntries) and n == B]
     assert bench.core.commit_index == 1
-    assert [entry[1] for entry in appends[0]["entries"]] == [2]
+    assert [entry[1] for entry in appends[0].entries] == [2]
 
 
 def test_a_node_disconnected_while_it_is_sent_to_is_sent_no_more() -> None:
@@ -250,7 +252,7 @@ def test_a_node_disconnected_while_it_is_sent_to_is_sent_no_more() -> None:
     bench.core.connect(B, voter=True)
     bench.sent.clear()
 
-    def refuse(node: CoreNode, message: dict[str, Any]) -> bool:
+    def refuse(node: CoreNode, message: FromCore) -> bool:
         bench.sent.append((node, message))
         bench.core.disconnect(node, voter=True)
         return False
@@ -307,3 +309,22 @@ def test_nodes_hash_as_numbers_and_differ_by_directory() -> None:
     assert CoreNode(7, b"a" * 16) != CoreNode(7, b"b" * 16)
     assert CoreNode(7, b"a" * 16) == CoreNode(7, b"a" * 16)
     assert CoreNode(7, b"\1" * 16).id == "7@" + "01" * 16
+
+
+def test_a_follower_forwards_a_command_and_the_guard_sees_only_that() -> None:
+    bench = Bench()
+    bench.hear(1)
+    bench.core.append([b"a"])
+    bench.core.tick()
+    assert bench.sent[-1] == (B, Forward())
+
+
+def test_a_leader_without_a_manifest_sends_an_empty_one_to_who_needs_the_first_entry() -> None:
+    bench = Bench()
+    bench.lead()
+    bench.core.connect(B, voter=True)
+    bench.core.receive(B, AppendReply(next_index=1, success=False, reset=True))
+    bench.now += 0.2
+    bench.core.tick()
+    [(_, message)] = [item for item in bench.sent if isinstance(item[1], Install)]
+    assert message == Install(term=1, commit_index=1, manifest=b"")

@@ -6,14 +6,18 @@ import random
 import pysyncobj.syncobj as core_module
 import pytest
 from pysyncobj import SyncObj, SyncObjConf
-from pysyncobj.node import Node
 from pysyncobj.transport import Transport
 
 from quorum.api import Voter
 from quorum.journal import RaftJournal
 from quorum.journal.manifest import Manifest, encode_manifest
-from quorum.journal.manifest_store import ManifestSerializer, ManifestStore, replaced_os
+from quorum.journal.manifest_store import ManifestStore
+from quorum.raft.core_dump import CoreDump, replaced_os
+from quorum.raft.core_journal import CoreJournal
+from quorum.raft.core_node import CoreNode
 from tests.unit.quorum.journal.rig import Rig, entries, manifest_at
+
+ME = CoreNode(1, b"\1" * 16)
 
 
 class NoTransport(Transport):
@@ -48,7 +52,7 @@ class Core(SyncObj):
     def __init__(self, journal: RaftJournal, store: ManifestStore) -> None:
         self.applied: list[bytes] = []
         super().__init__(
-            Node("1@one"),
+            ME,
             [],
             SyncObjConf(
                 autoTick=False,
@@ -61,7 +65,7 @@ class Core(SyncObj):
                 raftMaxTimeout=0.5,
             ),
             transport=NoTransport(),
-            nodeClass=Node,
+            nodeClass=CoreNode,
         )
 
     def _SyncObj__doApplyCommand(self, command: bytes) -> None:
@@ -73,8 +77,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
     # The guard's own stand-ins are for nodes that the guard runs.
     monkeypatch.setattr(core_module, "random", random.Random(1))
-    monkeypatch.setattr(core_module, "createJournal", lambda journal: journal)
-    monkeypatch.setattr(core_module, "Serializer", ManifestSerializer)
+    monkeypatch.setattr(core_module, "createJournal", CoreJournal)
+    monkeypatch.setattr(core_module, "Serializer", CoreDump)
     monkeypatch.setattr(core_module, "os", replaced_os)
     monkeypatch.setattr(core_module, "monotonicTime", lambda: now[0])
     return now
@@ -82,7 +86,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def store_of(rig: Rig) -> ManifestStore:
     store = rig.store()
-    store.to_node = lambda voter: Node(f"{voter.node_id}@one")
     store.load()
     return store
 
@@ -113,8 +116,8 @@ def test_the_core_restarts_and_compacts_on_our_files(
     core = Core(journal, store)
     lead_and_write(core, clock, rig, [b"\x00%d" % i for i in range(40)])
     assert core.applied[-1] == b"\x0039"
-    term = journal.getCurrentTerm()
-    assert journal.getVotedForNodeId() == "1@one"
+    term = journal.term
+    assert journal.voted_for == ME.id
     journal.sync()
     rig.settle()
 
@@ -138,7 +141,7 @@ def test_the_core_restarts_and_compacts_on_our_files(
     assert entries(journal) == kept
     tick(core, clock, rig)
     assert core.applied[: len(kept) - 2] == [entry[0] for entry in kept[2:]]
-    assert journal.getCurrentTerm() == term + 1
+    assert journal.term == term + 1
     assert caplog.records == []
 
 
@@ -148,19 +151,20 @@ def test_the_core_takes_an_installed_manifest(clock: list[float]) -> None:
     journal = rig.open()
     core = Core(journal, store)
     core.doTick(0)
+    other = CoreNode(2, b"\2" * 16)
     far = Manifest(
         cluster_id="cluster-a",
         first=(b"\x00far", 499, 7),
         second=(b"\x00further", 500, 7),
         mark_data=b"mark",
-        voters=(Voter(1, b"", "", 0), Voter(2, b"", "", 0)),
+        voters=(Voter(1, ME.directory_id, "", 0), Voter(2, other.directory_id, "", 0)),
         directory_id=journal.directory_id,
         journal_position=journal.durable_position,
     )
     store.install(far, lambda _: None)
     rig.settle()
     core._SyncObj__onMessageReceived(
-        Node("2@one"),
+        other,
         {
             "type": "append_entries",
             "term": 7,
@@ -170,7 +174,7 @@ def test_the_core_takes_an_installed_manifest(clock: list[float]) -> None:
     )
     assert entries(journal) == [far.first, far.second]
     assert core.raftLastApplied == 500
-    assert [node.id for node in core.otherNodes] == ["2@one"]
+    assert [node.id for node in core.otherNodes] == [other.id]
     rig.lose_power()
     again = rig.open(far)
     assert entries(again) == [far.first, far.second]

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from quorum.api import Voter
 from quorum.guard.elections import Elections
+from quorum.guard.inside import Inside
 from quorum.guard.memory import Memory
 from quorum.guard.replicas import Replica
 from quorum.guard.replication import Replication
-from quorum.inside import Inside
 from quorum.membership.greeting import Greeting, judge_greeting
 from quorum.raft.core import Role
 from quorum.wire.codec import BadBytesError

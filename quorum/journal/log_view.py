@@ -1,6 +1,6 @@
-"""The journal as the guard reads it: terms by index, and how far our own copy is durable."""
+"""The journal as its readers see it: terms by index, and up to where our own copy is durable."""
 
-from quorum.journal import RaftJournal
+from quorum.journal.journal import RaftJournal
 
 
 class LogView:

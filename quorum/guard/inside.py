@@ -12,17 +12,16 @@ from structlog.typing import FilteringBoundLogger
 
 from quorum.api import QuorumListener
 from quorum.config import QuorumConfig
-from quorum.guard.log_view import LogView
 from quorum.guard.outbox import Outbox
 from quorum.guard.replicas import Replicas
-from quorum.journal import RaftJournal
+from quorum.journal import LogView, RaftJournal
 from quorum.membership.formation import Formation
+from quorum.raft.core import Core
 from runtime.clock import Clock
 from runtime.disk import Disk
 from runtime.links import PeerLinks
 
 if TYPE_CHECKING:
-    from quorum.raft.core import Core
     from runtime.randomness import Random
 
 
@@ -47,7 +46,7 @@ class Inside:
     view: LogView
     wake: Callable[[], None]
     replicas: Replicas = field(default_factory=Replicas)
-    core: "Core | None" = None
+    core: Core | None = None
     """None until the voters are known."""
     stopped: bool = False
     no_vote_up_to: int = -1
@@ -70,7 +69,7 @@ class Inside:
     @property
     def term(self) -> int:
         """The current term; the stamp of what we send."""
-        return self.core.term if self.core is not None else self.journal.getCurrentTerm()
+        return self.core.term if self.core is not None else self.journal.term
 
     @property
     def may_vote(self) -> bool:

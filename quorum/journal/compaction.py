@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable
 
 from quorum.api import Mark, Voter
-from quorum.inside import Inside
+from quorum.journal.journal import RaftJournal
+from quorum.journal.log_view import LogView
 from quorum.journal.manifest import Manifest
 from quorum.journal.manifest_store import ManifestStore
 
@@ -18,16 +19,28 @@ class Compaction:
     """The marks that may be cut at."""
 
     def __init__(
-        self, inside: Inside, manifests: ManifestStore, voters: Callable[[], tuple[Voter, ...]]
+        self,
+        journal: RaftJournal,
+        view: LogView,
+        manifests: ManifestStore,
+        *,
+        cluster_id: str,
+        tail_bytes: int,
+        voters: Callable[[], tuple[Voter, ...]],
+        wake: Callable[[], None],
     ) -> None:
-        self._inside = inside
+        self._journal = journal
+        self._view = view
         self._manifests = manifests
+        self._cluster_id = cluster_id
+        self._tail_bytes = tail_bytes
         self._voters = voters
+        self._wake = wake
         self._marks: deque[Mark] = deque()
 
     def add(self, mark: Mark, on_done: Callable[[bool], None]) -> None:
         """Note a mark, and cut at the newest that leaves a tail; called back when durable."""
-        view = self._inside.view
+        view = self._view
         known = mark.index > view.first and view.term_at(mark.index) == mark.epoch
         if not known or (self._marks and self._marks[-1].index >= mark.index):
             on_done(False)
@@ -40,12 +53,12 @@ class Compaction:
         if chosen is None:
             on_done(True)
             return
-        journal, config = self._inside.journal, self._inside.config
+        journal = self._journal
         first, second = journal.entry(chosen.index - 1), journal.entry(chosen.index)
         assert first is not None
         assert second is not None
         manifest = Manifest(
-            cluster_id=config.cluster_id,
+            cluster_id=self._cluster_id,
             first=first,
             second=second,
             mark_data=chosen.data,
@@ -55,7 +68,7 @@ class Compaction:
         )
 
         def written(is_ours: bool) -> None:
-            self._inside.wake()
+            self._wake()
             on_done(is_ours)
 
         self._manifests.offer(manifest, written)
@@ -64,13 +77,12 @@ class Compaction:
         """Take out the newest mark with a full tail behind it, and those before it."""
         if self._manifests.writing:
             return None
-        inside = self._inside
         chosen = None
         while self._marks:
             index = self._marks[0].index
-            if inside.journal.bytes_after(index) < inside.config.tail_bytes:
+            if self._journal.bytes_after(index) < self._tail_bytes:
                 break
             mark = self._marks.popleft()
-            if index > inside.view.first + 1:
+            if index > self._view.first + 1:
                 chosen = mark
         return chosen

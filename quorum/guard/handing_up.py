@@ -10,7 +10,7 @@ The listener is never called from inside the core: what the core applies waits h
 from collections import deque
 
 from quorum.api import LeaderAndEpoch, Mark
-from quorum.inside import Inside
+from quorum.guard.inside import Inside
 from quorum.raft.core import Role
 
 
@@ -27,7 +27,7 @@ class HandingUp:
         self._noop_index = 0
         self._lost: list[int] = []
         self._installed: Mark | None = None
-        self.told = LeaderAndEpoch(None, inside.journal.getCurrentTerm())
+        self.told = LeaderAndEpoch(None, inside.journal.term)
         """Who leads, as it was told last."""
 
     def applied(self, payloads: tuple[bytes, ...]) -> None:
