@@ -73,7 +73,7 @@ Counts(i) == \/ standing[i] = "voter"
 (* quorum/journal durable_index: the frames up to that entry are synced. *)
 Durable(i) == Common(log[i], disk[i].log)
 
-(* quorum/raft/handing_up.py: committed, and durable here. *)
+(* quorum/guard/handing_up.py: committed, and durable here. *)
 HandedUp(i) == Upto(log[i], IF Keeps("own copy") THEN Min(commit[i], Durable(i)) ELSE commit[i])
 
 InMemory(i) == [standing |-> standing[i], term |-> term[i], vote |-> vote[i], log |-> log[i]]

@@ -111,7 +111,7 @@ class JournalCase:
 
     def _open(self, disk: MemoryDisk) -> tuple[RaftJournal, Manifest | None, tuple[str, ...]]:
         """As `QuorumNode.start` does."""
-        store = ManifestStore(disk, to_node=lambda voter: voter, on_failed=_fail, log=LOG)
+        store = ManifestStore(disk, on_failed=_fail, log=LOG)
         manifest = store.load()
         journal = RaftJournal.open(
             disk,
