@@ -30,7 +30,7 @@ from tests.unit.audit.memory_log import history, replica_of, seal_all
 
 seeds = st.integers(0, 2**32)
 lengths = st.integers(1, 120)
-some = settings(max_examples=30, deadline=None)
+some = settings(max_examples=30)
 PYTHON = {TEXT: str, INT: int, BOOL: bool, INTS: tuple}
 IN_MEMORY = set(JOBS) - {"batches", "integrity", "divergence"}
 

@@ -20,7 +20,7 @@ shapes = st.fixed_dictionaries(
         "cluster_id": st.text("abcXYZ019-_", min_size=1, max_size=22),
     }
 )
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=25)
 
 
 @few

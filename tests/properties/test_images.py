@@ -30,7 +30,7 @@ from metadata.state_hash import StateHash, part_of
 from tests.histories import History, HistoryBatch
 
 seeds = st.integers(0, 2**32)
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=40)
 
 
 def replay(

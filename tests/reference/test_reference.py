@@ -47,7 +47,7 @@ def fold(state, batch):
     fold_records(state, records, batch.base_offset, batch.epoch, batch.timestamp_ms)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(seeds)
 def test_the_same_log_is_the_same_state_at_every_batch(seed):
     image, state = EMPTY, State()
@@ -63,7 +63,7 @@ def test_the_same_log_is_the_same_state_at_every_batch(seed):
             assert state.began == image.transaction.offset
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(seeds)
 def test_so_it_is_after_days_in_which_outcomes_go(seed):
     history, image, state = History(seed), EMPTY, State()
@@ -74,7 +74,7 @@ def test_so_it_is_after_days_in_which_outcomes_go(seed):
     assert state.tables["floor"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seeds)
 def test_a_snapshot_goes_on_as_the_log_does(seed):
     history, whole = History(seed), State()
@@ -90,7 +90,7 @@ def test_a_snapshot_goes_on_as_the_log_does(seed):
     assert other.hash() == whole.hash()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(seeds, st.data())
 def test_what_one_refuses_the_other_refuses(seed, data):
     """Any record behind any history: taken by both, with one state, or by neither."""
@@ -216,7 +216,7 @@ def test_the_reference_imports_nothing_of_the_product(name):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seeds)
 def test_changes_add_up_to_what_a_list_of_topics_says(seed):
     """What the trace says of each batch, added up, is what the product answers at its end."""

@@ -1,6 +1,6 @@
 """Whatever answers, time-outs, pauses and lies come, in any order: who serves holds the lease."""
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_agent.states import BrokerState
@@ -98,7 +98,7 @@ def act_out(rig: Rig, what: str, value) -> None:
         waiting[-1].reply(reply, after_s=value)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150)
 @given(st.lists(acts, max_size=40), st.integers(0, 3))
 def test_who_serves_holds_the_lease(steps, seed):
     rig = Rig(seed=seed, urls=(ONE, TWO), registration_limit_ms=10**9)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
@@ -41,7 +41,7 @@ FETCH = {"clusterId": "c", "brokerId": 1, "incarnationId": "A" * 22}
 @pytest.mark.parametrize("media", [JSON, MSGPACK])
 @pytest.mark.parametrize("cls", message_classes(), ids=lambda cls: cls.__name__)
 def test_every_message_goes_there_and_back(cls: type[Any], media: str) -> None:
-    @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=30)
     @given(of_class(cls))
     def there_and_back(message: Any) -> None:
         assert decode(cls, encode(message, media), media) == message

@@ -263,7 +263,7 @@ KINDS = {
 }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32), st.integers(1, 80))
 def test_every_change_between_images_is_in_its_thing_s_history(seed, length) -> None:
     """Another way: images of the whole log, compared batch by batch, and words made of them."""

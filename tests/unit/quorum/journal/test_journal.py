@@ -87,7 +87,7 @@ def run(rig: Rig, operations) -> None:
     assert rig.failures == []
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(OPERATIONS, st.sampled_from([200, 700, 1 << 20]), st.integers(0, 1 << 30))
 def test_a_journal_is_a_list_that_survives(operations, segment_bytes, seed) -> None:
     run(Rig(seed, segment_bytes=segment_bytes), operations)

@@ -1,0 +1,16 @@
+"""Hypothesis takes as long as it needs: on a busy machine an example may be slow.
+
+Rule: `deadline` and `too_slow` are set here and nowhere else. A test only sets its `max_examples`.
+In CI the parent is Hypothesis' own profile `ci`, so examples there are the same in each run.
+"""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "logberg",
+    settings(),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)
+settings.load_profile("logberg")

@@ -1,0 +1,30 @@
+"""Every property test runs under the profile of `conftest.py`."""
+
+import time
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+TESTS = Path(__file__).parent
+
+
+@given(st.booleans())
+def test_a_slow_example_does_not_fail(answer: bool) -> None:
+    time.sleep(0.25)  # more than Hypothesis' own deadline of 200 ms
+    assert answer in (True, False)
+
+
+def test_slow_examples_are_no_sign_of_bad_health() -> None:
+    assert HealthCheck.too_slow in settings().suppress_health_check
+
+
+def test_no_test_sets_a_deadline_of_its_own() -> None:
+    own = [
+        str(path.relative_to(TESTS))
+        for path in TESTS.rglob("*.py")
+        if path.name not in ("conftest.py", Path(__file__).name)
+        and "hypothesis" in (text := path.read_text())
+        and ("deadline=None" in text or "HealthCheck.too_slow" in text)
+    ]
+    assert own == []
