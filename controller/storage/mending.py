@@ -1,14 +1,11 @@
-"""A damaged segment is fetched again from a peer, and those that are gone behind it.
+"""Fetches a damaged segment again from a peer, and the segments that are gone behind it.
 
-Rule: bytes that were synced and are wrong or gone are never skipped: the segment is replaced by a
-peer's, proved by the chain hash that it must end in. Until then nothing that needs it is answered.
+Rule: synced bytes that are wrong or gone are never skipped. A peer's segment replaces them; the
+chain hash that it must end in proves it. Until then nothing that needs these bytes is answered.
 
-How many are gone is not known. Where a peer's copy of the one that was named ends rightly, and
-yet before the next one that is here, we move on to the one that must follow it, and so on; the
-last one is proved by what is here, and then we come back for the one before it.
-
-Where our own disk refuses what was fetched, it is thrown away and fetched again after a pause that
-grows: what a failed sync leaves behind is never synced again, and a full disk may have room later.
+It is not known how many segments are gone. If a peer's copy of the named segment ends rightly, but
+before the next segment that is here, the segment behind it is gone too. So we fetch that one first,
+and so on. What is here proves the last one; then we come back for the one before it.
 """
 
 from collections.abc import Callable
@@ -17,24 +14,23 @@ from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
 from controller.storage.damage import LEDGER, DamageRecord
-from controller.storage.peer_files import PeerFiles
+from controller.storage.fetch_job import FetchJob, NoHelpError, Steps
 from ledger.backfill import mend
 from ledger.chain import LogMark
 from ledger.checker import BadSegmentError
 from ledger.errors import DamagedLedgerError, LedgerError
 from ledger.pull import SegmentPull
 from ledger.segments import LOG_FOLDER, segment_name
-from quorum.api import PeerFile, Quorum
+from quorum.api import Quorum
 from runtime.clock import Clock
 from runtime.disk import Disk
-from runtime.slices import run_in_slices
 
 _PAUSE_FIRST_S = 1.0
 _PAUSE_MOST_S = 60.0
 
 
-def _nothing(_pull: SegmentPull) -> None:
-    """Nobody wants to know."""
+def _ignore(_pull: SegmentPull) -> None:
+    """Do nothing: the default of `on_placed`."""
 
 
 class Mending:
@@ -51,22 +47,12 @@ class Mending:
     ) -> None:
         self._damage = damage
         self._config = config
-        self._clock = clock
         self._disk = disk
         self._quorum = quorum
         self._log = log
-        self._files = PeerFiles(config, clock, quorum)
+        self._job = FetchJob(config, clock, quorum)
         self._pull: SegmentPull | None = None
-        self._on_mended: Callable[[], None] | None = None
-        self._on_placed: Callable[[SegmentPull], None] = _nothing
-        self._mark: LogMark | None = None
-        self._base_offset = 0
-        """Of the segment that was named."""
-        self._at = 0
-        """Of the one that is being fetched: that one, or one behind it."""
         self._turn = 0
-        self._asked = 0
-        """Peers that were asked for the segment that is being tried now."""
         self._source = -1
         self._pause_s = _PAUSE_FIRST_S
         self.note = ""
@@ -77,11 +63,11 @@ class Mending:
         error: DamagedLedgerError,
         mark: LogMark,
         on_mended: Callable[[], None],
-        on_placed: Callable[[SegmentPull], None] = _nothing,
+        on_placed: Callable[[SegmentPull], None] = _ignore,
     ) -> None:
         """Fetch the damaged segment again, however long it takes. One that is under way goes on.
 
-        `on_placed` is called behind each segment that is put in place, `on_mended` at the end.
+        `on_placed` is called after each segment that is put in place, `on_mended` at the end.
         Raises LedgerError when no peer could help: the error says what to do.
         """
         if self.note:
@@ -92,32 +78,17 @@ class Mending:
             "ledger_damaged", file=error.file, position=error.position, why=error.reason
         )
         self._damage.found(LEDGER, str(error))
-        self._mark, self._base_offset = mark, error.base_offset
-        self._on_mended, self._on_placed = on_mended, on_placed
         self.note = f"a damaged segment is being fetched again: {error}"
         self._pause_s = _PAUSE_FIRST_S
-        self._begin_at(error.base_offset)
-
-    def _begin_at(self, base_offset: int) -> None:
-        """Fetch the segment that begins there, up to the next one that is here."""
-        assert self._mark is not None
-        if self._pull is not None:
-            self._pull.close()
-            self._pull = None
-        self._at, self._asked = base_offset, 0
-        try:
-            self._pull = mend(self._disk, self._config.cluster_id, base_offset, self._mark)
-        except OSError as error:
-            self._not_taken(error)
-            return
-        own = f"{LOG_FOLDER}/{self._pull.name}"
-        good = self._pull.prepare(own if self._disk.exists(own) else None)
-        run_in_slices(self._clock, good, self._files.guarded(self._ask))
+        self._job.start(self._steps(error.base_offset, mark, on_mended, on_placed))
 
     def stop(self) -> None:
-        """Stop; what was fetched stays for another time."""
-        self._files.stop()
+        """Stop. What was fetched stays for another time."""
+        self._job.stop()
         self.note = ""
+        self._close_pull()
+
+    def _close_pull(self) -> None:
         if self._pull is not None:
             self._pull.close()
             self._pull = None
@@ -128,89 +99,86 @@ class Mending:
         ]
         return [node_id for node_id in configured if node_id != self._config.node_id]
 
-    def _ask(self) -> None:
-        """Begin, or begin again with the next peer."""
-        peers = self._peers()
-        if self._at > self._base_offset and self._asked >= len(peers):
-            # Nobody has what was said to follow: begin anew.
-            self._at = self._base_offset
-            self._anew()
-            return
-        self._source = peers[self._turn % len(peers)]
-        self._turn += 1
-        self._asked += 1
-        self._next()
+    def _steps(
+        self,
+        named: int,
+        mark: LogMark,
+        on_mended: Callable[[], None],
+        on_placed: Callable[[SegmentPull], None],
+    ) -> Steps[None]:
+        """Mend the segment that begins at `named`, and first those that are gone behind it."""
+        base, anew = named, False
+        while True:
+            try:
+                if anew and self._pull is not None:
+                    # What a failed sync leaves behind must never be synced again.
+                    self._pull.discard()
+                anew = False
+                placed, follows = yield from self._fetch(base, named, mark)
+            except OSError as error:
+                yield from self._wait_for_disk(base, error)
+                anew = True
+                continue
+            if placed is None:
+                base, anew = follows, follows == named
+                continue
+            self._placed(placed, on_placed)
+            if not self.note:
+                return  # `on_placed` has stopped the node
+            if base == named:
+                break
+            base = named
+        self.note = ""
+        on_mended()
 
-    def _next(self) -> None:
-        pull = self._pull
-        assert pull is not None
-        if pull.complete:
-            pull.place(self._placed)
-            return
+    def _fetch(self, base: int, named: int, mark: LogMark) -> Steps[tuple[SegmentPull | None, int]]:
+        """Fetch the segment that begins at `base`, up to the next one that is here.
+
+        Returns the segment that was put in place, or None and which one to fetch instead.
+        Raises OSError.
+        """
+        self._close_pull()
+        pull = self._pull = mend(self._disk, self._config.cluster_id, base, mark)
         name = f"{LOG_FOLDER}/{pull.name}"
-        self._files.read(self._source, name, pull.position, self._take, self._ask)
+        own = name if self._disk.exists(name) else None
+        yield from self._job.in_slices(pull.prepare(own))
+        asked = 0
+        while base == named or asked < len(self._peers()):
+            self._source = self._next_peer()
+            asked += 1
+            try:
+                yield from self._job.fill(pull, self._source, name)
+                yield from self._job.written(pull.place)
+            except NoHelpError:
+                pass
+            except LedgerError as error:
+                if isinstance(error, BadSegmentError) and error.torn and error.offset > base:
+                    # The peer's segment ends rightly there: the one that follows is gone here too.
+                    return None, error.offset
+                self._log.warning("mending_refused", source=self._source, reason=str(error))
+                pull.discard()
+            else:
+                self._pull = None
+                return pull, base
+            yield from self._job.pause()
+        # No peer has a segment that begins at `base`: begin anew.
+        return None, named
 
-    def _take(self, piece: PeerFile) -> None:
-        pull = self._pull
-        assert pull is not None
-        try:
-            pull.add(piece.data)
-        except BadSegmentError as error:
-            if error.torn and error.offset > self._at:
-                # The peer's ends there rightly: the one that follows it is gone here as well.
-                self._begin_at(error.offset)
-                return
-            self._refuse(pull, error)
-        except LedgerError as error:
-            self._refuse(pull, error)
-        except OSError as error:
-            self._not_taken(error)
-        else:
-            self._next()
+    def _next_peer(self) -> int:
+        peers = self._peers()
+        self._turn += 1
+        return peers[(self._turn - 1) % len(peers)]
 
-    def _refuse(self, pull: SegmentPull, error: LedgerError) -> None:
-        self._log.warning("mending_refused", source=self._source, reason=str(error))
-        try:
-            pull.discard()
-        except OSError as failure:
-            self._not_taken(failure)
-        else:
-            self._files.later(self._ask)
-
-    def _placed(self, error: OSError | None) -> None:
-        if self._pull is None:
-            return
-        if error is not None:
-            self._not_taken(error)
-            return
-        pull, self._pull = self._pull, None
+    def _placed(self, pull: SegmentPull, on_placed: Callable[[SegmentPull], None]) -> None:
         self._pause_s = _PAUSE_FIRST_S
         self._log.warning("ledger_mended", file=pull.name, source=self._source)
         self._damage.mended(LEDGER, f"{pull.name} fetched from controller {self._source}")
-        self._on_placed(pull)
-        if not self.note:
-            return  # it has ended the node
-        if self._at > self._base_offset:
-            self._begin_at(self._base_offset)
-            return
-        self.note = ""
-        on_mended, self._on_mended = self._on_mended, None
-        if on_mended is not None:
-            on_mended()
+        on_placed(pull)
 
-    def _not_taken(self, error: OSError) -> None:
-        """Our own disk refused: begin the segment anew after a while."""
+    def _wait_for_disk(self, base: int, error: OSError) -> Steps[None]:
+        """Our own disk refused. It may take the segment later: a full disk may have room then."""
         self._log.warning("mending_refused", source=self._source, reason=str(error))
-        name = segment_name(self._at)
+        name = segment_name(base)
         self.note = f"{name} can't be put in place yet, it is tried again: {error}"
         pause_s, self._pause_s = self._pause_s, min(2 * self._pause_s, _PAUSE_MOST_S)
-        self._files.later(self._anew, pause_s)
-
-    def _anew(self) -> None:
-        try:
-            if self._pull is not None:
-                self._pull.discard()
-        except OSError as error:
-            self._not_taken(error)
-        else:
-            self._begin_at(self._at)
+        yield from self._job.pause(pause_s)

@@ -69,7 +69,7 @@ class Storage:
         self._on_failed = on_failed
         self._log = log
         self._cancel_load: Callable[[], None] | None = None
-        self._catch_up = CatchUp(config, clock, disk, quorum, self._on_catch_up_failed, log)
+        self._catch_up = CatchUp(config, clock, disk, quorum, on_failed, log)
         self._wanted: tuple[Mark, int] | None = None
         self._mending = Mending(config, clock, disk, quorum, damage, log)
         self._backfill: HistoryBackfill | None = None
@@ -228,9 +228,6 @@ class Storage:
         if self.ledger is not None:
             self.ledger.close()
         self._open_again(mark)
-
-    def _on_catch_up_failed(self, error: OSError) -> None:
-        self._on_failed(sentence(error, "writing what was fetched"))
 
     # -- loading --------------------------------------------------------------------------
 

@@ -127,9 +127,9 @@ def _in_controller(controller: Any) -> Iterator[str]:
         yield "decision"
     if controller._snapshotting._busy:
         yield "checkpoint"
-    if storage._catch_up._job is not None:
+    if storage._catch_up.fetching:
         yield "pull"
-    if storage._backfill is not None and storage._backfill._pull is not None:
+    if storage._backfill is not None and storage._backfill.fetching:
         yield "backfill"
     if storage._cancel_load is not None:
         yield "loading"
