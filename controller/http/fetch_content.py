@@ -1,9 +1,9 @@
 """What a fetcher gets: deltas, a snapshot to load, where the histories part, or nothing yet.
 
-Rule: the outcomes of the lifecycle's spec, section 8, in their order. An image replaces, it never
-merges; at least one batch always goes, whatever `maxBytes` says. A snapshot goes instead of
-deltas when the deltas begin before our log, when the histories part below it, or when it is
-smaller than the deltas that it stands for.
+Rule: a fetcher whose history parts from ours gets the place where it parts, before anything else.
+A snapshot goes instead of deltas when the deltas begin before our log, or when the snapshot is
+smaller than the deltas that it stands for. An image replaces, it never merges. At least one batch
+always goes, whatever `maxBytes` says.
 """
 
 from collections.abc import Callable

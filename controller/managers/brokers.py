@@ -1,8 +1,7 @@
 """Brokers: register, heartbeat, fence, unfence, controlled shutdown, unregister.
 
-Rule: every row of the tables in the lifecycle's spec stands here, in their order. Registrations
-and flags come from the image, silence and applied offsets from the heartbeat table, which is soft:
-what rests on it becomes a fact only as a record.
+Rule: registrations and flags come from the image. Silence and applied offsets come from the
+heartbeat table, which is soft: what rests on it becomes a fact only as a record.
 
 Kafka's faults that are not repeated: the offset that a stopping broker waits for is in the image,
 so it survives a failover (KIP-631's does not); a second process with the same id is refused also

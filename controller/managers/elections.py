@@ -2,7 +2,7 @@
 
 Rule: pure functions of one partition's state; what a broker's event means for all its partitions
 is in `partition_events`. The order of the steps is that of Kafka's PartitionChangeBuilder (KIP-455,
-704, 841, 966), and the worked cases of the spec are its tests.
+704, 841, 966).
 
 Words: a replica is *acceptable* if its broker is active (or is just being unfenced) and is not the
 one that leaves; it is *valid* if it is acceptable and in the target ISR, or in the ELR when the

@@ -1,7 +1,7 @@
 """Topics: create and delete.
 
-Rule: the topics of one request are judged one by one, in the order of the spec's table; those that
-pass are one atomic change. What must be drawn (ids, placements) is drawn here, by the leader, and
+Rule: the topics of one request are judged one by one, in the order of the request; those that pass
+are one atomic change. What must be drawn (ids, placements) is drawn here, by the leader, and
 written; replay draws nothing.
 """
 

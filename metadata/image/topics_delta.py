@@ -1,6 +1,6 @@
 """Replay of what happens to topics and partitions.
 
-Rule: values mean what `spec` of Kafka says: in a change, None is untouched and an empty list is
+Rule: values mean what they mean in Kafka: in a change, None is untouched and an empty list is
 cleared; leader -2 is untouched and anything else raises the leader epoch, the same leader and -1
 included; every change raises the partition epoch. Whether a change was wise (ISR within the
 replicas, leader within the ISR) was decided by the controller that wrote it and is not asked

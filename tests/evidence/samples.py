@@ -37,7 +37,7 @@ def kills(samples: list[float], **more: Any) -> Piece:
 
 
 def mutants(*survivors: str) -> Piece:
-    killed = [{"name": "no fsync", "promise": "1, 12, I5"}, {"name": "clock", "promise": "12, I13"}]
+    killed = [{"name": "a", "promise": "1, 12, I5"}, {"name": "b", "promise": "12, I13"}]
     return piece("mutants", {"mutants": killed, "survivors": list(survivors)})
 
 

@@ -29,6 +29,7 @@ from tests.evidence.pieces import (
     read_pieces,
 )
 from tests.evidence.recorded import RECORDED, Row, write_rows
+from tests.mutants.table import MUTANTS
 from tests.simulation.coverage import CLUSTER_OPERATIONS, every_fault, holes, pairs
 
 ANSWERS = ("acknowledged", "refused", "reads")
@@ -115,11 +116,13 @@ def _amount(value: Any) -> float:
 
 
 def _by_promise(mutants: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """How many mutants break each promise. `I13` is an invariant's name, not a promise's number."""
+    """How many mutants break each promise, as their table says. `I13` names an invariant."""
     counts: defaultdict[int, int] = defaultdict(int)
     for mutant in mutants:
-        for number in set(re.findall(r"(?<![\w-])\d+", str(mutant["promise"]))):
-            counts[int(number)] += 1
+        known = MUTANTS.get(mutant["name"])
+        for word in (known.promise if known else str(mutant["promise"])).split(", "):
+            if word.isdecimal():
+                counts[int(word)] += 1
     return {f"promise_{number}": count for number, count in sorted(counts.items())}
 
 

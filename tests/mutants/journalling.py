@@ -63,7 +63,7 @@ JOURNALLING = (
     ),
     Mutant(
         "a failed sync is taken for a good one",
-        "1, 10, F-22",
+        "1, 10",
         "EIO of a sync is ignored: what was written may be gone.",
         (
             Patch(
@@ -198,7 +198,7 @@ JOURNALLING = (
     ),
     Mutant(
         "a copy of another folder's manifest is believed",
-        "6, F-27",
+        "6",
         "The newest of the two is taken, whosever it is.",
         (
             Patch(
@@ -220,7 +220,7 @@ JOURNALLING = (
     ),
     Mutant(
         "segments of another folder are read",
-        "6, F-27",
+        "6",
         "A folder of another node, or mixed of two, is not refused.",
         (Patch("quorum.journal.chain.refuse_stranger", gives(None)),),
     ),

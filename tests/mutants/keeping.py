@@ -192,7 +192,7 @@ KEEPING = (
     ),
     Mutant(
         "checkpoint of another cluster is loaded",
-        "6, F-27",
+        "6",
         "A checkpoint's cluster and name are not compared with its content.",
         (Patch("snapshots.store.check_header", gives(None)),),
     ),

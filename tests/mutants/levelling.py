@@ -10,20 +10,20 @@ NOBODY_IS_SILENT = Patch("controller.leader.registering.Registering._who_is_sile
 LEVELLING = (
     Mutant(
         "a voter that went back is taken for new",
-        "28",
+        "15",
         "A registration counts, whatever runs now.",
         (NOBODY_IS_SILENT,),
     ),
     Mutant(
         "levels begin before every voter has registered",
-        "28",
+        "15",
         "A leader of 0.1 may come, which refuses its own agents. Guarded twice: both are off.",
         (Patch("controller.managers.features._who_is_missing", gives("")), NOBODY_IS_SILENT),
         RELEASES,
     ),
     Mutant(
         "a level that a node does not support",
-        "28",
+        "15",
         "Nobody asks what the registered nodes support.",
         (
             Patch(
@@ -34,14 +34,14 @@ LEVELLING = (
     ),
     Mutant(
         "announcements are not heard",
-        "28",
+        "15",
         "Only the leader registers itself.",
         (Patch("controller.leader.registering.Registering.on_announcement", gives(None)),),
         RELEASES,
     ),
     Mutant(
         "no gate",
-        "28",
+        "15",
         "Records are written whatever level is finalised.",
         (
             Patch(
@@ -52,7 +52,7 @@ LEVELLING = (
     ),
     Mutant(
         "a node registers another one",
-        "28",
+        "15",
         "What a link says is not held against whose link it is.",
         (
             Patch(
@@ -63,7 +63,7 @@ LEVELLING = (
     ),
     Mutant(
         "an unknown level is read over",
-        "28",
+        "15",
         "A build goes on behind a level whose rules it does not know.",
         (Patch("metadata.image.features.unknown_level", gives("")),),
     ),

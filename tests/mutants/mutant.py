@@ -52,7 +52,7 @@ class Mutant(NamedTuple):
 
     name: str
     promise: str
-    """Numbers of the promises, and the invariants, that it breaks."""
+    """What it breaks, by number: promises of docs/safety.md, invariants of docs/simulation.md."""
     without: str
     """What is missing in this build, in a sentence."""
     patches: tuple[Patch, ...]

@@ -63,7 +63,7 @@ VOTING = (
     ),
     Mutant(
         "no pre-vote",
-        "9, F-11",
+        "9",
         "Who hears no leader stands at once, and raises everybody's term.",
         (
             Patch(
@@ -75,7 +75,7 @@ VOTING = (
     ),
     Mutant(
         "a leader that is heard may be replaced",
-        "9, F-11",
+        "9",
         "A vote is given although the leader was heard a moment ago.",
         (Patch("quorum.guard.elections.Elections.leader_heard", gives(False)),),
         hunted("quorum", "wire"),
@@ -135,7 +135,7 @@ VOTING = (
     ),
     Mutant(
         "yesterday's folder has a voice",
-        "1, 6, F-27",
+        "1, 6",
         "A folder that was put back is not told from one that only slept.",
         (Patch("quorum.journal.lineage.Lineage.holds", gives(True)),),
         hunted("quorum", "damage", "drawn"),
@@ -154,7 +154,7 @@ VOTING = (
     ),
     Mutant(
         "a life is credited with what the next start wrote",
-        "1, 6, F-27",
+        "1, 6",
         "A life ends behind what the opening after it wrote: a copy lacking little seems whole.",
         (
             Patch(
@@ -169,7 +169,7 @@ VOTING = (
     ),
     Mutant(
         "a repair that nobody was told of stands",
-        "1, 6, F-27",
+        "1, 6",
         "A repair that was not durable when the process ended is read back as one.",
         (Patch("quorum.journal.opening._undo_unheard_repair", gives(None)),),
     ),
@@ -323,7 +323,7 @@ VOTING = (
     ),
     Mutant(
         "no check-quorum",
-        "9, F-11",
+        "9",
         "A leader that hears no majority goes on leading.",
         (
             Patch(

@@ -1,7 +1,7 @@
 """Strangers in numbers, at three real controllers with 1,024 descriptors each.
 
-Loads 8, 9 and 11 of issue 9: whatever strangers hold open, the leader's epoch stays, changes are
-made, memory grows by 64 MiB at most and a broken link comes back. `benchmarks/door.py` has the
+Rows 8, 9 and 11 of docs/probes.md: whatever strangers hold open, the leader's epoch stays, changes
+are made, memory grows by 64 MiB at most and a broken link comes back. `benchmarks/door.py` has the
 figures at full size.
 """
 
@@ -29,7 +29,7 @@ def port_of(address: str) -> int:
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningCluster]:
-    """With few descriptors load 8 and 11 are at their worst, with many load 9 is."""
+    """With few descriptors idle connections do most harm; with many, half bodies do."""
     cluster = RunningCluster(
         tmp_path_factory.mktemp("door"), brokers=1, require_authentication=True
     )

@@ -1,15 +1,8 @@
 """What must hold of a cluster, after every event and at the end.
 
-I4, I10  at one offset, one chain hash and one state, on every controller and broker, for ever
-I6       offsets, epochs and broker epochs never go back, as anyone sees them
-I7       a linearizable read is never older than what was told before it began (administrators);
-         every answer is that of the log at its offset, and no order in time is broken (judgement)
-I8       of one broker id at most one process may serve at a time, and no broker leads a partition
-         that is fenced or not registered
-I9       a request id takes effect at most once; an acknowledged one exactly once
-I15      the principal of a batch is the carrier of the request that caused it (carriers)
-I14      a registration in the log says what holds behind its batch: epoch and flags
-I13      replaying a ledger from its beginning gives the live image, also by the reference
+docs/simulation.md defines I1 to I15. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster. The
+answers to administrators (I7) are judged in `administrators` and `answers`, principals (I15) in
+`carriers`.
 """
 
 from collections import Counter

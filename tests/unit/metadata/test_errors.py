@@ -5,7 +5,7 @@ import pytest
 from metadata.errors import ErrorCode, Fault, LogbergError, error_rows, error_table
 
 STATUSES = {400, 401, 403, 404, 405, 408, 410, 409, 413, 415, 416, 421, 429, 500, 503, 507}
-# What DESIGN section 5 fixes, and what a client's retry loop stands on.
+# Clients' retry loops depend on these: they never change.
 FIXED = {
     ErrorCode.NOT_CONTROLLER: (421, True),
     ErrorCode.NO_QUORUM: (503, True),

@@ -1,4 +1,4 @@
-"""Choosing leaders: the worked cases of replication-rules section 10, and section 4's table."""
+"""Choosing leaders: each mode of an election, and worked cases of several events."""
 
 import pytest
 from hypothesis import given

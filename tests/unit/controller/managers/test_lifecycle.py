@@ -1,4 +1,4 @@
-"""Brokers: the tables of the lifecycle's spec, sections 3 to 5, row by row, and its cases."""
+"""Brokers: registration, heartbeats, and each transition between a broker's states."""
 
 import msgspec
 import pytest
@@ -26,7 +26,7 @@ def kinds(records):
     return [type(record) for record in records]
 
 
-# -- section 3: registration ----------------------------------------------------------------
+# -- registration ----------------------------------------------------------------------------------
 
 
 def test_a_registration_is_a_record_and_its_offset_is_the_broker_epoch(cluster):
@@ -138,7 +138,7 @@ def test_features_do_not_matter_while_none_is_finalised(cluster):
     assert cluster.broker(1).features[0].name == "x"
 
 
-# -- section 4: heartbeat -------------------------------------------------------------------
+# -- heartbeat -------------------------------------------------------------------------------------
 
 
 def test_a_heartbeat_of_an_unknown_broker_or_another_epoch_is_stale(cluster):
@@ -175,7 +175,7 @@ def test_a_newer_epoch_than_ours_means_that_we_are_behind(cluster):
     assert reply.error.known_code() is ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-# -- section 5: the state machine, row by row ---------------------------------------------------
+# -- the state machine, row by row -----------------------------------------------------------------
 
 
 def test_fenced_that_wants_to_stop_may_go_and_nothing_is_written(cluster):
@@ -467,7 +467,7 @@ def test_a_dry_run_of_unregister_shows_the_records_and_writes_nothing(cluster):
     assert cluster.image.offset == end
 
 
-# -- failover and stalls --------------------------------------------------------------------------
+# -- failover and stalls ---------------------------------------------------------------------------
 
 
 def test_a_failover_in_the_middle_of_a_shutdown_keeps_waiting(cluster):

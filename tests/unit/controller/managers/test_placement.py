@@ -1,4 +1,4 @@
-"""Placement: the properties of replication-rules section 3, over many seeds."""
+"""Placement: its properties, over many seeds."""
 
 from itertools import islice
 from random import Random

@@ -1,4 +1,4 @@
-"""Topics: section 2 of the replication rules, row by row, and what becomes of partitions."""
+"""Topics: each check of a request to create or delete them, and what becomes of partitions."""
 
 import pytest
 
@@ -193,7 +193,7 @@ def test_a_dry_run_answers_with_the_records_and_writes_nothing(cluster):
     assert cluster.image.offset == end
 
 
-# -- delete ---------------------------------------------------------------------------------------
+# -- delete ----------------------------------------------------------------------------------------
 
 
 def test_a_deleted_topic_is_gone_with_its_partitions(cluster):
@@ -245,7 +245,7 @@ def test_a_dry_run_of_delete(cluster):
     assert cluster.image.topics.named("t") is not None
 
 
-# -- worked cases of section 10, through the whole controller ------------------------------------
+# -- leaders and ISR over several events, through the whole controller -----------------------------
 
 
 def seen(cluster, name="t"):

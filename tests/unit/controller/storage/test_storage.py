@@ -166,7 +166,7 @@ def test_a_damaged_checkpoint_is_put_aside_and_the_log_is_replayed(cluster):
     cluster.assert_equal()
 
 
-# -- jumps ----------------------------------------------------------------------------------------
+# -- jumps -----------------------------------------------------------------------------------------
 
 
 def test_a_laggard_catches_up_by_ledger_segments(cluster):
@@ -288,7 +288,7 @@ def test_a_jump_that_is_not_needed_any_more_is_dropped(cluster):
     cluster.assert_equal()
 
 
-# -- damage and full disks ------------------------------------------------------------------------
+# -- damage and full disks -------------------------------------------------------------------------
 
 
 def test_a_full_disk_stops_applying_and_is_told_until_there_is_room(cluster):
@@ -438,7 +438,7 @@ def test_what_the_fence_skips_is_skipped_everywhere_and_the_leader_resigns(clust
     cluster.assert_equal()
 
 
-# -- diverged states ------------------------------------------------------------------------------
+# -- diverged states -------------------------------------------------------------------------------
 
 
 def corrupt(cluster, node_id):
@@ -473,7 +473,7 @@ def test_a_leader_whose_state_differs_resigns(cluster):
     assert cluster.shared.nodes[1].resigned
 
 
-# -- what fetchers get (lifecycle, section 8) ------------------------------------------------------
+# -- what fetchers get -----------------------------------------------------------------------------
 
 
 def test_a_fetcher_with_nothing_gets_the_snapshot_when_it_is_smaller(cluster):

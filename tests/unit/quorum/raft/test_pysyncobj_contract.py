@@ -1,4 +1,4 @@
-"""Every seam of PySyncObj that the guard rests on, one test each (spec of the quorum, section 2).
+"""Every seam of PySyncObj that the guard rests on, one test each.
 
 When a new release fails here, read its source before changing a pin.
 """
