@@ -120,7 +120,7 @@ KINDS: dict[str, Kind] = {
         "The model of the guard, explored to its end",
         "states",
         "states",
-        (),
+        ("violated", "mutants_not_rejected"),
         "make model",
         ("spec",),
         ("distinct", "depth", "invariants", "mutants_rejected"),

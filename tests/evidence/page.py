@@ -48,7 +48,7 @@ def _cells(kind: Kind, row: Row) -> tuple[str, str, str, str]:
     return (
         _loud(f"{row.count:,} {kind.unit}", not enough),
         _least(kind),
-        _loud(f"{row.wrong:,}", bool(row.wrong)) if kind.wrong else "",
+        _loud(f"{row.wrong:,}", bool(row.wrong)),
         ", ".join(
             _loud(_figure(name, value), value >= kind.below.get(name, float("inf")))
             for name, value in row.figures.items()

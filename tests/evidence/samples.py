@@ -45,7 +45,8 @@ def everything() -> list[Piece]:
     """One piece or two of each kind."""
     points = {"role": "leader", "points": 700, "by_step": {"sync": 300}, "violations": 0}
     flips = {"file": "journal", "bytes": 100, "flips": 800, "silent": 0, "detected": 790}
-    model = {"spec": "Guard", "bounds": "3 nodes", "states": 1_000_000, "depth": 30}
+    model: dict[str, Any] = {"spec": "Guard", "states": 1_000_000, "depth": 30}
+    model |= {"violated": [], "mutants_not_rejected": []}
     replays = {"seeds": 60, "pythons": ["3.11.7", "3.13.0"], "hash_seeds": ["0"], "different": 0}
     found = [
         *(seeds(1), seeds(1001), kills([40.0, 60.0, 220.0]), mutants()),

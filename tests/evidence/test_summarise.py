@@ -152,6 +152,7 @@ def test_too_few_and_too_slow_are_loud() -> None:
         ("kills", {"missing": 1, "doubled": 1, "fenced": 1}),
         ("kills", {"unsound": ["a", "b", "c"]}),
         ("mutants", {"survivors": ["a", "b", "c"]}),
+        ("model", {"violated": ["OneLeader"], "mutants_not_rejected": ["a", "b"]}),
         ("replays", {"different": 3}),
     ],
 )

@@ -58,10 +58,18 @@ def main() -> int:
         if outcome.violated:
             bad.append(name)
             print(f"  {outcome.violated} is violated:\n    " + "\n    ".join(outcome.trace))
-        found = _refuse(command, [m for m in MUTANTS if m.configuration == name], asked, bad)
+        mutants = [m for m in MUTANTS if m.configuration == name]
+        found = _refuse(command, mutants, asked, bad)
         refused += len(found)
-        if asked.record is not None and not outcome.violated:
-            _record(asked.record, name, text, outcome, found)
+        if asked.record is not None:
+            print(
+                write_piece(
+                    asked.record,
+                    "model",
+                    figures(name, text, outcome, mutants, found),
+                    outcome.took_s,
+                )
+            )
     print(f"{explored} configurations, {refused} mutants refused, {len(bad)} bad")
     return 1 if bad else 0
 
@@ -105,27 +113,29 @@ def _refuse(
     return refused
 
 
-def _record(
-    folder: Path,
+def figures(
     name: str,
     text: str,
     outcome: Outcome,
+    mutants: list[Mutant],
     refused: list[tuple[Mutant, Outcome]],
-) -> None:
-    """Write a configuration's piece, with the mutants that were refused in it."""
-    figures = {
+) -> dict[str, object]:
+    """What is recorded of a configuration, and of the mutants that were tried in it."""
+    rejected = [mutant.rule for mutant, _ in refused]
+    return {
         "spec": f"Guard: {name}",
         "bounds": str(bounds_of(text)),
         "states": outcome.states,
         "distinct": outcome.distinct,
         "depth": outcome.depth,
         "invariants": invariants_of(text),
+        "violated": [outcome.violated] if outcome.violated else [],
         "mutants_rejected": [
             {"name": mutant.rule, "invariant": result.violated, "trace": result.trace}
             for mutant, result in refused
         ],
+        "mutants_not_rejected": [m.rule for m in mutants if m.rule not in rejected],
     }
-    print(write_piece(folder, "model", figures, outcome.took_s))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@ import os
 
 import pytest
 
-from tests.model.checker import MODEL, NoCheckerError, check, find_checker
+from tests.evidence.kinds import KINDS
+from tests.model.__main__ import figures
+from tests.model.checker import MODEL, NoCheckerError, Outcome, check, find_checker
 from tests.model.explorations import (
     CONFIGURATIONS,
     MUTANTS,
@@ -34,6 +36,16 @@ def test_every_rule_of_the_specification_has_a_mutant() -> None:
     """A rule that nobody drops is a rule that nobody knows to matter."""
     assert {mutant.rule for mutant in MUTANTS} == rules_of_the_specification()
     assert {mutant.configuration for mutant in MUTANTS} <= set(CONFIGURATIONS)
+
+
+def test_a_violation_and_a_mutant_that_passes_are_recorded() -> None:
+    name = MUTANTS[0].configuration
+    mutants = [mutant for mutant in MUTANTS if mutant.configuration == name]
+    outcome = Outcome(10, 5, 3, 1.0, "OneLeaderATerm", ["Stands(n1)"])
+    found = figures(name, configuration(name), outcome, mutants, [(mutants[0], outcome)])
+    assert set(KINDS["model"].needed) <= set(found)
+    assert found["violated"] == ["OneLeaderATerm"]
+    assert found["mutants_not_rejected"] == [mutant.rule for mutant in mutants[1:]]
 
 
 def test_every_configuration_is_explored_with_every_invariant() -> None:
