@@ -57,7 +57,7 @@ def flip(file: Path, at: int) -> None:
 def test_a_sound_history(made: GeneratedHistory, tmp_path: Path) -> None:
     done = report(made.folder, tmp_path / "out", "--output", "json", "--title", "Two days & more")
     assert done.exit_code == 0, done.output
-    told = json.loads(done.output)
+    told = json.loads(done.stdout)
     assert told["ok"] is True
     assert told["head"] == f"{made.log_end}:{made.head.hex()}"
     assert told["bytes"] == (tmp_path / "out" / FILE).stat().st_size
@@ -154,7 +154,7 @@ def test_replicas_that_differ(history: Path, tmp_path: Path) -> None:
 
 
 def test_from_and_to_cut_the_history(made: GeneratedHistory, tmp_path: Path) -> None:
-    whole = json.loads(report(made.folder, tmp_path, "--output", "json").output)
+    whole = json.loads(report(made.folder, tmp_path, "--output", "json").stdout)
     cut = json.loads(
         report(made.folder, tmp_path, "--from", "-1d", "--to", "-1h", "--output", "json").output
     )
