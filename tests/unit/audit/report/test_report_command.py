@@ -156,7 +156,7 @@ def test_replicas_that_differ(history: Path, tmp_path: Path) -> None:
 def test_from_and_to_cut_the_history(made: GeneratedHistory, tmp_path: Path) -> None:
     whole = json.loads(report(made.folder, tmp_path, "--output", "json").stdout)
     cut = json.loads(
-        report(made.folder, tmp_path, "--from", "-1d", "--to", "-1h", "--output", "json").output
+        report(made.folder, tmp_path, "--from", "-1d", "--to", "-1h", "--output", "json").stdout
     )
     assert whole["fromMs"] < cut["fromMs"] < cut["untilMs"] < whole["untilMs"]
     assert cut["fromMs"] % 86_400_000 == 0, "it begins with a day"
