@@ -31,8 +31,8 @@ demo: $(VENV)/.ready-run ## Set up, then show the whole story with real processe
 
 # Real processes get the machine to themselves: they run behind the others, one by one.
 test: check $(VENV)/.ready-dev ## Set up, then run all that a change must pass (up to 20 minutes on 2 cores)
-	LOGBERG_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/process --ignore tests/docs --ignore tests/spark --ignore tests/crashpoints --ignore tests/power
-	$(BIN)/python -m pytest -q tests/process tests/docs tests/crashpoints tests/power
+	LOGBERG_SEED_BASE=$(COMMIT) $(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/process --ignore tests/packaging --ignore tests/docs --ignore tests/spark --ignore tests/crashpoints --ignore tests/power
+	$(BIN)/python -m pytest -q tests/process tests/packaging tests/docs tests/crashpoints tests/power
 	$(BIN)/python -m pytest -q tests/spark
 
 check: $(VENV)/.ready-dev ## Format, lint, types, import floors, spelling (under a minute)

@@ -8,18 +8,20 @@ what this broker must do.
 """
 
 import asyncio
-import datetime as dt
-import json
 import signal
 import sys
 from pathlib import Path
 
-from broker_agent.config import AgentConfig, Endpoint
-from broker_agent.library import BrokerAgent, run_until_gone
-from broker_agent.publishers import Manifest, PartitionKey
-from logberg.local_ca import LocalCertificateAuthority
-from metadata.image import MetadataImage
-from runtime.tls import TlsFiles, client_context
+from logberg import (
+    AgentConfig,
+    BrokerAgent,
+    Endpoint,
+    Manifest,
+    MetadataImage,
+    PartitionKey,
+    find_local_cluster,
+    run_until_gone,
+)
 
 BROKER_ID = 9
 
@@ -61,20 +63,17 @@ async def serve(agent: BrokerAgent) -> None:
 
 async def main(folder: Path) -> int:
     """Join, serve, leave."""
-    cluster = json.loads((folder / "cluster.json").read_text())
-    cluster_id = cluster["clusterId"]
-    authority = LocalCertificateAuthority(folder / "certs", cluster_id, dt.datetime.now(dt.UTC))
-    pair = authority.issue(f"broker-{BROKER_ID}", f"broker://{cluster_id}/{BROKER_ID}")
+    cluster = find_local_cluster(folder)
     config = AgentConfig(
-        cluster_id=cluster_id,
+        cluster_id=cluster.cluster_id,
         broker_id=BROKER_ID,
-        controllers=tuple(n["url"] for n in cluster["nodes"] if n["role"] == "controller"),
+        controllers=cluster.controllers,
         endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", 9092),),
     )
     async with BrokerAgent(
         config,
         data=folder / f"broker-{BROKER_ID}",
-        tls=client_context(authority.ca_path, TlsFiles(*pair, authority.ca_path)),
+        tls=cluster.broker_tls(BROKER_ID),
         publishers=(Printer(),),
         duties=Partitions(),
     ) as agent:

@@ -9,20 +9,17 @@ twice, whichever controller answers.
 
 import asyncio
 import contextlib
-import json
 import sys
 from pathlib import Path
 
-from logberg.client import Access, LogbergClient, read_token
+from logberg import LogbergClient, find_local_cluster
 
 
 async def watch(folder: Path) -> None:
     """Print every batch from the log's beginning, then those to come."""
-    cluster = json.loads((folder / "cluster.json").read_text())
-    urls = [node["url"] for node in cluster["nodes"] if node["role"] == "controller"]
-    access = Access(read_token(Path(cluster["tokenFile"])), cluster["ca"])
+    cluster = find_local_cluster(folder)
     offset = 0
-    async with LogbergClient(urls, access, client_id="watch-log") as client:
+    async with LogbergClient(cluster.controllers, cluster.access, client_id="watch-log") as client:
         while True:
             query = {"offset": str(offset), "waitMs": "4000", "format": "json"}
             reply = await client.get("/v1/log", query)

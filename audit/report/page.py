@@ -27,7 +27,6 @@ from audit.report.words import counted, duration, minute, moment, number
 
 __all__ = ["DrawingError", "page"]
 
-_PACKAGE: Final = "audit.report"
 _FOLDER: Final = "template"
 
 
@@ -65,7 +64,7 @@ def page(facts: Facts) -> str:
 
 def _environment() -> Environment:
     made = Environment(
-        loader=PackageLoader(_PACKAGE, _FOLDER),
+        loader=PackageLoader(__package__, _FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -78,7 +77,7 @@ def _environment() -> Environment:
 
 
 def _asset(name: str) -> str:
-    return resources.files(_PACKAGE).joinpath(_FOLDER, name).read_text(encoding="utf-8")
+    return resources.files(__package__).joinpath(_FOLDER, name).read_text(encoding="utf-8")
 
 
 def _policy(style: str, script: str) -> str:

@@ -1,4 +1,4 @@
-"""One file with all that a cluster's workers need: `python -m audit.spark.packaging FILE.zip`.
+"""Writes one file with all that a Spark cluster's workers need; `logberg.spark` runs it.
 
 Rule: what is shipped is what is installed here, file by file, so that driver and workers run the
 same code; nothing is downloaded or built. Spark unpacks it beside each executor (`--archives`), and
@@ -7,7 +7,6 @@ Compiled packages are in it, so driver and workers must be of one platform.
 """
 
 import importlib.metadata
-import importlib.util
 import re
 import sys
 import zipfile
@@ -15,10 +14,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-UNPACKED: Final = "logberg"
+SUBMIT_SCRIPT: Final = Path(__file__).with_name("submit.py")
+"""The script for spark-submit."""
+UNPACKED: Final = "logberg-spark"
 """The folder beside an executor that the file is unpacked into."""
 
 _OURS: Final = ("audit", "snapshots", "ledger", "metadata", "quorum", "runtime")
+"""The folders that lie beside each other in the repository; in the wheel they are in `logberg`."""
+_ABOVE: Final = tuple(__name__.split(".")[:-3])
+"""The packages that hold those folders: none in the repository, `("logberg",)` in the wheel."""
+_PACKAGE_FILE: Final = "__init__.py"
 _THEIRS: Final = ("msgspec", "google-crc32c", "pyarrow", "pandas", "fsspec")
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _LEFT_OUT: Final = {"__pycache__", "tests", "include"}
@@ -32,9 +37,8 @@ def write_package(target: Path, *, level: int = _QUICK) -> int:
     """
     method = zipfile.ZIP_DEFLATED if level else zipfile.ZIP_STORED
     with zipfile.ZipFile(target, "w", method, compresslevel=level or None) as archive:
-        for name in _OURS:
-            for path, inside in _package(name):
-                archive.write(path, inside)
+        for path, inside in _ours():
+            archive.write(path, inside)
         for name in sorted(with_requirements(_THEIRS)):
             for path, inside in _distribution(name):
                 archive.write(path, inside)
@@ -78,15 +82,17 @@ def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _package(name: str) -> Iterator[tuple[Path, str]]:
-    spec = importlib.util.find_spec(name)
-    assert spec is not None
-    assert spec.submodule_search_locations is not None
-    (folder,) = spec.submodule_search_locations
-    for path in sorted(Path(folder).rglob("*")):
-        inside = Path(name, path.relative_to(folder))
-        if path.is_file() and _LEFT_OUT.isdisjoint(inside.parts):
-            yield path, inside.as_posix()
+def _ours() -> Iterator[tuple[Path, str]]:
+    """Yield each file of ours and its path in the package: the same names as here."""
+    beside = Path(__file__).parents[2]
+    for depth in range(1, len(_ABOVE) + 1):
+        inside = Path(*_ABOVE[:depth], _PACKAGE_FILE)
+        yield beside.parents[len(_ABOVE) - 1] / inside, inside.as_posix()
+    for name in _OURS:
+        for path in sorted(beside.joinpath(name).rglob("*")):
+            inside = Path(*_ABOVE, path.relative_to(beside))
+            if path.is_file() and _LEFT_OUT.isdisjoint(inside.parts):
+                yield path, inside.as_posix()
 
 
 def _distribution(name: str) -> Iterator[tuple[Path, str]]:
@@ -100,13 +106,10 @@ def _distribution(name: str) -> Iterator[tuple[Path, str]]:
 def main() -> None:
     """Write the file that the one argument names, and say how it is used."""
     if len(sys.argv) != 2 or not sys.argv[1].endswith(".zip"):
-        sys.exit("usage: python -m audit.spark.packaging FILE.zip")
+        sys.exit("usage: python -m logberg.spark FILE.zip")
     target = Path(sys.argv[1]).absolute()
     size = write_package(target)
     sys.stdout.write(f"{target}: {size / 1e6:.0f} MB. Give spark-submit:\n")
     for name, value in submit_settings(target).items():
         sys.stdout.write(f"  --conf {name}={value}\n")
-
-
-if __name__ == "__main__":
-    main()
+    sys.stdout.write(f"and the script {SUBMIT_SCRIPT}\n")

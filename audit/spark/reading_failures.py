@@ -14,7 +14,7 @@ SparkError: Final = PySparkException
 """All that Spark raises, for callers who may not import it."""
 
 _OURS: Final = re.compile(
-    r"^(?:audit|ledger|snapshots)(?:\.[a-z_]+)+\.[A-Za-z]+Error: (.+)$"
+    r"^(?:logberg\.)?(?:audit|ledger|snapshots)(?:\.[a-z_]+)+\.[A-Za-z]+Error: (.+)$"
     r"|^((?:FileNotFound|Permission|OS|IO|Timeout|Connection[A-Za-z]*)Error: .+)$",
     re.MULTILINE,
 )

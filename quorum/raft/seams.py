@@ -48,7 +48,7 @@ class _Current:
         self.world: CoreWorld | None = None
 
     def inside(self) -> CoreWorld:
-        assert self.world is not None, "the core was entered without quorum.raft.seams.enter"
+        assert self.world is not None, "the core was entered without `enter`"
         return self.world
 
     def monotonic_time(self) -> float:

@@ -1,5 +1,5 @@
-"""Our packages are ours alone (ADR 0001): their names are common, and another distribution that
-installs one of them would be imported in our place."""
+"""In a checkout the folders at the root are packages (ADR 0026). Their names are common: another
+distribution that installs one of them would be imported in our place."""
 
 import importlib
 import importlib.metadata
@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+WHEEL = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+PACKAGES = WHEEL["only-include"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -37,8 +38,8 @@ def test_every_package_is_built_and_none_is_forgotten() -> None:
     assert found - {"tests", "benchmarks"} == set(PACKAGES)
 
 
-def test_it_cannot_be_uploaded_by_mistake() -> None:
-    assert "Private :: Do Not Upload" in PROJECT["project"]["classifiers"]
+def test_every_package_but_the_root_moves_below_it() -> None:
+    assert WHEEL["sources"] == {name: f"logberg/{name}" for name in PACKAGES if name != "logberg"}
 
 
 def test_a_package_of_another_owner_would_be_noticed(

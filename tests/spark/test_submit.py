@@ -192,6 +192,8 @@ def test_failures_come_down_to_a_sentence() -> None:
         "\tat org.apache.spark.Something(Something.scala:1)"
     )
     assert failure_sentence(ValueError(page)) == "a.log, byte 5, offset 7: bad. Restore it"
+    installed = page.replace("ledger.errors", "logberg.ledger.errors")
+    assert failure_sentence(ValueError(installed)) == "a.log, byte 5, offset 7: bad. Restore it"
     heap = failure_sentence(ValueError("x java.lang.OutOfMemoryError: Java heap space y"))
     assert heap is not None
     assert heap.startswith("Spark ran out of memory")

@@ -1,0 +1,56 @@
+"""How a program joins the cluster that `logberg up` runs in a folder.
+
+Rule: the folder's own files say everything; the program names nothing but the folder.
+"""
+
+import datetime as dt
+import ssl
+from pathlib import Path
+
+import msgspec
+
+from logberg.access import Access, read_token
+from logberg.local_ca import LocalCertificateAuthority
+from logberg.local_cluster import CLUSTER_FILE, ClusterFile, LocalClusterError
+from runtime.tls import TlsFiles, client_context
+
+
+class ClusterAccess(msgspec.Struct, frozen=True):
+    """A local cluster, with the right to administer it."""
+
+    folder: Path
+    cluster_id: str
+    controllers: tuple[str, ...]
+    """Their URLs."""
+    access: Access
+    """The administrator's."""
+
+    def broker_tls(self, broker_id: int) -> ssl.SSLContext:
+        """Return what a broker of this id shows the controllers: a certificate of the cluster's CA.
+
+        The certificate is written to the folder. Raises OSError, TlsFilesError.
+        """
+        authority = LocalCertificateAuthority(
+            self.folder / "certs", self.cluster_id, dt.datetime.now(dt.UTC)
+        )
+        pair = authority.issue(f"broker-{broker_id}", f"broker://{self.cluster_id}/{broker_id}")
+        return client_context(authority.ca_path, TlsFiles(*pair, authority.ca_path))
+
+
+def find_local_cluster(folder: Path | str) -> ClusterAccess:
+    """Read the folder of `logberg up`. Raises LocalClusterError, AccessError."""
+    path = Path(folder, CLUSTER_FILE)
+    try:
+        known = msgspec.json.decode(path.read_bytes(), type=ClusterFile)
+    except FileNotFoundError:
+        raise LocalClusterError(
+            f"{path} is missing; start a cluster there with `logberg up --data {folder}`"
+        ) from None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise LocalClusterError(f"{path} can't be read: {error}") from None
+    return ClusterAccess(
+        folder=Path(folder),
+        cluster_id=known.cluster_id,
+        controllers=tuple(node.url for node in known.nodes if node.role == "controller"),
+        access=Access(read_token(Path(known.token_file)), known.ca, cluster_id=known.cluster_id),
+    )

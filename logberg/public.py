@@ -1,0 +1,64 @@
+"""Everything that `from logberg import …` offers; `docs/reference-python.md` explains it.
+
+Rule: these names stay where they are, whatever moves inside. `logberg/__init__.py` imports this
+module when the first of them is asked for, so the command line doesn't pay for it.
+"""
+
+from broker_agent.config import AgentConfig, Endpoint, FeatureRange
+from broker_agent.health import Health
+from broker_agent.image_store import WrongFolderError
+from broker_agent.library import AgentGoneError, BrokerAgent, Ending, run_until_gone
+from broker_agent.publishers import Duties, Manifest, PartitionKey, Publisher
+from broker_agent.states import BrokerState
+from logberg.access import Access, AccessError, read_token
+from logberg.client import ClientError, LogbergClient
+from logberg.cluster_access import ClusterAccess, find_local_cluster
+from logberg.local_cluster import LocalClusterError
+from metadata.image import (
+    BrokerRegistration,
+    ImageChanges,
+    MetadataImage,
+    Partition,
+    Topic,
+    difference,
+)
+from metadata.uuids import parse_uuid, uuid_text
+from runtime.disk import FolderInUseError
+from runtime.tls import TlsFiles, TlsFilesError, client_context
+
+__all__ = [
+    "Access",
+    "AccessError",
+    "AgentConfig",
+    "AgentGoneError",
+    "BrokerAgent",
+    "BrokerRegistration",
+    "BrokerState",
+    "ClientError",
+    "ClusterAccess",
+    "Duties",
+    "Ending",
+    "Endpoint",
+    "FeatureRange",
+    "FolderInUseError",
+    "Health",
+    "ImageChanges",
+    "LocalClusterError",
+    "LogbergClient",
+    "Manifest",
+    "MetadataImage",
+    "Partition",
+    "PartitionKey",
+    "Publisher",
+    "TlsFiles",
+    "TlsFilesError",
+    "Topic",
+    "WrongFolderError",
+    "client_context",
+    "difference",
+    "find_local_cluster",
+    "parse_uuid",
+    "read_token",
+    "run_until_gone",
+    "uuid_text",
+]

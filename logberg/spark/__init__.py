@@ -1,0 +1,24 @@
+"""The audit on Spark, for programs: what `docs/audit/` shows. Needs the extra `logberg[audit]`.
+
+Public names only: other modules of ours import from `audit.spark`.
+"""
+
+from audit.spark.alerts import Alert, AlertRules
+from audit.spark.packaging import SUBMIT_SCRIPT, submit_settings, write_package
+from audit.spark.pipeline import run_pipeline
+from audit.spark.session import SparkUnavailableError, audit_session
+from audit.spark.source import batches, read_log, stream_log
+
+__all__ = [
+    "SUBMIT_SCRIPT",
+    "Alert",
+    "AlertRules",
+    "SparkUnavailableError",
+    "audit_session",
+    "batches",
+    "read_log",
+    "run_pipeline",
+    "stream_log",
+    "submit_settings",
+    "write_package",
+]
