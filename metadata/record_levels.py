@@ -9,63 +9,17 @@ of the lowest version of Kafka's schema that holds the fields in use: a Partitio
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from metadata.features import BASE, METADATA_VERSION, described
-from metadata.records import (
-    BrokerRegistrationChangeRecord,
-    ClearElrRecord,
-    DelegationTokenRecord,
-    KRaftVersionRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    Record,
-    RegisterBrokerRecord,
-    RegisterControllerRecord,
-    RemoveDelegationTokenRecord,
-    UnregisterControllerRecord,
-    UserScramCredentialRecord,
-    VotersRecord,
-)
+from metadata.features import BASE, described
+from metadata.records import RECORD_CLASSES, Record
+from metadata.records.declaring import Need
 
-
-class Need(NamedTuple):
-    """A record, or one of its fields when it holds more than its default, needs a level."""
-
-    feature: str
-    level: int
-    field: str = ""
-    """Empty: the record itself."""
-    default: Any = None
-
-
-def _metadata(level: int, *fields: str, default: Any = None) -> tuple[Need, ...]:
-    return tuple(Need(METADATA_VERSION, level, field, default) for field in fields or ("",))
-
-
-_ELR_FIELDS: Final = ("eligible_leader_replicas", "last_known_elr")
 NEEDS: Final[Mapping[type[Record], tuple[Need, ...]]] = {
-    RegisterBrokerRecord: (
-        *_metadata(17, "log_dirs", default=()),
-        *_metadata(30, "cordoned_log_dirs"),
-    ),
-    BrokerRegistrationChangeRecord: (
-        *_metadata(17, "log_dirs", default=()),
-        *_metadata(30, "cordoned_log_dirs"),
-    ),
-    PartitionRecord: (*_metadata(17, "directories", default=()), *_metadata(23, *_ELR_FIELDS)),
-    PartitionChangeRecord: (*_metadata(17, "directories"), *_metadata(23, *_ELR_FIELDS)),
-    UserScramCredentialRecord: _metadata(11),
-    DelegationTokenRecord: _metadata(14),
-    RemoveDelegationTokenRecord: _metadata(14),
-    RegisterControllerRecord: _metadata(15),
-    KRaftVersionRecord: _metadata(21),
-    VotersRecord: _metadata(21),
-    ClearElrRecord: _metadata(23),
-    UnregisterControllerRecord: _metadata(33),
+    record: record.NEEDS for record in RECORD_CLASSES if record.NEEDS
 }
 """What needs a level. A record that is not here needs none above the lowest level we support; one
-that a later release adds stands here with the level that brings it."""
+that a later release adds names the level that brings it."""
 
 
 def needs_above(levels: Mapping[str, int]) -> dict[type[Record], tuple[Need, ...]]:

@@ -2,48 +2,37 @@
 
 Rule: a thing *takes* the records that its state follows from, and no others; replaying only these
 gives the same entries as replaying all. It is *about* those that name it: the others (a topic's
-creation, for one of its configs) only show where they change something.
+creation, for one of its configs) only show where they change something. What a record's class
+says that it is about (`Record.subjects`) decides; written here are the things whose records do not
+say all: what else they take, and which of their records do not count.
 
 A topic's name may have had several lives; its id is learned as it comes.
 """
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
+from audit.questions.names import Names
 from audit.questions.search import SearchError
-from audit.questions.subjects import config_kind, quota_word
 from metadata.features import LOGBERG_VERSION
 from metadata.records import (
+    RECORD_CLASSES,
     AccessControlEntryRecord,
-    BeginEpochRecord,
-    BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ClientQuotaRecord,
-    ClusterGenerationRecord,
-    ConfigRecord,
     DelegationTokenRecord,
     FeatureLevelRecord,
-    FenceBrokerRecord,
     KRaftVersionRecord,
     PartitionChangeRecord,
     PartitionRecord,
-    ProducerIdsRecord,
     Record,
-    RegisterBrokerRecord,
-    RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
     RemoveTopicRecord,
-    RemoveUserScramCredentialRecord,
     TopicRecord,
-    UnfenceBrokerRecord,
-    UnregisterBrokerRecord,
-    UnregisterControllerRecord,
-    UserScramCredentialRecord,
-    VotersRecord,
-    ZkMigrationStateRecord,
 )
-from metadata.uuids import UuidError, parse_uuid
+from metadata.uuids import UuidError, parse_uuid, uuid_text
 
 NOT: Final = 0
 TAKES: Final = 1
@@ -57,30 +46,48 @@ EXPECTED: Final = (
 Test = Callable[[Any], int]
 
 
+class Told(NamedTuple):
+    """How a kind of thing judges records."""
+
+    word: str
+    """The subject by which records name the thing."""
+    tests: Mapping[type[Record], Test] = MappingProxyType({})
+    """Of the records for which another rule holds than whether the word is among their subjects."""
+
+
 class Thing:
     """One thing, and how it judges records; for one pass over a log."""
 
-    def __init__(
-        self, word: str, tests: dict[type[Record], Test], tables: tuple[str, ...] | None
-    ) -> None:
+    def __init__(self, word: str, told: Told, tables: tuple[str, ...] | None) -> None:
         """`tables`: those of the image that tell it; None: all that its records touch."""
         self.word = word
         self.tables = tables
-        self._tests = tests
+        self._subject = told.word
+        self._names = Names()
+        kind = told.word.partition(":")[0]
+        named = (record for record in RECORD_CLASSES if kind in record.SUBJECT_KINDS)
+        self._tests: dict[type[Record], Test] = {
+            **dict.fromkeys(named, self._named),
+            **told.tests,
+        }
 
     def judge(self, record: Record) -> int:
         """Return NOT, TAKES or ABOUT. Each record that counts, in order, once."""
         test = self._tests.get(type(record))
         return NOT if test is None else test(record)
 
+    def _named(self, record: Record) -> int:
+        self._names.learn(record)
+        return ABOUT * (self._subject in record.subjects(self._names))
+
 
 def thing(text: str) -> Thing:
     """Read what people type. Raises SearchError."""
     kind, _, name = text.partition(":")
-    make = _KINDS.get(kind)
-    if make is None or (not name and kind != "quorum"):
+    if kind not in _KNOWN or (not name and kind != "quorum"):
         raise SearchError(f"{text!r} is no thing whose history is known; such are: {EXPECTED}.")
-    return Thing(text, make(name), _TABLES.get(kind))
+    make = _KINDS.get(kind)
+    return Thing(text, Told(text) if make is None else make(name), _TABLES.get(kind))
 
 
 class _Lives:
@@ -112,22 +119,31 @@ class _Lives:
         return topic_id == self._topic_id
 
 
-def _topic(name: str) -> dict[type[Record], Test]:
+def _never(_record: Record) -> int:
+    return NOT
+
+
+def _topic(name: str) -> Told:
     lives = _Lives(name)
 
     def mine(record: PartitionRecord | PartitionChangeRecord) -> int:
         return ABOUT * (record.topic_id in lives)
 
-    return {
-        **lives.tests(ABOUT),
-        PartitionRecord: mine,
-        PartitionChangeRecord: mine,
-        ClearElrRecord: lives.cleared,
-        ConfigRecord: _is_config("topic", name),
-    }
+    return Told(
+        f"topic:{name}",
+        {
+            **lives.tests(ABOUT),
+            PartitionRecord: mine,
+            PartitionChangeRecord: mine,
+            ClearElrRecord: lives.cleared,
+            # Who may do what with a topic is told of the ACL and of the user.
+            AccessControlEntryRecord: _never,
+            RemoveAccessControlEntryRecord: _never,
+        },
+    )
 
 
-def _partition(text: str) -> dict[type[Record], Test]:
+def _partition(text: str) -> Told:
     name, hyphen, number = text.rpartition("-")
     if not hyphen or not (number.isascii() and number.isdecimal()):
         raise SearchError(f"partition:{text} names no number: partition:orders-3 is meant.")
@@ -136,15 +152,18 @@ def _partition(text: str) -> dict[type[Record], Test]:
     def mine(record: PartitionRecord | PartitionChangeRecord) -> int:
         return ABOUT * (record.partition_id == partition_id and record.topic_id in lives)
 
-    return {
-        **lives.tests(TAKES),
-        PartitionRecord: mine,
-        PartitionChangeRecord: mine,
-        ClearElrRecord: lives.cleared,
-    }
+    return Told(
+        f"partition:{text}",
+        {
+            **lives.tests(TAKES),
+            PartitionRecord: mine,
+            PartitionChangeRecord: mine,
+            ClearElrRecord: lives.cleared,
+        },
+    )
 
 
-def _config(text: str) -> dict[type[Record], Test]:
+def _config(text: str) -> Told:
     kind, _, rest = text.partition(":")
     name, colon, key = rest.rpartition(":")
     if not colon or not key:
@@ -152,39 +171,19 @@ def _config(text: str) -> dict[type[Record], Test]:
             f"config:{text} names no key: config:topic:orders:retention.ms is meant, or "
             "config:broker::min.insync.replicas for the default of all brokers."
         )
-    lives = _Lives(name).tests(TAKES) if kind == "topic" else {}
-    return {**lives, ConfigRecord: _is_config(kind, name, key)}
+    return Told(f"config:{text}", _Lives(name).tests(TAKES) if kind == "topic" else {})
 
 
-def _is_config(kind: str, name: str, key: str | None = None) -> Test:
-    def mine(record: ConfigRecord) -> int:
-        fits = record.resource_name == name and config_kind(record.resource_type) == kind
-        return ABOUT * (fits and (key is None or record.name == key))
-
-    return mine
-
-
-def _broker(text: str) -> dict[type[Record], Test]:
-    number = _number("broker", text)
-    return {
-        # What an amended registration means depends on this level (ADR 0015).
-        FeatureLevelRecord: lambda record: TAKES * (record.name == LOGBERG_VERSION),
-        RegisterBrokerRecord: lambda record: ABOUT * (record.broker_id == number),
-        UnregisterBrokerRecord: lambda record: ABOUT * (record.broker_id == number),
-        BrokerRegistrationChangeRecord: lambda record: ABOUT * (record.broker_id == number),
-        FenceBrokerRecord: lambda record: ABOUT * (record.id == number),
-        UnfenceBrokerRecord: lambda record: ABOUT * (record.id == number),
-        ConfigRecord: _is_config("broker", text),
-        ProducerIdsRecord: lambda record: ABOUT * (record.broker_id == number),
-    }
+def _broker(text: str) -> Told:
+    # What an amended registration means depends on this level (ADR 0015).
+    return Told(
+        f"broker:{_number('broker', text)}",
+        {FeatureLevelRecord: lambda record: TAKES * (record.name == LOGBERG_VERSION)},
+    )
 
 
-def _controller(text: str) -> dict[type[Record], Test]:
-    number = _number("controller", text)
-    return {
-        RegisterControllerRecord: lambda record: ABOUT * (record.controller_id == number),
-        UnregisterControllerRecord: lambda record: ABOUT * (record.controller_id == number),
-    }
+def _controller(text: str) -> Told:
+    return Told(f"controller:{_number('controller', text)}")
 
 
 def _number(kind: str, text: str) -> int:
@@ -193,18 +192,14 @@ def _number(kind: str, text: str) -> int:
     return int(text)
 
 
-def _acl(text: str) -> dict[type[Record], Test]:
+def _acl(text: str) -> Told:
     try:
-        entry = parse_uuid(text)
+        return Told(f"acl:{uuid_text(parse_uuid(text))}")
     except UuidError as error:
         raise SearchError(f"acl:{text}: {error}.") from None
-    return {
-        AccessControlEntryRecord: lambda record: ABOUT * (record.id == entry),
-        RemoveAccessControlEntryRecord: lambda record: ABOUT * (record.id == entry),
-    }
 
 
-def _user(name: str) -> dict[type[Record], Test]:
+def _user(name: str) -> Told:
     acls: set[bytes] = set()
     tokens: set[str] = set()
 
@@ -218,51 +213,32 @@ def _user(name: str) -> dict[type[Record], Test]:
             tokens.add(record.token_id)
         return ABOUT * (record.token_id in tokens)
 
-    def quota(record: ClientQuotaRecord) -> int:
-        parts = ((part.entity_type, part.entity_name) for part in record.entity)
-        return ABOUT * (("user", name) in parts)
-
-    return {
-        UserScramCredentialRecord: lambda record: ABOUT * (record.name == name),
-        RemoveUserScramCredentialRecord: lambda record: ABOUT * (record.name == name),
-        AccessControlEntryRecord: acl,
-        RemoveAccessControlEntryRecord: lambda record: ABOUT * (record.id in acls),
-        DelegationTokenRecord: token,
-        RemoveDelegationTokenRecord: lambda record: ABOUT * (record.token_id in tokens),
-        ClientQuotaRecord: quota,
-    }
+    return Told(
+        f"user:{name}",
+        {
+            # What was once the user's stays in the user's history.
+            AccessControlEntryRecord: acl,
+            RemoveAccessControlEntryRecord: lambda record: ABOUT * (record.id in acls),
+            DelegationTokenRecord: token,
+            RemoveDelegationTokenRecord: lambda record: ABOUT * (record.token_id in tokens),
+        },
+    )
 
 
-def _token(token_id: str) -> dict[type[Record], Test]:
-    return {
-        DelegationTokenRecord: lambda record: ABOUT * (record.token_id == token_id),
-        RemoveDelegationTokenRecord: lambda record: ABOUT * (record.token_id == token_id),
-    }
-
-
-def _quota(text: str) -> dict[type[Record], Test]:
+def _quota(text: str) -> Told:
     wanted = sorted(text.split(","))
 
     def mine(record: ClientQuotaRecord) -> int:
-        return ABOUT * (sorted(quota_word(record).removeprefix("quota:").split(",")) == wanted)
+        return ABOUT * (sorted(record.entity_word.removeprefix("quota:").split(",")) == wanted)
 
-    return {ClientQuotaRecord: mine}
-
-
-def _feature(name: str) -> dict[type[Record], Test]:
-    if name == "kraft.version":
-        return {KRaftVersionRecord: lambda _record: ABOUT}
-    if name == "zookeeper-migration":
-        return {ZkMigrationStateRecord: lambda _record: ABOUT}
-    return {FeatureLevelRecord: lambda record: ABOUT * (record.name == name)}
+    return Told(f"quota:{text}", {ClientQuotaRecord: mine})
 
 
-def _quorum(_name: str) -> dict[type[Record], Test]:
-    kinds = (VotersRecord, BeginEpochRecord, ClusterGenerationRecord, KRaftVersionRecord)
-    return {kind: lambda _record: ABOUT for kind in kinds}
+def _quorum(_name: str) -> Told:
+    return Told("quorum", {KRaftVersionRecord: lambda _record: ABOUT})
 
 
-_KINDS: Final[dict[str, Callable[[str], dict[type[Record], Test]]]] = {
+_KINDS: Final[dict[str, Callable[[str], Told]]] = {
     "topic": _topic,
     "partition": _partition,
     "config": _config,
@@ -270,11 +246,17 @@ _KINDS: Final[dict[str, Callable[[str], dict[type[Record], Test]]]] = {
     "controller": _controller,
     "acl": _acl,
     "user": _user,
-    "token": _token,
     "quota": _quota,
-    "feature": _feature,
     "quorum": _quorum,
 }
+"""How the name of a thing is read, and its own rules; a kind that is not here has none."""
+
+_WITHOUT_HISTORY: Final = frozenset(
+    ("producer-ids", "request", "transaction", "broker-logger", "client-metrics", "group")
+)
+_KNOWN: Final = (
+    frozenset(kind for record in RECORD_CLASSES for kind in record.SUBJECT_KINDS) - _WITHOUT_HISTORY
+)
 
 _TABLES: Final = {
     "partition": ("partitions",),

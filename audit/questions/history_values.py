@@ -8,43 +8,34 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from audit.questions.subjects import config_kind
 from metadata.buckets import Change
-from metadata.image.families import TABLES, Table
+from metadata.image.families import TABLES
 from metadata.image.metadata_image import MetadataImage
+from metadata.image.table import Table
 from metadata.messages.records_json import record_to_json
-from metadata.messages.secrets import REDACTED, secret_fields
 from metadata.records import (
     ClientQuotaRecord,
     ConfigRecord,
     Record,
     ScramMechanism,
     ShutdownOffsetRecord,
+    config_kind,
 )
-from metadata.records.schema import REQUIRED, fields_of
+from metadata.records.declaring import REDACTED
+from metadata.records.schema import REQUIRED, camel, fields_of
 from metadata.uuids import uuid_text
 
 Fields = dict[str, Any]
 
 _BY_NAME: Final[dict[str, Table]] = {table.name: table for table in TABLES}
-_IN_THE_WORD: Final[dict[str, tuple[str, ...]]] = {
-    "features": ("name",),
-    "epochs": ("epoch",),
-    "brokers": ("brokerId",),
-    "controllers": ("controllerId",),
-    "topics": ("name",),
-    "partitions": ("partitionId", "topicId"),
-    "acls": ("id",),
-    "scram": ("name", "mechanism"),
-    "tokens": ("tokenId",),
-    "outcomes": ("key",),
-}
-"""Fields that what an entry is called says already, by their names in JSON."""
 
 
 def called(table: str, key: Any, before: MetadataImage, after: MetadataImage) -> str:
-    """Return what an entry is called, by words as those of `audit.questions.subjects`."""
-    return _CALLED[table](key, before, after)
+    """Return what an entry is called, by words as those of `Record.subjects`."""
+    own = _CALLED.get(table)
+    if own is not None:
+        return own(key, before, after)
+    return f"{_BY_NAME[table].kind}:{uuid_text(key) if isinstance(key, bytes) else key}"
 
 
 def fields_of_entry(table: str, key: Any, value: Any, *, show_secrets: bool = False) -> Fields:
@@ -54,7 +45,7 @@ def fields_of_entry(table: str, key: Any, value: Any, *, show_secrets: bool = Fa
         return fields
     for record in _BY_NAME[table].records(key, value):
         if isinstance(record, ConfigRecord):
-            hidden = secret_fields(record) and not show_secrets
+            hidden = record.secret_fields() and not show_secrets
             fields[record.name] = REDACTED if hidden else record.value
         elif isinstance(record, ClientQuotaRecord):
             fields[record.key] = record.value
@@ -63,8 +54,10 @@ def fields_of_entry(table: str, key: Any, value: Any, *, show_secrets: bool = Fa
         else:
             told = record_to_json(record, show_secrets=show_secrets)["data"]
             fields.update(told | {k: v for k, v in _unsaid(type(record)).items() if k not in told})
-    for name in _IN_THE_WORD.get(table, ()):
-        fields.pop(name, None)
+    for name in _BY_NAME[table].named_by:
+        fields.pop(camel(name), None)
+    if table == "partitions":
+        fields.pop("topicId", None)
     return fields
 
 
@@ -123,27 +116,11 @@ def _scram(key: tuple[str, int], _before: MetadataImage, _after: MetadataImage) 
     return f"user:{key[0]} ({ScramMechanism(key[1]).name if known else key[1]})"
 
 
-def _named(kind: str) -> Callable[[Any, MetadataImage, MetadataImage], str]:
-    return lambda key, _before, _after: (
-        f"{kind}:{uuid_text(key) if isinstance(key, bytes) else key}"
-    )
-
-
 _CALLED: Final[dict[str, Callable[[Any, MetadataImage, MetadataImage], str]]] = {
-    "features": _named("feature"),
-    "migrations": _named("migration"),
-    "quorum": _named("quorum"),
-    "epochs": _named("epoch"),
-    "brokers": _named("broker"),
-    "controllers": _named("controller"),
     "topics": _topic,
     "partitions": _partition,
     "configs": _config,
     "client_quotas": _quota,
-    "producer_ids": _named("producer-ids"),
-    "acls": _named("acl"),
     "scram": _scram,
-    "tokens": _named("token"),
-    "floors": _named("floor"),
-    "outcomes": _named("request"),
 }
+"""Those that are called by more than their kind and their key."""

@@ -18,7 +18,6 @@ import msgspec
 
 from audit.places.replicas import Replica
 from audit.questions.names import Names
-from audit.questions.subjects import subjects
 from audit.reading.feed import OnProgress, until_damage
 from audit.reading.moments import MomentError, offset_of, time_ms
 from audit.reading.settling import Logged, settled
@@ -56,7 +55,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     operation: str | None = None
     """A glob."""
     resources: tuple[str, ...] = ()
-    """Globs for words of `questions.subjects`, any of which may fit. Without a colon: any kind."""
+    """Globs for words of `Record.subjects`, any of which may fit. Without a colon: any kind."""
     types: tuple[str, ...] = ()
     """Names of records as `type_name` gives them."""
     request_id: bytes | None = None
@@ -176,7 +175,7 @@ class Matcher:
             return None
         if self._wanted.outcomes and logged.outcome not in self._wanted.outcomes:
             return None
-        words = subjects(logged.record, self._names)
+        words = logged.record.subjects(self._names)
         return Found(logged, words) if self._fits_subjects(words) else None
 
 

@@ -8,11 +8,12 @@ change.
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from audit.questions.subjects import config_kind
 from metadata.image import MetadataImage
-from metadata.image.families import TABLES, Table
+from metadata.image.families import TABLES
+from metadata.image.table import Table
 from metadata.messages.records_json import record_to_json
-from metadata.records import ScramMechanism
+from metadata.records import ScramMechanism, config_kind
+from metadata.records.schema import camel
 from metadata.uuids import uuid_text
 
 SHOWN: Final[dict[str, tuple[str, ...]]] = {
@@ -31,19 +32,6 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
 """What `--show` means: tables of `metadata.image.families`."""
 
 TABLE_OF: Final = {table.name: table for table in TABLES}
-_IDENTITY: Final = {
-    "topics": ("name",),
-    "partitions": ("partitionId",),
-    "brokers": ("brokerId",),
-    "controllers": ("controllerId",),
-    "features": ("name",),
-    "scram": ("name", "mechanism"),
-    "acls": ("id",),
-    "tokens": ("tokenId",),
-    "epochs": ("epoch",),
-    "outcomes": ("key",),
-}
-"""Fields that the entry's name says already."""
 
 
 class Entry(NamedTuple):
@@ -95,8 +83,8 @@ def fields_of(table: Table, key: Any, value: Any, *, show_secrets: bool) -> dict
     fields: dict[str, Any] = {}
     for data in shown:
         fields.update(data)
-    for name in _IDENTITY.get(table.name, ()):
-        fields.pop(name, None)
+    for name in table.named_by:
+        fields.pop(camel(name), None)
     return fields
 
 

@@ -94,18 +94,10 @@ def _log(log: AuditedLog) -> DataFrame:
 
 
 def _privileged(log: AuditedLog) -> DataFrame:
-    types = (*silver.PRIVILEGED_TYPES, silver.PARTITION, silver.PARTITION_CHANGE, silver.CONFIG)
-    columns = (
-        *_OF_TOPICS,
-        *_OF_CONFIGS,
-        "day",
-        "auth_method",
-        "client_address",
-        "acted_as",
-        "leader_recovery_state",
-        "record",
-    )
-    return silver.privileged(log.settled(columns, types), log.names)
+    columns = (*_OF_TOPICS, "day", "auth_method", "client_address", "acted_as", "record")
+    conditions = (column for column in silver.PRIVILEGED_COLUMNS if column not in columns)
+    settled = log.settled((*columns, *conditions), tuple(silver.PRIVILEGED_TYPES))
+    return silver.privileged(settled, log.names)
 
 
 def _changes(log: AuditedLog) -> DataFrame:

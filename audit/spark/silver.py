@@ -13,7 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from audit.spark.silver_words import amendments, fields, incarnation, resource
 from audit.spark.tables import conformed, day_of
 from audit.tables import LOG, PARTITION_EVENTS, PRIVILEGED
-from metadata.records import ConfigResourceType, LeaderRecoveryState
+from metadata.messages.records_json import record_type_name
+from metadata.records import RECORD_CLASSES, ConfigResourceType
+from metadata.records.declaring import Privileged
 
 TOPIC: Final = "TOPIC_RECORD"
 REMOVE_TOPIC: Final = "REMOVE_TOPIC_RECORD"
@@ -26,7 +28,10 @@ FENCE: Final = "FENCE_BROKER_RECORD"
 UNFENCE: Final = "UNFENCE_BROKER_RECORD"
 CHANGE_BROKER: Final = "BROKER_REGISTRATION_CHANGE_RECORD"
 
-TOPIC_TYPES: Final = (TOPIC, REMOVE_TOPIC, PARTITION, PARTITION_CHANGE)
+TOPIC_TYPES: Final = tuple(
+    record_type_name(kind) for kind in RECORD_CLASSES if "topic_id" in kind.COLUMNS
+)
+"""Those that name a topic by its id."""
 FEATURE_LEVEL: Final = "FEATURE_LEVEL_RECORD"
 BROKER_TYPES: Final = (
     REGISTER_BROKER,
@@ -37,22 +42,15 @@ BROKER_TYPES: Final = (
     FEATURE_LEVEL,
 )
 PRIVILEGED_TYPES: Final = {
-    "ACCESS_CONTROL_ENTRY_RECORD": "acl",
-    "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": "acl",
-    "USER_SCRAM_CREDENTIAL_RECORD": "user",
-    "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": "user",
-    "DELEGATION_TOKEN_RECORD": "token",
-    "REMOVE_DELEGATION_TOKEN_RECORD": "token",
-    FEATURE_LEVEL: "feature",
-    "KRAFT_VERSION_RECORD": "feature",
-    "VOTERS_RECORD": "voters",
-    "CLUSTER_GENERATION_RECORD": "voters",
-    "CLIENT_QUOTA_RECORD": "quota",
+    record_type_name(kind): kind.PRIVILEGED for kind in RECORD_CLASSES if kind.PRIVILEGED
 }
-"""Those that are privileged whatever they say."""
+"""As what a type is privileged, and under which conditions."""
+PRIVILEGED_COLUMNS: Final = tuple(
+    {condition.column: None for rule in PRIVILEGED_TYPES.values() for condition in rule.when}
+)
+"""What the conditions read."""
 TOPIC_RESOURCE: Final = int(ConfigResourceType.TOPIC)
 BROKER_RESOURCE: Final = int(ConfigResourceType.BROKER)
-UNCLEAN_CONFIG: Final = "unclean.leader.election.enable"
 
 WHO: Final = ("principal", "on_behalf_of", "request_id", "operation", "reason")
 SETTLING: Final = ("settled_base", "settled_ms")
@@ -67,7 +65,6 @@ _EVENT_COLUMNS: Final = (
     "replicas",
     *WHO,
 )
-_RECOVERING: Final = int(LeaderRecoveryState.RECOVERING)
 
 
 def topic_names(log: DataFrame) -> DataFrame:
@@ -96,23 +93,28 @@ def log_table(log: DataFrame, names: DataFrame) -> DataFrame:
 
 def privileged(settled: DataFrame, names: DataFrame) -> DataFrame:
     """Return audit.tables.PRIVILEGED from settled records with `record`."""
-    kinds = [F.lit(word) for pair in PRIVILEGED_TYPES.items() for word in pair]
-    unclean_leader = (
-        F.col("type").isin(PARTITION, PARTITION_CHANGE)
-        & (F.col("leader") >= 0)
-        & (F.col("leader_recovery_state") == _RECOVERING)
-    )
-    unclean_config = (
-        (F.col("type") == CONFIG)
-        & (F.col("config_key") == UNCLEAN_CONFIG)
-        & F.col("config_value").isNotNull()
-    )
-    kind = F.when(unclean_leader | unclean_config, "unclean_election").otherwise(
-        F.try_element_at(F.create_map(*kinds), F.col("type"))
+    always = [
+        F.lit(word)
+        for name, rule in PRIVILEGED_TYPES.items()
+        if not rule.when
+        for word in (name, rule.kind)
+    ]
+    kind = F.coalesce(
+        *(_if_privileged(name, rule) for name, rule in PRIVILEGED_TYPES.items() if rule.when),
+        F.try_element_at(F.create_map(*always), F.col("type")),
     )
     rows = settled.withColumn("kind", kind).where(F.col("kind").isNotNull())
     told = {"subject": _word(), "fields": fields(F.col("record"))}
     return conformed(_with_name_of_id(rows, names).withColumns(told), PRIVILEGED)
+
+
+def _if_privileged(name: str, rule: Privileged) -> Column:
+    """Return the kind of change where a record of a type is one; null elsewhere."""
+    fits = F.col("type") == name
+    for column, test, value in rule.when:
+        found = F.col(column)
+        fits = fits & (found.isNotNull() if test is None else test(found, value))
+    return F.when(fits, rule.kind)
 
 
 def created_partitions(settled: DataFrame) -> DataFrame:
@@ -186,10 +188,10 @@ def _with_name_of_id(log: DataFrame, names: DataFrame) -> DataFrame:
 def _word() -> Column:
     """Return a record's subject; those about a topic's id need the name that it had."""
     shown = F.coalesce("name_of_id", "topic_id")
-    of_partition = F.col("type").isin(PARTITION, PARTITION_CHANGE)
-    rest = F.when(~F.col("type").isin(*TOPIC_TYPES), F.col("record"))
+    of_topic = F.col("type").isin(*TOPIC_TYPES)
+    rest = F.when(~of_topic, F.col("record"))
     return (
-        F.when(F.col("type").isin(TOPIC, REMOVE_TOPIC), F.concat(F.lit("topic:"), shown))
-        .when(of_partition, F.concat(F.lit("partition:"), shown, F.lit("-"), F.col("partition")))
+        F.when(of_topic & F.col("partition").isNull(), F.concat(F.lit("topic:"), shown))
+        .when(of_topic, F.concat(F.lit("partition:"), shown, F.lit("-"), F.col("partition")))
         .otherwise(resource(rest))
     )

@@ -1,7 +1,7 @@
 """What only a record's own bytes tell: its subject, its fields, and a broker's incarnation.
 
-Rule: words about records are made in `audit.questions.subjects` and nowhere else; here it is called
-on executors. They skip null, so a caller hands in the bytes of the few records that need it.
+Rule: `audit.questions.subjects` makes them of what a record's class says; here it is called on
+executors. They skip null, so a caller hands in the bytes of the few records that need it.
 """
 
 from typing import Final

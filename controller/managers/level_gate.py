@@ -8,8 +8,9 @@ from collections.abc import Generator, Mapping, Sequence
 
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
-from metadata.record_levels import Need, missing_level, needs_above
+from metadata.record_levels import missing_level, needs_above
 from metadata.records import FeatureLevelRecord, Record
+from metadata.records.declaring import Need
 
 _STEP = 1024
 """Records between two yields."""

@@ -8,18 +8,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from metadata.buckets import Change, PartitionKey
-from metadata.image.client_quotas import EntityKey, QuotaValues
+from metadata.image.client_quotas import QuotaValues
 from metadata.image.cluster import BrokerRegistration, ControllerRegistration
 from metadata.image.configs import ConfigResource, ConfigValues
-from metadata.image.families import TABLES, Table
+from metadata.image.families import TABLES
 from metadata.image.metadata_image import MetadataImage
 from metadata.image.outcomes import Outcome
 from metadata.image.quorum import EpochStart
 from metadata.image.scram import CredentialKey
+from metadata.image.table import Table
 from metadata.image.topics import Partition, Topic
 from metadata.records import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
+    EntityKey,
     ProducerIdsRecord,
     Record,
     UserScramCredentialRecord,

@@ -5,25 +5,18 @@ with no quota left is not there.
 """
 
 from collections.abc import Generator
+from typing import Final
 
 import msgspec
 
 from metadata.buckets import BucketMap, mix_entity
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
-from metadata.records import ClientQuotaRecord, EntityData, Record
-
-EntityKey = tuple[tuple[str, tuple[str, ...]], ...]
-"""(type, (name,)) for each part, sorted; (type, ()) is the default entity of that type."""
+from metadata.image.table import Table, replays
+from metadata.records import ClientQuotaRecord, EntityData, EntityKey, Record, entity_key
 
 QuotaValues = tuple[tuple[str, float], ...]
 """(quota key, value), sorted by key."""
-
-
-def entity_key(entity: tuple[EntityData, ...]) -> EntityKey:
-    """Return the key of an entity as records and requests name it."""
-    parts = ((part.entity_type, part.entity_name) for part in entity)
-    return tuple(sorted((kind, () if name is None else (name,)) for kind, name in parts))
 
 
 class ClientQuotasImage(msgspec.Struct, frozen=True):
@@ -54,6 +47,7 @@ class ClientQuotasDelta:
     def apply_in_steps(self) -> Generator[None, None, ClientQuotasImage]:
         return ClientQuotasImage((yield from self.entities.apply_in_steps()))
 
+    @replays(ClientQuotaRecord)
     def set_quota(self, record: ClientQuotaRecord, offset: int) -> None:
         """Set a quota, or remove it whether it was there or not."""
         key = entity_key(record.entity)
@@ -68,3 +62,6 @@ class ClientQuotasDelta:
             self.entities.set(key, tuple(sorted(values.items())))
         else:
             self.entities.remove(key)
+
+
+TABLES: Final = (Table("client_quotas", "client_quotas", "entities", quota_records, "quota"),)

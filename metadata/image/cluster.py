@@ -13,6 +13,7 @@ doesn't). An amendment during the shutdown doesn't move it.
 """
 
 from collections.abc import Generator
+from typing import Final
 
 import msgspec
 
@@ -20,12 +21,14 @@ from metadata.buckets import BucketMap, mix_int
 from metadata.features import LITERAL_AMENDMENTS_FROM, LOGBERG_VERSION
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
+from metadata.image.table import Table, itself, replays
 from metadata.records import (
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     FencingChange,
+    Record,
     RegisterBrokerRecord,
     RegisterControllerRecord,
     ShutdownOffsetRecord,
@@ -92,6 +95,16 @@ def broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
     )
 
 
+def broker_records(broker_id: int, broker: BrokerRegistration) -> tuple[Record, ...]:
+    """Return the records that restore a registration."""
+    if broker.controlled_shutdown_offset == NOT_SHUTTING_DOWN:
+        return (broker_record(broker),)
+    return (
+        broker_record(broker),
+        ShutdownOffsetRecord(broker_id, broker.controlled_shutdown_offset),
+    )
+
+
 class ClusterDelta:
     """Replay of what brokers and controllers register and change."""
 
@@ -113,6 +126,7 @@ class ClusterDelta:
             (yield from self.controllers.apply_in_steps()),
         )
 
+    @replays(RegisterBrokerRecord)
     def register_broker(self, record: RegisterBrokerRecord, offset: int) -> None:
         """The record replaces the registration; see the module for amendments of release 0.1."""
         before = self.brokers.get(record.broker_id)
@@ -144,13 +158,16 @@ class ClusterDelta:
         )
         self.brokers.set(record.broker_id, registration)
 
+    @replays(UnregisterBrokerRecord)
     def unregister_broker(self, record: UnregisterBrokerRecord, offset: int) -> None:
         self._known(record.broker_id, record.broker_epoch, offset)
         self.brokers.remove(record.broker_id)
 
+    @replays(FenceBrokerRecord)
     def fence_broker(self, record: FenceBrokerRecord, offset: int) -> None:
         self._set_fenced(record.id, record.epoch, True, offset)
 
+    @replays(UnfenceBrokerRecord)
     def unfence_broker(self, record: UnfenceBrokerRecord, offset: int) -> None:
         self._set_fenced(record.id, record.epoch, False, offset)
 
@@ -158,6 +175,7 @@ class ClusterDelta:
         broker = self._known(broker_id, epoch, offset)
         self.brokers.set(broker_id, msgspec.structs.replace(broker, fenced=fenced))
 
+    @replays(BrokerRegistrationChangeRecord)
     def change_broker(self, record: BrokerRegistrationChangeRecord, offset: int) -> None:
         """Fence or unfence, begin a controlled shutdown, note log directories (KIP-841, 858)."""
         broker = self._known(record.broker_id, record.broker_epoch, offset)
@@ -185,6 +203,7 @@ class ClusterDelta:
         )
         self.brokers.set(record.broker_id, changed)
 
+    @replays(ShutdownOffsetRecord)
     def restore_shutdown_offset(self, record: ShutdownOffsetRecord, offset: int) -> None:
         """A snapshot says where a controlled shutdown began."""
         broker = self.brokers.get(record.broker_id)
@@ -200,9 +219,11 @@ class ClusterDelta:
             changed = msgspec.structs.replace(broker, controlled_shutdown_offset=end_offset)
             self.brokers.set(broker_id, changed)
 
+    @replays(RegisterControllerRecord)
     def register_controller(self, record: RegisterControllerRecord, offset: int) -> None:
         self.controllers.set(record.controller_id, record)
 
+    @replays(UnregisterControllerRecord)
     def unregister_controller(self, record: UnregisterControllerRecord, offset: int) -> None:
         if record.controller_id not in self.controllers:
             raise ReplayError(offset, f"controller {record.controller_id} isn't registered")
@@ -217,3 +238,9 @@ class ClusterDelta:
                 offset, f"broker {broker_id} has epoch {broker.broker_epoch}, not {epoch}"
             )
         return broker
+
+
+TABLES: Final = (
+    Table("brokers", "cluster", "brokers", broker_records, "broker", ("broker_id",)),
+    Table("controllers", "cluster", "controllers", itself, "controller", ("controller_id",)),
+)

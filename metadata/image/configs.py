@@ -4,11 +4,13 @@ Rule: a resource with no config left is not there. A topic's configs go with the
 """
 
 from collections.abc import Generator
+from typing import Final
 
 import msgspec
 
 from metadata.buckets import BucketMap, mix_typed_name
 from metadata.image.overlay import Overlay
+from metadata.image.table import Table, replays
 from metadata.records import ConfigRecord, ConfigResourceType, Record
 
 ConfigResource = tuple[int, str]
@@ -49,6 +51,7 @@ class ConfigsDelta:
     def apply_in_steps(self) -> Generator[None, None, ConfigsImage]:
         return ConfigsImage((yield from self.resources.apply_in_steps()))
 
+    @replays(ConfigRecord)
     def set_config(self, record: ConfigRecord, offset: int) -> None:
         """Set a key, or delete it if the value is None, whether it was there or not."""
         resource = (record.resource_type, record.resource_name)
@@ -67,3 +70,6 @@ class ConfigsDelta:
         resource = (int(ConfigResourceType.TOPIC), name)
         if resource in self.resources:
             self.resources.remove(resource)
+
+
+TABLES: Final = (Table("configs", "configs", "resources", config_records, "config"),)

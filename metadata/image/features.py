@@ -5,6 +5,7 @@ know, other rules may hold: replay ends there.
 """
 
 from collections.abc import Generator
+from typing import Final
 
 import msgspec
 
@@ -12,6 +13,7 @@ from metadata.buckets import BucketMap, mix_text
 from metadata.features import unknown_level
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
+from metadata.image.table import Table, itself, replays
 from metadata.records import (
     FeatureLevelRecord,
     Record,
@@ -55,6 +57,7 @@ class FeaturesDelta:
             (yield from self.levels.apply_in_steps()), (yield from self.migrations.apply_in_steps())
         )
 
+    @replays(FeatureLevelRecord)
     def set_level(self, record: FeatureLevelRecord, offset: int) -> None:
         if record.feature_level < 0:
             raise ReplayError(offset, f"feature {record.name!r} can't be at {record.feature_level}")
@@ -66,6 +69,7 @@ class FeaturesDelta:
         else:
             self.levels.remove(record.name)
 
+    @replays(ZkMigrationStateRecord)
     def set_migration_state(self, record: ZkMigrationStateRecord, offset: int) -> None:
         if record.zk_migration_state not in list(ZkMigrationState):
             raise ReplayError(offset, f"there is no migration state {record.zk_migration_state}")
@@ -73,3 +77,9 @@ class FeaturesDelta:
             self.migrations.remove(_ZK)
         else:
             self.migrations.set(_ZK, record)
+
+
+TABLES: Final = (
+    Table("features", "features", "levels", feature_records, "feature", ("name",)),
+    Table("migrations", "features", "migrations", itself, "migration"),
+)

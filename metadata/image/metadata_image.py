@@ -13,12 +13,13 @@ from metadata.image.acls import EMPTY_ACLS, AclsImage
 from metadata.image.client_quotas import EMPTY_CLIENT_QUOTAS, ClientQuotasImage
 from metadata.image.cluster import EMPTY_CLUSTER, ClusterImage
 from metadata.image.configs import EMPTY_CONFIGS, ConfigsImage
-from metadata.image.families import TABLES, Table
+from metadata.image.families import TABLES
 from metadata.image.features import EMPTY_FEATURES, FeaturesImage
 from metadata.image.outcomes import EMPTY_OUTCOMES, OutcomesImage
 from metadata.image.producer_ids import EMPTY_PRODUCER_IDS, ProducerIdsImage
 from metadata.image.quorum import EMPTY_QUORUM, QuorumImage
 from metadata.image.scram import EMPTY_SCRAM, ScramImage
+from metadata.image.table import Table
 from metadata.image.tokens import EMPTY_TOKENS, TokensImage
 from metadata.image.topics import EMPTY_TOPICS, TopicsImage
 from metadata.state_hash import StateHash, part_of

@@ -13,6 +13,7 @@ Only controllers hold outcomes; a snapshot for brokers leaves them out.
 
 import heapq
 from collections.abc import Generator, Iterator
+from typing import Final
 
 import msgspec
 
@@ -20,6 +21,7 @@ from metadata.buckets import BucketMap, mix_bytes, mix_text
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
 from metadata.image.sorted_keys import SortedKeys
+from metadata.image.table import Table, itself, replays
 from metadata.records import OutcomeFloorRecord, Record, RequestOutcomeRecord
 
 KEPT_MS = 24 * 60 * 60 * 1000
@@ -85,6 +87,7 @@ class OutcomesDelta:
             self._size,
         )
 
+    @replays(RequestOutcomeRecord)
     def note(self, record: RequestOutcomeRecord, offset: int) -> None:
         """A request was executed."""
         key = record.key
@@ -97,6 +100,7 @@ class OutcomesDelta:
         self._count += 1
         self._size += _size(record)
 
+    @replays(OutcomeFloorRecord)
     def restore_floor(self, record: OutcomeFloorRecord, offset: int) -> None:
         """A snapshot says what was evicted."""
         self.floors.set(_FLOOR, record.key)
@@ -127,3 +131,9 @@ class OutcomesDelta:
 
 def _size(outcome: Outcome) -> int:
     return _BYTES_BESIDE_ANSWER + len(outcome.answer)
+
+
+TABLES: Final = (
+    Table("floors", "outcomes", "floors", floor_records, "floor", controllers_only=True),
+    Table("outcomes", "outcomes", "by_key", itself, "request", ("key",), controllers_only=True),
+)

@@ -4,12 +4,14 @@ Rule: the next id only ever grows, or two producers would share one.
 """
 
 from collections.abc import Generator
+from typing import Final
 
 import msgspec
 
 from metadata.buckets import BucketMap, mix_text
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
+from metadata.image.table import Table, itself, replays
 from metadata.records import ProducerIdsRecord
 
 _LAST = "last"
@@ -44,6 +46,7 @@ class ProducerIdsDelta:
     def apply_in_steps(self) -> Generator[None, None, ProducerIdsImage]:
         return ProducerIdsImage((yield from self.blocks.apply_in_steps()))
 
+    @replays(ProducerIdsRecord)
     def hand_out(self, record: ProducerIdsRecord, offset: int) -> None:
         """A block goes to a broker."""
         last = self.blocks.get(_LAST)
@@ -55,3 +58,6 @@ class ProducerIdsDelta:
                 f"and ids below {handed_out} are handed out",
             )
         self.blocks.set(_LAST, record)
+
+
+TABLES: Final = (Table("producer_ids", "producer_ids", "blocks", itself, "producer-ids"),)

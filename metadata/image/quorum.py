@@ -6,12 +6,13 @@ grows with elections, not with work.
 """
 
 from collections.abc import Generator
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
 from metadata.buckets import BucketMap, mix_int, mix_text
 from metadata.image.overlay import Overlay
+from metadata.image.table import Table, itself, replays
 from metadata.records import (
     BeginEpochRecord,
     ClusterGenerationRecord,
@@ -87,6 +88,7 @@ class QuorumDelta:
             (yield from self.facts.apply_in_steps()), (yield from self.epochs.apply_in_steps())
         )
 
+    @replays(VotersRecord, KRaftVersionRecord, ClusterGenerationRecord)
     def note(self, record: Record, offset: int) -> None:
         """A record replaces the one of its kind."""
         self.facts.set(type(record).__name__, record)
@@ -96,6 +98,13 @@ class QuorumDelta:
         if epoch not in self.epochs:
             self.epochs.set(epoch, start)
 
+    @replays(EpochStartRecord)
     def restore_epoch(self, record: EpochStartRecord, offset: int) -> None:
         """A snapshot says where an epoch began."""
         self.begin(record.epoch, EpochStart(record.offset, record.leader_id))
+
+
+TABLES: Final = (
+    Table("quorum", "quorum", "facts", itself, "quorum"),
+    Table("epochs", "quorum", "epochs", epoch_records, "epoch", ("epoch",)),
+)

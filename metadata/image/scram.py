@@ -1,12 +1,14 @@
 """SCRAM credentials by user and mechanism (KIP-554)."""
 
 from collections.abc import Generator
+from typing import Final
 
 import msgspec
 
 from metadata.buckets import BucketMap, mix_name_and_code
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
+from metadata.image.table import Table, itself, replays
 from metadata.records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
@@ -34,11 +36,16 @@ class ScramDelta:
     def apply_in_steps(self) -> Generator[None, None, ScramImage]:
         return ScramImage((yield from self.credentials.apply_in_steps()))
 
+    @replays(UserScramCredentialRecord)
     def set_credential(self, record: UserScramCredentialRecord, offset: int) -> None:
         self.credentials.set((record.name, record.mechanism), record)
 
+    @replays(RemoveUserScramCredentialRecord)
     def remove_credential(self, record: RemoveUserScramCredentialRecord, offset: int) -> None:
         key = (record.name, record.mechanism)
         if key not in self.credentials:
             raise ReplayError(offset, f"user {key[0]!r} has no credential of mechanism {key[1]}")
         self.credentials.remove(key)
+
+
+TABLES: Final = (Table("scram", "scram", "credentials", itself, "user", ("name", "mechanism")),)

@@ -10,8 +10,9 @@ from itertools import chain
 
 from metadata.buckets import STEP
 from metadata.image.delta import MetadataDelta
-from metadata.image.families import TABLES, Table
+from metadata.image.families import TABLES
 from metadata.image.metadata_image import EMPTY, MetadataImage
+from metadata.image.table import Table
 from metadata.image.topics import partition_record
 from metadata.records import Record
 

@@ -1,12 +1,14 @@
 """Delegation tokens by id (KIP-48, 900)."""
 
 from collections.abc import Generator
+from typing import Final
 
 import msgspec
 
 from metadata.buckets import BucketMap, mix_text
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
+from metadata.image.table import Table, itself, replays
 from metadata.records import (
     DelegationTokenRecord,
     RemoveDelegationTokenRecord,
@@ -31,11 +33,16 @@ class TokensDelta:
     def apply_in_steps(self) -> Generator[None, None, TokensImage]:
         return TokensImage((yield from self.tokens.apply_in_steps()))
 
+    @replays(DelegationTokenRecord)
     def set_token(self, record: DelegationTokenRecord, offset: int) -> None:
         """A token is created, renewed or set to expire."""
         self.tokens.set(record.token_id, record)
 
+    @replays(RemoveDelegationTokenRecord)
     def remove_token(self, record: RemoveDelegationTokenRecord, offset: int) -> None:
         if record.token_id not in self.tokens:
             raise ReplayError(offset, f"there is no delegation token {record.token_id!r}")
         self.tokens.remove(record.token_id)
+
+
+TABLES: Final = (Table("tokens", "tokens", "tokens", itself, "token", ("token_id",)),)

@@ -22,7 +22,8 @@ from metadata.buckets import (
     mix_text,
 )
 from metadata.image.sorted_keys import SortedKeys
-from metadata.records import PartitionRecord, TopicRecord
+from metadata.image.table import Table, itself
+from metadata.records import PartitionRecord, Record, TopicRecord
 
 Topic = TopicRecord
 """A topic is what its record says: `name` and `topic_id`."""
@@ -159,3 +160,14 @@ def partition_record(key: PartitionKey, partition: Partition) -> PartitionRecord
         partition.elr or None,
         partition.last_known_elr or None,
     )
+
+
+def partition_records(key: PartitionKey, partition: Partition) -> tuple[Record, ...]:
+    """Return the record that restores a partition."""
+    return (partition_record(key, partition),)
+
+
+TABLES: Final = (
+    Table("topics", "topics", "by_id", itself, "topic", ("name",)),
+    Table("partitions", "topics", "partitions", partition_records, "partition", ("partition_id",)),
+)

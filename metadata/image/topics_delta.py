@@ -20,6 +20,7 @@ from metadata.buckets import STEP, BucketMap, PartitionKey
 from metadata.freeing import emptied
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
+from metadata.image.table import replays
 from metadata.image.topics import (
     NO_PARTITIONS,
     NOTHING,
@@ -88,6 +89,7 @@ class TopicsDelta:
         """Let go of what was written, in steps. The delta is of no use afterwards."""
         yield from emptied(self.partitions.changed, self._were)
 
+    @replays(TopicRecord)
     def create_topic(self, record: TopicRecord, offset: int) -> None:
         """Bind a name to an id; both must be free."""
         if record.name in self._by_name:
@@ -118,6 +120,7 @@ class TopicsDelta:
             self._by_spelling.changed[alike] = tuple(n for n in names if n != topic.name) or None
         return topic.name
 
+    @replays(PartitionRecord)
     def set_partition(self, record: PartitionRecord, offset: int) -> None:
         """A partition's whole state: at creation and in snapshots."""
         topic_id, partition_id = record.topic_id, record.partition_id
@@ -157,6 +160,7 @@ class TopicsDelta:
             record.partition_epoch,
         )
 
+    @replays(PartitionChangeRecord)
     def change_partition(self, record: PartitionChangeRecord, offset: int) -> None:
         """A change of one partition; see the module for what its values mean."""
         key = (record.topic_id, record.partition_id)
@@ -207,6 +211,7 @@ class TopicsDelta:
             old.partition_epoch + 1,
         )
 
+    @replays(ClearElrRecord)
     def clear_elr(self, record: ClearElrRecord, offset: int) -> None:
         """Empty ELR and last known ELR of one topic, or of every topic (KIP-966)."""
         if record.topic_name:

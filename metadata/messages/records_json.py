@@ -16,8 +16,8 @@ from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from metadata.codec import RecordDecodeError, decode_record, encode_record
-from metadata.messages.secrets import REDACTED, secret_fields
 from metadata.records import RECORD_CLASSES, Part, Record
+from metadata.records.declaring import REDACTED
 from metadata.records.schema import REQUIRED, FieldSchema, camel, fields_of
 from metadata.uuids import UuidError, parse_uuid, uuid_text
 
@@ -37,8 +37,8 @@ def record_type_name(record_class: type[Record]) -> str:
 
 
 def record_to_json(record: Record, *, show_secrets: bool = False) -> dict[str, Any]:
-    """Return a record as values that any JSON writer takes; `metadata.messages.secrets` hides."""
-    hidden = () if show_secrets else secret_fields(record)
+    """Return a record as values that any JSON writer takes, its secrets starred."""
+    hidden = () if show_secrets else record.secret_fields()
     data = _struct_to_json(record)
     shown = {
         "type": record_type_name(type(record)),

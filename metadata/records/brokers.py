@@ -3,7 +3,8 @@
 from enum import IntEnum
 from typing import ClassVar
 
-from metadata.records.record import Part, Record
+from metadata.records.declaring import Columns, KnownNames, Need, metadata_level
+from metadata.records.record import Codes, Part, Record
 from metadata.types import BrokerId, Int8, Int16, Int64, UInt16, Uuid
 
 
@@ -37,6 +38,8 @@ class ControlledShutdownChange(IntEnum):
 class BrokerEndpoint(Part, frozen=True):
     """Where a broker listens; names are unique within a registration."""
 
+    CODES: ClassVar[Codes] = {"security_protocol": SecurityProtocol}
+
     name: str
     host: str
     port: UInt16
@@ -56,6 +59,17 @@ class RegisterBrokerRecord(Record, frozen=True, tag=4):
 
     TYPE_ID: ClassVar[int] = 0
     VERSION: ClassVar[int] = 4
+    NEEDS: ClassVar[tuple[Need, ...]] = (
+        *metadata_level(17, "log_dirs", default=()),
+        *metadata_level(30, "cordoned_log_dirs"),
+    )
+    COLUMNS: ClassVar[Columns] = {
+        "broker_id": "broker_id",
+        "broker_epoch": "broker_epoch",
+        "fenced": lambda record: FencingChange.FENCE if record.fenced else FencingChange.UNFENCE,
+        "in_controlled_shutdown": lambda record: int(record.in_controlled_shutdown),
+    }
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("broker",)
 
     broker_id: BrokerId
     incarnation_id: Uuid
@@ -70,15 +84,23 @@ class RegisterBrokerRecord(Record, frozen=True, tag=4):
     is_migrating_zk_broker: bool = False
     cordoned_log_dirs: tuple[Uuid, ...] | None = None
 
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"broker:{self.broker_id}",)
+
 
 class UnregisterBrokerRecord(Record, frozen=True, tag=100):
     """A broker is forgotten; names the epoch that it had (KIP-631)."""
 
     TYPE_ID: ClassVar[int] = 1
     VERSION: ClassVar[int] = 0
+    COLUMNS: ClassVar[Columns] = {"broker_id": "broker_id", "broker_epoch": "broker_epoch"}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("broker",)
 
     broker_id: BrokerId
     broker_epoch: Int64
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"broker:{self.broker_id}",)
 
 
 class FenceBrokerRecord(Record, frozen=True, tag=700):
@@ -86,9 +108,18 @@ class FenceBrokerRecord(Record, frozen=True, tag=700):
 
     TYPE_ID: ClassVar[int] = 7
     VERSION: ClassVar[int] = 0
+    COLUMNS: ClassVar[Columns] = {
+        "broker_id": "id",
+        "broker_epoch": "epoch",
+        "fenced": lambda _record: 1,
+    }
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("broker",)
 
     id: BrokerId
     epoch: Int64
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"broker:{self.id}",)
 
 
 class UnfenceBrokerRecord(Record, frozen=True, tag=800):
@@ -96,9 +127,18 @@ class UnfenceBrokerRecord(Record, frozen=True, tag=800):
 
     TYPE_ID: ClassVar[int] = 8
     VERSION: ClassVar[int] = 0
+    COLUMNS: ClassVar[Columns] = {
+        "broker_id": "id",
+        "broker_epoch": "epoch",
+        "fenced": lambda _record: -1,
+    }
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("broker",)
 
     id: BrokerId
     epoch: Int64
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"broker:{self.id}",)
 
 
 class BrokerRegistrationChangeRecord(Record, frozen=True, tag=1703):
@@ -106,6 +146,21 @@ class BrokerRegistrationChangeRecord(Record, frozen=True, tag=1703):
 
     TYPE_ID: ClassVar[int] = 17
     VERSION: ClassVar[int] = 3
+    CODES: ClassVar[Codes] = {
+        "fenced": FencingChange,
+        "in_controlled_shutdown": ControlledShutdownChange,
+    }
+    NEEDS: ClassVar[tuple[Need, ...]] = (
+        *metadata_level(17, "log_dirs", default=()),
+        *metadata_level(30, "cordoned_log_dirs"),
+    )
+    COLUMNS: ClassVar[Columns] = {
+        "broker_id": "broker_id",
+        "broker_epoch": "broker_epoch",
+        "fenced": "fenced",
+        "in_controlled_shutdown": "in_controlled_shutdown",
+    }
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("broker",)
 
     broker_id: BrokerId
     broker_epoch: Int64
@@ -117,3 +172,6 @@ class BrokerRegistrationChangeRecord(Record, frozen=True, tag=1703):
     """The directories that work; empty: untouched."""
     cordoned_log_dirs: tuple[Uuid, ...] | None = None
     """None: untouched; empty: none is cordoned any more."""
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"broker:{self.broker_id}",)

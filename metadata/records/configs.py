@@ -1,9 +1,12 @@
 """Records about configuration (KIP-133, 226, 1000)."""
 
+import re
 from enum import IntEnum
-from typing import ClassVar
+from operator import eq
+from typing import ClassVar, Final
 
-from metadata.records.record import Record
+from metadata.records.declaring import Columns, Condition, KnownNames, Privileged
+from metadata.records.record import Codes, Record
 from metadata.types import Int8
 
 
@@ -18,11 +21,40 @@ class ConfigResourceType(IntEnum):
     GROUP = 32
 
 
+_KINDS: Final[dict[int, str]] = {
+    ConfigResourceType.TOPIC: "topic",
+    ConfigResourceType.BROKER: "broker",
+    ConfigResourceType.BROKER_LOGGER: "broker-logger",
+    ConfigResourceType.CLIENT_METRICS: "client-metrics",
+    ConfigResourceType.GROUP: "group",
+}
+_SECRET: Final = re.compile(
+    r"password|passphrase|secret|credential|jaas\.config|keystore\.key$|private\.key", re.IGNORECASE
+)
+
+
+def config_kind(resource_type: int) -> str:
+    """Return what a config's word calls a type of resource; its number if it has no name."""
+    return _KINDS.get(resource_type) or str(resource_type)
+
+
 class ConfigRecord(Record, frozen=True, tag=400):
     """One config key of one resource gets a value or loses it (KIP-631)."""
 
     TYPE_ID: ClassVar[int] = 4
     VERSION: ClassVar[int] = 0
+    CODES: ClassVar[Codes] = {"resource_type": ConfigResourceType}
+    PRIVILEGED: ClassVar[Privileged | None] = Privileged(
+        "unclean_election",
+        (Condition("config_key", eq, "unclean.leader.election.enable"), Condition("config_value")),
+    )
+    COLUMNS: ClassVar[Columns] = {
+        "resource_type": "resource_type",
+        "config_key": "name",
+        "config_value": "value",
+        "name": "resource_name",
+    }
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("config", *_KINDS.values())
 
     resource_type: Int8
     """A `ConfigResourceType`."""
@@ -31,3 +63,13 @@ class ConfigRecord(Record, frozen=True, tag=400):
     name: str
     value: str | None
     """None: the key is deleted."""
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        kind, name = config_kind(self.resource_type), self.resource_name
+        word = f"config:{kind}:{name}:{self.name}"
+        return (word, f"{kind}:{name}") if name else (word,)
+
+    def secret_fields(self) -> tuple[str, ...]:
+        """The value is a secret where the key says so; a deleted config holds none."""
+        hides = self.value is not None and _SECRET.search(self.name)
+        return ("value",) if hides else ()

@@ -8,6 +8,7 @@ say what they say. The cluster generation is ours: 1002.
 
 from typing import ClassVar
 
+from metadata.records.declaring import KnownNames, Need, Privileged, metadata_level
 from metadata.records.record import Part, Record
 from metadata.types import BrokerId, Int16, Int32, UInt16, Uuid
 
@@ -27,6 +28,7 @@ class BeginEpochRecord(Record, frozen=True, tag=200201):
 
     TYPE_ID: ClassVar[int] = 2002
     VERSION: ClassVar[int] = 1
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("quorum",)
 
     leader_id: BrokerId
     voters: tuple[EpochVoter, ...]
@@ -38,8 +40,14 @@ class KRaftVersionRecord(Record, frozen=True, tag=200500):
 
     TYPE_ID: ClassVar[int] = 2005
     VERSION: ClassVar[int] = 0
+    NEEDS: ClassVar[tuple[Need, ...]] = metadata_level(21)
+    PRIVILEGED: ClassVar[Privileged | None] = Privileged("feature")
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("feature",)
 
     k_raft_version: Int16
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return ("feature:kraft.version",)
 
 
 class VoterEndpoint(Part, frozen=True):
@@ -71,6 +79,9 @@ class VotersRecord(Record, frozen=True, tag=200600):
 
     TYPE_ID: ClassVar[int] = 2006
     VERSION: ClassVar[int] = 0
+    NEEDS: ClassVar[tuple[Need, ...]] = metadata_level(21)
+    PRIVILEGED: ClassVar[Privileged | None] = Privileged("voters")
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("quorum",)
 
     voters: tuple[Voter, ...]
 
@@ -83,6 +94,8 @@ class ClusterGenerationRecord(Record, frozen=True, tag=100200):
 
     TYPE_ID: ClassVar[int] = 1002
     VERSION: ClassVar[int] = 0
+    PRIVILEGED: ClassVar[Privileged | None] = Privileged("voters")
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("quorum",)
 
     generation: Int32
     """1 at the cluster's first start; one more at each recovery."""

@@ -2,18 +2,22 @@
 
 from typing import ClassVar
 
-from metadata.records.record import Part, Record
+from metadata.records.brokers import SecurityProtocol
+from metadata.records.declaring import Columns, KnownNames, Need, metadata_level
+from metadata.records.record import Codes, Part, Record
 from metadata.types import BrokerId, Int16, UInt16, Uuid
 
 
 class ControllerEndpoint(Part, frozen=True):
     """Where a controller listens; names are unique within a registration."""
 
+    CODES: ClassVar[Codes] = {"security_protocol": SecurityProtocol}
+
     name: str
     host: str
     port: UInt16
     security_protocol: Int16
-    """A `metadata.records.brokers.SecurityProtocol`."""
+    """A `SecurityProtocol`."""
 
 
 class ControllerFeature(Part, frozen=True):
@@ -29,6 +33,9 @@ class RegisterControllerRecord(Record, frozen=True, tag=2700):
 
     TYPE_ID: ClassVar[int] = 27
     VERSION: ClassVar[int] = 0
+    NEEDS: ClassVar[tuple[Need, ...]] = metadata_level(15)
+    COLUMNS: ClassVar[Columns] = {"name": lambda record: str(record.controller_id)}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("controller",)
 
     controller_id: BrokerId
     incarnation_id: Uuid
@@ -36,11 +43,20 @@ class RegisterControllerRecord(Record, frozen=True, tag=2700):
     end_points: tuple[ControllerEndpoint, ...]
     features: tuple[ControllerFeature, ...]
 
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"controller:{self.controller_id}",)
+
 
 class UnregisterControllerRecord(Record, frozen=True, tag=2900):
     """A controller's registration is forgotten (KIP-1312)."""
 
     TYPE_ID: ClassVar[int] = 29
     VERSION: ClassVar[int] = 0
+    NEEDS: ClassVar[tuple[Need, ...]] = metadata_level(33)
+    COLUMNS: ClassVar[Columns] = {"name": lambda record: str(record.controller_id)}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("controller",)
 
     controller_id: BrokerId
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"controller:{self.controller_id}",)

@@ -3,7 +3,8 @@
 from enum import IntEnum
 from typing import ClassVar
 
-from metadata.records.record import Record
+from metadata.records.declaring import Columns, KnownNames, Privileged
+from metadata.records.record import Codes, Record
 from metadata.types import Int8, Int16
 
 
@@ -22,10 +23,16 @@ class FeatureLevelRecord(Record, frozen=True, tag=1200):
 
     TYPE_ID: ClassVar[int] = 12
     VERSION: ClassVar[int] = 0
+    PRIVILEGED: ClassVar[Privileged | None] = Privileged("feature")
+    COLUMNS: ClassVar[Columns] = {"name": "name"}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("feature",)
 
     name: str
     feature_level: Int16
     """0: the feature is removed."""
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"feature:{self.name}",)
 
 
 class NoOpRecord(Record, frozen=True, tag=2000):
@@ -40,6 +47,11 @@ class ZkMigrationStateRecord(Record, frozen=True, tag=2100):
 
     TYPE_ID: ClassVar[int] = 21
     VERSION: ClassVar[int] = 0
+    CODES: ClassVar[Codes] = {"zk_migration_state": ZkMigrationState}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("feature",)
 
     zk_migration_state: Int8
     """A `ZkMigrationState`."""
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return ("feature:zookeeper-migration",)

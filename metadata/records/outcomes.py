@@ -2,8 +2,10 @@
 
 from typing import ClassVar
 
+from metadata.records.declaring import Columns, KnownNames
 from metadata.records.record import Record
 from metadata.types import Digest, Int64, Uuid
+from metadata.uuids import uuid_text
 
 
 class RequestOutcomeRecord(Record, frozen=True, tag=100100):
@@ -11,6 +13,8 @@ class RequestOutcomeRecord(Record, frozen=True, tag=100100):
 
     TYPE_ID: ClassVar[int] = 1001
     VERSION: ClassVar[int] = 0
+    COLUMNS: ClassVar[Columns] = {"name": "key"}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("request",)
 
     key: Uuid
     """The request id, a UUIDv7: keys sort by the time at which they were drawn."""
@@ -20,3 +24,6 @@ class RequestOutcomeRecord(Record, frozen=True, tag=100100):
     """What was answered, encoded by whoever answered."""
     time_ms: Int64
     """The batch's time; keys are evicted by it."""
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"request:{uuid_text(self.key)}",)

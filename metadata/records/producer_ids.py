@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from metadata.records.declaring import Columns, KnownNames
 from metadata.records.record import Record
 from metadata.types import BrokerId, Int64
 
@@ -11,8 +12,13 @@ class ProducerIdsRecord(Record, frozen=True, tag=1500):
 
     TYPE_ID: ClassVar[int] = 15
     VERSION: ClassVar[int] = 0
+    COLUMNS: ClassVar[Columns] = {"broker_id": "broker_id", "broker_epoch": "broker_epoch"}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("producer-ids", "broker")
 
     broker_id: BrokerId
     broker_epoch: Int64
     next_producer_id: Int64
     """The first id not yet handed out."""
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return ("producer-ids", f"broker:{self.broker_id}")

@@ -11,49 +11,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import inspect
 
-from metadata.records.brokers import (
-    BrokerEndpoint,
-    BrokerRegistrationChangeRecord,
-    ControlledShutdownChange,
-    FencingChange,
-    SecurityProtocol,
-)
-from metadata.records.configs import ConfigRecord, ConfigResourceType
-from metadata.records.controllers import ControllerEndpoint
-from metadata.records.features import ZkMigrationState, ZkMigrationStateRecord
 from metadata.records.record import Part, Record
-from metadata.records.security import (
-    AccessControlEntryRecord,
-    AclOperation,
-    AclPatternType,
-    AclPermissionType,
-    AclResourceType,
-    RemoveUserScramCredentialRecord,
-    ScramMechanism,
-    UserScramCredentialRecord,
-)
-from metadata.records.topics import LeaderRecoveryState, PartitionChangeRecord, PartitionRecord
 
 REQUIRED: Final = msgspec.NODEFAULT
 """The default of a field that has none."""
-
-CODES: Final[dict[tuple[type[Record | Part], str], type[IntEnum]]] = {
-    (BrokerEndpoint, "security_protocol"): SecurityProtocol,
-    (ControllerEndpoint, "security_protocol"): SecurityProtocol,
-    (BrokerRegistrationChangeRecord, "fenced"): FencingChange,
-    (BrokerRegistrationChangeRecord, "in_controlled_shutdown"): ControlledShutdownChange,
-    (PartitionRecord, "leader_recovery_state"): LeaderRecoveryState,
-    (PartitionChangeRecord, "leader_recovery_state"): LeaderRecoveryState,
-    (ConfigRecord, "resource_type"): ConfigResourceType,
-    (AccessControlEntryRecord, "resource_type"): AclResourceType,
-    (AccessControlEntryRecord, "pattern_type"): AclPatternType,
-    (AccessControlEntryRecord, "operation"): AclOperation,
-    (AccessControlEntryRecord, "permission_type"): AclPermissionType,
-    (UserScramCredentialRecord, "mechanism"): ScramMechanism,
-    (RemoveUserScramCredentialRecord, "mechanism"): ScramMechanism,
-    (ZkMigrationStateRecord, "zk_migration_state"): ZkMigrationState,
-}
-"""The fields whose integers have names. A code without a name is legal: it stays a number."""
 
 _INTEGERS: Final = {
     (-(2**7), 2**7 - 1): "int8",
@@ -103,7 +64,7 @@ def _field(owner: type[Record | Part], field: inspect.Field) -> FieldSchema:
     if isinstance(found, inspect.VarTupleType):
         is_list, found = True, found.item_type
     type_name, part = _named(found)
-    codes = CODES.get((owner, field.name))
+    codes = owner.CODES.get(field.name)
     return FieldSchema(
         field.name, camel(field.name), type_name, is_list, nullable, field.default, part, codes
     )

@@ -3,8 +3,17 @@
 from enum import IntEnum
 from typing import ClassVar
 
-from metadata.records.record import Record
+from metadata.records.declaring import (
+    Columns,
+    KnownNames,
+    Need,
+    Privileged,
+    metadata_level,
+    user_words,
+)
+from metadata.records.record import Codes, Record
 from metadata.types import Int8, Int32, Int64, Uuid
+from metadata.uuids import uuid_text
 
 
 class AclResourceType(IntEnum):
@@ -73,6 +82,15 @@ class AccessControlEntryRecord(Record, frozen=True, tag=1800):
 
     TYPE_ID: ClassVar[int] = 18
     VERSION: ClassVar[int] = 0
+    CODES: ClassVar[Codes] = {
+        "resource_type": AclResourceType,
+        "pattern_type": AclPatternType,
+        "operation": AclOperation,
+        "permission_type": AclPermissionType,
+    }
+    PRIVILEGED: ClassVar[Privileged | None] = Privileged("acl")
+    COLUMNS: ClassVar[Columns] = {"resource_type": "resource_type", "name": "id"}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("acl", "topic", "user")
 
     id: Uuid
     resource_type: Int8
@@ -83,14 +101,31 @@ class AccessControlEntryRecord(Record, frozen=True, tag=1800):
     operation: Int8
     permission_type: Int8
 
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"acl:{uuid_text(self.id)}", *self.wider_subjects())
+
+    def wider_subjects(self) -> tuple[str, ...]:
+        """Return the words for what the entry lets somebody do, and for whom."""
+        literal = self.pattern_type == AclPatternType.LITERAL
+        about_topic = self.resource_type == AclResourceType.TOPIC and literal
+        topic = (f"topic:{self.resource_name}",) if about_topic else ()
+        return (*topic, *user_words(self.principal))
+
 
 class RemoveAccessControlEntryRecord(Record, frozen=True, tag=1900):
     """An ACL is removed (KIP-801)."""
 
     TYPE_ID: ClassVar[int] = 19
     VERSION: ClassVar[int] = 0
+    PRIVILEGED: ClassVar[Privileged | None] = Privileged("acl")
+    COLUMNS: ClassVar[Columns] = {"name": "id"}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("acl", "topic", "user")
 
     id: Uuid
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        entry = names.acls.get(self.id)
+        return (f"acl:{uuid_text(self.id)}", *(() if entry is None else entry.wider_subjects()))
 
 
 class UserScramCredentialRecord(Record, frozen=True, tag=1100):
@@ -98,6 +133,11 @@ class UserScramCredentialRecord(Record, frozen=True, tag=1100):
 
     TYPE_ID: ClassVar[int] = 11
     VERSION: ClassVar[int] = 0
+    CODES: ClassVar[Codes] = {"mechanism": ScramMechanism}
+    NEEDS: ClassVar[tuple[Need, ...]] = metadata_level(11)
+    PRIVILEGED: ClassVar[Privileged | None] = Privileged("user")
+    COLUMNS: ClassVar[Columns] = {"name": "name"}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("user",)
 
     name: str
     mechanism: Int8
@@ -107,23 +147,43 @@ class UserScramCredentialRecord(Record, frozen=True, tag=1100):
     server_key: bytes
     iterations: Int32
 
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"user:{self.name}",)
+
+    def secret_fields(self) -> tuple[str, ...]:
+        return ("salt", "stored_key", "server_key")
+
 
 class RemoveUserScramCredentialRecord(Record, frozen=True, tag=2200):
     """A user's SCRAM credential is removed (KIP-900)."""
 
     TYPE_ID: ClassVar[int] = 22
     VERSION: ClassVar[int] = 0
+    CODES: ClassVar[Codes] = {"mechanism": ScramMechanism}
+    PRIVILEGED: ClassVar[Privileged | None] = Privileged("user")
+    COLUMNS: ClassVar[Columns] = {"name": "name"}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("user",)
 
     name: str
     mechanism: Int8
     """A `ScramMechanism`."""
 
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"user:{self.name}",)
+
 
 class DelegationTokenRecord(Record, frozen=True, tag=1000):
-    """A delegation token is created, renewed or set to expire (KIP-48, 900); times in ms."""
+    """A delegation token is created, renewed or set to expire (KIP-48, 900); times in ms.
+
+    It holds no secret: the token's HMAC is made of its id and a key that is in no record (KIP-48).
+    """
 
     TYPE_ID: ClassVar[int] = 10
     VERSION: ClassVar[int] = 0
+    NEEDS: ClassVar[tuple[Need, ...]] = metadata_level(14)
+    PRIVILEGED: ClassVar[Privileged | None] = Privileged("token")
+    COLUMNS: ClassVar[Columns] = {"name": "token_id"}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("token", "user")
 
     owner: str
     requester: str
@@ -133,11 +193,22 @@ class DelegationTokenRecord(Record, frozen=True, tag=1000):
     expiration_timestamp: Int64
     token_id: str
 
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"token:{self.token_id}", *user_words(self.owner))
+
 
 class RemoveDelegationTokenRecord(Record, frozen=True, tag=2600):
     """A delegation token is removed (KIP-900)."""
 
     TYPE_ID: ClassVar[int] = 26
     VERSION: ClassVar[int] = 0
+    NEEDS: ClassVar[tuple[Need, ...]] = metadata_level(14)
+    PRIVILEGED: ClassVar[Privileged | None] = Privileged("token")
+    COLUMNS: ClassVar[Columns] = {"name": "token_id"}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("token", "user")
 
     token_id: str
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        owner = names.token_owners.get(self.token_id, "")
+        return (f"token:{self.token_id}", *user_words(owner))

@@ -16,6 +16,7 @@ class EpochStartRecord(Record, frozen=True, tag=100300):
 
     TYPE_ID: ClassVar[int] = 1003
     VERSION: ClassVar[int] = 0
+    SNAPSHOT_ONLY: ClassVar[bool] = True
 
     epoch: Int64
     offset: Int64
@@ -28,6 +29,7 @@ class ShutdownOffsetRecord(Record, frozen=True, tag=100400):
 
     TYPE_ID: ClassVar[int] = 1004
     VERSION: ClassVar[int] = 0
+    SNAPSHOT_ONLY: ClassVar[bool] = True
 
     broker_id: BrokerId
     offset: Int64
@@ -39,6 +41,7 @@ class OutcomeFloorRecord(Record, frozen=True, tag=100500):
 
     TYPE_ID: ClassVar[int] = 1005
     VERSION: ClassVar[int] = 0
+    SNAPSHOT_ONLY: ClassVar[bool] = True
 
     key: Uuid
     """A request with this key or a smaller one may have been executed and forgotten."""

@@ -1,9 +1,17 @@
 """Records about topics and partitions (KIP-516, 455, 704, 858, 966)."""
 
 from enum import IntEnum
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from metadata.records.record import Record
+from metadata.records.declaring import (
+    UNCLEAN_LEADER,
+    Columns,
+    KnownNames,
+    Need,
+    Privileged,
+    metadata_level,
+)
+from metadata.records.record import Codes, Record
 from metadata.types import BrokerId, Int8, Int32, Uuid
 
 NO_LEADER = -1
@@ -27,14 +35,26 @@ class LeaderRecoveryState(IntEnum):
     RECOVERING = 1
 
 
+_ELR_FIELDS: Final = ("eligible_leader_replicas", "last_known_elr")
+
+
+def _named(value: int, untouched: int) -> int | None:
+    return None if value == untouched else value
+
+
 class TopicRecord(Record, frozen=True, tag=200):
     """A topic's name is bound to a uuid (KIP-516)."""
 
     TYPE_ID: ClassVar[int] = 2
     VERSION: ClassVar[int] = 0
+    COLUMNS: ClassVar[Columns] = {"topic_id": "topic_id", "topic_name": "name"}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("topic",)
 
     name: str
     topic_id: Uuid
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"topic:{names.shown(self.topic_id)}",)
 
 
 class PartitionRecord(Record, frozen=True, tag=302):
@@ -42,6 +62,21 @@ class PartitionRecord(Record, frozen=True, tag=302):
 
     TYPE_ID: ClassVar[int] = 3
     VERSION: ClassVar[int] = 2
+    CODES: ClassVar[Codes] = {"leader_recovery_state": LeaderRecoveryState}
+    NEEDS: ClassVar[tuple[Need, ...]] = (
+        *metadata_level(17, "directories", default=()),
+        *metadata_level(23, *_ELR_FIELDS),
+    )
+    PRIVILEGED: ClassVar[Privileged | None] = UNCLEAN_LEADER
+    COLUMNS: ClassVar[Columns] = {
+        "topic_id": "topic_id",
+        "partition": "partition_id",
+        "leader": "leader",
+        "leader_recovery_state": "leader_recovery_state",
+        "isr": "isr",
+        "replicas": "replicas",
+    }
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("partition", "topic")
 
     partition_id: Int32
     topic_id: Uuid
@@ -59,6 +94,10 @@ class PartitionRecord(Record, frozen=True, tag=302):
     eligible_leader_replicas: tuple[BrokerId, ...] | None = None
     last_known_elr: tuple[BrokerId, ...] | None = None
 
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        name = names.shown(self.topic_id)
+        return (f"partition:{name}-{self.partition_id}", f"topic:{name}")
+
 
 class PartitionChangeRecord(Record, frozen=True, tag=502):
     """What changes in one partition; None is untouched, an empty list is cleared.
@@ -69,6 +108,23 @@ class PartitionChangeRecord(Record, frozen=True, tag=502):
 
     TYPE_ID: ClassVar[int] = 5
     VERSION: ClassVar[int] = 2
+    CODES: ClassVar[Codes] = {"leader_recovery_state": LeaderRecoveryState}
+    NEEDS: ClassVar[tuple[Need, ...]] = (
+        *metadata_level(17, "directories"),
+        *metadata_level(23, *_ELR_FIELDS),
+    )
+    PRIVILEGED: ClassVar[Privileged | None] = UNCLEAN_LEADER
+    COLUMNS: ClassVar[Columns] = {
+        "topic_id": "topic_id",
+        "partition": "partition_id",
+        "leader": lambda record: _named(record.leader, NO_LEADER_CHANGE),
+        "leader_recovery_state": lambda record: _named(
+            record.leader_recovery_state, LEADER_RECOVERY_STATE_UNTOUCHED
+        ),
+        "isr": "isr",
+        "replicas": "replicas",
+    }
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("partition", "topic")
 
     partition_id: Int32
     topic_id: Uuid
@@ -83,14 +139,23 @@ class PartitionChangeRecord(Record, frozen=True, tag=502):
     eligible_leader_replicas: tuple[BrokerId, ...] | None = None
     last_known_elr: tuple[BrokerId, ...] | None = None
 
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        name = names.shown(self.topic_id)
+        return (f"partition:{name}-{self.partition_id}", f"topic:{name}")
+
 
 class RemoveTopicRecord(Record, frozen=True, tag=900):
     """A topic is deleted, and with it its partitions and configs (KIP-516)."""
 
     TYPE_ID: ClassVar[int] = 9
     VERSION: ClassVar[int] = 0
+    COLUMNS: ClassVar[Columns] = {"topic_id": "topic_id"}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("topic",)
 
     topic_id: Uuid
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"topic:{names.shown(self.topic_id)}",)
 
 
 class ClearElrRecord(Record, frozen=True, tag=2800):
@@ -98,6 +163,12 @@ class ClearElrRecord(Record, frozen=True, tag=2800):
 
     TYPE_ID: ClassVar[int] = 28
     VERSION: ClassVar[int] = 0
+    NEEDS: ClassVar[tuple[Need, ...]] = metadata_level(23)
+    COLUMNS: ClassVar[Columns] = {"topic_name": "topic_name"}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("topic",)
 
     topic_name: str
     """Empty: every topic."""
+
+    def subjects(self, names: KnownNames) -> tuple[str, ...]:
+        return (f"topic:{self.topic_name or '*'}",)

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from metadata.records.declaring import Columns
 from metadata.records.record import Record
 
 
@@ -10,6 +11,8 @@ class BeginTransactionRecord(Record, frozen=True, tag=2300):
 
     TYPE_ID: ClassVar[int] = 23
     VERSION: ClassVar[int] = 0
+    COLUMNS: ClassVar[Columns] = {"name": "name"}
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("transaction",)
 
     name: str | None = None
 
@@ -19,6 +22,7 @@ class EndTransactionRecord(Record, frozen=True, tag=2400):
 
     TYPE_ID: ClassVar[int] = 24
     VERSION: ClassVar[int] = 0
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("transaction",)
 
 
 class AbortTransactionRecord(Record, frozen=True, tag=2500):
@@ -26,5 +30,6 @@ class AbortTransactionRecord(Record, frozen=True, tag=2500):
 
     TYPE_ID: ClassVar[int] = 25
     VERSION: ClassVar[int] = 0
+    SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("transaction",)
 
     reason: str | None = None

@@ -1,10 +1,15 @@
 """The record classes: ids, versions, and what makes a class fit to be a record."""
 
+import importlib
+import pkgutil
+
 import msgspec
 import pytest
 
 from metadata import records
 from metadata.codec import decode_record, encode_record
+from metadata.image import EMPTY, MetadataDelta
+from metadata.image.families import REPLAY
 from metadata.records import (
     RECORD_CLASSES,
     REGISTRY,
@@ -66,14 +71,28 @@ def test_the_registry_names_each_class_once_in_order() -> None:
     assert len(REGISTRY) == len(RECORD_CLASSES)
 
 
-def test_no_subclass_of_record_is_forgotten() -> None:
+def test_no_module_of_records_is_forgotten() -> None:
+    for module in pkgutil.iter_modules(records.__path__, "metadata.records."):
+        importlib.import_module(module.name)
     ours = {cls for cls in Record.__subclasses__() if cls.__module__.startswith("metadata.")}
     assert ours == set(RECORD_CLASSES)
+    assert {cls.__name__ for cls in ours} <= set(vars(records))
 
 
-def test_every_record_is_exported() -> None:
-    assert {cls.__name__ for cls in RECORD_CLASSES} <= set(records.__all__)
-    assert all(hasattr(records, name) for name in records.__all__)
+@pytest.mark.parametrize("cls", RECORD_CLASSES, ids=lambda cls: cls.__name__)
+def test_what_a_class_declares_names_its_own_fields(cls: type[Record]) -> None:
+    fields = set(cls.__struct_fields__)
+    assert set(cls.CODES) <= fields
+    assert {need.field for need in cls.NEEDS} - {""} <= fields
+    sources = {source for source in cls.COLUMNS.values() if isinstance(source, str)}
+    assert sources <= fields
+    if cls.PRIVILEGED:
+        assert {condition.column for condition in cls.PRIVILEGED.when} <= set(cls.COLUMNS)
+
+
+def test_every_record_is_replayed() -> None:
+    own = MetadataDelta(EMPTY)._own_handlers()
+    assert {*REPLAY, *own} == set(RECORD_CLASSES)
 
 
 @pytest.mark.parametrize("cls", RECORD_CLASSES, ids=lambda cls: cls.__name__)

@@ -3,7 +3,7 @@
 import pytest
 
 from audit.questions.names import Names
-from audit.questions.subjects import Place, fields_text, place, resource, subjects
+from audit.questions.subjects import Place, fields_text, place, resource
 from metadata.records import (
     RECORD_CLASSES,
     SNAPSHOT_ONLY,
@@ -72,7 +72,7 @@ NAMES = Names([TopicRecord("orders", ORDERS), ENTRY, TOKEN])
     ],
 )
 def test_words(record, words) -> None:
-    assert subjects(record, NAMES) == words
+    assert record.subjects(NAMES) == words
     assert resource(record, NAMES) == (words[0] if words else None)
 
 
@@ -81,14 +81,19 @@ def test_every_record_of_a_log_but_no_op_is_about_something() -> None:
     for batch in history(3, 900):
         for record in batch.records:
             names.learn(record)
-            assert bool(subjects(record, names)) == (type(record) is not NoOpRecord)
+            words = record.subjects(names)
+            assert bool(words) == (type(record) is not NoOpRecord)
+            kinds = {word.partition(":")[0] for word in words}
+            assert kinds <= set(record.SUBJECT_KINDS), (
+                "history asks the kinds that a class declares"
+            )
             seen.add(type(record))
     assert seen == set(RECORD_CLASSES) - set(SNAPSHOT_ONLY)
 
 
 def test_a_prefixed_acl_is_about_no_topic() -> None:
     prefixed = AccessControlEntryRecord(ACL, 2, "ord", 4, "Group:g", "*", 3, 3)
-    assert subjects(prefixed, NAMES) == (f"acl:{uuid_text(ACL)}",)
+    assert prefixed.subjects(NAMES) == (f"acl:{uuid_text(ACL)}",)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import gc
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -24,6 +24,7 @@ from ledger.errors import LedgerError  # noqa: E402
 from metadata.codec import decode_record, decode_records, encode_records  # noqa: E402
 from metadata.messages.records_json import record_to_json  # noqa: E402
 from metadata.records import ConfigRecord, TopicRecord, UserScramCredentialRecord  # noqa: E402
+from metadata.records.declaring import Column  # noqa: E402
 from metadata.uuids import uuid_text  # noqa: E402
 from tests.histories import History  # noqa: E402
 
@@ -111,6 +112,10 @@ def test_each_type_fills_its_columns_and_no_others(batches) -> None:
         "REGISTER_CONTROLLER_RECORD": {"name"},
         "UNREGISTER_CONTROLLER_RECORD": {"name"},
     }
+
+
+def test_bronze_has_a_column_for_all_that_records_can_say() -> None:
+    assert list(get_args(Column)) == TYPED
 
 
 def test_brokers_are_named_and_flagged_in_one_way(batches) -> None:
