@@ -208,14 +208,6 @@ class Ledger:
             return None
         return self._newest.hash_at(end_offset) or self._catalogue.hash_at(end_offset)
 
-    def boundary_at_or_past(self, offset: int) -> int:
-        """Return the first batch end at or past an offset between log start and end."""
-        if offset <= self.log_start:
-            return self.log_start
-        if offset >= self.log_end:
-            return self.log_end
-        return self._catalogue.head_at(offset - 1)[1].end_offset
-
     @property
     def epoch_start_offsets(self) -> list[EpochStart]:
         """Where each epoch held here begins, ascending."""

@@ -1,16 +1,14 @@
 """The commands of `logberg`.
 
-Rule: subcommands are imported when they are called, so that a controller starts without paying for
-tables and a table without paying for a controller.
+Rule: a subcommand's module is imported when somebody calls it. So `logberg --help` imports no
+command, a controller imports no tables, and a table imports no controller.
 """
 
 import importlib
-from contextlib import nullcontext
 
 import click
 from click.shell_completion import CompletionItem
 
-from logberg.light_start import light_start
 from logberg.suggesting import SuggestingGroup
 from logberg.version import VERSION
 
@@ -29,7 +27,6 @@ _COMMANDS = {
     "cluster-id": ("logberg.commands.cluster_id", "Draw an id for a new cluster."),
     "completion": ("logberg.commands.completion", "Print what a shell needs to complete commands."),
 }
-_SERVICES = ("controller", "broker")
 
 
 class _Lazy(SuggestingGroup):
@@ -39,13 +36,7 @@ class _Lazy(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        with (
-            light_start(needs_authorities=cmd_name == "broker")
-            if cmd_name in _SERVICES
-            else nullcontext()
-        ):
-            module = importlib.import_module(_COMMANDS[cmd_name][0])
-        command = module.command
+        command = importlib.import_module(_COMMANDS[cmd_name][0]).command
         assert isinstance(command, click.Command)
         return command
 

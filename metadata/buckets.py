@@ -154,10 +154,6 @@ class BucketMap(Generic[K, V]):
         """Return what the map is made of, for who frees it bit by bit."""
         return list(self._pages)
 
-    def unordered_values(self) -> Iterator[V]:
-        """Yield the values in no order, at once: for sums, never for records or replay."""
-        return (value for page in self._pages for bucket in page for value in bucket.values())
-
     def unordered_items(self) -> Iterator[tuple[K, V]]:
         """Yield the entries in no order, at once: for sums, never for records or replay."""
         return (item for page in self._pages for bucket in page for item in bucket.items())

@@ -10,8 +10,6 @@ from metadata.errors import ErrorCode, LogbergError
 
 UUID_BYTES: Final = 16
 UUID_CHARACTERS: Final = 22
-ZERO_UUID: Final = bytes(16)
-"""Kafka's "no uuid"."""
 
 _VERSION_SHIFT = 76
 _VARIANT_SHIFT = 62

@@ -48,8 +48,6 @@ class ByteBudget:
         self._on_freed = on_freed
         self.used = 0
         self.peak = 0
-        self.gave_way = 0
-        """How often a claim gave way to another."""
         self._claims: dict[Claim, None] = {}
 
     def claim(self, caller: str, give_way: Callable[[], None] | None = None) -> Claim:
@@ -62,7 +60,6 @@ class ByteBudget:
             victim = self._victim(claim, size)
             if victim is None:
                 return False
-            self.gave_way += 1
             self.release(victim)
             assert victim.give_way is not None
             victim.give_way()

@@ -27,7 +27,6 @@ class HeapTrimmer:
         self._trim = trim if trim is not None else _trim_in_a_thread
         self._freed = 0
         self._is_due = False
-        self.trims = 0
 
     def freed(self, size: int) -> None:
         """Note that about `size` bytes were freed."""
@@ -39,7 +38,6 @@ class HeapTrimmer:
     def _now(self) -> None:
         self._is_due = False
         self._freed = 0
-        self.trims += 1
         self._trim()
 
 

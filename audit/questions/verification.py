@@ -126,7 +126,6 @@ class _Verification:
         self._report: VerifyReport | None = None
         self._problems: list[Problem] = []
         self._notes: list[str] = []
-        self._good: list[tuple[CheckpointId, LoadedCheckpoint]] = []
         self._checkpoints = self._proved = self._replayed_to = 0
         self._state_hash = b""
 

@@ -8,11 +8,6 @@ else is a defect, and its page is shown whole.
 import re
 from typing import Final
 
-from pyspark.errors import PySparkException
-
-SparkError: Final = PySparkException
-"""All that Spark raises, for callers who may not import it."""
-
 _OURS: Final = re.compile(
     r"^(?:logberg\.)?(?:audit|ledger|snapshots)(?:\.[a-z_]+)+\.[A-Za-z]+Error: (.+)$"
     r"|^((?:FileNotFound|Permission|OS|IO|Timeout|Connection[A-Za-z]*)Error: .+)$",

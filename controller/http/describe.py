@@ -39,7 +39,7 @@ def broker_state(broker: BrokerRegistration, heard: Heartbeats | None) -> Broker
 def count_states(image: MetadataImage, heard: Heartbeats | None) -> dict[str, int]:
     """How many brokers are in each state."""
     counts = {state.value: 0 for state in BrokerStateName}
-    for broker in image.cluster.brokers.unordered_values():
+    for _, broker in image.cluster.brokers.unordered_items():
         counts[broker_state(broker, heard).value] += 1
     return counts
 

@@ -21,7 +21,6 @@ from controller.replica.digests import EVERY_OFFSETS
 from controller.replica.pending import Pending
 from controller.replica.retirement import Retirement
 from ledger.batch import Batch, parse
-from ledger.chain import LogMark
 from ledger.errors import LedgerError
 from ledger.ledger import Ledger, Skipped
 from metadata.codec import RecordDecodeError, decode_records
@@ -383,8 +382,3 @@ def _in_steps(delta: MetadataDelta) -> Generator[bool, None, MetadataImage]:
             image: MetadataImage = done.value
             return image
         yield True
-
-
-def mark_of(place: Mark) -> LogMark:
-    """The ledger's mark within the quorum's."""
-    return LogMark.decode(place.data)

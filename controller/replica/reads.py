@@ -6,19 +6,12 @@ still leads; many reads share one confirmation. Any node answers a read that say
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from controller.replica.offset_waiters import OffsetWaiters
 from runtime.clock import Clock, Timer
 
 OnRead = Callable[[bool], None]
 """True: read now. False: not to be had here in time."""
-
-
-class _Round(NamedTuple):
-    """Readers that share one confirmation."""
-
-    readers: list["_Reader"]
 
 
 class _Reader:

@@ -88,7 +88,7 @@ def _pages(old: TopicsImage, new: TopicsImage, records: int) -> list[Any]:
 def _all_pages(topics: TopicsImage) -> list[Any]:
     """Return the pages of the large maps. Those that newer images share cost nothing to drop."""
     maps: list[BucketMap[Any, Any]] = [topics.partitions, topics.leaderless]
-    maps += topics.replicas_by_broker.unordered_values()
+    maps += (held for _, held in topics.replicas_by_broker.unordered_items())
     return [page for one in maps for page in one.pages()]
 
 

@@ -22,7 +22,6 @@ class Outbox:
         self._directory_id = journal.directory_id
         self._held: deque[tuple[int, int, int, bytes]] = deque()
         # Position, term, node, frame; first come, first out: none leaves too early.
-        self.frames_sent = 0
 
     def send(self, node_id: int, kind: Kind, term: int, *fields: Any) -> bool:
         """Send now, for what promises nothing."""
@@ -34,7 +33,6 @@ class Outbox:
 
     def send_encoded(self, node_id: int, frame: bytes) -> bool:
         """Send a frame that was encoded before."""
-        self.frames_sent += 1
         return self._links.send(node_id, frame)
 
     def hold(self, position: int, node_id: int, kind: Kind, term: int, *fields: Any) -> None:

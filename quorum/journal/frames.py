@@ -27,7 +27,6 @@ _UNSEALED = struct.Struct("<4sB3xIQQI")
 _HEADER = struct.Struct("<4sB3xIQQII")
 _CRC = struct.Struct("<I")
 HEADER_BYTES = _HEADER.size
-BODY_BYTES_MAX = 64 * 1024 * 1024
 
 
 class Kind(IntEnum):

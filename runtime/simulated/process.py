@@ -34,7 +34,6 @@ class SimulatedProcess:
         self.machine.powered = True
         self.alive = True
         self.paused = False
-        self.death: Death | None = None
         self.waiting: deque[Event] | None = None
         """What became due while the process could not run; None while it runs."""
         self._held_until_us = 0
@@ -67,11 +66,9 @@ class SimulatedProcess:
         """Die, in the middle of an event too; a dead one's machine may still lose its power."""
         if not self.alive:
             if how is Death.POWER:
-                self.death = how
                 self.machine.reboot()
             return
         self.alive = False
-        self.death = how
         self.paused = False
         self.waiting = None
         self.world.note(f"die-{how.value}", self.node_id)

@@ -93,7 +93,6 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
     lookups(BucketMap, "__getitem__")
     lookups(BucketMap, "get")
     iterations(BucketMap, "__iter__", at_once=True)
-    iterations(BucketMap, "unordered_values", at_once=False)
     iterations(BucketMap, "unordered_items", at_once=False)
     iterations(SortedKeys, "__iter__", at_once=False)
     iterations(SortedKeys, "after", at_once=False)

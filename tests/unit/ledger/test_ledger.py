@@ -329,9 +329,6 @@ def test_hash_at_is_known_at_every_batch_end_and_nowhere_else():
     for reader in node.warm_and_cold(ledger):
         for offset in range(reader.log_end + 3):
             assert reader.hash_at(offset) == expected.get(offset)
-            if offset <= reader.log_end:
-                end = min(e for e in expected if e >= offset)
-                assert reader.boundary_at_or_past(offset) == end
 
 
 def test_the_cache_is_bounded_and_what_falls_out_is_read_from_disk():
