@@ -18,7 +18,7 @@ from metadata.records import (
 )
 from tests.unit.image.replaying import TOPIC_ID, partition, replayed, stepped, with_topic
 
-MANY = 4 * STEP
+MANY = 5 * STEP
 LARGE = with_topic(*(partition(number) for number in range(MANY)))
 
 
