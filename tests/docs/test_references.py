@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.docs.source import ROOT
 from tests.mutants.table import MUTANTS
 
-TEXT = {".py", ".md", ".tla", ".cfg", ".txt", ".toml", ".json", ""}
+TEXT = {".py", ".md", ".tla", ".cfg", ".txt", ".toml", ".json", ".yml", ""}
 OUTSIDE = re.compile(
     r"\bF-\d{2}\b|\bspec's\b|\bof the spec\b|\bDESIGN\b|\bof issue \d|\bissue #?\d+\b"
 )

@@ -70,6 +70,18 @@ def test_percentiles_are_of_all_samples_together() -> None:
     assert figures["acknowledged"] == 1800
 
 
+def test_depths_and_times_of_several_rows_are_not_added_up() -> None:
+    slow = kills([900.0])._replace(python="3.13.0")
+    pieces = [kills([5.0]), slow, *(piece("model", _model(depth)) for depth in (30, 35))]
+    assert "p99 900 ms" in line(pieces, "kills")
+    assert "depth 35" in line(pieces, "model")
+
+
+def _model(depth: int) -> dict[str, Any]:
+    figures = next(one.figures for one in everything() if one.what == "model")
+    return {**figures, "spec": f"Guard: {depth}", "depth": depth}
+
+
 def test_mutants_count_for_the_promises_that_they_break() -> None:
     """I13 is an invariant, and no promise has its number."""
     assert row([mutants()], "mutants").figures == {"promise_1": 1, "promise_12": 2}
