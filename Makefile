@@ -21,7 +21,7 @@ PARTITIONS ?= 1000000
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format seeds seed mutants crashpoints flips kills model evidence docs bench lateness soak lock clean
+.PHONY: help demo test unit check format seeds seed mutants crashpoints flips kills model evidence docs bench lateness soak lock clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -35,12 +35,18 @@ test: check $(VENV)/.ready-dev ## Set up, then run all that a change must pass (
 	$(BIN)/python -m pytest -q tests/process tests/packaging tests/docs tests/crashpoints tests/power
 	$(BIN)/python -m pytest -q tests/spark
 
+# Tests that need no process, no network and no long simulation.
+UNIT := tests/unit tests/checkers tests/conformance tests/golden tests/properties tests/reference tests/scenarios tests/verifier tests/test_conftest.py
+unit: $(VENV)/.ready-dev ## The quick tests, for every save of a file (under 2 minutes on 2 cores)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow' $(UNIT)
+
 check: $(VENV)/.ready-dev ## Format, lint, types, import floors, spelling (under a minute)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/codespell
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/ci.yml
 
 format: $(VENV)/.ready-dev ## Put the code into shape
 	$(BIN)/ruff format .
