@@ -30,7 +30,7 @@ BROKERS = ("broker-1", "broker-2")
 
 def test_the_old_release_runs_from_its_own_folder() -> None:
     """Were this build imported instead, every test below would test nothing."""
-    said = "import quorate, quorum.membership.greeting as g; print(quorate.__file__, g.__file__)"
+    said = "import quorate, quorum.greeting as g; print(quorate.__file__, g.__file__)"
     done = subprocess.run([*python_of(), "-c", said], capture_output=True, text=True, check=True)
     assert [Path(name).parent.parent for name in done.stdout.split()] == [old_release()] * 2
 
