@@ -61,6 +61,15 @@ KINDS: dict[str, Kind] = {
         ("simulated_s", "events", "faults", "answers"),
         least=50_000,
     ),
+    "calm": Kind(
+        "A simulated hour of load without faults",
+        "acknowledged",
+        "changes",
+        ("elections", "fenced", "registrations"),
+        "python -m tests.simulation.calm --changes 20",
+        shown=("simulated_s", "reads", "records"),
+        runs=(Run("tests.simulation.calm", "--changes 20"),),
+    ),
     "crash points": Kind(
         "Kills at each change of a controller's real files",
         "points",

@@ -48,8 +48,10 @@ def everything() -> list[Piece]:
     model: dict[str, Any] = {"spec": "Guard", "states": 1_000_000, "depth": 30}
     model |= {"violated": [], "mutants_not_rejected": []}
     replays = {"seeds": 60, "pythons": ["3.11.7", "3.13.0"], "hash_seeds": ["0"], "different": 0}
+    calm = {"acknowledged": 70, "reads": 9, "records": 200, "simulated_s": 3600.0}
     found = [
         *(seeds(1), seeds(1001), kills([40.0, 60.0, 220.0]), mutants()),
+        piece("calm", dict.fromkeys(("elections", "fenced", "registrations"), 0) | calm),
         piece("crash points", points),
         piece("power cuts", {"cuts": 10, "acknowledged": 500, "violations": 0}),
         piece("flips", flips),

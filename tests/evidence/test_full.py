@@ -61,7 +61,7 @@ def test_what_is_recorded_is_not_run_again_and_what_fails_is_named(
     whole = full.Full(tmp_path, 3, ["/else/python"])
     whole.rest()
     assert [command[0] for command in ran] == [
-        *("tests.crashpoints.processes", "tests.power", "tests.flips"),
+        *("tests.simulation.calm", "tests.crashpoints.processes", "tests.power", "tests.flips"),
         *("tests.mutants", "tests.simulation.replays"),
     ]
     assert "--python=/else/python" in ran[-1]

@@ -139,7 +139,7 @@ def test_a_kind_that_was_not_run_says_so() -> None:
 
 def test_sums_and_their_commit_stand_on_the_page() -> None:
     made = recorded_table(rows_of(everything()))
-    assert "`0123456789ab`, 2026-01-02, on Python 3.11.7, 3.13.0, and took 14 min." in made
+    assert "`0123456789ab`, 2026-01-02, on Python 3.11.7, 3.13.0, and took 15 min." in made
     assert (
         "| **2,000 seeds !** | 50,000 | 0 | simulated 20.0 h, faults 1,040, answers 120,000 |"
         in made
@@ -158,6 +158,7 @@ def test_too_few_and_too_slow_are_loud() -> None:
     ("what", "figures"),
     [
         ("seeds", {"violations": 3}),
+        ("calm", {"elections": 1, "fenced": 1, "registrations": 1}),
         ("crash points", {"violations": 3}),
         ("power cuts", {"violations": 3}),
         ("flips", {"silent": 3}),

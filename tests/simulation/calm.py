@@ -1,6 +1,6 @@
 """An hour of load without faults: nobody stands for election twice, nobody is fenced.
 
-    python -m tests.simulation.calm [--seconds 3600] [--changes 20] [--seed 1]
+    python -m tests.simulation.calm [--seconds 3600] [--changes 20] [--seed 1] [--record FOLDER]
 
 Disks are slow ones (2 to 20 ms a sync, 120 ms now and then), so that what is spurious shows.
 """
@@ -8,8 +8,10 @@ Disks are slow ones (2 to 20 ms a sync, 120 ms now and then), so that what is sp
 import argparse
 import sys
 import time
+from pathlib import Path
 
 from runtime.simulated.disk_faults import DiskProfile
+from tests.evidence.pieces import write_piece
 from tests.simulation.cluster import Cluster, Shape
 
 BUSY_DISK = DiskProfile(2_000, 20_000)
@@ -51,10 +53,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--changes", type=float, default=20.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--record", type=Path, help="folder for the piece of evidence")
     given = parser.parse_args()
     began = time.monotonic()
     found = run_calm(given.seed, given.seconds, given.changes)
-    print(f"{given.seconds:.0f} simulated s in {time.monotonic() - began:.0f} s: {found}")
+    took_s = time.monotonic() - began
+    print(f"{given.seconds:.0f} simulated s in {took_s:.0f} s: {found}")
+    if given.record is not None:
+        write_piece(given.record, "calm", {**found, "simulated_s": given.seconds}, took_s)
     return 1 if found["elections"] or found["fenced"] or found["registrations"] else 0
 
 
