@@ -87,7 +87,7 @@ def _replayed(
     after = delta.apply()
     differences = []
     for table, change in delta.changes:
-        if thing.tables is None or table in thing.tables:
+        if table not in thing.other_tables:
             fields = differing(table, change, show_secrets=show_secrets)
             what = called(table, change.key, image, after)
             differences.append(Difference(what, _kind(table, change), fields))

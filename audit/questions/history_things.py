@@ -58,10 +58,10 @@ class Told(NamedTuple):
 class Thing:
     """One thing, and how it judges records; for one pass over a log."""
 
-    def __init__(self, word: str, told: Told, tables: tuple[str, ...] | None) -> None:
-        """`tables`: those of the image that tell it; None: all that its records touch."""
+    def __init__(self, word: str, told: Told, other_tables: tuple[str, ...]) -> None:
+        """`other_tables`: those of the image that its records touch and that don't tell it."""
         self.word = word
-        self.tables = tables
+        self.other_tables = other_tables
         self._subject = told.word
         self._names = Names()
         kind = told.word.partition(":")[0]
@@ -87,7 +87,7 @@ def thing(text: str) -> Thing:
     if kind not in _KNOWN or (not name and kind != "quorum"):
         raise SearchError(f"{text!r} is no thing whose history is known; such are: {EXPECTED}.")
     make = _KINDS.get(kind)
-    return Thing(text, Told(text) if make is None else make(name), _TABLES.get(kind))
+    return Thing(text, Told(text) if make is None else make(name), _OTHER_TABLES.get(kind, ()))
 
 
 class _Lives:
@@ -258,8 +258,4 @@ _KNOWN: Final = (
     frozenset(kind for record in RECORD_CLASSES for kind in record.SUBJECT_KINDS) - _WITHOUT_HISTORY
 )
 
-_TABLES: Final = {
-    "partition": ("partitions",),
-    "config": ("configs",),
-    "broker": ("brokers", "configs", "producer_ids"),
-}
+_OTHER_TABLES: Final = {"partition": ("topics",), "config": ("topics",), "broker": ("features",)}

@@ -38,10 +38,6 @@ class LeaderRecoveryState(IntEnum):
 _ELR_FIELDS: Final = ("eligible_leader_replicas", "last_known_elr")
 
 
-def _named(value: int, untouched: int) -> int | None:
-    return None if value == untouched else value
-
-
 class TopicRecord(Record, frozen=True, tag=200):
     """A topic's name is bound to a uuid (KIP-516)."""
 
@@ -117,9 +113,11 @@ class PartitionChangeRecord(Record, frozen=True, tag=502):
     COLUMNS: ClassVar[Columns] = {
         "topic_id": "topic_id",
         "partition": "partition_id",
-        "leader": lambda record: _named(record.leader, NO_LEADER_CHANGE),
-        "leader_recovery_state": lambda record: _named(
-            record.leader_recovery_state, LEADER_RECOVERY_STATE_UNTOUCHED
+        "leader": lambda record: None if record.leader == NO_LEADER_CHANGE else record.leader,
+        "leader_recovery_state": lambda record: (
+            None
+            if record.leader_recovery_state == LEADER_RECOVERY_STATE_UNTOUCHED
+            else record.leader_recovery_state
         ),
         "isr": "isr",
         "replicas": "replicas",
