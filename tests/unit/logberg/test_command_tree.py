@@ -6,12 +6,14 @@ import sys
 import pytest
 
 _SHOW = """
+import gc
 import sys
 from logberg.cli import main
 try:
     main()
 except SystemExit as leaving:
     assert not leaving.code, leaving.code
+print("gc is", "enabled" if gc.isenabled() else "disabled")
 print(*sorted(sys.modules), sep="\\n")
 """
 
@@ -36,5 +38,6 @@ def test_a_command_imports_no_other_command() -> None:
     )
     shown = set(done.stdout.splitlines())
     assert "logberg.controller_process" in shown
+    assert "gc is enabled" in done.stdout
     for name in ("logberg.commands.status", "logberg.output", "broker_agent.agent", "audit"):
         assert name not in shown
