@@ -1,9 +1,9 @@
-"""The image of the newest checkpoint that can be read.
+"""Loads the image of the newest checkpoint that can be read.
 
-Rule: believed only when file, records and state hash all agree, and when our ledger had that chain
-hash at that offset: a whole checkpoint of another history is no better than a damaged one. One
-that is ahead of the ledger is held against it when the ledger gets there (see `Applier`). A
-damaged one is put aside and reported, and the one before it is taken.
+Rule: a checkpoint is used only if its file, its records and its state hash agree, and if our ledger
+has its chain hash at its offset. A sound checkpoint of another history is as bad as a damaged one.
+If the checkpoint is ahead of the ledger, `Applier` compares the two when the ledger gets there. A
+damaged checkpoint is reported and put aside, and the one before it is taken.
 """
 
 from collections.abc import Callable, Generator
@@ -24,9 +24,9 @@ def load_checkpoint(
     cluster_id: str,
     on_damaged: Callable[[DamagedCheckpointError], None],
 ) -> Generator[None, None, tuple[MetadataImage, CheckpointHeader] | None]:
-    """Load the newest; None when there is none that can be read. Yields often.
+    """Return image and header of the newest readable checkpoint; None if there is none.
 
-    Raises DamagedLedgerError.
+    Yields often. Raises DamagedLedgerError.
     """
     for checkpoint in reversed(store.list()):
         try:

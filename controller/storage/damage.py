@@ -1,7 +1,7 @@
-"""What was found damaged on this node in this life, and what became of it: for status and metrics.
+"""Counts damage found and repaired by this process, for status and metrics.
 
-Rule: whoever finds damage says so here, and whoever puts it right too; nothing is decided here.
-The log has every event; this is what a person sees who asks how things stand.
+Rule: the code that finds damage calls `found`, the code that repairs it calls `mended`. Nothing is
+decided here. The log holds every event; status shows the newest of these sentences.
 """
 
 from collections import Counter, deque
@@ -28,16 +28,16 @@ class DamageRecord:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The newest, oldest first, each with its time."""
+        """The newest sentences, oldest first, each with its time."""
         return tuple(self._sentences)
 
     def found(self, part: str, what: str) -> None:
-        """Something is wrong with a part."""
+        """Note that a part is damaged; `what` says where and why."""
         self.found_by_part[part] += 1
         self._say(f"{part} damaged: {what}")
 
     def mended(self, part: str, what: str) -> None:
-        """It is put right."""
+        """Note that a part is repaired; `what` says how."""
         self.mended_by_part[part] += 1
         self._say(f"{part} repaired: {what}")
 
@@ -46,5 +46,5 @@ class DamageRecord:
 
 
 def utc_text(wall_ms: int) -> str:
-    """Return a time as people read it."""
+    """Return milliseconds since 1970 as UTC text, such as 2027-01-15T08:00:00Z."""
     return datetime.fromtimestamp(wall_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

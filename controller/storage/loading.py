@@ -1,7 +1,8 @@
-"""The image at start: from a checkpoint, and the ledger behind it.
+"""Builds the image at a start: from a checkpoint, and the ledger after it.
 
-Rule: an image is replaced, never patched up. What can't be read is not guessed: the next older
-checkpoint is taken, then the whole ledger; if that does not reach back, the node says so.
+Rule: an image is replaced, never repaired. If a checkpoint can't be read, the next older one is
+taken, and at last the whole ledger. If the ledger does not reach back to offset 0, CannotLoadError
+says so.
 """
 
 from collections.abc import Callable, Generator
@@ -22,7 +23,10 @@ class CannotLoadError(Exception):
 def replay_ledger(
     image: MetadataImage, ledger: Ledger, up_to: int
 ) -> Generator[None, None, MetadataImage]:
-    """Bring an image to `up_to` (a batch end) by the ledger; yields often. Raises ReplayError."""
+    """Return the image at `up_to`, a batch's end, by replaying the ledger. Yields often.
+
+    Raises ReplayError, CannotLoadError.
+    """
     if image.offset >= up_to:
         return image
     if image.offset < ledger.log_start:
@@ -48,12 +52,13 @@ def load(
     checkpoint: Callable[[], Generator[None, None, MetadataImage | None]],
     log: FilteringBoundLogger,
 ) -> Generator[None, None, MetadataImage]:
-    """The image at the ledger's mark, or beyond it if a checkpoint is.
+    """Return the image at the ledger's mark, or later if the newest checkpoint is.
 
-    Begins from the image that we `have` if the ledger goes on from there, else from what
-    `checkpoint` loads: the newest that can be read, None if there is none. Who led when a
-    transaction was begun may not have built its branch: then it is replayed from its Begin.
+    Begins from the image that we `have` if the ledger continues it. Otherwise begins from what
+    `checkpoint` loads: the newest checkpoint that can be read, None if there is none.
     """
+    # A leader does not build the branch of a transaction that it has begun. Such a transaction is
+    # replayed from its Begin record.
     built = have.transaction is None or have.transaction.built
     start = have if built else have.rewound()
     if start.offset == 0 or start.offset < ledger.log_start:

@@ -1,7 +1,7 @@
-"""What this controller keeps on disk: opening it, and replacing it when it is too far behind.
+"""Opens ledger and checkpoints, loads the image, and replaces the ledger after a catch-up.
 
-Rule: the ledger begins at the quorum's mark; what is applied goes on from there. A jump replaces
-the ledger, so nothing is applied between its commit and the load behind it.
+Rule: the ledger is opened at the quorum's mark, and applying goes on from there. A catch-up
+replaces the ledger, so nothing is applied from its commit until the new image is loaded.
 """
 
 from collections.abc import Callable, Generator
@@ -37,13 +37,13 @@ from snapshots.errors import DamagedCheckpointError
 from snapshots.store import CheckpointStore
 
 SUSPECT = "suspect"
-"""A file that says which segment a node stopped for."""
+"""A file with the base offset of the newest segment, written when that segment is found damaged."""
 OnLoaded = Callable[[Ledger, MetadataImage, Mark], None]
 _BEGINNING = Mark(0, 0, b"")
 
 
 class Storage:
-    """Ledger, checkpoints, and the ways to get what is missing of them."""
+    """Ledger and checkpoints, and the jobs that fetch what is missing of them."""
 
     def __init__(
         self,
@@ -76,11 +76,11 @@ class Storage:
         self.ledger: Ledger | None = None
         self.store: CheckpointStore | None = None
         self.ready = False
-        """Ledger and image are here; false while they are loaded or replaced."""
+        """Ledger and image are loaded; false while they are loaded or replaced."""
 
     @property
     def note(self) -> str:
-        """What is missing and being fetched; empty: nothing."""
+        """What is missing and being fetched, for status; empty: nothing."""
         note = self._catch_up.note or self._mending.note
         if note:
             return note
@@ -109,7 +109,7 @@ class Storage:
         else:
             self._load_sound(self.ledger, self.store, place)
             if self._wanted is not None:
-                # It was asked for while the ledger was mended: the quorum does not ask again.
+                # The quorum asked for it while the ledger was mended, and does not ask again.
                 self.catch_up(*self._wanted)
 
     def _open_again(self, place: Mark) -> None:
@@ -119,7 +119,7 @@ class Storage:
             self._on_failed(f"the ledger can't be opened: {error}")
 
     def ledger_rotten(self, error: DamagedLedgerError) -> None:
-        """The scrub found wrong bytes: as `damaged`, but nobody needs them now."""
+        """The scrub found wrong bytes: as `damaged`, but a single node goes on without them."""
         if len(self._quorum.voters()) > 1:
             self.damaged(error)
             return
@@ -129,7 +129,7 @@ class Storage:
         self._damage.found(LEDGER, f"{error}; there is no peer to fetch it from")
 
     def checkpoint_rotten(self, checkpoint: CheckpointId, error: DamagedCheckpointError) -> None:
-        """The scrub found a bad checkpoint: it is put aside, and another is written."""
+        """The scrub found a bad checkpoint: put it aside, and have another one written."""
         self._checkpoint_damaged(error)
         if self.store is not None:
             try:
@@ -140,22 +140,23 @@ class Storage:
             self._on_checkpoint_lost()
 
     def journal_rotten(self, error: DamagedError) -> None:
-        """The scrub found the journal bad on the disk; in memory it is whole.
+        """The scrub found the journal damaged on disk; in memory it is whole.
 
-        A checkpoint lets the journal be cut. If its bad part stays, the next start is that of a
-        damaged node, which the others repair.
+        A new checkpoint lets the quorum cut the journal. If the damaged part is still there at
+        the next start, the node starts as a damaged one, and the others repair it.
         """
         self._log.error("journal_rotten", what=str(error))
         self._damage.found(JOURNAL, f"{error}; whole in memory, so the node goes on")
         self._on_checkpoint_lost()
 
     def damaged(self, error: DamagedLedgerError) -> None:
-        """A read found wrong bytes: fetch the segment again while everything else goes on."""
+        """A read found wrong bytes: fetch the segment again. Everything else goes on meanwhile."""
         ledger = self.ledger
         if ledger is None:
             return
         if error.base_offset == ledger.catalogue.run[-1].base_offset:
-            # It is being written; only a start can replace it, if it is told to look.
+            # This segment is being written. Only a start can replace it, and only if SUSPECT
+            # tells it to read the segment through.
             with suppress(OSError):
                 self._disk.replace(SUSPECT, str(error.base_offset).encode())
             self._on_failed(f"the newest segment is damaged; start again to mend it: {error}")
@@ -168,7 +169,7 @@ class Storage:
             except OSError as failure:
                 if failure.errno in BROKEN:
                     self._on_failed(sentence(failure, "noting what was mended"))
-                # Else it is noted at the next start.
+                # Otherwise the next start notes it.
 
         try:
             self._mending.begin(error, ledger.mark(), lambda: None, placed)
@@ -176,7 +177,7 @@ class Storage:
             self._on_failed(f"the ledger is damaged and nobody can mend it: {final}")
 
     def close(self) -> None:
-        """Stop everything and close the files."""
+        """Stop every job and close the files."""
         self.ready = False
         self._wanted = None
         self._catch_up.finish()
@@ -190,9 +191,9 @@ class Storage:
     # -- a jump ---------------------------------------------------------------------------
 
     def catch_up(self, mark: Mark, source: int) -> None:
-        """Fetch everything up to a mark from a peer; then the quorum is told.
+        """Fetch everything up to a mark from a peer, then tell the quorum.
 
-        What we have ourselves is synced first: the mark will vouch for it too.
+        Our own ledger is synced first, since the mark will vouch for it too.
         """
         wanted = self._wanted = (mark, source)
         ledger = self.ledger
@@ -211,12 +212,12 @@ class Storage:
         ledger.sync(synced)
 
     def drop_catch_up(self) -> None:
-        """It is not needed any more."""
+        """Stop fetching: ordinary entries have overtaken it."""
         self._wanted = None
         self._catch_up.drop()
 
     def installed(self, mark: Mark) -> None:
-        """The quorum stands at the mark: the fetched segments move into place, and we follow."""
+        """The quorum has taken the mark over: move the fetched segments into place and load."""
         self.ready = False
         self._wanted = None
         self._catch_up.finish()
@@ -232,13 +233,13 @@ class Storage:
     # -- loading --------------------------------------------------------------------------
 
     def _give_up_load(self) -> None:
-        """What is being loaded is of a ledger that goes."""
+        """Stop loading, if a load runs: its ledger is replaced or closed."""
         if self._cancel_load is not None:
             self._cancel_load()
             self._cancel_load = None
 
     def _load_sound(self, ledger: Ledger, store: CheckpointStore, place: Mark) -> None:
-        """Load; before that read through what ended our last life, if something did."""
+        """Load. If SUSPECT names the newest segment, read that segment through first."""
         segment = self._suspect(ledger)
         if segment is None:
             self._load(ledger, store, place)
@@ -256,10 +257,10 @@ class Storage:
         def done() -> None:
             self._cancel_load = None
             if bad:
-                # The mark stays until it is mended: whatever comes between, it is read again.
+                # SUSPECT stays until the segment is mended, so that every start reads it again.
                 self._mend_and_load(bad[0], ledger, store, place)
                 return
-            # If the disk refuses, the next start reads it through once more.
+            # If the disk refuses, the next start reads the segment through once more.
             with suppress(OSError):
                 self._disk.unlink(SUSPECT)
             self._load(ledger, store, place)
@@ -267,13 +268,14 @@ class Storage:
         self._cancel_load = run_in_slices(self._clock, work(), done)
 
     def _suspect(self, ledger: Ledger) -> Segment | None:
-        """The segment that was found damaged while it was the newest, if it still is."""
+        """Return the segment that SUSPECT names, if it is still the newest."""
         if not self._disk.exists(SUSPECT):
             return None
         run = ledger.catalogue.run
         if run and self._disk.read(SUSPECT) == str(run[-1].base_offset).encode():
             return run[-1]
-        # It lies behind the mark and is written again, or is closed: then it is mended as others.
+        # The segment is closed by now, and mended as others are; or it lay behind the mark, and
+        # its content is written again.
         self._disk.unlink(SUSPECT)
         return None
 
@@ -322,7 +324,7 @@ class Storage:
         if header.offset > ledger.log_end:
 
             def missed() -> None:
-                # If the disk refuses, the next start finds the same.
+                # If the disk refuses, the next start finds the same difference.
                 with suppress(OSError):
                     store.put_aside(header.id)
 
@@ -338,7 +340,7 @@ class Storage:
     def _fetch_history_and_load(
         self, error: CannotLoadError, ledger: Ledger, store: CheckpointStore, place: Mark
     ) -> None:
-        """No checkpoint, and no history that reaches back: the peers have it."""
+        """Fetch the history from the peers: no checkpoint loads, and our ledger begins too late."""
         if len(self._quorum.voters()) == 1:
             self._on_failed(str(error))
             return

@@ -1,12 +1,13 @@
-"""The scrub: everything at rest is read through now and then, slowly, before somebody needs it.
+"""The scrub reads all files at rest now and then, to find damage while the peers' copies are sound.
 
-Rule: a byte that rots in history is found while the peers still hold it well, not on the day
-when it is asked for. Closed segments of the ledger, checkpoints and closed segments of the
-journal are read in small pieces, so many bytes a second and no more; between pieces everything
-else runs. What is found bad is read a second time, and then handed to whoever mends it.
+It reads closed segments of the ledger, checkpoints, and closed segments of the journal, in small
+pieces, at no more than `scrub_bytes_per_s`. Everything else runs between two pieces.
 
-How far it came is written to the file `scrubbed` now and then, so that a node that is started every
-day comes to the end of its history all the same. Losing that file loses nothing.
+Rule: a file that seems damaged is read a second time. If it is still bad, the scrub reports it to
+`Finds`; the scrub itself changes no file but its own.
+
+The file `scrubbed` says how far the pass has come, so that a node that restarts every day also
+reaches the end of its history. Losing that file loses nothing.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -29,7 +30,7 @@ from snapshots.store import CheckpointStore, load_steps
 
 FILE = "scrubbed"
 _FIRST_AFTER_S = 60.0
-"""A start has better things to do."""
+"""Leaves the disk to what a start needs."""
 _AGAIN_AFTER_DAMAGE_S = 600.0
 _WRITE_EVERY_S = 60.0
 
@@ -38,28 +39,28 @@ class Progress(msgspec.Struct, array_like=True):
     """What the file holds."""
 
     finished_ms: int = 0
-    """When a whole pass ended last, since 1970; 0 never."""
+    """When a pass without damage ended last, milliseconds since 1970; 0: never."""
     next_offset: int = 0
-    """Segments of the ledger before this offset are done in the pass that runs; 0: none runs."""
+    """Ledger segments before this offset are done in the current pass; 0: no pass is under way."""
     found: int = 0
-    """Files that this pass found damaged: then it is no pass in which all was sound."""
+    """Files that this pass found damaged. Only a pass that finds none sets `finished_ms`."""
 
 
 class Finds(Protocol):
-    """Who is told of damage."""
+    """Receives the damage that the scrub finds."""
 
     def ledger_rotten(self, error: DamagedLedgerError) -> None:
-        """A closed segment of the ledger."""
+        """A closed segment of the ledger is damaged."""
 
     def checkpoint_rotten(self, checkpoint: CheckpointId, error: DamagedCheckpointError) -> None:
-        """A checkpoint."""
+        """A checkpoint is damaged."""
 
     def journal_rotten(self, error: DamagedError) -> None:
-        """A closed segment of the journal."""
+        """A closed segment of the journal is damaged."""
 
 
 class Scrubbing:
-    """One pass after another, over whatever is here when its turn comes."""
+    """Runs one pass after another over the files that are there when their turn comes."""
 
     def __init__(
         self,
@@ -83,17 +84,17 @@ class Scrubbing:
         self._progress = Progress()
         self._written_at = clock.monotonic()
         self.bytes = 0
-        """Read since the start."""
+        """Bytes read since the start of the process."""
         self.damaged = 0
-        """Files that were found damaged since the start."""
+        """Files found damaged since the start of the process."""
 
     @property
     def finished_ms(self) -> int:
-        """When everything was read through last, by the wall clock; 0 never."""
+        """When a pass without damage ended last, milliseconds since 1970; 0: never."""
         return self._progress.finished_ms
 
     def begin(self, ledger: Ledger, store: CheckpointStore) -> None:
-        """Ledger and checkpoints are here, at a start or after a jump."""
+        """Begin with this ledger and these checkpoints, at a start or after a catch-up."""
         self.stop()
         if not self._config.scrub_bytes_per_s:
             return
@@ -106,7 +107,7 @@ class Scrubbing:
         self._again(min(wait_s, self._config.scrub_interval_s))
 
     def stop(self) -> None:
-        """Read nothing any more."""
+        """Stop reading."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -123,11 +124,11 @@ class Scrubbing:
         self._step()
 
     def _step(self) -> None:
-        """Read one piece, then wait for as long as it may have taken."""
+        """Read one piece, then wait as long as the piece takes at `scrub_bytes_per_s`."""
         work = self._work
         size = next(work, None)
         if work is not self._work or self._ledger is None:
-            return  # stopped, or begun anew, by what was found
+            return  # what was found has stopped the scrub, or begun another pass
         if size is None:
             self._finished()
             return
@@ -178,7 +179,7 @@ class Scrubbing:
             try:
                 yield from self._twice(partial(self._checkpoint, checkpoint))
             except CheckpointNotFoundError:
-                continue  # thinned out meanwhile
+                continue  # removed meanwhile, since newer ones are there
             except DamagedCheckpointError as error:
                 self._count()
                 self._finds.checkpoint_rotten(checkpoint, error)
@@ -195,7 +196,7 @@ class Scrubbing:
             raise DamagedCheckpointError(name, before, str(error)) from None
 
     def _twice(self, read: Callable[[], Generator[int, None, None]]) -> Iterator[int]:
-        """Read; what seems bad is read once more before it is believed."""
+        """Read. On an error read once more; raise only if that fails too."""
         try:
             yield from read()
         except (DamagedLedgerError, DamagedCheckpointError, DamagedError):
@@ -216,5 +217,5 @@ class Scrubbing:
     def _write_progress(self) -> None:
         self._written_at = self._clock.monotonic()
         data = msgspec.msgpack.encode(self._progress)
-        # Whether it was written is not worth a word: it only saves reading again.
+        # An error is ignored: the file only saves reading the same bytes again.
         self._disk.in_background(lambda: self._disk.replace(FILE, data), lambda _done, _error: None)

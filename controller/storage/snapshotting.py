@@ -1,9 +1,9 @@
-"""When a checkpoint is written, and what may be forgotten then.
+"""Decides when to write a checkpoint, and then lets the quorum cut its journal.
 
-Rule: from an immutable image, in slices, never while a transaction is open. First the checkpoint
-is durable, then the ledger is synced up to the place that goes with it, and only then is the
-quorum told that it may cut its journal there. A full disk postpones it, a broken one stops the
-node.
+Rule: a checkpoint is written from an immutable image, in slices, and never while a transaction is
+open. The order is: the checkpoint is durable; the ledger is synced up to the checkpoint's place in
+the log; the quorum may cut its journal at that place. A full disk postpones the checkpoint. A
+broken disk stops the node.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ from snapshots.trigger import CheckpointTrigger
 
 _LOOK_EVERY_S = 60.0
 _SETTLE_BYTES = 1024 * 1024
-"""Of log: some 10,000 records. An image that grows between checkpoints settles too."""
+"""Applied bytes of log after which `on_settled` is called: some 10,000 records."""
 Compact = Callable[[Mark, Callable[[bool], None]], None]
 
 
@@ -55,8 +55,8 @@ class Snapshotting:
     ) -> None:
         """`on_failed` stops the node: a ledger that can't be synced must not go on.
 
-        `on_settled` is called when an image was loaded, when a checkpoint of it was written, and
-        in between when it may have grown by so much that it is worth it.
+        `on_settled` is called after an image was loaded, after a checkpoint was written, and
+        between these after every `_SETTLE_BYTES` of applied log.
         """
         self._config = config
         self._clock = clock
@@ -77,7 +77,7 @@ class Snapshotting:
         self._unsettled_bytes = 0
 
     def begin(self, ledger: Ledger, store: CheckpointStore) -> None:
-        """Start, or start anew after the ledger was replaced."""
+        """Start, or start again after the ledger was replaced."""
         if self._distrusted:
             return
         self._ledger, self._store = ledger, store
@@ -88,7 +88,7 @@ class Snapshotting:
         self._settled()
 
     def stop(self) -> None:
-        """Write nothing any more; what is half written is dropped."""
+        """Write no more checkpoints. A half-written one is dropped."""
         if self._timer is not None:
             self._timer.cancel()
         if self._store is not None:
@@ -101,7 +101,7 @@ class Snapshotting:
         return self._offer
 
     def accepted(self, size: int) -> None:
-        """A batch of so many bytes was applied."""
+        """Note that a batch of `size` bytes was applied."""
         self._trigger.accepted(size)
         self._unsettled_bytes += size
         if self._unsettled_bytes >= _SETTLE_BYTES:
@@ -117,7 +117,12 @@ class Snapshotting:
             self.write()
 
     def write(self) -> bool:
-        """Write one now; False when it can't be: one is under way, or a transaction is open."""
+        """Begin to write a checkpoint now.
+
+        Returns False when that is not possible or not needed: a checkpoint is being written, a
+        transaction is open, the image is not that of the ledger's end, or a checkpoint of this
+        image is there already.
+        """
         image, place, ledger, store = (
             self._applier.image,
             self._applier.place,
@@ -136,7 +141,7 @@ class Snapshotting:
         header = checkpoint_header(self._config.cluster_id, image, ledger.head)
 
         def done(written: CheckpointId | None, error: OSError | None) -> None:
-            # The state has gone on for seconds: this may be the image's last owner.
+            # Seconds have passed. This may be the last reference to the image.
             self._applier.retirement.released(image)
             self._written(written, error, place, ledger, store)
 
@@ -148,7 +153,7 @@ class Snapshotting:
         return True
 
     def distrust(self, agreed_at: int) -> None:
-        """Our image is wrong from an offset on: write none of it, and load none of it again."""
+        """Our image is wrong after `agreed_at`: write no checkpoint of it, and never load one."""
         self._distrusted = True
         self.stop()
         if self._store is not None:
@@ -158,12 +163,12 @@ class Snapshotting:
                 self._on_failed(f"checkpoints of a wrong state can't be put aside: {error}")
 
     def lost(self) -> None:
-        """One was damaged, or part of the journal: write another now, or when one is due."""
+        """A checkpoint or a part of the journal is damaged: write a new one now, or when due."""
         self.look_for_newest()
         self.write()
 
     def look_for_newest(self) -> None:
-        """A checkpoint was added or removed."""
+        """Offer the newest checkpoint, after one was added or removed."""
         store = self._store
         newest = None if store is None else store.newest()
         self._offer = None
@@ -185,7 +190,7 @@ class Snapshotting:
         if self._ledger is not ledger:
             return
         if error is not None and error.errno in BROKEN:
-            # What else was written lately may be lost with it, and nobody would be told.
+            # Other recent writes may be lost too, without an error of their own.
             self._on_failed(sentence(error, "writing a checkpoint"))
             return
         if written is None:
@@ -216,7 +221,7 @@ class Snapshotting:
 
 
 def checkpoint_header(cluster_id: str, image: MetadataImage, chain_hash: bytes) -> CheckpointHeader:
-    """What a checkpoint of this image says of itself."""
+    """Return the header of a checkpoint of this image."""
     voters = image.quorum.voters
     return CheckpointHeader(
         cluster_id=cluster_id,
