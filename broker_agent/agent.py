@@ -27,7 +27,7 @@ from broker_agent.lease import Lease
 from broker_agent.publishers import Publisher
 from broker_agent.registration import registration_of
 from broker_agent.snapshot_download import SnapshotDownload
-from broker_agent.states import BrokerState, Event, Standing
+from broker_agent.states import AgentEvent, AgentStatus, BrokerState
 from broker_agent.stop_limits import StopLimits
 from broker_agent.view import DiffersError, MetadataView, TooNewError, UnusableAnswerError
 from metadata.image import MetadataImage
@@ -88,7 +88,7 @@ class AgentCore:
         self._host = host
         self._log = log.bind(broker_id=config.broker_id)
         self._incarnation_id = uuid4_from(random.getrandbits(122))
-        self._standing = Standing()
+        self._status = AgentStatus()
         self._session_ms = config.session_ms
         self._lease = Lease(clock, lease_s(config.session_ms), self._on_lease_expired)
         self._loop = FetchLoop(config, clock, random, requester, self, self._log)
@@ -125,7 +125,7 @@ class AgentCore:
     @property
     def state(self) -> BrokerState:
         """Where the broker stands."""
-        return self._standing.state
+        return self._status.state
 
     @property
     def image(self) -> MetadataImage:
@@ -164,9 +164,9 @@ class AgentCore:
 
     def may_serve(self) -> bool:
         """Whether an answer may be given to a client at this moment; ask before each."""
-        if self._standing.serving and self._lease.expired():
+        if self._status.serving and self._lease.expired():
             self._on_lease_expired()
-        return self._standing.serving
+        return self._status.serving
 
     def freshness_s(self) -> float:
         """Seconds since the sending of the last request that was answered; inf: none yet."""
@@ -178,7 +178,7 @@ class AgentCore:
             return
         self._host_ready = ready
         if not ready and self.state in {BrokerState.ONLINE, BrokerState.STOPPING}:
-            self._to(Event.HOST_UNREADY, "the host is not ready")
+            self._to(AgentEvent.HOST_UNREADY, "the host is not ready")
         self._say_now()
 
     def start(self) -> None:
@@ -202,7 +202,7 @@ class AgentCore:
         if self.state is BrokerState.GONE:
             return
         before = self.state
-        self._to(Event.STOP_ASKED, "asked to stop")
+        self._to(AgentEvent.STOP_ASKED, "asked to stop")
         if before is BrokerState.OFFLINE:
             self._leave("stopped before it was registered", orderly=True)
         elif before is not BrokerState.STOPPING:
@@ -211,7 +211,7 @@ class AgentCore:
 
     def abandon(self) -> None:
         """Stop at once, without telling anyone."""
-        self._standing.end()
+        self._status.end()
         self._end_activity()
         self._images.close()
 
@@ -277,7 +277,7 @@ class AgentCore:
             self.broker_epoch = reply.broker_epoch
             self._log.info(BROKER_REGISTERED, broker_epoch=reply.broker_epoch)
             self._cancel_timer()
-            self._to(Event.REGISTERED, f"registered with broker epoch {reply.broker_epoch}")
+            self._to(AgentEvent.REGISTERED, f"registered with broker epoch {reply.broker_epoch}")
         if not self._lease.expired():
             self._catching_up.meet(max(reply.high_watermark, self.broker_epoch + 1))
         self._follow(reply, sent_at)
@@ -305,7 +305,7 @@ class AgentCore:
             self._follow_state(reply)
             self._loop.fail(f"{self._loop.url}: {error}")
         except DiffersError as error:
-            self._to(Event.DIFFERS, f"stopped serving: {error}; all is to be fetched anew")
+            self._to(AgentEvent.DIFFERS, f"stopped serving: {error}; all is to be fetched anew")
             self._follow_state(reply)
             self._loop.send_later(_PACE_S)
         else:
@@ -316,12 +316,12 @@ class AgentCore:
         if self.state is BrokerState.GONE:
             return  # a publisher, or the host, ended it
         if self.state is BrokerState.STOPPING and reply.may_stop:
-            self._to(Event.TOLD_STOP, "the leaders have moved")
+            self._to(AgentEvent.TOLD_STOP, "the leaders have moved")
             self._leave("stopped: the leaders have moved, and every broker knows", orderly=True)
         elif reply.state is SeenState.FENCED:
-            self._to(Event.TOLD_FENCED, "the controller says fenced")
+            self._to(AgentEvent.TOLD_FENCED, "the controller says fenced")
         elif reply.state is SeenState.ONLINE and self._may_go_online():
-            self._to(Event.TOLD_ONLINE, "the controller says online")
+            self._to(AgentEvent.TOLD_ONLINE, "the controller says online")
 
     def _may_go_online(self) -> bool:
         return (
@@ -371,12 +371,12 @@ class AgentCore:
 
     def _on_lease_expired(self) -> None:
         self._catching_up.meet_again()
-        if self._standing.serving:
+        if self._status.serving:
             age_s = self._lease.age_s()
             self.self_fencings += 1
             self._log.warning(SELF_FENCED, age_s=round(age_s, 3), why=self._loop.last_problem)
             why = f"fenced itself: nothing sent in the last {age_s:.1f} s was answered"
-            self._to(Event.LEASE_EXPIRED, why)
+            self._to(AgentEvent.LEASE_EXPIRED, why)
 
     def _on_registration_limit(self) -> None:
         if self.broker_epoch < 0:
@@ -384,7 +384,7 @@ class AgentCore:
             self._expel(f"not registered within {limit_s:g} s: {self._loop.last_problem}")
 
     def _on_stop_limit(self, why: str) -> None:
-        self._to(Event.STOP_EXPIRED, why)
+        self._to(AgentEvent.STOP_EXPIRED, why)
         self._leave(why, orderly=False)
 
     def _wake_in(self, delay_ms: int, callback: Callable[[], None]) -> None:
@@ -398,9 +398,9 @@ class AgentCore:
 
     # State.
 
-    def _to(self, event: Event, reason: str) -> None:
+    def _to(self, event: AgentEvent, reason: str) -> None:
         before = self.state
-        if not self._standing.meet(event):
+        if not self._status.meet(event):
             return
         if self.state is BrokerState.FENCED:
             self._catching_up.meet_again()
@@ -409,13 +409,13 @@ class AgentCore:
             STATE_CHANGED,
             before=before.value,
             after=self.state.value,
-            serving=self._standing.serving,
+            serving=self._status.serving,
             reason=reason,
         )
         self._tell_host(lambda: self._host.on_state(self.state, reason))
 
     def _expel(self, why: str) -> None:
-        self._to(Event.EXPELLED, why)
+        self._to(AgentEvent.EXPELLED, why)
         self._leave(why, orderly=False)
 
     def _leave(self, reason: str, *, orderly: bool) -> None:

@@ -13,12 +13,12 @@ from runtime.metrics import Registry
 def registry_of(agent: AgentCore) -> Registry:
     """Declare what is shown of an agent."""
     registry = Registry()
-    _declare_standing(registry, agent)
+    _declare_status(registry, agent)
     _declare_following(registry, agent)
     return registry
 
 
-def _declare_standing(registry: Registry, agent: AgentCore) -> None:
+def _declare_status(registry: Registry, agent: AgentCore) -> None:
     fetches = agent.fetches
     gauge, counter = registry.read_gauge, registry.read_counter
     gauge(

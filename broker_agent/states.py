@@ -28,7 +28,7 @@ class BrokerState(Enum):
     GONE = "gone"
 
 
-class Event(Enum):
+class AgentEvent(Enum):
     """What can happen to an agent."""
 
     REGISTERED = "registered"
@@ -53,30 +53,35 @@ class Event(Enum):
     """Stale epoch, foreign cluster, or no registration in time: fence, and end the process."""
 
 
-_FENCING = (Event.TOLD_FENCED, Event.LEASE_EXPIRED, Event.DIFFERS, Event.HOST_UNREADY)
+_FENCING = (
+    AgentEvent.TOLD_FENCED,
+    AgentEvent.LEASE_EXPIRED,
+    AgentEvent.DIFFERS,
+    AgentEvent.HOST_UNREADY,
+)
 
-TRANSITIONS: dict[tuple[BrokerState, Event], BrokerState] = {
-    (BrokerState.OFFLINE, Event.REGISTERED): BrokerState.FENCED,
-    (BrokerState.OFFLINE, Event.STOP_ASKED): BrokerState.GONE,
-    (BrokerState.OFFLINE, Event.EXPELLED): BrokerState.GONE,
-    (BrokerState.FENCED, Event.TOLD_ONLINE): BrokerState.ONLINE,
+TRANSITIONS: dict[tuple[BrokerState, AgentEvent], BrokerState] = {
+    (BrokerState.OFFLINE, AgentEvent.REGISTERED): BrokerState.FENCED,
+    (BrokerState.OFFLINE, AgentEvent.STOP_ASKED): BrokerState.GONE,
+    (BrokerState.OFFLINE, AgentEvent.EXPELLED): BrokerState.GONE,
+    (BrokerState.FENCED, AgentEvent.TOLD_ONLINE): BrokerState.ONLINE,
     **{(BrokerState.FENCED, event): BrokerState.FENCED for event in _FENCING},
-    (BrokerState.FENCED, Event.STOP_ASKED): BrokerState.STOPPING,
-    (BrokerState.FENCED, Event.EXPELLED): BrokerState.GONE,
-    (BrokerState.ONLINE, Event.TOLD_ONLINE): BrokerState.ONLINE,
+    (BrokerState.FENCED, AgentEvent.STOP_ASKED): BrokerState.STOPPING,
+    (BrokerState.FENCED, AgentEvent.EXPELLED): BrokerState.GONE,
+    (BrokerState.ONLINE, AgentEvent.TOLD_ONLINE): BrokerState.ONLINE,
     **{(BrokerState.ONLINE, event): BrokerState.FENCED for event in _FENCING},
-    (BrokerState.ONLINE, Event.STOP_ASKED): BrokerState.STOPPING,
-    (BrokerState.ONLINE, Event.EXPELLED): BrokerState.GONE,
-    (BrokerState.STOPPING, Event.TOLD_ONLINE): BrokerState.STOPPING,
+    (BrokerState.ONLINE, AgentEvent.STOP_ASKED): BrokerState.STOPPING,
+    (BrokerState.ONLINE, AgentEvent.EXPELLED): BrokerState.GONE,
+    (BrokerState.STOPPING, AgentEvent.TOLD_ONLINE): BrokerState.STOPPING,
     **{(BrokerState.STOPPING, event): BrokerState.STOPPING for event in _FENCING},
-    (BrokerState.STOPPING, Event.STOP_ASKED): BrokerState.STOPPING,
-    (BrokerState.STOPPING, Event.TOLD_STOP): BrokerState.GONE,
-    (BrokerState.STOPPING, Event.STOP_EXPIRED): BrokerState.GONE,
-    (BrokerState.STOPPING, Event.EXPELLED): BrokerState.GONE,
+    (BrokerState.STOPPING, AgentEvent.STOP_ASKED): BrokerState.STOPPING,
+    (BrokerState.STOPPING, AgentEvent.TOLD_STOP): BrokerState.GONE,
+    (BrokerState.STOPPING, AgentEvent.STOP_EXPIRED): BrokerState.GONE,
+    (BrokerState.STOPPING, AgentEvent.EXPELLED): BrokerState.GONE,
 }
 
 
-class Standing:
+class AgentStatus:
     """An agent's state, and whether it has the right to serve (as long as its lease holds)."""
 
     def __init__(self) -> None:
@@ -87,7 +92,7 @@ class Standing:
         """Be gone without an event: the process is torn down."""
         self.state, self.serving = BrokerState.GONE, False
 
-    def meet(self, event: Event) -> bool:
+    def meet(self, event: AgentEvent) -> bool:
         """Go through the table. True when the state or the right to serve changed.
 
         Raises ValueError for an event that can't happen in this state.
@@ -101,7 +106,7 @@ class Standing:
         return (self.state, self.serving) != before
 
 
-def next_state(state: BrokerState, event: Event) -> BrokerState:
+def next_state(state: BrokerState, event: AgentEvent) -> BrokerState:
     """Return the state after `event`. Raises ValueError for a pair that can't happen."""
     try:
         return TRANSITIONS[state, event]

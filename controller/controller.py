@@ -14,28 +14,28 @@ from structlog.typing import FilteringBoundLogger
 from controller.config import ControllerConfig
 from controller.http.api import Api
 from controller.http.fetch_content import FetchContent
+from controller.http.held_requests import HeldRequests
 from controller.http.metadata_fetch import Leadership, MetadataFetch
 from controller.http.pages import Pages
-from controller.http.parked import Parked
 from controller.http.queries import Queries
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
 from controller.leader.changes import Changes
-from controller.leader.doubt import Doubt
-from controller.leader.electing import Electing
 from controller.leader.fencing import Fencing
 from controller.leader.heartbeats import AwakeTime, Heartbeats
-from controller.leader.leading import Leading, provenance_of_node
+from controller.leader.leader_duties import LeaderDuties, provenance_of_node
+from controller.leader.leadership_check import LeadershipCheck
+from controller.leader.leftover_elections import LeftoverElections
 from controller.leader.mutation_quota import MutationQuota
 from controller.leader.proposer import Proposer
-from controller.leader.registering import ANNOUNCEMENT, Registering, registration_of
+from controller.leader.self_registration import ANNOUNCEMENT, SelfRegistration, registration_of
 from controller.managers.brokers import BrokerManager
 from controller.managers.topics import TopicManager
 from controller.node_view import Condition, NodeView
 from controller.replica.applier import Applier
 from controller.replica.digests import DigestComparison, StateMark, StateMarks
 from controller.replica.offset_waiters import OffsetWaiters
-from controller.replica.reads import Reads
+from controller.replica.reads import ImageReads
 from controller.storage.damage import STATE, DamageRecord
 from controller.storage.opening import Storage
 from controller.storage.scrubbing import Scrubbing
@@ -96,9 +96,9 @@ class Controller:
         self._digests = DigestComparison(config.node_id, self._marks)
         self._damage = DamageRecord(clock)
         self._waiters = OffsetWaiters(clock)
-        self._parked = Parked(clock, config.parked_requests_max)
-        self._watching = Parked(clock, config.parked_requests_max)
-        self._doubt = Doubt(self.quorum.read_index)
+        self._held_requests = HeldRequests(clock, config.parked_requests_max)
+        self._watching = HeldRequests(clock, config.parked_requests_max)
+        self._leadership_check = LeadershipCheck(self.quorum.read_index)
         self._applier = Applier(
             clock,
             on_batch=self._on_batch,
@@ -166,10 +166,10 @@ class Controller:
             provenance_of_node(config.node_id),
             self._log,
         )
-        self._electing = Electing(
+        self._leftover_elections = LeftoverElections(
             clock, brokers, self._proposer, provenance_of_node(config.node_id)
         )
-        self._registering = Registering(
+        self._self_registration = SelfRegistration(
             registration_of(config, random.randbytes(16)),
             clock,
             self._proposer,
@@ -179,14 +179,14 @@ class Controller:
             lambda node_id, operation: provenance_of_node(node_id)(operation),
             self._log,
         )
-        self._leading = Leading(
+        self._leader_duties = LeaderDuties(
             config.node_id,
             self._applier,
             self._proposer,
             self._heartbeats,
             self._fencing,
-            self._electing,
-            self._registering,
+            self._leftover_elections,
+            self._self_registration,
             self.quorum.voters,
             self._log,
         )
@@ -199,14 +199,14 @@ class Controller:
             applier=self._applier,
             proposer=self._proposer,
             quota=self._quota,
-            leading=self._leading,
+            leader_duties=self._leader_duties,
             heartbeats=self._heartbeats,
             awake=self._awake,
             storage=self._storage,
             snapshotting=self._snapshotting,
             damage=self._damage,
             scrubbing=self._scrubbing,
-            held=(self._parked, self._watching),
+            held=(self._held_requests, self._watching),
             registry=registry,
         )
         self._fetch = MetadataFetch(
@@ -214,7 +214,7 @@ class Controller:
             brokers,
             self._heartbeats,
             self._proposer,
-            self._electing,
+            self._leftover_elections,
             FetchContent(
                 config,
                 self._ledger,
@@ -222,16 +222,16 @@ class Controller:
                 lambda: self._snapshotting.offer,
                 self._storage.damaged,
             ),
-            self._parked,
-            self._doubt,
+            self._held_requests,
+            self._leadership_check,
             provenance_of_node(config.node_id),
             lambda: self._applier.image,
             lambda: Leadership(*self._view.leadership()),
         )
-        reads = Reads(
+        reads = ImageReads(
             clock,
             self.quorum.read_index,
-            lambda: self._applier.handed_up,
+            lambda: self._applier.delivered,
             self._waiters,
             config.read_wait_s,
         )
@@ -284,14 +284,14 @@ class Controller:
     @property
     def active(self) -> bool:
         """It leads and has begun its epoch."""
-        return self._leading.active
+        return self._leader_duties.active
 
     def write_checkpoint(self) -> bool:
         """Write a checkpoint now; False when it can't be now."""
         return self._snapshotting.write()
 
     def _end(self) -> None:
-        self._leading.end()
+        self._leader_duties.end()
         self._fetch.on_lost()
         self._watching.wake()
         self._awake.stop()
@@ -320,7 +320,7 @@ class Controller:
         return ledger
 
     def _loaded(self, ledger: Ledger, image: MetadataImage, place: Mark) -> None:
-        """Ledger and image are here, at start or after a jump: go on from there."""
+        """Ledger and image are here, at start or after a catch-up: go on from there."""
         self._marks.restart(image.offset)
         assert self._storage.store is not None
         self._snapshotting.begin(ledger, self._storage.store)
@@ -336,29 +336,29 @@ class Controller:
         if self._condition.stopped or self._condition.diverged:
             self.quorum.resign(self._condition.stopped or self._condition.diverged)
             return
-        self._leading.begin(epoch, lambda: self._storage.ledger)
+        self._leader_duties.begin(epoch, lambda: self._storage.ledger)
 
     def on_leadership_lost(self, epoch: int) -> None:
-        self._leading.end()
+        self._leader_duties.end()
         self._fetch.on_lost()
 
     def on_leader_changed(self, now: LeaderAndEpoch) -> None:
         self._log.info("leader_changed", leader=now.leader, epoch=now.epoch)
 
-    def on_install(self, mark: Mark, source: int) -> None:
+    def on_catch_up(self, mark: Mark, source: int) -> None:
         if not self._condition.stopped:
             self._storage.catch_up(mark, source)
 
-    def on_install_dropped(self) -> None:
+    def on_catch_up_dropped(self) -> None:
         self._storage.drop_catch_up()
 
-    def on_installed(self, mark: Mark) -> None:
+    def on_caught_up(self, mark: Mark) -> None:
         self._scrubbing.stop()
-        self._storage.installed(mark)
+        self._storage.caught_up(mark)
 
     def on_digest(self, node_id: int, digest: bytes) -> None:
         if digest[:1] == ANNOUNCEMENT:
-            self._registering.on_announcement(node_id, digest)
+            self._self_registration.on_announcement(node_id, digest)
         else:
             self._digests.on_digest(node_id, digest)
         self._view.note_current()
@@ -370,7 +370,7 @@ class Controller:
     # -- what our own parts say ---------------------------------------------------------------
 
     def _follow(self, records: Sequence[Record]) -> None:
-        self._leading.follow(records)
+        self._leader_duties.follow(records)
 
     def _resign(self, reason: str) -> None:
         self.quorum.resign(reason)
@@ -378,8 +378,8 @@ class Controller:
     def _on_stall(self, seconds: float) -> None:
         self._log.warning("loop_stalled", seconds=round(seconds, 3))
         self._heartbeats.after_stall()
-        if self._leading.elected:
-            self._doubt.begin()
+        if self._leader_duties.elected:
+            self._leadership_check.begin()
 
     def _on_batch(self, batch: Batch) -> None:
         self._snapshotting.accepted(len(batch.encoded))
@@ -401,7 +401,7 @@ class Controller:
         self.quorum.set_digest(self._marks.encode())
         self._judge()
         self._fetch.on_progress()
-        self._registering.look()
+        self._self_registration.look()
         self._watching.wake()
         self._snapshotting.consider()
 

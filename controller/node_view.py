@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from controller.config import ControllerConfig
-from controller.http.degraded import Ask, Mode, refusal
+from controller.http.degraded import Ask, DegradedMode, refusal
+from controller.http.held_requests import HeldRequests
 from controller.http.metrics import ControllerMetrics
-from controller.http.parked import Parked
 from controller.http.queries import View
 from controller.http.status import quorum_reply, readiness, status_reply
 from controller.leader.heartbeats import AwakeTime, Heartbeats
-from controller.leader.leading import Leading
+from controller.leader.leader_duties import LeaderDuties
 from controller.leader.mutation_quota import MutationQuota
 from controller.leader.proposer import Proposer
 from controller.replica.applier import Applier
-from controller.replica.freshness import Freshness
+from controller.replica.freshness import ImageFreshness
 from controller.storage.damage import DamageRecord
 from controller.storage.opening import Storage
 from controller.storage.scrubbing import Scrubbing
@@ -37,7 +37,7 @@ class Condition:
 
     def __init__(self, now: float) -> None:
         self.started_at = now
-        self.freshness = Freshness()
+        self.freshness = ImageFreshness()
         self.stopped = ""
         """Why it can't go on; empty: it goes on."""
         self.diverged = ""
@@ -58,14 +58,14 @@ class NodeView:
         applier: Applier,
         proposer: Proposer,
         quota: MutationQuota,
-        leading: Leading,
+        leader_duties: LeaderDuties,
         heartbeats: Heartbeats,
         awake: AwakeTime,
         storage: Storage,
         snapshotting: Snapshotting,
         damage: DamageRecord,
         scrubbing: Scrubbing,
-        held: Sequence[Parked],
+        held: Sequence[HeldRequests],
         registry: Registry,
     ) -> None:
         self.version = version
@@ -75,7 +75,7 @@ class NodeView:
         self._quorum = quorum
         self._applier = applier
         self._proposer = proposer
-        self._leading = leading
+        self._leader_duties = leader_duties
         self._heartbeats = heartbeats
         self._awake = awake
         self._storage = storage
@@ -95,20 +95,20 @@ class NodeView:
                 return refused
         return None
 
-    def _modes(self) -> Iterator[tuple[Mode, str]]:
+    def _modes(self) -> Iterator[tuple[DegradedMode, str]]:
         """The modes that we know to be in, the worst first, and why."""
         condition = self._condition
         if condition.stopped:
-            yield Mode.STOPPED, f"this controller stopped: {condition.stopped}"
+            yield DegradedMode.STOPPED, f"this controller stopped: {condition.stopped}"
         if condition.diverged:
-            yield Mode.DIVERGED, condition.diverged
-        if self._applier.disk_full and self._leading.elected:
+            yield DegradedMode.DIVERGED, condition.diverged
+        if self._applier.disk_full and self._leader_duties.elected:
             # A standby sends to the leader whoever needs one, and grows old meanwhile.
-            yield Mode.LEDGER_FULL, self._applier.disk_full
+            yield DegradedMode.LEDGER_FULL, self._applier.disk_full
         if not self._storage.ready:
-            yield Mode.LOADING, "this controller is loading its log; ask another"
+            yield DegradedMode.LOADING, "this controller is loading its log; ask another"
         if self._proposer.overloaded:
-            yield Mode.OVERLOADED, "too many requests wait for their turn; retry later"
+            yield DegradedMode.OVERLOADED, "too many requests wait for their turn; retry later"
 
     def not_here(self) -> LogbergError:
         stopped = self._condition.stopped
@@ -128,7 +128,7 @@ class NodeView:
 
     def leadership(self) -> tuple[LeaderAndEpoch, str | None]:
         now = self._quorum.leader_and_epoch()
-        if now.leader == self._config.node_id and not self._leading.elected:
+        if now.leader == self._config.node_id and not self._leader_duties.elected:
             # Just deposed, or stopping: nobody should be sent back here.
             now = now._replace(leader=None)
         url = None if now.leader is None else self._config.controller_urls.get(now.leader)
@@ -142,12 +142,12 @@ class NodeView:
         return View(image, self.heard, age_ms)
 
     def note_current(self) -> None:
-        """Remember from when what was handed up by now is current."""
+        """Remember from when what was delivered by now is current."""
         moment = self._quorum.current_at()
         if moment is not None and self._storage.ready:
-            # While the log is loaded, the applier doesn't know yet how much was handed up.
-            image, handed_up = self._applier.image, self._applier.handed_up
-            self._condition.freshness.told(handed_up, image, moment)
+            # While the log is loaded, the applier doesn't know yet how much was delivered.
+            image, delivered = self._applier.image, self._applier.delivered
+            self._condition.freshness.told(delivered, image, moment)
 
     def wall_ms(self) -> int:
         return self._clock.wall_ms()
@@ -225,7 +225,7 @@ class NodeView:
 
     @property
     def active(self) -> bool:
-        return self._leading.active
+        return self._leader_duties.active
 
     @property
     def heard(self) -> Heartbeats | None:
@@ -233,11 +233,11 @@ class NodeView:
 
     @property
     def serving(self) -> bool:
-        return all(mode is Mode.OVERLOADED for mode, _ in self._modes())
+        return all(mode is DegradedMode.OVERLOADED for mode, _ in self._modes())
 
     @property
     def held_requests(self) -> int:
-        return sum(len(parked) for parked in self._held)
+        return sum(len(held_requests) for held_requests in self._held)
 
     @property
     def waiting_decisions(self) -> int:

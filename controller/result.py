@@ -31,7 +31,7 @@ class ControllerResult(NamedTuple):
     others had their turn. The answer is that of the last part."""
     rests_on: "Callable[[MetadataImage], bool] | None" = None
     """Tell whether the records would still be right in a later image. Only for records that add or
-    remove whole topics: these may be worked out beside other changes (see `preparing`)."""
+    remove whole topics: these may be worked out beside other changes (see `large_changes`)."""
     touches: frozenset[bytes] = frozenset()
     """With `rests_on`: the ids of those topics. A record about one of them that is written
     meanwhile makes the decision void."""

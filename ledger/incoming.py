@@ -1,4 +1,4 @@
-"""A jump's last step: fetched segments move into place once the manifest names their mark.
+"""A catch-up's last step: fetched segments move into place once the manifest names their mark.
 
 Rule: `incoming/install` is written when everything behind the mark is fetched, verified and
 durable. The manifest's rename is the commit point; a start that finds the manifest at that mark
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger as BoundLogger
 
 MAGIC = b"QRTJ"
-INSTALL_NAME = f"{INCOMING_FOLDER}/install"
+NOTE_NAME = f"{INCOMING_FOLDER}/install"
 LEDGER_INSTALLED = "ledger_installed"
 
 
-class Install(NamedTuple):
+class CatchUpNote(NamedTuple):
     """What is ready to be moved."""
 
     mark: LogMark
@@ -48,7 +48,7 @@ class Install(NamedTuple):
         return finish_frame(PREFIX.pack(MAGIC, FORMAT, 0, length) + body)
 
     @classmethod
-    def decode(cls, data: bytes) -> "Install":
+    def decode(cls, data: bytes) -> "CatchUpNote":
         """Read what `encode` wrote. Raises LedgerError."""
         body = take_frame(data, 0, MAGIC, 2**31)[PREFIX_BYTES:-CRC_BYTES]
         try:
@@ -56,41 +56,41 @@ class Install(NamedTuple):
                 body, type=tuple[bytes, tuple[int, ...], int]
             )
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise LedgerError(f"{INSTALL_NAME} can't be read: {error}") from None
+            raise LedgerError(f"{NOTE_NAME} can't be read: {error}") from None
         if not bases:
-            raise LedgerError(f"{INSTALL_NAME} names no segment")
+            raise LedgerError(f"{NOTE_NAME} names no segment")
         return cls(LogMark.decode(mark), bases, history_end)
 
 
-def finish_install(disk: Disk, mark: LogMark, log: "BoundLogger") -> bool:
+def finish_catch_up(disk: Disk, mark: LogMark, log: "BoundLogger") -> bool:
     """Move fetched segments into place if `mark` is what they reach to; tells whether it did."""
     try:
-        install = Install.decode(disk.read(INSTALL_NAME))
+        note = CatchUpNote.decode(disk.read(NOTE_NAME))
     except (FileNotFoundError, LedgerError):
         return False  # not ready: whoever pulls goes on, or drops it
-    if install.mark != mark:
-        if install.mark.log_end <= mark.log_end:
+    if note.mark != mark:
+        if note.mark.log_end <= mark.log_end:
             drop_incoming(disk)  # ordinary entries have overtaken it
         return False
-    _end_own_history(disk, install)
-    for base in install.bases:
+    _end_own_history(disk, note)
+    for base in note.bases:
         if disk.exists(part_name(base)):  # else an earlier start has moved it
             disk.rename(part_name(base), f"{LOG_FOLDER}/{segment_name(base)}")
     disk.sync_folder(LOG_FOLDER)
     disk.sync_folder(INCOMING_FOLDER)
-    disk.unlink(INSTALL_NAME)
+    disk.unlink(NOTE_NAME)
     disk.sync_folder(INCOMING_FOLDER)
-    log.info(LEDGER_INSTALLED, log_end=mark.log_end, segments=len(install.bases))
+    log.info(LEDGER_INSTALLED, log_end=mark.log_end, segments=len(note.bases))
     return True
 
 
-def _end_own_history(disk: Disk, install: Install) -> None:
+def _end_own_history(disk: Disk, note: CatchUpNote) -> None:
     """Keep what was accepted here, name the gap behind it, and drop what was never accepted.
 
-    Files behind `history_end` were left by an earlier life: nothing vouches for them, and the
-    fetched history would seem to continue them.
+    Files behind `history_end` were left by an earlier incarnation: nothing vouches for them, and
+    the fetched history would seem to continue them.
     """
-    first, end = install.bases[0], install.history_end
+    first, end = note.bases[0], note.history_end
     bases = segment_bases(disk.list(LOG_FOLDER))
     kept = [base for base in bases if base < min(first, end)]
     if kept and end < first:
@@ -119,11 +119,11 @@ def _cut_at(disk: Disk, path: str, end: int) -> None:
 
 
 def drop_incoming(disk: Disk) -> None:
-    """Throw away what a jump has fetched; the note that it is ready goes first."""
+    """Throw away what a catch-up has fetched; the note that it is ready goes first."""
     names = disk.list(INCOMING_FOLDER)
-    ready = INSTALL_NAME.rpartition("/")[2]
+    ready = NOTE_NAME.rpartition("/")[2]
     if ready in names:
-        disk.unlink(INSTALL_NAME)
+        disk.unlink(NOTE_NAME)
         disk.sync_folder(INCOMING_FOLDER)
     for name in names:
         if name != ready:

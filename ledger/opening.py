@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ledger.catalogue import Catalogue, Segment, find_segments, read_header
 from ledger.chain import LogMark, first_hash
 from ledger.errors import DamagedBatchError, DamagedLedgerError
-from ledger.incoming import finish_install
+from ledger.incoming import finish_catch_up
 from ledger.index import INDEX_FOLDER
 from ledger.segments import LOG_FOLDER, segment_name
 from runtime.disk import Disk
@@ -30,7 +30,7 @@ def open_segments(
     """
     for folder in (LOG_FOLDER, INDEX_FOLDER):
         disk.make_folder(folder)
-    finish_install(disk, mark, log)
+    finish_catch_up(disk, mark, log)
     segments = _read_headers(disk, cluster_id, mark, log)
     vetted = [segment for segment in segments if segment.base_offset < mark.log_end]
     position = 0

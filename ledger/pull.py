@@ -23,7 +23,7 @@ class SegmentPull:
     `previous` is the mark it must continue; None when the end proves it.
 
     Use: run `prepare` in slices, then ask the peer for the file at `position` and `add` the
-    answer until `complete`, then `place` (or `keep`, for a jump). After BadSegmentError or
+    answer until `complete`, then `place` (or `keep`, for a catch-up). After BadSegmentError or
     UnknownFormatError: `discard`, and begin again with another peer.
     """
 
@@ -70,7 +70,7 @@ class SegmentPull:
         return self._checker.stopped and not self._ends_wrong
 
     def prepare(self, own: str | None = None) -> Generator[None, None, None]:
-        """Take up what an earlier life fetched, else the good beginning of the file `own`.
+        """Take up what an earlier incarnation fetched, else the good beginning of the file `own`.
 
         An OSError is raised by the next `add`.
         """

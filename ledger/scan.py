@@ -33,7 +33,7 @@ class Head(NamedTuple):
         return self.base_offset + self.records
 
 
-class Frame(NamedTuple):
+class ScannedFrame(NamedTuple):
     """A whole frame inside a window."""
 
     window: bytes
@@ -46,7 +46,7 @@ class Frame(NamedTuple):
 
 def walk_frames(
     disk: Disk, name: str, position: int, end: int | None = None, window_bytes: int = WINDOW_BYTES
-) -> Iterator[Frame]:
+) -> Iterator[ScannedFrame]:
     """Yield the batch frames of a file from `position`, up to `end` or the file's end.
 
     Raises DamagedBatchError with the position in the file; `torn` when the file ends too early.
@@ -67,7 +67,7 @@ def walk_frames(
                 if error.torn and not at_end:
                     break
                 raise DamagedBatchError(position + start, error.reason, torn=error.torn) from None
-            yield Frame(window, start, position + start, length)
+            yield ScannedFrame(window, start, position + start, length)
             start += length
         if start == 0:  # a frame longer than the window
             window_bytes = WINDOW_BYTES

@@ -50,7 +50,7 @@ class Tail:
         self._segment = catalogue.segments[-1] if catalogue.segments else None
         self._file: AppendFile | None = None
         self._size = 0
-        """Of the file; bytes from `position` on were left by the life before."""
+        """Of the file; bytes from `position` on were left by the incarnation before."""
         self._window = (0, b"")
         self._unsynced = UnsyncedFiles(disk)
         if self._segment is not None:

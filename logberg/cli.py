@@ -16,7 +16,7 @@ import msgspec
 from click.shell_completion import shell_complete
 
 from logberg.command_tree import cli
-from logberg.completing import PROGRAM, VARIABLE
+from logberg.completion_names import PROGRAM, VARIABLE
 from logberg.failure import Failure
 from logberg.for_programs import wants_json
 from logberg.old_variables import note_old_variables, take_old_variables

@@ -10,7 +10,7 @@ import importlib
 import click
 from click.shell_completion import CompletionItem
 
-from logberg.suggesting import SuggestingGroup
+from logberg.suggesting_group import SuggestingGroup
 from logberg.version import VERSION
 
 _COMMANDS = {

@@ -16,9 +16,9 @@ from controller.config import ControllerConfig
 from controller.controller import Controller
 from controller.http.routes import HEARTBEATS
 from logberg import process_metrics
+from logberg.credential_reload import CredentialReload
 from logberg.log_level import follow_signals
 from logberg.principals import OPEN_PATHS, Principals, error_answer
-from logberg.reloading import Reloading
 from logberg.settings import ControllerSettings, host_and_port, resolve
 from logberg.tls_files import tls_files
 from logberg.version import VERSION
@@ -121,7 +121,7 @@ class ControllerProcess:
             anonymous_paths=OPEN_PATHS if settings.require_authentication else None,
             refusals=self._links.refusals,
         )
-        self._reloading = Reloading(
+        self._credential_reload = CredentialReload(
             settings, config_file, principals, self._http, self._links, self._log
         )
         process_metrics.declare(
@@ -144,7 +144,7 @@ class ControllerProcess:
         watch_loop(loop)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
-        loop.add_signal_handler(signal.SIGHUP, self._reloading.reload)
+        loop.add_signal_handler(signal.SIGHUP, self._credential_reload.reload)
         follow_signals(loop, self._settings.log_level)
         self._http.start()
         self._stalls.start()

@@ -48,7 +48,7 @@ class LocalClusterError(Exception):
     """The cluster can't be started; the message says why and what to do."""
 
 
-class Node(msgspec.Struct, frozen=True):
+class LocalProcess(msgspec.Struct, frozen=True):
     """One process, as cluster.json shows it."""
 
     role: str
@@ -69,7 +69,7 @@ class ClusterFile(msgspec.Struct, frozen=True, rename="camel"):
     port_base: int
     ca: str
     token_file: str
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[LocalProcess, ...] = ()
 
 
 class Timing(msgspec.Struct, frozen=True):
@@ -181,7 +181,7 @@ class LocalCluster:
     def write_cluster_file(self) -> None:
         """Write cluster.json with what runs now. Call it once all processes are ready."""
         nodes = [
-            Node(
+            LocalProcess(
                 role,
                 n,
                 child.pid if child.running else None,

@@ -13,7 +13,7 @@ cache, at twice the time and more (ADR 0010). How many buckets there are shows n
 iteration is sorted by key. In which bucket a key lies is known to this process only, so that nobody
 can choose keys that all lie in one (`metadata.bucket_hash`, ADR 0019).
 
-None is no value: it stands for "absent" in `with_changes` and in a `Change`.
+None is no value: it stands for "absent" in `with_changes` and in a `KeyChange`.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -37,7 +37,7 @@ from metadata.bucket_hash import (
 __all__ = [
     "STEP",
     "BucketMap",
-    "Change",
+    "KeyChange",
     "PartitionKey",
     "mix_bytes",
     "mix_entity",
@@ -70,7 +70,7 @@ _SHAPES: Final = (
 """(most entries, bits of the page number, bits of the bucket number within its page)."""
 
 
-class Change(NamedTuple, Generic[K, V]):
+class KeyChange(NamedTuple, Generic[K, V]):
     """What happened to one key between two maps; None: it wasn't there, or isn't any more."""
 
     key: K
@@ -265,19 +265,19 @@ class BucketMap(Generic[K, V]):
         """Yield the keys whose values differ from an earlier (or any other) map's, sorted."""
         return (change.key for change in self.changes_since(other))
 
-    def changes_since(self, other: "BucketMap[K, V]") -> tuple[Change[K, V], ...]:
+    def changes_since(self, other: "BucketMap[K, V]") -> tuple[KeyChange[K, V], ...]:
         """Return what is different from an earlier (or any other) map, sorted by key.
 
         Buckets that both maps share are not looked into.
         """
-        changes: list[Change[K, V]] = []
+        changes: list[KeyChange[K, V]] = []
         for mine, theirs in self._unshared(other):
             for key, after in mine.items():
                 before = theirs.get(key)
                 if before is not after and before != after:
-                    changes.append(Change(key, before, after))
-            changes.extend(Change(key, theirs[key], None) for key in theirs if key not in mine)
-        order: Callable[[Change[K, V]], Any] = _key_of
+                    changes.append(KeyChange(key, before, after))
+            changes.extend(KeyChange(key, theirs[key], None) for key in theirs if key not in mine)
+        order: Callable[[KeyChange[K, V]], Any] = _key_of
         changes.sort(key=order)
         return tuple(changes)
 
@@ -314,5 +314,5 @@ def _present(changes: Mapping[K, V | None]) -> Iterator[tuple[K, V]]:
     return ((key, value) for key, value in changes.items() if value is not None)
 
 
-def _key_of(change: Change[Any, Any]) -> Any:
+def _key_of(change: KeyChange[Any, Any]) -> Any:
     return change.key

@@ -73,7 +73,7 @@ Counts(i) == \/ standing[i] = "voter"
 (* quorum/journal durable_index: the frames up to that entry are synced. *)
 Durable(i) == Common(log[i], disk[i].log)
 
-(* quorum/guard/handing_up.py: committed, and durable here. *)
+(* quorum/guard/delivery.py: committed, and durable here. *)
 HandedUp(i) == Upto(log[i], IF Keeps("own copy") THEN Min(commit[i], Durable(i)) ELSE commit[i])
 
 InMemory(i) == [standing |-> standing[i], term |-> term[i], vote |-> vote[i], log |-> log[i]]
@@ -315,7 +315,7 @@ Repair(i) ==
     /\ Written(i)
 
 --------------------------------------------------------------------------------
-(* The jump (quorum/guard/jump.py, quorum/journal/manifest.py). A leader cuts its journal at a place that it
+(* The jump (quorum/guard/catch_up.py, quorum/journal/manifest.py). A leader cuts its journal at a place that it
    handed up, and offers it; all behind it is fetched from a peer before the installation begins.
    A manifest may be an old leader's, of a term that the follower has reached: so it is any piece
    of what was handed up until then. *)

@@ -89,7 +89,7 @@ class QuorumStatus(msgspec.Struct, frozen=True):
     note: str
     """A sentence when the node is held back (forming, damaged, catching up), else empty."""
     damages: int = 0
-    """How often the journal was found damaged in this life."""
+    """How often the journal was found damaged in this incarnation."""
     repairs: tuple[str, ...] = ()
     """A sentence for each time that it was repaired."""
     refused: tuple[tuple[str, int], ...] = ()
@@ -114,26 +114,26 @@ class QuorumListener(Protocol):
         """
 
     def on_leadership(self, epoch: int) -> None:
-        """We lead, and every entry committed before has been handed up."""
+        """We lead, and every entry committed before has been delivered."""
 
     def on_leadership_lost(self, epoch: int) -> None:
-        """We no longer lead: what was proposed and not handed up has an unknown outcome."""
+        """We no longer lead: what was proposed and not delivered has an unknown outcome."""
 
     def on_leader_changed(self, now: LeaderAndEpoch) -> None:
         """The known leader or the epoch changed."""
 
-    def on_install(self, mark: Mark, source: int) -> None:
+    def on_catch_up(self, mark: Mark, source: int) -> None:
         """We are too far behind for entries: catch up to `mark` from node `source`'s files.
 
-        Answer with `Quorum.installed(mark)` when all that is behind the mark is durable here.
+        Answer with `Quorum.caught_up(mark)` when all that is behind the mark is durable here.
         May be called again with a later mark or another source, which replaces the first; if
-        ordinary entries overtake it, `on_install_dropped` follows.
+        ordinary entries overtake it, `on_catch_up_dropped` follows.
         """
 
-    def on_install_dropped(self) -> None:
+    def on_catch_up_dropped(self) -> None:
         """The catch-up asked for is not needed any more; throw away what was fetched."""
 
-    def on_installed(self, mark: Mark) -> None:
+    def on_caught_up(self, mark: Mark) -> None:
         """The mark is durable; entries behind it follow by `on_committed`."""
 
     def on_digest(self, node_id: int, digest: bytes) -> None:
@@ -168,14 +168,14 @@ class Quorum(Protocol):
         """Who leads, as far as we know."""
 
     def read_index(self, on_ready: Callable[[bool], None]) -> None:
-        """Call back True when it is safe to read what was handed up; False when we do not lead.
+        """Call back True when it is safe to read what was delivered; False when we do not lead.
 
         True: a majority has confirmed, after this call, that we lead, and all that was committed
-        at the call has been handed up.
+        at the call has been delivered.
         """
 
     def current_at(self) -> float | None:
-        """The latest moment (monotonic seconds) whose every acknowledgement is handed up here.
+        """The latest moment (monotonic seconds) whose every acknowledgement is delivered here.
 
         On a leader from when a majority last confirmed it. None: not known since the start.
         """
@@ -189,8 +189,8 @@ class Quorum(Protocol):
         The journal keeps what the settings say for followers that lag.
         """
 
-    def installed(self, mark: Mark) -> None:
-        """See `QuorumListener.on_install`."""
+    def caught_up(self, mark: Mark) -> None:
+        """See `QuorumListener.on_catch_up`."""
 
     def set_digest(self, digest: bytes) -> None:
         """Send this with the heartbeats from now on; at most 512 bytes."""

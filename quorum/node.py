@@ -24,17 +24,17 @@ from quorum.api import (
     Voter,
 )
 from quorum.config import QuorumConfig
+from quorum.guard.catch_up import FollowerCatchUp
 from quorum.guard.ceiling import Ceiling
-from quorum.guard.core_side import CoreSide
-from quorum.guard.currency import Currency
+from quorum.guard.context import BrokenPromiseError, NodeContext
+from quorum.guard.core_callbacks import CoreCallbacks
+from quorum.guard.delivery import Delivery
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
-from quorum.guard.handing_up import HandingUp
-from quorum.guard.inside import BrokenPromiseError, Inside
-from quorum.guard.jump import Jump
+from quorum.guard.freshness import DeliveryFreshness
 from quorum.guard.memory import Memory
 from quorum.guard.outbox import Outbox
-from quorum.guard.reads import Reads
+from quorum.guard.reads import ReadIndexes
 from quorum.guard.repair import Repair
 from quorum.guard.replication import Replication
 from quorum.guard.transfer import Transfer
@@ -46,13 +46,13 @@ from quorum.membership.formation import Formation
 from quorum.membership.greeting import encode_greeting
 from quorum.peers.digests import Digests
 from quorum.peers.dispatch import Dispatch
-from quorum.peers.files import PeerFiles
+from quorum.peers.files import FileExchange
+from quorum.peers.format_negotiation import FormatNegotiation
 from quorum.peers.links import Membership
-from quorum.peers.speaking import Speaking
 from quorum.raft.core import Role
 from quorum.raft.proposals import Proposals
-from quorum.standing import standing
-from quorum.wire.frames import Kind
+from quorum.status import node_status
+from quorum.wire.frames import FrameKind
 from runtime.clock import Clock, Timer
 from runtime.disk import Disk
 from runtime.disk_errors import sentence
@@ -121,13 +121,13 @@ class QuorumNode:
         if disk.exists(ACCEPT_LOSS):
             journal.accept_loss()
             self._heard_once(ACCEPT_LOSS)
-        journal.begin_life(self._random.randbytes(DRAWN_BYTES))
+        journal.begin_incarnation(self._random.randbytes(DRAWN_BYTES))
         self._build(journal, manifests, manifest.mark.index if manifest is not None else 1)
         self._links.set_peers(config.peers)
         self._links.start(self)
         if len(config.peers) == 1:
             self._membership.form()
-        if self.inside.formation.known:
+        if self.context.formation.known:
             self._core_side.begin()
         self._started = True
         # Not at once: the listener hears nothing before it knows the mark.
@@ -140,7 +140,7 @@ class QuorumNode:
         self._disk.sync_folder("")
 
     def _build(self, journal: RaftJournal, manifests: ManifestStore, resumed_at: int) -> None:
-        self.inside = inside = Inside(
+        self.context = context = NodeContext(
             config=self.config,
             clock=self._clock,
             random=self._random,
@@ -154,38 +154,38 @@ class QuorumNode:
             view=LogView(journal),
             wake=self._wake,
         )
-        inside.repairs += manifests.restored
-        self.handing_up = HandingUp(inside, resumed_at)
-        self._jump = Jump(inside, manifests, self.handing_up.jumped)
-        self._ceiling = Ceiling(inside)
-        self._elections = Elections(inside)
-        self._repair = Repair(inside)
-        self._memory = Memory(inside)
-        self._following = Following(inside, self._elections, self._jump, self._repair)
-        self._replication = Replication(inside)
-        self._transfer = Transfer(inside, self._elections)
-        self._reads = Reads(inside)
-        self._files = PeerFiles(inside)
-        self._speaking = Speaking(inside, self._files)
-        self._files.formats_for = self._speaking.answer
-        self._currency = Currency(inside, self.handing_up)
-        self._digests = Digests(inside, self._currency)
+        context.repairs += manifests.restored
+        self.delivery = Delivery(context, resumed_at)
+        self._catch_up = FollowerCatchUp(context, manifests, self.delivery.caught_up)
+        self._ceiling = Ceiling(context)
+        self._elections = Elections(context)
+        self._repair = Repair(context)
+        self._memory = Memory(context)
+        self._following = Following(context, self._elections, self._catch_up, self._repair)
+        self._replication = Replication(context)
+        self._transfer = Transfer(context, self._elections)
+        self._reads = ReadIndexes(context)
+        self._files = FileExchange(context)
+        self._format_negotiation = FormatNegotiation(context, self._files)
+        self._files.formats_for = self._format_negotiation.answer
+        self._freshness = DeliveryFreshness(context, self.delivery)
+        self._digests = Digests(context, self._freshness)
         self._proposals = Proposals()
-        self._core_side = CoreSide(
-            inside,
+        self._core_side = CoreCallbacks(
+            context,
             manifests,
             elections=self._elections,
             following=self._following,
             replication=self._replication,
-            handing_up=self.handing_up,
+            delivery=self.delivery,
             proposals=self._proposals,
         )
         self._membership = Membership(
-            inside, self._elections, self._replication, self._memory, self._core_side.begin
+            context, self._elections, self._replication, self._memory, self._core_side.begin
         )
         self._compaction = Compaction(
             journal,
-            inside.view,
+            context.view,
             manifests,
             cluster_id=self.config.cluster_id,
             tail_bytes=self.config.tail_bytes,
@@ -193,7 +193,7 @@ class QuorumNode:
             wake=self._wake,
         )
         self._dispatch = Dispatch(
-            inside,
+            context,
             ceiling=self._ceiling,
             elections=self._elections,
             following=self._following,
@@ -202,29 +202,29 @@ class QuorumNode:
             memory=self._memory,
             reads=self._reads,
             files=self._files,
-            currency=self._currency,
+            freshness=self._freshness,
         )
 
     def stop(self) -> None:
         """Leave in order."""
-        inside = self.inside
-        if inside.stopped:
+        context = self.context
+        if context.stopped:
             return
         successor = self._transfer.successor()
-        if inside.core is not None and inside.core.role is Role.LEADER and successor is not None:
-            inside.outbox.send(successor.node_id, Kind.TIMEOUT_NOW, inside.term)
+        if context.core is not None and context.core.role is Role.LEADER and successor is not None:
+            context.outbox.send(successor.node_id, FrameKind.TIMEOUT_NOW, context.term)
         self._end()
-        inside.journal.close()
+        context.journal.close()
 
     def _end(self) -> None:
-        self.inside.stopped = True
+        self.context.stopped = True
         if self._timer is not None:
             self._timer.cancel()
         self._links.stop()
 
     def _halt(self, reason: str) -> None:
         # Before it has started, `start` itself raises what is wrong.
-        if self._started and not self.inside.stopped:
+        if self._started and not self.context.stopped:
             self._end()
             self._log.critical("quorum_stopped", why=reason)
             # First: who reads is told why.
@@ -239,7 +239,7 @@ class QuorumNode:
     # -- turns -------------------------------------------------------------------------------
 
     def _wake(self) -> None:
-        if not self._turn_due and not self.inside.stopped:
+        if not self._turn_due and not self.context.stopped:
             self._turn_due = True
             self._clock.call_soon(self._due_turn)
 
@@ -248,7 +248,7 @@ class QuorumNode:
         self._guarded(self._turn)
 
     def _guarded(self, work: Callable[[], None]) -> None:
-        if self.inside.stopped:
+        if self.context.stopped:
             return
         try:
             work()
@@ -256,40 +256,40 @@ class QuorumNode:
             self._halt(str(error))
 
     def _turn(self) -> None:
-        inside = self.inside
-        core = inside.core
+        context = self.context
+        core = context.core
         if core is not None:
             core.tick()
-            self._jump.finish()
+            self._catch_up.finish()
             self._elections.on_turn()
             self._transfer.on_turn()
             self._tell()
-            if inside.stopped:
+            if context.stopped:
                 return
-            self._reads.on_turn(self.handing_up.delivered_index)
+            self._reads.on_turn(self.delivery.delivered_index)
             self._propose_waiting()
-        inside.journal.sync()
+        context.journal.sync()
 
     def _tell(self) -> None:
-        handing_up, listener = self.handing_up, self._listener
-        if handing_up.tell_lost():
+        delivery, listener = self.delivery, self._listener
+        if delivery.deliver_leadership_lost():
             self._reads.fail_all()
-        news, self._jump.news = self._jump.news, []
+        news, self._catch_up.news = self._catch_up.news, []
         for item in news:
             if item is None:
-                listener.on_install_dropped()
+                listener.on_catch_up_dropped()
             else:
-                listener.on_install(*item)
-        handing_up.tell_committed()
-        handing_up.tell_leading()
-        handing_up.tell_leader(LeaderAndEpoch(self._elections.leader, self.inside.term))
+                listener.on_catch_up(*item)
+        delivery.deliver_committed()
+        delivery.deliver_leadership()
+        delivery.deliver_leader(LeaderAndEpoch(self._elections.leader, self.context.term))
 
     def _propose_waiting(self) -> None:
-        journal, core = self.inside.journal, self.inside.core
+        journal, core = self.context.journal, self.context.core
         if (
             self._proposals
             and core is not None
-            and self.handing_up.announced is not None
+            and self.delivery.announced is not None
             and not self._transfer.running
             and journal.durable_position >= journal.position_needing_sync
         ):
@@ -300,12 +300,12 @@ class QuorumNode:
         self._guarded(self._go_on_durable)
 
     def _go_on_durable(self) -> None:
-        inside = self.inside
-        self._synced_at = inside.now
+        context = self.context
+        self._synced_at = context.now
         self._memory.on_durable()
-        inside.outbox.release(inside.term)
-        if inside.core is not None:
-            if inside.core.role is Role.LEADER:
+        context.outbox.release(context.term)
+        if context.core is not None:
+            if context.core.role is Role.LEADER:
                 self._replication.on_durable()
             self._turn()
 
@@ -314,14 +314,14 @@ class QuorumNode:
         self._guarded(self._tick)
 
     def _tick(self) -> None:
-        inside = self.inside
+        context = self.context
         self._look_at_disk()
         self._memory.on_tick()
-        if inside.core is not None:
-            if inside.core.role is Role.LEADER:
+        if context.core is not None:
+            if context.core.role is Role.LEADER:
                 self._replication.on_tick()
                 if (
-                    not inside.may_lead
+                    not context.may_lead
                     and not self._elections.last_resort
                     and self._transfer.successor() is not None
                 ):
@@ -332,38 +332,38 @@ class QuorumNode:
         self._turn()
 
     def _look_at_disk(self) -> None:
-        inside = self.inside
-        if inside.journal.durable_position >= inside.journal.position_needing_sync:
-            self._synced_at = inside.now
-        inside.disk_is_stuck = inside.now - self._synced_at > 2 * self.config.election_timeout_s
+        context = self.context
+        if context.journal.durable_position >= context.journal.position_needing_sync:
+            self._synced_at = context.now
+        context.disk_is_stuck = context.now - self._synced_at > 2 * self.config.election_timeout_s
 
     # -- links (runtime.links.LinkHandler) ----------------------------------------------------
 
     def greeting(self) -> bytes:
-        return encode_greeting(self.config, self.inside.journal, self.inside.formation)
+        return encode_greeting(self.config, self.context.journal, self.context.formation)
 
     def judge(self, node_id: int | None, greeting: bytes, certified: str | None) -> int | str:
         return self._membership.judge(node_id, greeting, certified)
 
     def on_link_up(self, node_id: int) -> None:
         self._guarded(lambda: self._membership.on_link_up(node_id))
-        self._guarded(lambda: self._speaking.on_link_up(node_id))
+        self._guarded(lambda: self._format_negotiation.on_link_up(node_id))
         self._wake()
 
     def on_link_down(self, node_id: int, end: LinkEnd) -> None:
-        self._currency.link_down(node_id)
+        self._freshness.link_down(node_id)
         self._guarded(lambda: self._membership.on_link_down(node_id, end))
         self._wake()
 
     def on_frame(self, node_id: int, frame: bytes) -> None:
-        if self.inside.stopped:
+        if self.context.stopped:
             return
         read = self._dispatch.read(node_id, frame)
         if read is None:
             return
         replica, fields = read
         try:
-            if fields[0] == Kind.FORMATION:
+            if fields[0] == FrameKind.FORMATION:
                 self._membership.on_formation(replica, fields[3])
             else:
                 self._dispatch.take(replica, fields)
@@ -378,42 +378,42 @@ class QuorumNode:
     # -- quorum.api.Quorum --------------------------------------------------------------------
 
     def propose(self, payload: bytes) -> None:
-        if self.inside.stopped:
+        if self.context.stopped:
             raise QuorumStoppedError("the quorum node has stopped")
-        if self.handing_up.announced is None:
+        if self.delivery.announced is None:
             raise NotLeaderError(*self.leader_and_epoch())
-        if not self.inside.journal.has_room:
+        if not self.context.journal.has_room:
             raise NoRoomError(
-                f"{self.inside.journal.lack_of_room}; free space on it or move the folder to a "
+                f"{self.context.journal.lack_of_room}; free space on it or move the folder to a "
                 "larger disk; nothing is lost"
             )
         self._proposals.add(payload)
         self._wake()
 
     def leader_and_epoch(self) -> LeaderAndEpoch:
-        return self.handing_up.told
+        return self.delivery.told
 
     def read_index(self, on_ready: Callable[[bool], None]) -> None:
-        core = self.inside.core
-        if self.inside.stopped or core is None or self.handing_up.announced is None:
+        core = self.context.core
+        if self.context.stopped or core is None or self.delivery.announced is None:
             self._clock.call_soon(lambda: on_ready(False))
         else:
             self._reads.add(core.commit_index, on_ready)
 
     def current_at(self) -> float | None:
-        return self._currency.current_at
+        return self._freshness.current_at
 
     def resign(self, reason: str) -> None:
-        if self.inside.core is not None and not self.inside.stopped:
+        if self.context.core is not None and not self.context.stopped:
             self._transfer.begin(reason)
 
     def compact(self, mark: Mark, on_done: Callable[[bool], None]) -> None:
-        if not self.inside.stopped:
+        if not self.context.stopped:
             self._compaction.add(mark, on_done)
 
-    def installed(self, mark: Mark) -> None:
-        if not self.inside.stopped:
-            self._jump.installed(mark)
+    def caught_up(self, mark: Mark) -> None:
+        if not self.context.stopped:
+            self._catch_up.caught_up(mark)
             self._wake()
 
     def set_digest(self, digest: bytes) -> None:
@@ -441,10 +441,12 @@ class QuorumNode:
         self._files.ask_piece(node_id, name, position, length, on_reply)
 
     def scrub(self) -> Generator[int, None, None]:
-        return self.inside.journal.scrub()
+        return self.context.journal.scrub()
 
     def voters(self) -> tuple[Voter, ...]:
         return self._membership.voters()
 
     def status(self) -> QuorumStatus:
-        return standing(self.inside, self._elections, self.handing_up, self._jump, self._ceiling)
+        return node_status(
+            self.context, self._elections, self.delivery, self._catch_up, self._ceiling
+        )

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
-from runtime.byte_budget import ByteBudget, Claim
+from runtime.byte_budget import ByteBudget, ByteClaim
 
 
 class Rank(IntEnum):
@@ -30,7 +30,7 @@ class Rank(IntEnum):
     """It is known, and a request is under way."""
 
 
-class Place:
+class ConnectionPlace:
     """One connection's place. `end` closes the connection; its owner keeps `end` current."""
 
     __slots__ = ("address", "claim", "end", "rank", "since")
@@ -39,13 +39,13 @@ class Place:
         self.address = address
         self.end = end
         self.rank = Rank.SILENT
-        self.claim: Claim | None = None
+        self.claim: ByteClaim | None = None
         """The memory of its slot, while it has one."""
         self.since = 0.0
         """When it got its slot, in seconds of the loop's clock."""
 
 
-_Queue = dict[Rank, dict[Place, None]]
+_Queue = dict[Rank, dict[ConnectionPlace, None]]
 
 
 class Slots(NamedTuple):
@@ -75,12 +75,12 @@ class Admission:
         self._slots = slots
         self._now = now
         self._call_later = call_later
-        self._places: set[Place] = set()
+        self._places: set[ConnectionPlace] = set()
         self._at: Counter[str] = Counter()
         self._queue: _Queue = _empty()
         self._queues_at: dict[str, _Queue] = {}
-        self._holders: dict[Place, None] = {}
-        self._waiting: dict[str, dict[Place, Callable[[], None]]] = {}
+        self._holders: dict[ConnectionPlace, None] = {}
+        self._waiting: dict[str, dict[ConnectionPlace, Callable[[], None]]] = {}
         self._is_checking = False
         self.turned_away = 0
         """Connections that found no place."""
@@ -99,7 +99,7 @@ class Admission:
 
     # -- places ------------------------------------------------------------------------------
 
-    def enter(self, place: Place) -> bool:
+    def enter(self, place: ConnectionPlace) -> bool:
         """Give a place, or turn the connection away."""
         own = self._queues_at.get(place.address, {})
         if self._at[place.address] >= self._per_address and not self._end_first(own):
@@ -113,7 +113,7 @@ class Admission:
         self._put(place, Rank.SILENT)
         return True
 
-    def move(self, place: Place, rank: Rank) -> None:
+    def move(self, place: ConnectionPlace, rank: Rank) -> None:
         """Change a place's rank; who becomes known gives its slot back."""
         if place not in self._places or place.rank is rank:
             return
@@ -122,7 +122,7 @@ class Admission:
         if rank >= Rank.IDLE:
             self._release_slot(place)
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: ConnectionPlace) -> None:
         """Give the place back; a second call changes nothing."""
         if place not in self._places:
             return
@@ -148,17 +148,17 @@ class Admission:
                 return True
         return False
 
-    def _end(self, place: Place) -> None:
+    def _end(self, place: ConnectionPlace) -> None:
         self.ended += 1
         place.end()
         self.leave(place)
 
-    def _put(self, place: Place, rank: Rank) -> None:
+    def _put(self, place: ConnectionPlace, rank: Rank) -> None:
         place.rank = rank
         self._queue[rank][place] = None
         self._queues_at.setdefault(place.address, _empty())[rank][place] = None
 
-    def _take_out(self, place: Place) -> None:
+    def _take_out(self, place: ConnectionPlace) -> None:
         del self._queue[place.rank][place]
         own = self._queues_at[place.address]
         del own[place.rank][place]
@@ -167,13 +167,13 @@ class Admission:
 
     # -- slots -------------------------------------------------------------------------------
 
-    def when_room(self, place: Place, begin: Callable[[], None]) -> None:
+    def when_room(self, place: ConnectionPlace, begin: Callable[[], None]) -> None:
         """Call `begin` once the connection may cost memory, at once or later."""
         if not self._give_slot(place, begin):
             self._waiting.setdefault(place.address, {})[place] = begin
             self._check_later(self._slots.grace_s)
 
-    def _give_slot(self, place: Place, begin: Callable[[], None]) -> bool:
+    def _give_slot(self, place: ConnectionPlace, begin: Callable[[], None]) -> bool:
         if len(self._holders) >= self._slots.places:
             return False
         claim = self._slots.budget.claim(f"address {place.address}")
@@ -185,7 +185,7 @@ class Admission:
         begin()
         return True
 
-    def _release_slot(self, place: Place) -> None:
+    def _release_slot(self, place: ConnectionPlace) -> None:
         if place.claim is None:
             return
         del self._holders[place]
@@ -208,7 +208,7 @@ class Admission:
                 self._waiting.setdefault(address, {})[place] = begin
                 return
 
-    def _stop_waiting(self, place: Place) -> None:
+    def _stop_waiting(self, place: ConnectionPlace) -> None:
         queue = self._waiting.get(place.address)
         if queue is not None and queue.pop(place, None) is not None and not queue:
             del self._waiting[place.address]

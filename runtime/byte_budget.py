@@ -12,7 +12,7 @@ BODIES_AND_HANDSHAKES_MAX = 24 * 1024 * 1024
 connections and of aiohttp come besides."""
 
 
-class Claim:
+class ByteClaim:
     """The bytes that one body or one handshake holds."""
 
     __slots__ = ("_budget", "caller", "give_way", "held")
@@ -48,13 +48,13 @@ class ByteBudget:
         self._on_freed = on_freed
         self.used = 0
         self.peak = 0
-        self._claims: dict[Claim, None] = {}
+        self._claims: dict[ByteClaim, None] = {}
 
-    def claim(self, caller: str, give_way: Callable[[], None] | None = None) -> Claim:
+    def claim(self, caller: str, give_way: Callable[[], None] | None = None) -> ByteClaim:
         """Open a claim that holds nothing yet."""
-        return Claim(self, caller, give_way)
+        return ByteClaim(self, caller, give_way)
 
-    def grow(self, claim: Claim, size: int) -> bool:
+    def grow(self, claim: ByteClaim, size: int) -> bool:
         """Let `claim` hold `size` bytes more if the budget has them or another gives way."""
         while self.used + size > self.bytes_max:
             victim = self._victim(claim, size)
@@ -69,14 +69,14 @@ class ByteBudget:
         self._claims[claim] = None
         return True
 
-    def release(self, claim: Claim) -> None:
+    def release(self, claim: ByteClaim) -> None:
         """Give back all that `claim` holds."""
         if self._claims.pop(claim, 0) is None:
             self.used -= claim.held
             self._on_freed(claim.held)
             claim.held = 0
 
-    def _victim(self, claim: Claim, size: int) -> Claim | None:
+    def _victim(self, claim: ByteClaim, size: int) -> ByteClaim | None:
         """The largest claim of the caller who holds most, if `claim` comes behind it."""
         totals: dict[str, int] = {claim.caller: size}
         for other in self._claims:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from runtime import fair_loop
-from runtime.byte_budget import Claim
+from runtime.byte_budget import ByteClaim
 from runtime.listening import Arrival
 from runtime.requests import Caller
 from runtime.socket_transport import cut, socket_transport
@@ -33,7 +33,7 @@ LINGER_S = 2.0
 """How long the rest of a refused body is read, so that the refusal can be."""
 
 
-HELD = web.ResponseKey("held", Claim)
+HELD = web.ResponseKey("held", ByteClaim)
 """Key of what the response holds of a budget until it is sent."""
 Credentials = tuple[str | None, str | None, int | None, str]
 """URI in the client's certificate, bearer token, user id on a unix socket, address."""

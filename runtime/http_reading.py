@@ -15,7 +15,7 @@ from aiohttp import hdrs
 from aiohttp.streams import StreamReader
 from aiohttp.web import BaseRequest, RequestKey, RequestPayloadError
 
-from runtime.byte_budget import ByteBudget, Claim
+from runtime.byte_budget import ByteBudget, ByteClaim
 from runtime.content_digest import CONTENT_DIGEST, is_content
 from runtime.requests import ANONYMOUS, Caller, Request
 
@@ -184,7 +184,7 @@ async def _continue(http: BaseRequest) -> None:
     http.writer.output_size = 0
 
 
-async def _read_up_to(content: StreamReader, bytes_max: int, claim: Claim) -> bytes:
+async def _read_up_to(content: StreamReader, bytes_max: int, claim: ByteClaim) -> bytes:
     pieces: list[bytes] = []
     size = 0
     try:

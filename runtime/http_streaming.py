@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator
 
 from aiohttp import web
 
-from runtime.byte_budget import Claim
+from runtime.byte_budget import ByteClaim
 from runtime.requests import Reply
 
 SLICE_S = 0.005
@@ -62,7 +62,7 @@ class Turns:
         self._taken = False
 
 
-async def gather(reply: Reply, turns: Turns, claim: Claim) -> Reply:
+async def gather(reply: Reply, turns: Turns, claim: ByteClaim) -> Reply:
     """Make the answer up to `WHOLE_BYTES`; what is left, if anything, stays in its parts.
 
     More than about `PIECE_BYTES` is gathered only if `claim` may hold a whole answer.

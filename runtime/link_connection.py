@@ -23,8 +23,8 @@ from runtime.clock import Clock, Timer
 from runtime.link_frames import (
     GOODBYE,
     BadFrameError,
-    FrameReader,
     Hello,
+    LinkFrameReader,
     Note,
     framed,
     framed_hello,
@@ -41,7 +41,7 @@ from runtime.tls import SeveralUrisError, uri_of_peer
 GREETING_DEADLINE_S = 2.0
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """How far a connection has come."""
 
     NEW = "new"
@@ -98,12 +98,12 @@ class LinkConnection(asyncio.Protocol):
         """`arrival` is the place of an accepted connection, None of one that we dialled."""
         self._owner = owner
         self.arrival = arrival
-        self._reader = FrameReader()
+        self._reader = LinkFrameReader()
         self._transport: asyncio.Transport | None = None
         self._socket_transport: object = None
         self._deadline: Timer | None = None
-        self.state = State.NEW
-        self.state_before = State.NEW
+        self.state = ConnectionState.NEW
+        self.state_before = ConnectionState.NEW
         self.dialled = dialled
         self.address = address
         self.link = link or bytes(8)
@@ -118,7 +118,7 @@ class LinkConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._socket_transport = socket_transport(transport)
-        if self.state is State.ENDED:
+        if self.state is ConnectionState.ENDED:
             self._transport.abort()
             return
         self._owner.made(self)
@@ -135,7 +135,7 @@ class LinkConnection(asyncio.Protocol):
         except SeveralUrisError as error:
             self.reject(str(error))
             return
-        self.state = State.GREETING
+        self.state = ConnectionState.GREETING
         self._deadline = self._owner.clock.call_later(GREETING_DEADLINE_S, self._too_late)
         if self.dialled is not None:
             self._transport.write(framed_hello(self._owner.hello_for(self)))
@@ -144,7 +144,7 @@ class LinkConnection(asyncio.Protocol):
         try:
             for payload in self._reader.feed(data):
                 self._take(payload)
-                if self.state is State.ENDED:
+                if self.state is ConnectionState.ENDED:
                     return
         except BadFrameError as error:
             self.reject(str(error))
@@ -153,7 +153,7 @@ class LinkConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         end, why = _how_it_ended(exc)
-        if self.state is State.GREETING and self.dialled is not None and exc is None:
+        if self.state is ConnectionState.GREETING and self.dialled is not None and exc is None:
             why = "closed before it greeted us: does it accept our certificate?"
         self._end(end, why)
         cut(self._socket_transport)
@@ -171,7 +171,7 @@ class LinkConnection(asyncio.Protocol):
 
     def close(self, why: str) -> None:
         """Leave in order: what was sent still goes out, then the goodbye."""
-        if self._transport is not None and self.state is State.OPEN:
+        if self._transport is not None and self.state is ConnectionState.OPEN:
             self._transport.write(GOODBYE)
         self._end(LinkEnd.CLOSED, why)
 
@@ -190,7 +190,7 @@ class LinkConnection(asyncio.Protocol):
     # -- the way to an open link -------------------------------------------------------------
 
     def _take(self, payload: bytes) -> None:
-        if self.state is State.OPEN:
+        if self.state is ConnectionState.OPEN:
             if payload:
                 self._owner.arrived(self, payload)
             else:
@@ -199,11 +199,15 @@ class LinkConnection(asyncio.Protocol):
         note, body = parse_note(payload)
         if note is Note.REFUSE:
             self._end(LinkEnd.REJECTED, f"refused by the peer: {body.decode(errors='replace')}")
-        elif note is Note.HELLO and self.state is State.GREETING:
+        elif note is Note.HELLO and self.state is ConnectionState.GREETING:
             self._take_hello(parse_hello(body))
         elif note is Note.READY and self._is_ours_to_open() and self.dialled is None:
             self._open_as_higher()
-        elif note is Note.OPEN and self.state is State.AGREED and not self._is_ours_to_open():
+        elif (
+            note is Note.OPEN
+            and self.state is ConnectionState.AGREED
+            and not self._is_ours_to_open()
+        ):
             self._open()
         else:
             raise BadFrameError(f"the note {note.name} out of turn")
@@ -222,7 +226,7 @@ class LinkConnection(asyncio.Protocol):
             return
         self.peer = judged
         self.hello = hello
-        self.state = State.AGREED
+        self.state = ConnectionState.AGREED
         assert self._transport is not None
         # Before a stranger is known to be a peer, its bytes do not go before anybody's.
         fair_loop.prefer(self._transport.get_extra_info("socket"))
@@ -237,7 +241,7 @@ class LinkConnection(asyncio.Protocol):
         return self.peer is not None and self._owner.self_id > self.peer
 
     def _open_as_higher(self) -> None:
-        if self.state is not State.AGREED:
+        if self.state is not ConnectionState.AGREED:
             raise BadFrameError("READY out of turn")
         if not self._owner.may_open(self):
             self.reject(DUPLICATE, tell=True)
@@ -248,7 +252,7 @@ class LinkConnection(asyncio.Protocol):
 
     def _open(self) -> None:
         self._reader.cap = FRAME_BYTES_MAX
-        self.state = State.OPEN
+        self.state = ConnectionState.OPEN
         self.opened_at = self._owner.clock.monotonic()
         self._cancel_deadline()
         self._owner.opened(self)
@@ -267,9 +271,9 @@ class LinkConnection(asyncio.Protocol):
             self._deadline = None
 
     def _end(self, end: LinkEnd, why: str, *, abort: bool = False) -> None:
-        if self.state is State.ENDED:
+        if self.state is ConnectionState.ENDED:
             return
-        self.state_before, self.state = self.state, State.ENDED
+        self.state_before, self.state = self.state, ConnectionState.ENDED
         self._cancel_deadline()
         if self._transport is not None:
             if abort:

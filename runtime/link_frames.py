@@ -112,7 +112,7 @@ def parse_hello(body: bytes) -> Hello:
     return Hello(instance, link, ended, body[_HELLO.size :])
 
 
-class FrameReader:
+class LinkFrameReader:
     """Turns chunks of a stream into payloads."""
 
     def __init__(self, cap: int = NOTE_BYTES_MAX) -> None:

@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 from structlog.typing import FilteringBoundLogger
 
 from runtime import fair_loop
-from runtime.admission import Admission, Place, Rank
+from runtime.admission import Admission, ConnectionPlace, Rank
 from runtime.first_bytes import FirstBytes
 
 ACCEPTS_AT_ONCE = 64
@@ -40,7 +40,7 @@ class Arrival:
 
     __slots__ = ("_admission", "_place", "address", "unix_uid")
 
-    def __init__(self, admission: Admission, place: Place, unix_uid: int | None) -> None:
+    def __init__(self, admission: Admission, place: ConnectionPlace, unix_uid: int | None) -> None:
         self._admission = admission
         self._place = place
         self.address = place.address
@@ -145,7 +145,7 @@ class Listener:
         sock.setblocking(False)
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        place = Place(address, sock.close)
+        place = ConnectionPlace(address, sock.close)
         admission = self._admission(address)
         if not admission.enter(place):
             self._turn_away(sock)
@@ -219,7 +219,7 @@ class _Early:
     )
 
     def __init__(
-        self, listener: Listener, sock: socket.socket, admission: Admission, place: Place
+        self, listener: Listener, sock: socket.socket, admission: Admission, place: ConnectionPlace
     ) -> None:
         self._listener = listener
         self._sock = sock

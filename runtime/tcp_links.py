@@ -38,7 +38,7 @@ from runtime.defects import OnDefect, stop_the_process
 from runtime.descriptors import divide, soft_limit
 from runtime.dialling import DialFailedError, dial
 from runtime.heap import HeapTrimmer
-from runtime.link_connection import DUPLICATE, GREETING_DEADLINE_S, LinkConnection, State
+from runtime.link_connection import DUPLICATE, GREETING_DEADLINE_S, ConnectionState, LinkConnection
 from runtime.link_frames import ENDED_BYTES, GREETING_BYTES_MAX, Hello
 from runtime.links import FRAME_BYTES_MAX, LinkEnd, LinkHandler, Peer
 from runtime.listening import Arrival, Listener
@@ -298,12 +298,12 @@ class TcpLinks:
     def may_open(self, connection: LinkConnection) -> bool:
         assert connection.peer is not None
         assert connection.hello is not None
-        standing = self._links.get(connection.peer)
-        if standing is None:
+        current = self._links.get(connection.peer)
+        if current is None:
             return True
-        assert standing.hello is not None
-        is_another_process = standing.hello.instance != connection.hello.instance
-        return is_another_process or connection.hello.says_ended(standing.link)
+        assert current.hello is not None
+        is_another_process = current.hello.instance != connection.hello.instance
+        return is_another_process or connection.hello.says_ended(current.link)
 
     def opened(self, connection: LinkConnection) -> None:
         node_id = connection.peer
@@ -312,7 +312,7 @@ class TcpLinks:
             connection.arrival.left()
         if node_id in self._links:
             self._links[node_id].replace(LinkEnd.RESET)
-            if connection.state is State.ENDED:
+            if connection.state is ConnectionState.ENDED:
                 return  # the handler stopped us
         self._links[node_id] = connection
         self.counters["links_opened"] += 1
@@ -332,7 +332,7 @@ class TcpLinks:
 
     def ended(self, connection: LinkConnection, end: LinkEnd, why: str) -> None:
         self._connections.discard(connection)
-        was_open = connection.state_before is State.OPEN
+        was_open = connection.state_before is ConnectionState.OPEN
         if end is LinkEnd.REJECTED and not why.endswith(DUPLICATE):
             self._count_rejected(connection, why)
         if connection.hello is not None:

@@ -25,7 +25,7 @@ from metadata.image.metadata_image import hash_from_scratch
 from metadata.records import VotersRecord
 from quorum import api
 from quorum.journal.manifest import FILE as MANIFEST
-from quorum.journal.manifest import Manifest, encode_manifest
+from quorum.journal.manifest import JournalManifest, encode_manifest
 from runtime.disk import AppendFile, Disk
 from runtime.real_disk import RealDisk
 from snapshots.checkpoint import (
@@ -239,7 +239,9 @@ def _manifest(cluster_id: str, mark: LogMark, replicas: int) -> bytes:
         for number in range(1, replicas + 1)
     )
     entry = b"", 1, mark.epoch
-    return encode_manifest(Manifest(cluster_id, entry, (b"", 2, mark.epoch), mark.encode(), voters))
+    return encode_manifest(
+        JournalManifest(cluster_id, entry, (b"", 2, mark.epoch), mark.encode(), voters)
+    )
 
 
 def _story(history: GeneratedHistory) -> bytes:

@@ -20,7 +20,7 @@ from ledger.verify import VerifyReport
 from metadata.codec import RecordDecodeError
 
 
-class Divergence(msgspec.Struct, frozen=True):
+class ReplicaDivergence(msgspec.Struct, frozen=True):
     """The first offset from which a replica tells another history."""
 
     replica: str
@@ -42,7 +42,7 @@ class Comparison(msgspec.Struct, frozen=True):
     """Names of those that tell the history that most tell; all where nobody differs."""
     majority: bool
     """More than half tell it: who differs is the one that is wrong."""
-    divergences: tuple[Divergence, ...]
+    divergences: tuple[ReplicaDivergence, ...]
     left_out: dict[str, str]
     """Replicas that could not be compared, and why."""
 
@@ -137,14 +137,16 @@ def _open(replica: Replica, report: VerifyReport | None, left_out: dict[str, str
     return _Side(replica.name, reader, sound=report.first_bad is None)
 
 
-def _first_difference(side: _Side, reference: _Side) -> Divergence | None:
+def _first_difference(side: _Side, reference: _Side) -> ReplicaDivergence | None:
     low, high = _bracket(side, reference)
     if side.hash_at(high) == reference.hash_at(high):
         return None
     if low == high or side.hash_at(low) != reference.hash_at(low):
         # Where one's history begins the other's is different already.
         low = max(side.reader.log_start, reference.reader.log_start)
-        return Divergence(side.name, reference.name, low, side.words(low), reference.words(low))
+        return ReplicaDivergence(
+            side.name, reference.name, low, side.words(low), reference.words(low)
+        )
     # Equal at `low`, different at `high`; both are ends of the reference's batches, or high the
     # shorter one's end.
     while True:
@@ -156,7 +158,9 @@ def _first_difference(side: _Side, reference: _Side) -> Divergence | None:
             else:
                 high = start
         elif end >= high or side.hash_at(end) != batch.hash:
-            return Divergence(side.name, reference.name, low, side.words(low), reference.words(low))
+            return ReplicaDivergence(
+                side.name, reference.name, low, side.words(low), reference.words(low)
+            )
         else:
             low = end
 

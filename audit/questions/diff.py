@@ -13,10 +13,10 @@ import msgspec
 from audit.places.folder import LocalTree
 from audit.places.replicas import NoLogError, Replica
 from audit.places.tree_disk import TreeDisk
-from audit.questions.state import State, state_at, states_at
+from audit.questions.state import ClusterState, state_at, states_at
 from audit.questions.state_words import TABLE_OF, fields_of, name_of
 from audit.reading.state_start import UnbelievableCheckpointError, image_of, load
-from metadata.buckets import Change
+from metadata.buckets import KeyChange
 from metadata.image import MetadataImage, difference
 from snapshots.checkpoint import FOLDER, CheckpointId
 from snapshots.errors import CheckpointError
@@ -45,7 +45,7 @@ class Side(msgspec.Struct, frozen=True):
     head: bytes
 
 
-class Difference(msgspec.Struct, frozen=True):
+class StateDifference(msgspec.Struct, frozen=True):
     """All that is different between two states."""
 
     before: Side
@@ -59,7 +59,7 @@ class Difference(msgspec.Struct, frozen=True):
             yield _in_words(table, change, before, after, show_secrets=show_secrets)
 
 
-def between_offsets(replica: Replica, first: int, second: int, **options: Any) -> Difference:
+def between_offsets(replica: Replica, first: int, second: int, **options: Any) -> StateDifference:
     """Return what changed from one offset to another, which may be the earlier one.
 
     Raises as `audit.questions.state.states_at`, whose options these are.
@@ -70,7 +70,7 @@ def between_offsets(replica: Replica, first: int, second: int, **options: Any) -
     return _of(*states)
 
 
-def between_replicas(one: Replica, other: Replica, at: int, **options: Any) -> Difference:
+def between_replicas(one: Replica, other: Replica, at: int, **options: Any) -> StateDifference:
     """Return how two nodes' states at an offset differ.
 
     Raises as `audit.questions.state.state_at`.
@@ -78,20 +78,20 @@ def between_replicas(one: Replica, other: Replica, at: int, **options: Any) -> D
     return _of(state_at(one, at, **options), state_at(other, at, **options))
 
 
-def between_checkpoints(one: Path, other: Path) -> Difference:
+def between_checkpoints(one: Path, other: Path) -> StateDifference:
     """Return how the states of two checkpoint files differ.
 
     Raises NoLogError, CheckpointError, OSError.
     """
-    return Difference(_side_of_file(one), _side_of_file(other))
+    return StateDifference(_side_of_file(one), _side_of_file(other))
 
 
-def _of(before: State, after: State) -> Difference:
+def _of(before: ClusterState, after: ClusterState) -> StateDifference:
     notes = dict.fromkeys((*before.notes, *after.notes))
-    return Difference(_side(before), _side(after), tuple(notes))
+    return StateDifference(_side(before), _side(after), tuple(notes))
 
 
-def _side(state: State) -> Side:
+def _side(state: ClusterState) -> Side:
     return Side(f"{state.replica} at offset {state.offset}", state.image, state.head)
 
 
@@ -110,7 +110,7 @@ def _side_of_file(path: Path) -> Side:
 
 def _in_words(
     table: str,
-    change: Change[Any, Any],
+    change: KeyChange[Any, Any],
     before: MetadataImage,
     after: MetadataImage,
     *,

@@ -15,10 +15,10 @@ from audit.questions.history_values import called, differing
 from audit.reading.feed import Beginning
 from audit.reading.settling import Logged, Moment
 from ledger.batch import BatchHeader
-from metadata.image import EMPTY, Change, MetadataDelta, MetadataImage, image_from_records
+from metadata.image import EMPTY, KeyChange, MetadataDelta, MetadataImage, image_from_records
 
 
-class Difference(NamedTuple):
+class EntryDifference(NamedTuple):
     """What became of one entry of the state."""
 
     what: str
@@ -29,13 +29,13 @@ class Difference(NamedTuple):
     """Before and after of each field that differs; None: not there."""
 
 
-class Event(NamedTuple):
+class HistoryEvent(NamedTuple):
     """All that happened to a thing in one moment."""
 
     moment: Moment
     records: list[Logged]
     """Those that name it; where none does, those by which it changed."""
-    differences: list[Difference]
+    differences: list[EntryDifference]
     """None if a record said what was so already."""
 
     @property
@@ -50,7 +50,7 @@ def history(
     beginning: Beginning | None = None,
     *,
     show_secrets: bool = False,
-) -> Iterator[Event]:
+) -> Iterator[HistoryEvent]:
     """Yield what happened to a thing, moment by moment.
 
     `beginning` is what the moments begin from, where the log was cut. Raises ReplayError.
@@ -72,13 +72,13 @@ def history(
             continue
         after, differences = _replayed(image, taken, thing, show_secrets=show_secrets)
         if about or differences:
-            yield Event(moment, about or taken, differences)
+            yield HistoryEvent(moment, about or taken, differences)
         image = after
 
 
 def _replayed(
     image: MetadataImage, taken: list[Logged], thing: Thing, *, show_secrets: bool
-) -> tuple[MetadataImage, list[Difference]]:
+) -> tuple[MetadataImage, list[EntryDifference]]:
     delta = MetadataDelta(image, with_state_hash=False, keep_outcomes=False)
     for header, batch in groupby(taken, attrgetter("header")):
         for one in batch:
@@ -90,11 +90,11 @@ def _replayed(
         if table not in thing.other_tables:
             fields = differing(table, change, show_secrets=show_secrets)
             what = called(table, change.key, image, after)
-            differences.append(Difference(what, _kind(table, change), fields))
+            differences.append(EntryDifference(what, _kind(table, change), fields))
     return after, differences
 
 
-def _kind(table: str, change: Change[Any, Any]) -> str:
+def _kind(table: str, change: KeyChange[Any, Any]) -> str:
     """Tell what became of an entry; configs and quotas are fields of what has them."""
     if table in _FIELDS_ONLY or (change.before is not None and change.after is not None):
         return "changed"

@@ -90,7 +90,7 @@ def thing(text: str) -> Thing:
     return Thing(text, Told(text) if make is None else make(name), _OTHER_TABLES.get(kind, ()))
 
 
-class _Lives:
+class _Lifetimes:
     """A topic's name, and the id that it has now: a second life begins behind the first's end."""
 
     def __init__(self, name: str) -> None:
@@ -124,18 +124,18 @@ def _never(_record: Record) -> int:
 
 
 def _topic(name: str) -> Told:
-    lives = _Lives(name)
+    lifetimes = _Lifetimes(name)
 
     def mine(record: PartitionRecord | PartitionChangeRecord) -> int:
-        return ABOUT * (record.topic_id in lives)
+        return ABOUT * (record.topic_id in lifetimes)
 
     return Told(
         f"topic:{name}",
         {
-            **lives.tests(ABOUT),
+            **lifetimes.tests(ABOUT),
             PartitionRecord: mine,
             PartitionChangeRecord: mine,
-            ClearElrRecord: lives.cleared,
+            ClearElrRecord: lifetimes.cleared,
             # Who may do what with a topic is told of the ACL and of the user.
             AccessControlEntryRecord: _never,
             RemoveAccessControlEntryRecord: _never,
@@ -147,18 +147,18 @@ def _partition(text: str) -> Told:
     name, hyphen, number = text.rpartition("-")
     if not hyphen or not (number.isascii() and number.isdecimal()):
         raise SearchError(f"partition:{text} names no number: partition:orders-3 is meant.")
-    lives, partition_id = _Lives(name), int(number)
+    lifetimes, partition_id = _Lifetimes(name), int(number)
 
     def mine(record: PartitionRecord | PartitionChangeRecord) -> int:
-        return ABOUT * (record.partition_id == partition_id and record.topic_id in lives)
+        return ABOUT * (record.partition_id == partition_id and record.topic_id in lifetimes)
 
     return Told(
         f"partition:{text}",
         {
-            **lives.tests(TAKES),
+            **lifetimes.tests(TAKES),
             PartitionRecord: mine,
             PartitionChangeRecord: mine,
-            ClearElrRecord: lives.cleared,
+            ClearElrRecord: lifetimes.cleared,
         },
     )
 
@@ -171,7 +171,7 @@ def _config(text: str) -> Told:
             f"config:{text} names no key: config:topic:orders:retention.ms is meant, or "
             "config:broker::min.insync.replicas for the default of all brokers."
         )
-    return Told(f"config:{text}", _Lives(name).tests(TAKES) if kind == "topic" else {})
+    return Told(f"config:{text}", _Lifetimes(name).tests(TAKES) if kind == "topic" else {})
 
 
 def _broker(text: str) -> Told:

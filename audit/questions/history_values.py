@@ -8,10 +8,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from metadata.buckets import Change
+from metadata.buckets import KeyChange
 from metadata.image.families import TABLES
 from metadata.image.metadata_image import MetadataImage
-from metadata.image.table import Table
+from metadata.image.table import ImageTable
 from metadata.messages.records_json import record_to_json
 from metadata.records import (
     ClientQuotaRecord,
@@ -27,7 +27,7 @@ from metadata.uuids import uuid_text
 
 Fields = dict[str, Any]
 
-_BY_NAME: Final[dict[str, Table]] = {table.name: table for table in TABLES}
+_BY_NAME: Final[dict[str, ImageTable]] = {table.name: table for table in TABLES}
 
 
 def called(table: str, key: Any, before: MetadataImage, after: MetadataImage) -> str:
@@ -73,7 +73,7 @@ def _unsaid(kind: type[Record]) -> Fields:
 
 
 def differing(
-    table: str, change: Change[Any, Any], *, show_secrets: bool = False
+    table: str, change: KeyChange[Any, Any], *, show_secrets: bool = False
 ) -> dict[str, tuple[Any, Any]]:
     """Return {field: (before, after)} of what differs; None: not there. Starred is starred."""
     before, after = (

@@ -40,7 +40,7 @@ class SearchError(ValueError):
     """What was asked for can't be; the message says what can."""
 
 
-class Found(NamedTuple):
+class FoundRecord(NamedTuple):
     """A record that fits."""
 
     logged: Logged
@@ -133,7 +133,7 @@ def search(
     end: int,
     on_progress: OnProgress | None = None,
     damage: list[str] | None = None,
-) -> Iterator[Found]:
+) -> Iterator[FoundRecord]:
     """Yield the records with offsets in [start, end) that fit, in order.
 
     `damage` as in `audit.reading.feed.Question`. Raises LedgerError, RecordDecodeError, OSError.
@@ -166,7 +166,7 @@ class Matcher:
         self._header: BatchHeader | None = None
         self._header_fits = False
 
-    def find(self, logged: Logged) -> Found | None:
+    def find(self, logged: Logged) -> FoundRecord | None:
         """Return the record with its subjects if it fits."""
         if logged.header is not self._header:
             self._header = logged.header
@@ -176,7 +176,7 @@ class Matcher:
         if self._wanted.outcomes and logged.outcome not in self._wanted.outcomes:
             return None
         words = logged.record.subjects(self._names)
-        return Found(logged, words) if self._fits_subjects(words) else None
+        return FoundRecord(logged, words) if self._fits_subjects(words) else None
 
 
 def quiet_place(replica: Replica, reader: LedgerReader, offset: int) -> tuple[int, Names]:

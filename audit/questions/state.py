@@ -19,7 +19,7 @@ from metadata.image.metadata_image import hash_from_scratch
 from metadata.state_hash import StateHash
 
 
-class State(msgspec.Struct, frozen=True):
+class ClusterState(msgspec.Struct, frozen=True):
     """What a cluster was, and how this is known."""
 
     replica: str
@@ -56,7 +56,7 @@ def state_at(
     with_hash: bool = True,
     snapshots: bool = True,
     on_progress: Callable[[int, int], None] | None = None,
-) -> State:
+) -> ClusterState:
     """Return the state at an offset; one inside a batch stands for the batch's end.
 
     `snapshots` False: replayed from offset 0 where the history is here. Raises MomentError when
@@ -80,7 +80,7 @@ def states_at(
     with_hash: bool = True,
     snapshots: bool = True,
     on_progress: Callable[[int, int], None] | None = None,
-) -> list[State]:
+) -> list[ClusterState]:
     """Return the states at ascending offsets; each goes on from the one before, and shares with it.
 
     So their difference is found quickly. Where a checkpoint lies between two, it isn't used.
@@ -103,7 +103,7 @@ def states_at(
         if with_hash:
             image = msgspec.structs.replace(image, state_hash=hash_from_scratch(image))
         states.append(
-            State(
+            ClusterState(
                 replica=replica.location,
                 cluster_id=reader.cluster_id,
                 image=image,

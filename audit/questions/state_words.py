@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from metadata.image import MetadataImage
 from metadata.image.families import TABLES
-from metadata.image.table import Table
+from metadata.image.table import ImageTable
 from metadata.messages.records_json import record_to_json
 from metadata.records import ScramMechanism, config_kind
 from metadata.records.schema import camel
@@ -73,7 +73,7 @@ def name_of(table: str, key: Any, *images: MetadataImage) -> str:
             return uuid_text(key) if isinstance(key, bytes) else str(key)
 
 
-def fields_of(table: Table, key: Any, value: Any, *, show_secrets: bool) -> dict[str, Any]:
+def fields_of(table: ImageTable, key: Any, value: Any, *, show_secrets: bool) -> dict[str, Any]:
     """Return an entry's fields as plain values, without those that its name says."""
     records = table.records(key, value)
     shown = [record_to_json(record, show_secrets=show_secrets)["data"] for record in records]

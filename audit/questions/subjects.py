@@ -29,7 +29,7 @@ from metadata.records import ConfigRecord, ConfigResourceType, Record
 from metadata.uuids import uuid_text
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """The columns of `audit.tables.LOG` that say where a record belongs; None: nowhere."""
 
     topic_id: str | None = None
@@ -47,19 +47,19 @@ def resource(record: Record, names: Names) -> str | None:
     return words[0] if words else None
 
 
-def place(record: Record, names: Names) -> Place:
+def place(record: Record, names: Names) -> RecordPlace:
     """Return where a record belongs. A topic's config and ClearElr name it without an id."""
     columns = record.COLUMNS
     if "topic_id" in columns:
         topic_id = record.column("topic_id")
-        return Place(uuid_text(topic_id), names.topic(topic_id), record.column("partition"))
+        return RecordPlace(uuid_text(topic_id), names.topic(topic_id), record.column("partition"))
     if "broker_id" in columns:
-        return Place(broker_id=record.column("broker_id"))
+        return RecordPlace(broker_id=record.column("broker_id"))
     if "topic_name" in columns:
-        return Place(topic_name=record.column("topic_name") or None)
+        return RecordPlace(topic_name=record.column("topic_name") or None)
     if isinstance(record, ConfigRecord) and record.resource_type == ConfigResourceType.TOPIC:
-        return Place(topic_name=record.resource_name)
-    return Place()
+        return RecordPlace(topic_name=record.resource_name)
+    return RecordPlace()
 
 
 def fields_text(record: Record, *, show_secrets: bool = False) -> str:

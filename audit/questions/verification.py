@@ -31,7 +31,7 @@ STATE: Final = "state"
 MANIFEST: Final = "manifest"
 
 
-class Problem(msgspec.Struct, frozen=True):
+class VerificationProblem(msgspec.Struct, frozen=True):
     """One thing that is wrong."""
 
     kind: str
@@ -48,14 +48,14 @@ class Problem(msgspec.Struct, frozen=True):
         return f"{self.file}{at}, offset {self.offset}: {self.sentence}"
 
 
-class Verified(msgspec.Struct, frozen=True):
+class VerifiedReplica(msgspec.Struct, frozen=True):
     """What was found about a replica."""
 
     name: str
     location: str
     report: VerifyReport | None
     """Of the ledger; None where there is none that could be read."""
-    problems: tuple[Problem, ...]
+    problems: tuple[VerificationProblem, ...]
     checkpoints: int
     """How many were looked at."""
     proved: int
@@ -83,7 +83,7 @@ def verify_replica(
     with_replay: bool = True,
     whole: bool = False,
     on_progress: OnProgress | None = None,
-) -> Verified:
+) -> VerifiedReplica:
     """Verify one replica. Without `keep_going` it ends at the first problem.
 
     `known`: chain hashes by offset that were written down elsewhere. `with_replay` False: states
@@ -124,15 +124,15 @@ class _Verification:
         self._whole = whole
         self._on_progress = on_progress
         self._report: VerifyReport | None = None
-        self._problems: list[Problem] = []
+        self._problems: list[VerificationProblem] = []
         self._notes: list[str] = []
         self._checkpoints = self._proved = self._replayed_to = 0
         self._state_hash = b""
 
-    def run(self, *, with_replay: bool) -> Verified:
+    def run(self, *, with_replay: bool) -> VerifiedReplica:
         try:
             if self._replica.problem:
-                self._add(Problem(MANIFEST, "manifest", 0, 0, self._replica.problem))
+                self._add(VerificationProblem(MANIFEST, "manifest", 0, 0, self._replica.problem))
             self._check_ledger()
             checkpoints = self._checkpoints_here()
             if with_replay:
@@ -142,7 +142,7 @@ class _Verification:
                     self._load(checkpoint)
         except _Enough:
             pass
-        return Verified(
+        return VerifiedReplica(
             name=self._replica.name,
             location=self._replica.location,
             report=self._report,
@@ -154,7 +154,7 @@ class _Verification:
             notes=tuple(dict.fromkeys(self._notes)),
         )
 
-    def _add(self, problem: Problem) -> None:
+    def _add(self, problem: VerificationProblem) -> None:
         self._problems.append(problem)
         if not self._keep_going:
             raise _Enough
@@ -173,14 +173,14 @@ class _Verification:
         except LedgerError as error:
             if not self._keep_going:
                 raise
-            self._add(Problem(LOG, LOG, 0, 0, str(error)))
+            self._add(VerificationProblem(LOG, LOG, 0, 0, str(error)))
             return
         self._notes += report.notes
         if self._whole and report.log_start:
             missing = f"offsets 0 to {report.log_start - 1} are not here"
-            self._add(Problem(LOG, LOG, 0, 0, missing))
+            self._add(VerificationProblem(LOG, LOG, 0, 0, missing))
         for bad in report.findings:
-            self._add(Problem(LOG, bad.file, bad.position, bad.offset, bad.sentence))
+            self._add(VerificationProblem(LOG, bad.file, bad.position, bad.offset, bad.sentence))
 
     def _checkpoints_here(self) -> list[CheckpointId]:
         """Those to look at, oldest first; what lies behind the log's end is said."""
@@ -195,7 +195,9 @@ class _Verification:
                 self._notes.append(f"{what}: the node is catching up, or writes its end again")
             elif self._report.first_bad is None:
                 sentence = f"the log ends at offset {end}: its end is gone, or this isn't its own"
-                self._add(Problem(STATE, _file(checkpoint), 0, checkpoint.offset, sentence))
+                self._add(
+                    VerificationProblem(STATE, _file(checkpoint), 0, checkpoint.offset, sentence)
+                )
         return found
 
     def _load(self, checkpoint: CheckpointId) -> LoadedCheckpoint | None:
@@ -206,7 +208,9 @@ class _Verification:
         except CheckpointNotFoundError:
             self._notes.append(f"{_file(checkpoint)} was removed while we looked")
         except UnbelievableCheckpointError as error:
-            self._add(Problem(CHECKPOINT, _file(checkpoint), 0, checkpoint.offset, str(error)))
+            self._add(
+                VerificationProblem(CHECKPOINT, _file(checkpoint), 0, checkpoint.offset, str(error))
+            )
         return None
 
     def _replay(self, checkpoints: list[CheckpointId]) -> None:
@@ -247,7 +251,9 @@ class _Verification:
         try:
             image = image_of(loaded, check=True)
         except UnbelievableCheckpointError as error:
-            self._add(Problem(STATE, _file(checkpoint), 0, checkpoint.offset, str(error)))
+            self._add(
+                VerificationProblem(STATE, _file(checkpoint), 0, checkpoint.offset, str(error))
+            )
             return None
         self._notes.append(
             f"{_file(checkpoint)} is where the replay begins: the history before it isn't here to "
@@ -262,7 +268,7 @@ class _Verification:
                 if self._on_progress is not None:
                     self._on_progress(reached, end)
         except LedgerError as error:
-            self._add(Problem(STATE, LOG, 0, fold.mark.log_end, str(error)))
+            self._add(VerificationProblem(STATE, LOG, 0, fold.mark.log_end, str(error)))
             return False
         return True
 
@@ -286,7 +292,7 @@ class _Verification:
             except UnbelievableCheckpointError as error:
                 sentence = str(error)
         if sentence:
-            self._add(Problem(STATE, _file(checkpoint), 0, checkpoint.offset, sentence))
+            self._add(VerificationProblem(STATE, _file(checkpoint), 0, checkpoint.offset, sentence))
         else:
             self._proved += 1
 

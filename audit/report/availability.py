@@ -13,7 +13,7 @@ from audit.report.drawing import draw
 from audit.report.facts import Rows
 from audit.report.figure import Figure, counting_axis, inset, time_axis
 from audit.report.period import Period, Pieces
-from audit.report.tabular import Cell, Table, count, length, missing, table, text
+from audit.report.tabular import Cell, ReportTable, count, length, missing, table, text
 from audit.report.words import (
     HOUR_MS,
     MINUTE_MS,
@@ -27,7 +27,7 @@ _MOST_PIECES: Final = 92
 _WORST: Final = 25
 
 
-class Standing(NamedTuple):
+class LeadershipTimes(NamedTuple):
     """Times of one partition, or of all, in ms."""
 
     present_ms: int = 0
@@ -35,9 +35,9 @@ class Standing(NamedTuple):
     under_min_isr_ms: int = 0
     leader_changes: int = 0
 
-    def plus(self, other: "Standing") -> "Standing":
+    def plus(self, other: "LeadershipTimes") -> "LeadershipTimes":
         """Return the sum."""
-        return Standing(*(mine + its for mine, its in zip(self, other, strict=True)))
+        return LeadershipTimes(*(mine + its for mine, its in zip(self, other, strict=True)))
 
     @property
     def with_leader(self) -> str:
@@ -58,7 +58,7 @@ class Standing(NamedTuple):
 class Availability(NamedTuple):
     """The section."""
 
-    total: Standing
+    total: LeadershipTimes
     partitions: int
     offline_partitions: int
     """How many were offline at all."""
@@ -66,19 +66,19 @@ class Availability(NamedTuple):
     """How many were under min ISR for as long as they were there."""
     never_enough_ms: int
     """How long those were there, in all; part of the total."""
-    worst: tuple[str, Standing] | None
+    worst: tuple[str, LeadershipTimes] | None
     figures: tuple[Figure, ...]
-    worst_table: Table
+    worst_table: ReportTable
 
 
 class _Partition:
     """One partition, while its intervals go by in their order."""
 
-    __slots__ = ("leader", "name", "standing", "waiting")
+    __slots__ = ("leader", "leadership", "name", "waiting")
 
     def __init__(self, name: str, leader: int) -> None:
         self.name = name
-        self.standing = Standing()
+        self.leadership = LeadershipTimes()
         self.leader = leader
         self.waiting: dict[int, int] | None = {}
         """Time under min ISR by piece, for as long as it was never over it; then None."""
@@ -106,8 +106,8 @@ class _Sums:
         if part is None:
             return
         lasted = part[1] - part[0]
-        known.standing = known.standing.plus(
-            Standing(lasted, lasted if offline else 0, lasted if under else 0, int(moved))
+        known.leadership = known.leadership.plus(
+            LeadershipTimes(lasted, lasted if offline else 0, lasted if under else 0, int(moved))
         )
         if offline:
             self._spread(part, self.offline_ms)
@@ -129,39 +129,39 @@ def availability(rows: Rows, period: Period) -> Availability:
     sums = _Sums(period)
     for row in rows:
         sums.add(row)
-    there = [(key, each) for key, each in sums.partitions.items() if each.standing.present_ms]
-    total = Standing()
+    there = [(key, each) for key, each in sums.partitions.items() if each.leadership.present_ms]
+    total = LeadershipTimes()
     for _, each in there:
-        total = total.plus(each.standing)
+        total = total.plus(each.leadership)
     never = [each for _, each in there if each.waiting]
     hurt = [
         (key, each)
         for key, each in there
-        if each.standing.offline_ms or each.standing.under_min_isr_ms
+        if each.leadership.offline_ms or each.leadership.under_min_isr_ms
     ]
-    worst = nsmallest(_WORST, hurt, key=lambda item: (*item[1].standing.badness, item[0]))
+    worst = nsmallest(_WORST, hurt, key=lambda item: (*item[1].leadership.badness, item[0]))
     return Availability(
         total,
         len(there),
-        sum(1 for _, each in there if each.standing.offline_ms),
+        sum(1 for _, each in there if each.leadership.offline_ms),
         len(never),
-        sum(each.standing.under_min_isr_ms for each in never),
-        (worst[0][1].name, worst[0][1].standing) if worst else None,
+        sum(each.leadership.under_min_isr_ms for each in never),
+        (worst[0][1].name, worst[0][1].leadership) if worst else None,
         _figures(sums, len(never)),
         _worst_table(worst, len(hurt)),
     )
 
 
-def _worst_table(worst: list[tuple[tuple[str, int], _Partition]], hurt: int) -> Table:
-    most = max((each.standing.offline_ms for _, each in worst), default=0)
+def _worst_table(worst: list[tuple[tuple[str, int], _Partition]], hurt: int) -> ReportTable:
+    most = max((each.leadership.offline_ms for _, each in worst), default=0)
     rows = [
         (
             text(each.name, "name"),
-            length(each.standing.offline_ms, "bad" if each.standing.offline_ms else ""),
-            _bar(each.standing.offline_ms, most),
-            length(each.standing.under_min_isr_ms),
-            Cell(each.standing.with_leader, each.standing.with_leader_ms, "num"),
-            count(each.standing.leader_changes),
+            length(each.leadership.offline_ms, "bad" if each.leadership.offline_ms else ""),
+            _bar(each.leadership.offline_ms, most),
+            length(each.leadership.under_min_isr_ms),
+            Cell(each.leadership.with_leader, each.leadership.with_leader_ms, "num"),
+            count(each.leadership.leader_changes),
             text(topic_id, "mono"),
         )
         for (topic_id, _), each in worst

@@ -21,7 +21,7 @@ from audit.report.figure import (
     time_axis,
 )
 from audit.report.period import Period, Pieces
-from audit.report.tabular import Table, at, count, missing, table, text
+from audit.report.tabular import ReportTable, at, count, missing, table, text
 from audit.report.words import DAY_MS, counted, day_ms, day_of, minute, number
 
 _BOOKKEEPING: Final = frozenset(
@@ -50,10 +50,10 @@ class Group(NamedTuple):
     busiest: tuple[str, int]
     """Who changed most, and how much; an empty name where nobody did."""
     figure: Figure | None
-    table: Table
+    table: ReportTable
 
 
-class Changes(NamedTuple):
+class ChangesSection(NamedTuple):
     """The section."""
 
     people: Group
@@ -92,7 +92,7 @@ class _Group:
         return sorted(totals, key=lambda series: (-totals[series], series))
 
 
-def changes(rows: Rows, period: Period) -> Changes:
+def changes(rows: Rows, period: Period) -> ChangesSection:
     """Sum the rows of `changes` whose day lies in the period."""
     first_day, last_day = day_of(period.from_ms), day_of(period.until_ms)
     pieces = period.pieces(_MOST_PIECES, DAY_MS)
@@ -109,7 +109,7 @@ def changes(rows: Rows, period: Period) -> Changes:
         group.sums[principal, operation].add(kind, amount, first_ms, last_ms)
         group.totals[principal] += amount
         group.drawn[ours or principal][pieces.place(day_ms(day))] += amount
-    return Changes(
+    return ChangesSection(
         _finished(people, pieces, "people and services", "principal"),
         _finished(cluster, pieces, "brokers and controllers", "kind of node"),
         bookkeeping,
@@ -128,7 +128,7 @@ def _finished(group: _Group, pieces: Pieces, what: str, by: str) -> Group:
     )
 
 
-def _table(sums: dict[tuple[str, str], _Sum], what: str) -> Table:
+def _table(sums: dict[tuple[str, str], _Sum], what: str) -> ReportTable:
     kept = sorted(sums.items(), key=lambda item: (-item[1].count, item[0]))
     rows = [
         (

@@ -43,7 +43,7 @@ class VerifiedReplica(NamedTuple):
         return not self.problems
 
 
-class Verified(NamedTuple):
+class VerifiedReplicas(NamedTuple):
     """All replicas, on their own and held against each other."""
 
     cluster_id: str
@@ -81,7 +81,7 @@ class Facts(NamedTuple):
     """State and history are told up to here."""
     answered_by: str
     """The replica whose rows these are."""
-    verified: Verified
+    verified: VerifiedReplicas
     log: Rows
     """Only those that are not settled are read."""
     partition_intervals: Rows

@@ -12,7 +12,7 @@ from audit.report.drawing import draw
 from audit.report.facts import Rows
 from audit.report.figure import Figure, coloured, time_axis
 from audit.report.period import Period, Pieces
-from audit.report.tabular import Cell, Table, count, length, missing, table
+from audit.report.tabular import Cell, ReportTable, count, length, missing, table
 from audit.report.words import counted, duration, share
 
 _MOST_PIECES: Final = 96
@@ -30,7 +30,7 @@ _STEPS: Final = (
 _KEY: Final = tuple((name, f"var(--heat-{n})") for n, (_, name) in enumerate(_STEPS))
 
 
-class Fencing(NamedTuple):
+class FencingSection(NamedTuple):
     """The section."""
 
     brokers: int
@@ -40,7 +40,7 @@ class Fencing(NamedTuple):
     """How often a broker that was in service was fenced."""
     fenced_ms: int
     figure: Figure | None
-    table: Table
+    table: ReportTable
 
 
 class _Broker:
@@ -54,7 +54,7 @@ class _Broker:
         self.fenced: dict[int, int] = defaultdict(int)
 
 
-def fencing(rows: Rows, period: Period) -> Fencing:
+def fencing(rows: Rows, period: Period) -> FencingSection:
     """Sum the rows of `broker_intervals` within the period."""
     pieces = period.pieces(_MOST_PIECES)
     brokers = [
@@ -64,7 +64,7 @@ def fencing(rows: Rows, period: Period) -> Fencing:
     brokers = [broker for broker in brokers if broker.present]
     order = sorted(brokers, key=lambda each: (-each.fenced_ms, -each.times, each.broker_id))
     drawn = sorted(order[:_BROKERS], key=lambda each: each.broker_id)
-    return Fencing(
+    return FencingSection(
         len(brokers),
         sum(1 for broker in brokers if broker.fenced_ms),
         sum(broker.times for broker in brokers),
@@ -165,7 +165,7 @@ def _spec(cells: list[dict[str, Any]], names: list[str], pieces: Pieces) -> dict
     }
 
 
-def _table(order: list[_Broker]) -> Table:
+def _table(order: list[_Broker]) -> ReportTable:
     rows = [
         (
             Cell(f"broker {broker.broker_id}", broker.broker_id),

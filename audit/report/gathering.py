@@ -15,7 +15,7 @@ from audit.questions.verification import verify_replica
 from audit.reading.feed import Feed, Question, longest
 from audit.reading.moments import offset_of
 from audit.reading.settling import SETTLED
-from audit.report.facts import Facts, Verified, VerifiedReplica
+from audit.report.facts import Facts, VerifiedReplica, VerifiedReplicas
 from audit.report.period import Period
 from audit.report.words import DAY_MS, counted, number
 from ledger.reader import LedgerReader
@@ -59,7 +59,9 @@ def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress)
         period=period,
         end_offset=end,
         answered_by=longest(answering).location,
-        verified=Verified(cluster_id, verified, common, _problem(verified, divergence), heads),
+        verified=VerifiedReplicas(
+            cluster_id, verified, common, _problem(verified, divergence), heads
+        ),
         log=_unsettled(answering, end, on_progress),
         partition_intervals=_intervals(answering, end, on_progress),
         broker_intervals=jobs.rows("broker_intervals"),

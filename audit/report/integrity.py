@@ -6,8 +6,8 @@ can.
 
 from typing import Final, NamedTuple
 
-from audit.report.facts import Facts, Rows, Verified, VerifiedReplica
-from audit.report.tabular import Cell, Table, count, missing, table, text
+from audit.report.facts import Facts, Rows, VerifiedReplica, VerifiedReplicas
+from audit.report.tabular import Cell, ReportTable, count, missing, table, text
 from audit.report.words import counted, listed, number
 
 _ROWS: Final = 100
@@ -52,9 +52,9 @@ class Integrity(NamedTuple):
     """Whose head that is, where it isn't all replicas'."""
     heads: tuple[str, ...]
     """Those that were given; they hold where the certificate is sound."""
-    replicas: Table
-    findings: Table
-    divergence: Table
+    replicas: ReportTable
+    findings: ReportTable
+    divergence: ReportTable
     not_proved: tuple[str, ...]
     notes: tuple[str, ...]
     """What verification remarked, by replica."""
@@ -82,7 +82,7 @@ def integrity(facts: Facts) -> Integrity:
     )
 
 
-def _verdict(verified: Verified, differ: bool, found: bool) -> str:
+def _verdict(verified: VerifiedReplicas, differ: bool, found: bool) -> str:
     damaged = [replica.name for replica in verified.replicas if not replica.ok]
     if damaged:
         return f"Damaged: {listed(damaged)}"
@@ -95,7 +95,7 @@ def _verdict(verified: Verified, differ: bool, found: bool) -> str:
     return "Sound: one replica, an unbroken chain"
 
 
-def _sentence(verified: Verified) -> str:
+def _sentence(verified: VerifiedReplicas) -> str:
     bad = next((r for r in verified.replicas if not r.ok), None)
     if bad is not None:
         return f"{bad.location}: {bad.problems[0]}."
@@ -112,12 +112,12 @@ def _sentence(verified: Verified) -> str:
     )
 
 
-def _holders(verified: Verified) -> str:
+def _holders(verified: VerifiedReplicas) -> str:
     sound = [replica.name for replica in verified.replicas if replica.log_is_sound]
     return "" if len(sound) == len(verified.replicas) else listed(sound)
 
 
-def _not_proved(verified: Verified) -> tuple[str, ...]:
+def _not_proved(verified: VerifiedReplicas) -> tuple[str, ...]:
     more = []
     start = max((replica.history_from for replica in verified.replicas), default=0)
     if start:
@@ -130,7 +130,7 @@ def _not_proved(verified: Verified) -> tuple[str, ...]:
     return (*NOT_PROVED, *more)
 
 
-def _replicas(verified: Verified) -> Table:
+def _replicas(verified: VerifiedReplicas) -> ReportTable:
     rows = []
     for replica in verified.replicas:
         state = ""
@@ -176,7 +176,7 @@ def _head_of(replica: VerifiedReplica, state: str) -> Cell:
     return Cell("none: the log is damaged", None, "", state)
 
 
-def _findings(verified: Verified, rows: Rows) -> Table:
+def _findings(verified: VerifiedReplicas, rows: Rows) -> ReportTable:
     """Return what is wrong with each replica, then with single batches."""
     kept: list[tuple[Cell, ...]] = [
         (text(replica.name, "name"), text(""), text("verify", "bad"), text(problem, "long"))
@@ -198,7 +198,7 @@ def _findings(verified: Verified, rows: Rows) -> Table:
     )
 
 
-def _divergence(rows: Rows) -> Table:
+def _divergence(rows: Rows) -> ReportTable:
     kept = [
         (
             Cell(str(base_offset), base_offset, "num mono"),

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from audit.reading.callers import caller
 from audit.report.facts import Rows
 from audit.report.period import Period
-from audit.report.tabular import Cell, Table, at, count, table, text
+from audit.report.tabular import Cell, ReportTable, at, count, table, text
 from audit.report.words import moment, number
 
 _ROWS: Final = 80
@@ -53,10 +53,10 @@ class Privileged(NamedTuple):
     """Unclean elections."""
     allowed: int
     """Settings that say whether they are allowed."""
-    counts: Table
-    grave: Table
+    counts: ReportTable
+    grave: ReportTable
     """What is rare, and asked about first."""
-    everyday: Table
+    everyday: ReportTable
 
 
 def privileged(rows: Rows, period: Period) -> Privileged:
@@ -90,7 +90,7 @@ def privileged(rows: Rows, period: Period) -> Privileged:
 
 def _table(
     caption: str, latest: dict[str, deque[Any]], kinds: Counter[str], of: Sequence[str]
-) -> Table:
+) -> ReportTable:
     shown = sorted(chain.from_iterable(latest[kind] for kind in of), reverse=True)
     total = sum(kinds[kind] for kind in of)
     left_out = ""
@@ -150,7 +150,7 @@ def _value(name: str, value: object) -> str:
     return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
-def _counts(kinds: Counter[str], who: dict[str, Counter[str]]) -> Table:
+def _counts(kinds: Counter[str], who: dict[str, Counter[str]]) -> ReportTable:
     rows = []
     for kind, names in who.items():
         most = [f"{name} ({n})" for name, n in names.most_common(5)]

@@ -6,9 +6,9 @@ Rule: every number stands again, with its detail, in a section below; a bad one 
 from typing import NamedTuple
 
 from audit.report.availability import Availability
-from audit.report.changes import Changes
+from audit.report.changes import ChangesSection
 from audit.report.facts import Facts
-from audit.report.fencing import Fencing
+from audit.report.fencing import FencingSection
 from audit.report.integrity import Integrity
 from audit.report.privileged import NOUNS, Privileged
 from audit.report.transactions import Transactions
@@ -29,9 +29,9 @@ class Sections(NamedTuple):
     """What the summary is drawn from."""
 
     integrity: Integrity
-    changes: Changes
+    changes: ChangesSection
     availability: Availability
-    fencing: Fencing
+    fencing: FencingSection
     privileged: Privileged
     transactions: Transactions
 
@@ -131,11 +131,11 @@ def _trouble(found: Sections) -> list[str]:
         said.append(f"{times} of whether unclean elections are allowed.")
     worst = found.availability.worst
     if worst is not None and worst[1].offline_ms:
-        name, standing = worst
+        name, leadership = worst
         said.append(
             f"{counted(found.availability.offline_partitions, 'partition')} of "
             f"{number(found.availability.partitions)} had no leader at some time; the worst, "
-            f"{name}, for {duration(standing.offline_ms)}."
+            f"{name}, for {duration(leadership.offline_ms)}."
         )
     elif found.availability.partitions:
         said.append("Every partition had a leader all the time.")

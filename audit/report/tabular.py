@@ -22,18 +22,18 @@ class Cell(NamedTuple):
     """A second, smaller line."""
 
 
-class Column(NamedTuple):
+class ReportColumn(NamedTuple):
     """A column's heading; `numeric` columns are set right and sorted by number."""
 
     title: str
     numeric: bool = False
 
 
-class Table(NamedTuple):
+class ReportTable(NamedTuple):
     """A table with its caption."""
 
     caption: str
-    columns: tuple[Column, ...]
+    columns: tuple[ReportColumn, ...]
     rows: tuple[tuple[Cell, ...], ...]
     left_out: str = ""
     """A sentence; empty when everything is there."""
@@ -48,11 +48,11 @@ def table(
     *,
     left_out: str = "",
     filtered: bool = True,
-) -> Table:
+) -> ReportTable:
     """Build a table; a column whose name begins with `#` is numeric."""
-    return Table(
+    return ReportTable(
         caption,
-        tuple(Column(name.removeprefix("#"), name.startswith("#")) for name in columns),
+        tuple(ReportColumn(name.removeprefix("#"), name.startswith("#")) for name in columns),
         tuple(map(tuple, rows)),
         left_out,
         filtered,

@@ -13,7 +13,7 @@ from audit.report.facts import Rows
 from audit.report.figure import Figure
 from audit.report.lanes import Interval, figure
 from audit.report.period import Period
-from audit.report.tabular import Table, at, missing, table, text
+from audit.report.tabular import ReportTable, at, missing, table, text
 from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS, duration, minute
 
 _BUSIEST: Final = 8
@@ -32,7 +32,7 @@ class Timeline(NamedTuple):
     name: str
     changes: int
     figures: tuple[Figure, ...]
-    table: Table
+    table: ReportTable
 
 
 class Timelines(NamedTuple):
@@ -154,7 +154,7 @@ def _fullest(happened: list[tuple[int, int]], size: int) -> tuple[int, int]:
     return best
 
 
-def _table(name: str, intervals: list[Interval]) -> Table:
+def _table(name: str, intervals: list[Interval]) -> ReportTable:
     rows = [
         (
             at(each.from_ms),

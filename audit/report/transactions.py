@@ -10,7 +10,7 @@ from audit.reading.callers import caller
 from audit.report.facts import Rows
 from audit.report.period import Period
 from audit.report.privileged import shortened
-from audit.report.tabular import Cell, Table, at, count, missing, table, text
+from audit.report.tabular import Cell, ReportTable, at, count, missing, table, text
 
 _ROWS: Final = 100
 _BEGIN: Final = "BEGIN_TRANSACTION_RECORD"
@@ -23,7 +23,7 @@ class Transactions(NamedTuple):
     records: int
     """In aborted ones."""
     open: int
-    table: Table
+    table: ReportTable
 
 
 class _Found:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from audit.reading.callers import caller
-from audit.spark.pipeline_store import Carried, Lost
+from audit.spark.pipeline_store import Carried, LeaderlessPartition
 from metadata.records import NO_LEADER
 
 PRIVILEGED: Final = "privileged"
@@ -57,7 +57,7 @@ class Happened(NamedTuple):
     """Of audit.tables.PRIVILEGED."""
 
 
-class Change(NamedTuple):
+class PrivilegedChange(NamedTuple):
     """A privileged change."""
 
     offset: int
@@ -72,7 +72,7 @@ class Change(NamedTuple):
     operation: str
 
 
-class Fencing(NamedTuple):
+class FencedBroker(NamedTuple):
     """A registered broker was fenced."""
 
     offset: int
@@ -95,8 +95,8 @@ class LeaderChange(NamedTuple):
 class Concerning(NamedTuple):
     """What of a micro-batch concerns a rule, in the log's order: little, so it is collected."""
 
-    changes: list[Change]
-    fencings: list[Fencing]
+    changes: list[PrivilegedChange]
+    fencings: list[FencedBroker]
     leaders: list[LeaderChange]
 
 
@@ -110,11 +110,11 @@ def watch(carried: Carried, happened: Happened, rules: AlertRules) -> tuple[Carr
 
 def gather(happened: Happened, carried: Carried) -> Concerning:
     """Collect what concerns a rule."""
-    changes = happened.privileged.select(*Change._fields).collect()
+    changes = happened.privileged.select(*PrivilegedChange._fields).collect()
     fenced = happened.brokers.where((F.col("kind") == "changed") & F.col("fenced"))
     return Concerning(
-        sorted(Change(*row) for row in changes),
-        sorted(Fencing(*row) for row in fenced.select(*Fencing._fields).collect()),
+        sorted(PrivilegedChange(*row) for row in changes),
+        sorted(FencedBroker(*row) for row in fenced.select(*FencedBroker._fields).collect()),
         _leader_changes(happened.partitions, carried),
     )
 
@@ -148,7 +148,7 @@ def judge(
     return msgspec.structs.replace(carried, fencings=fencings, lost=lost), alerts
 
 
-def _of_change(row: Change) -> Alert:
+def _of_change(row: PrivilegedChange) -> Alert:
     by = caller(row.principal, row.on_behalf_of, row.auth_method, row.client_address, row.acted_as)
     operation = row.operation or "an unnamed operation"
     sentence = f"{by} changed {row.subject} ({row.kind}) by {operation}"
@@ -156,7 +156,7 @@ def _of_change(row: Change) -> Alert:
 
 
 def _flapping(
-    before: dict[str, tuple[int, ...]], fencings: list[Fencing], rules: AlertRules
+    before: dict[str, tuple[int, ...]], fencings: list[FencedBroker], rules: AlertRules
 ) -> tuple[dict[str, tuple[int, ...]], list[Alert]]:
     times = {broker: list(seen) for broker, seen in before.items()}
     alerts = []
@@ -173,7 +173,7 @@ def _flapping(
 
 def _leaderless(
     carried: Carried, rows: list[LeaderChange], rules: AlertRules
-) -> tuple[tuple[Lost, ...], list[Alert]]:
+) -> tuple[tuple[LeaderlessPartition, ...], list[Alert]]:
     lost = {(one.topic_id, one.partition): one for one in carried.lost}
     alerts = []
     for row in rows:
@@ -182,7 +182,7 @@ def _leaderless(
             continue
         if row.kind != "removed" and row.leader == NO_LEADER:
             name = row.topic_name or row.topic_id
-            lost.setdefault(key, Lost(*key, name, row.offset, row.settled_ms))
+            lost.setdefault(key, LeaderlessPartition(*key, name, row.offset, row.settled_ms))
         elif key in lost:
             one = lost.pop(key)
             if not one.told and row.settled_ms - one.since_ms >= rules.leaderless_ms:
@@ -194,7 +194,7 @@ def _leaderless(
     return tuple(lost.values()), alerts
 
 
-def _told(lost: Lost, rules: AlertRules) -> Alert:
+def _told(lost: LeaderlessPartition, rules: AlertRules) -> Alert:
     subject = f"partition:{lost.topic_name}-{lost.partition}"
     seconds = rules.leaderless_ms / 1000
     sentence = f"{subject} lost its leader and has had none for {seconds:g} s"

@@ -20,7 +20,7 @@ from pyspark.sql.streaming import StreamingQuery
 from audit.spark import gold, silver, source
 from audit.spark.alerts import Alert, AlertRules, Happened, watch
 from audit.spark.engine_log import AuditedLog
-from audit.spark.pipeline_days import Standing, open_day, write_availability
+from audit.spark.pipeline_days import AvailabilityEvents, open_day, write_availability
 from audit.spark.pipeline_store import (
     BRONZE,
     CHECKPOINT,
@@ -184,12 +184,12 @@ class _Taking:
             return msgspec.structs.replace(carried, opening_day=first_ms // DAY_MS)
         assert self.log.checkpoint is not None
         day = self.log.checkpoint.header.timestamp_ms // DAY_MS
-        standing = Standing(
+        events = AvailabilityEvents(
             silver.partition_events(facts, names, facts.select("topic_id", "partition").limit(0)),
             silver.broker_events(facts),
             facts,
         )
-        open_day(self.store, standing, names, day)
+        open_day(self.store, events, names, day)
         return msgspec.structs.replace(carried, opening_day=day)
 
 

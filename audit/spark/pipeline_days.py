@@ -29,7 +29,7 @@ from audit.spark.pipeline_store import (
 from audit.spark.tables import DAY_MS, day_of
 
 
-class Standing(NamedTuple):
+class AvailabilityEvents(NamedTuple):
     """What availability is made of: rows of events, those of an opening among them."""
 
     partitions: DataFrame
@@ -45,31 +45,31 @@ def write_availability(store: PipelineStore, names: DataFrame, carried: Carried)
     opened = carried.opening_day
     assert opened is not None
     with ExitStack() as stack:
-        standing = Standing(*(kept(stack, frame) for frame in _standing(store, opened)))
-        intervals = partition_intervals(standing.partitions, standing.configs, names)
-        days = gold.availability(intervals, broker_intervals(standing.brokers), carried.horizon_ms)
+        events = AvailabilityEvents(*(kept(stack, frame) for frame in _events(store, opened)))
+        intervals = partition_intervals(events.partitions, events.configs, names)
+        days = gold.availability(intervals, broker_intervals(events.brokers), carried.horizon_ms)
         store.write_days(days, GOLD_AVAILABILITY)
         newest = carried.horizon_ms // DAY_MS
         if newest > opened:
-            open_day(store, _before(standing, newest * DAY_MS), names, newest)
+            open_day(store, _before(events, newest * DAY_MS), names, newest)
     return msgspec.structs.replace(carried, opening_day=max(newest, opened))
 
 
-def open_day(store: PipelineStore, standing: Standing, names: DataFrame, day: int) -> None:
+def open_day(store: PipelineStore, events: AvailabilityEvents, names: DataFrame, day: int) -> None:
     """Write how things stand, as what happened in the first millisecond of a day."""
     at = {
         "settled_ms": F.greatest("settled_ms", F.lit(day * DAY_MS)),
         "day": day_of(F.lit(day * DAY_MS)),
     }
     for table, frame in (
-        (OPENING_PARTITIONS, _partitions_now(standing.partitions)),
-        (OPENING_BROKERS, _brokers_now(standing.brokers)),
-        (OPENING_CONFIGS, _configs_now(standing.configs, names)),
+        (OPENING_PARTITIONS, _partitions_now(events.partitions)),
+        (OPENING_BROKERS, _brokers_now(events.brokers)),
+        (OPENING_CONFIGS, _configs_now(events.configs, names)),
     ):
         store.write_days(frame.withColumns(at), table)
 
 
-def _standing(store: PipelineStore, day: int) -> Standing:
+def _events(store: PipelineStore, day: int) -> AvailabilityEvents:
     begins = day_of(F.lit(day * DAY_MS))
     pairs = (
         (OPENING_PARTITIONS, SILVER_PARTITIONS),
@@ -81,11 +81,11 @@ def _standing(store: PipelineStore, day: int) -> Standing:
         opened = store.read(opening).where(F.col("day") == begins)
         since = store.read(silver_table).drop("batch").where(F.col("day") >= begins)
         frames.append(opened.unionByName(since))
-    return Standing(*frames)
+    return AvailabilityEvents(*frames)
 
 
-def _before(standing: Standing, ms: int) -> Standing:
-    return Standing(*(frame.where(F.col("settled_ms") < ms) for frame in standing))
+def _before(events: AvailabilityEvents, ms: int) -> AvailabilityEvents:
+    return AvailabilityEvents(*(frame.where(F.col("settled_ms") < ms) for frame in events))
 
 
 def _partitions_now(events: DataFrame) -> DataFrame:

@@ -82,7 +82,7 @@ _SCHEMAS: Final[dict[str, str | StructType]] = {
 """Each has a column `day`, and one `batch` beside it where it grows by micro-batches."""
 
 
-class Lost(msgspec.Struct, frozen=True):
+class LeaderlessPartition(msgspec.Struct, frozen=True):
     """A partition without a leader."""
 
     topic_id: str
@@ -109,7 +109,7 @@ class Carried(msgspec.Struct, frozen=True):
     """The micro-batch that holds that Begin."""
     fencings: dict[str, tuple[int, ...]] = {}
     """By broker: when it was fenced, in ms, as far back as the rule looks."""
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[LeaderlessPartition, ...] = ()
 
 
 class PipelineFolderError(Exception):

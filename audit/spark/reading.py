@@ -18,7 +18,7 @@ from ledger.catalogue import Segment
 from ledger.chain import LogMark
 from ledger.errors import DamagedBatchError, DamagedLedgerError, LedgerError, UnknownFormatError
 from ledger.reader import LedgerReader
-from ledger.scan import Frame, Head, walk_frames
+from ledger.scan import Head, ScannedFrame, walk_frames
 from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER
 from runtime.disk import Disk
 
@@ -199,7 +199,7 @@ def read_piece(piece: Piece) -> Iterator[Batch]:
         offset, position = mark.log_end, frame.position + frame.length
 
 
-def _next(frames: Iterator[Frame], position: int, offset: int) -> Frame:
+def _next(frames: Iterator[ScannedFrame], position: int, offset: int) -> ScannedFrame:
     frame = next(frames, None)
     if frame is None:
         reason = f"the segment ends at offset {offset}, it reached further"

@@ -101,7 +101,7 @@ class LogbergLogSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         options = SourceOptions.read(self.options)
         if options.table == _BATCHES:
-            return FrameReader(options)
+            return BatchTableReader(options)
         return LogReader(options, schema.fieldNames())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
@@ -131,7 +131,7 @@ class LogReader(DataSourceReader):
         return read_rows(partition, self._columns, self._options.classes)
 
 
-class FrameReader(DataSourceReader):
+class BatchTableReader(DataSourceReader):
     """The table `batches`."""
 
     def __init__(self, options: SourceOptions) -> None:

@@ -18,7 +18,7 @@ from ledger.batch import HEAD, HEAD_BYTES
 from ledger.catalogue import find_segments
 from ledger.errors import DamagedBatchError, LedgerError, UnknownFormatError
 from ledger.frame import CRC_BYTES, FORMAT, PREFIX, crc32c
-from ledger.scan import Frame, walk_frames
+from ledger.scan import ScannedFrame, walk_frames
 from ledger.segments import HEADER_BYTES_MAX, parse_segment_header
 
 FRAMES_DDL: Final = (
@@ -94,7 +94,7 @@ def _rows(piece: SegmentPiece) -> Iterator[tuple[Any, ...]]:
         raise LedgerError(f"{shown}: {error}") from None
 
 
-def _row(frame: Frame, segment: str) -> tuple[Any, ...]:
+def _row(frame: ScannedFrame, segment: str) -> tuple[Any, ...]:
     data = frame.window[frame.start : frame.start + frame.length]
     crc_ok = crc32c(data[:-CRC_BYTES]) == int.from_bytes(data[-CRC_BYTES:], "big")
     _, version, flags, _ = PREFIX.unpack_from(data)

@@ -31,10 +31,10 @@ from controller.http.queries import (
     one_topic,
     yes_or_no,
 )
-from controller.http.routes import Found, find_route
+from controller.http.routes import RouteMatch, find_route
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
-from controller.leader.changes import Change, Changes
+from controller.leader.changes import Changes, RequestedChange
 from controller.managers.brokers import BrokerManager
 from controller.managers.features import update_features
 from controller.managers.sweep import Sweep, in_rounds
@@ -77,7 +77,7 @@ from runtime.requests import Reply, Request, whole
 OnReply = Callable[[Reply], None]
 
 
-class Node(Protocol):
+class ApiNode(Protocol):
     """What the API asks of the controller around it."""
 
     version: str
@@ -119,7 +119,9 @@ class Node(Protocol):
 class _Call:
     """One request on its way to its one reply."""
 
-    def __init__(self, node: Node, request: Request, found: Found, on_reply: OnReply) -> None:
+    def __init__(
+        self, node: ApiNode, request: Request, found: RouteMatch, on_reply: OnReply
+    ) -> None:
         self.node = node
         self.request = request
         self.arguments: Mapping[str, str] = found.arguments
@@ -212,7 +214,7 @@ class Api:
 
     def __init__(
         self,
-        node: Node,
+        node: ApiNode,
         fetch: MetadataFetch,
         changes: Changes,
         queries: Queries,
@@ -270,7 +272,7 @@ class Api:
         headers = {**reply.headers, RANGE_HEADER: range_text(self._newest_version)}
         return msgspec.structs.replace(reply, headers=headers)
 
-    def _no_route(self, call: _Call, found: Found) -> None:
+    def _no_route(self, call: _Call, found: RouteMatch) -> None:
         path = call.request.path[:200]
         if not found.allowed:
             raise LogbergError(
@@ -303,7 +305,7 @@ class Api:
         message = call.body(CreateTopicsRequest)
         self._changes.submit(
             call.request,
-            Change(
+            RequestedChange(
                 operation="CreateTopics",
                 meaning=lambda: canonical(message),
                 reply_type=CreateTopicsReply,
@@ -324,7 +326,7 @@ class Api:
     def _delete(self, call: _Call, message: DeleteTopicsRequest) -> None:
         self._changes.submit(
             call.request,
-            Change(
+            RequestedChange(
                 operation="DeleteTopics",
                 meaning=lambda: canonical(message),
                 reply_type=DeleteTopicsReply,
@@ -345,7 +347,7 @@ class Api:
 
         self._changes.submit(
             call.request,
-            Change(
+            RequestedChange(
                 operation="UnregisterBroker",
                 meaning=bytes,
                 reply_type=UnregisterBrokerReply,
@@ -361,7 +363,7 @@ class Api:
         message = call.body(UpdateFeaturesRequest)
         self._changes.submit(
             call.request,
-            Change(
+            RequestedChange(
                 operation="UpdateFeatures",
                 meaning=lambda: canonical(message),
                 reply_type=UpdateFeaturesReply,

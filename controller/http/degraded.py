@@ -66,7 +66,7 @@ def ask_of(route: Route, query: Mapping[str, str]) -> Ask:
     return ask
 
 
-class Mode(StrEnum):
+class DegradedMode(StrEnum):
     """How a node stands, when not all is well."""
 
     NO_QUORUM = "no quorum: a standby"
@@ -91,7 +91,7 @@ class Mode(StrEnum):
     CROWDED = "more held calls than it keeps"
 
 
-class Cell(NamedTuple):
+class DegradedAnswer(NamedTuple):
     """One answer."""
 
     code: ErrorCode | None
@@ -105,27 +105,29 @@ NO_QUORUM_S = 1.0
 STUCK_S = 1.5
 """A leader whose disk is stuck says so after twice E, and hands over within another."""
 _E = ErrorCode
-DONE = Cell(None, AT_ONCE_S)
+DONE = DegradedAnswer(None, AT_ONCE_S)
 
 
-def _now(code: ErrorCode) -> Cell:
-    return Cell(code, AT_ONCE_S)
+def _now(code: ErrorCode) -> DegradedAnswer:
+    return DegradedAnswer(code, AT_ONCE_S)
 
 
 _UNREADY = _now(_E.NO_QUORUM)
 """Of `/health/ready` only the status counts, 503: its body says why in words."""
-_SERVED: Final[Mapping[Ask, Cell]] = MappingProxyType(dict.fromkeys(Ask, DONE))
+_SERVED: Final[Mapping[Ask, DegradedAnswer]] = MappingProxyType(dict.fromkeys(Ask, DONE))
 
 
-def _row(cells: Mapping[Ask, Cell], *, ready: bool = False) -> Mapping[Ask, Cell]:
+def _row(
+    cells: Mapping[Ask, DegradedAnswer], *, ready: bool = False
+) -> Mapping[Ask, DegradedAnswer]:
     return MappingProxyType({**_SERVED, Ask.READY: DONE if ready else _UNREADY, **cells})
 
 
-def _everything(code: ErrorCode) -> Mapping[Ask, Cell]:
+def _everything(code: ErrorCode) -> Mapping[Ask, DegradedAnswer]:
     return _row({ask: _now(code) for ask in Ask if ask not in (Ask.OWN, Ask.READY)})
 
 
-def _by_the_leader(code: ErrorCode) -> dict[Ask, Cell]:
+def _by_the_leader(code: ErrorCode) -> dict[Ask, DegradedAnswer]:
     return {ask: _now(code) for ask in (Ask.BROKER, Ask.CHANGE, Ask.DRY_RUN, Ask.READ)}
 
 
@@ -136,73 +138,81 @@ _FOLLOWING = _row(_by_the_leader(_E.NOT_CONTROLLER))
 class Row(NamedTuple):
     """One mode."""
 
-    cells: Mapping[Ask, Cell]
+    cells: Mapping[Ask, DegradedAnswer]
     then: str
     """What ends it."""
 
 
-TABLE: Final[Mapping[Mode, Row]] = MappingProxyType(
+TABLE: Final[Mapping[DegradedMode, Row]] = MappingProxyType(
     {
-        Mode.NO_QUORUM: Row(_LEADERLESS, "a majority runs and its members reach each other"),
-        Mode.CUT_OFF: Row(
+        DegradedMode.NO_QUORUM: Row(
+            _LEADERLESS, "a majority runs and its members reach each other"
+        ),
+        DegradedMode.CUT_OFF: Row(
             _row(
                 {
-                    Ask.CHANGE: Cell(_E.REQUEST_TIMED_OUT, NO_QUORUM_S),
-                    Ask.DRY_RUN: Cell(_E.NO_QUORUM, NO_QUORUM_S),
-                    Ask.READ: Cell(_E.NO_QUORUM, NO_QUORUM_S),
+                    Ask.CHANGE: DegradedAnswer(_E.REQUEST_TIMED_OUT, NO_QUORUM_S),
+                    Ask.DRY_RUN: DegradedAnswer(_E.NO_QUORUM, NO_QUORUM_S),
+                    Ask.READ: DegradedAnswer(_E.NO_QUORUM, NO_QUORUM_S),
                 },
                 ready=True,
             ),
             "it knows within E; stale reads tell their age meanwhile, brokers are answered",
         ),
-        Mode.DEPOSED: Row(_LEADERLESS, "it reaches a majority again"),
-        Mode.FORMING: Row(_LEADERLESS, "every configured controller was started once"),
-        Mode.UNNOTICED: Row(
+        DegradedMode.DEPOSED: Row(_LEADERLESS, "it reaches a majority again"),
+        DegradedMode.FORMING: Row(_LEADERLESS, "every configured controller was started once"),
+        DegradedMode.UNNOTICED: Row(
             _row(_by_the_leader(_E.NOT_CONTROLLER), ready=True),
             "E to 2E pass, or the leader is back",
         ),
-        Mode.ELECTING: Row(_LEADERLESS, "one is elected: within 2E, if a majority is there"),
-        Mode.LOADING: Row(
+        DegradedMode.ELECTING: Row(
+            _LEADERLESS, "one is elected: within 2E, if a majority is there"
+        ),
+        DegradedMode.LOADING: Row(
             _everything(_E.OFFSET_NOT_AVAILABLE), "the log is loaded; `status` tells how far it is"
         ),
-        Mode.STUCK: Row(
+        DegradedMode.STUCK: Row(
             _row(
-                {Ask.CHANGE: Cell(_E.REQUEST_TIMED_OUT, STUCK_S)},
+                {Ask.CHANGE: DegradedAnswer(_E.REQUEST_TIMED_OUT, STUCK_S)},
                 ready=True,
             ),
             "after 2E it hands over, and follows as far as its disk does",
         ),
-        Mode.ROOM_LEADER: Row(_FOLLOWING, "there is room; it may lead again"),
-        Mode.ROOM_FOLLOWER: Row(_FOLLOWING, "there is room; it goes on following meanwhile"),
-        Mode.ROOM_MAJORITY: Row(
+        DegradedMode.ROOM_LEADER: Row(_FOLLOWING, "there is room; it may lead again"),
+        DegradedMode.ROOM_FOLLOWER: Row(
+            _FOLLOWING, "there is room; it goes on following meanwhile"
+        ),
+        DegradedMode.ROOM_MAJORITY: Row(
             _FOLLOWING, "there is room; the one that has it leads, changes go on"
         ),
-        Mode.ROOM_ALL: Row(
+        DegradedMode.ROOM_ALL: Row(
             _row({Ask.CHANGE: _now(_E.DISK_FULL), Ask.DRY_RUN: _now(_E.DISK_FULL)}),
             "there is room; one leads meanwhile, for reads and brokers, and fences nobody",
         ),
-        Mode.LEDGER_FULL: Row(
+        DegradedMode.LEDGER_FULL: Row(
             _row(dict.fromkeys((Ask.CHANGE, Ask.DRY_RUN, Ask.READ), _now(_E.DISK_FULL))),
             "there is room, it tries again each second; or another leads",
         ),
-        Mode.STOPPED: Row(
+        DegradedMode.STOPPED: Row(
             _everything(_E.SHUTTING_DOWN),
             "the process has ended, with exit code 74; start it when the disk is well",
         ),
-        Mode.DAMAGED: Row(
+        DegradedMode.DAMAGED: Row(
             _FOLLOWING,
             "it has caught up with a leader that was elected without it; no voice until then",
         ),
-        Mode.OBSERVING: Row(_FOLLOWING, "its old folder is put back"),
-        Mode.DIVERGED: Row(
+        DegradedMode.OBSERVING: Row(_FOLLOWING, "its old folder is put back"),
+        DegradedMode.DIVERGED: Row(
             _everything(_E.STATE_DIVERGED), "see the runbook: a defect, or the machine"
         ),
-        Mode.STOPPING: Row(_everything(_E.SHUTTING_DOWN), "the process has ended"),
-        Mode.OVERLOADED: Row(
+        DegradedMode.STOPPING: Row(_everything(_E.SHUTTING_DOWN), "the process has ended"),
+        DegradedMode.OVERLOADED: Row(
             _row({Ask.CHANGE: _now(_E.THROTTLED), Ask.DRY_RUN: _now(_E.THROTTLED)}, ready=True),
             "fewer wait; what brokers need, and fencing, is decided first",
         ),
-        Mode.CROWDED: Row(_row({}, ready=True), "fewer are held; the others are answered at once"),
+        DegradedMode.CROWDED: Row(
+            _row({}, ready=True), "fewer are held; the others are answered at once"
+        ),
     }
 )
 
@@ -223,7 +233,7 @@ RETRY_AFTER_S: Final[Mapping[ErrorCode, int]] = MappingProxyType(
 may be tried again another node is to be asked, at once."""
 
 
-def refusal(mode: Mode, ask: Ask, why: str) -> LogbergError | None:
+def refusal(mode: DegradedMode, ask: Ask, why: str) -> LogbergError | None:
     """Return why a node in a mode doesn't do this; None: it does."""
     code = TABLE[mode].cells[ask].code
     return None if code is None else LogbergError(code, why)

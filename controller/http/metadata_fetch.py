@@ -21,20 +21,20 @@ import msgspec
 from controller.config import ControllerConfig
 from controller.http.degraded import retry_after_ms
 from controller.http.fetch_content import Content, FetchContent
-from controller.http.parked import Parked
-from controller.leader.doubt import Doubt
-from controller.leader.electing import Electing
+from controller.http.held_requests import HeldRequests
 from controller.leader.heartbeats import Heartbeats
 from controller.leader.identity import (
-    Claim,
-    Identity,
+    BrokerClaim,
+    IdentityCheck,
     acted_as,
     check_incarnation,
     check_process,
     is_process,
 )
-from controller.leader.proposer import Decision, Lost, Outcome, Proposer
-from controller.managers.brokers import Beat, BrokerManager, State, has_caught_up
+from controller.leader.leadership_check import LeadershipCheck
+from controller.leader.leftover_elections import LeftoverElections
+from controller.leader.proposer import Decision, LeadershipLost, Outcome, Proposer
+from controller.managers.brokers import Beat, BrokerManager, RegisteredState, has_caught_up
 from controller.managers.sweep import in_rounds
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, LogbergError
@@ -52,10 +52,10 @@ from quorum.api import LeaderAndEpoch
 from runtime.requests import Caller
 
 _OPERATIONS = {
-    State.FENCED: "FenceBroker",
-    State.UNFENCED: "UnfenceBroker",
-    State.CONTROLLED_SHUTDOWN: "BeginControlledShutdown",
-    State.SHUTDOWN_NOW: "FenceBroker",
+    RegisteredState.FENCED: "FenceBroker",
+    RegisteredState.UNFENCED: "UnfenceBroker",
+    RegisteredState.CONTROLLED_SHUTDOWN: "BeginControlledShutdown",
+    RegisteredState.SHUTDOWN_NOW: "FenceBroker",
 }
 """What a batch says was done, by the state that it leads to."""
 OnReply = Callable[[MetadataFetchReply], None]
@@ -85,10 +85,10 @@ class MetadataFetch:
         brokers: BrokerManager,
         heartbeats: Heartbeats,
         proposer: Proposer,
-        electing: Electing,
+        leftover_elections: LeftoverElections,
         content: FetchContent,
-        parked: Parked,
-        doubt: Doubt,
+        held_requests: HeldRequests,
+        leadership_check: LeadershipCheck,
         own_provenance: Callable[[str], Provenance],
         committed: Callable[[], MetadataImage],
         leadership: Callable[[], Leadership],
@@ -96,15 +96,15 @@ class MetadataFetch:
         """`own_provenance` makes that of an operation that no request causes."""
         self._config = config
         self._brokers = brokers
-        self._identity = Identity(
+        self._identity = IdentityCheck(
             config.cluster_id, require_authentication=config.require_authentication
         )
         self._heartbeats = heartbeats
         self._proposer = proposer
-        self._electing = electing
+        self._leftover_elections = leftover_elections
         self._content = content
-        self._parked = parked
-        self._doubt = doubt
+        self._held_requests = held_requests
+        self._leadership_check = leadership_check
         self._own_provenance = own_provenance
         self._committed = committed
         self._leadership = leadership
@@ -126,10 +126,10 @@ class MetadataFetch:
         if request.broker_epoch >= 0 and is_process(pending.image, claim):
             self._heartbeats.touch(request.broker_id, request.broker_epoch)
         # While in doubt a refusal must wait, too: another leader may know a newer registration.
-        if not self._doubt.holds(lambda: self._proceed(request, caller, on_reply)):
+        if not self._leadership_check.holds(lambda: self._proceed(request, caller, on_reply)):
             self._proceed(request, caller, on_reply)
 
-    def note_piece(self, caller: Caller, claim: Claim) -> None:
+    def note_piece(self, caller: Caller, claim: BrokerClaim) -> None:
         """Note the contact of a broker that loads a snapshot, if we lead. Raises LogbergError."""
         pending = self._proposer.pending
         if pending is None:
@@ -175,14 +175,14 @@ class MetadataFetch:
 
     def on_progress(self) -> None:
         """Something was committed: whoever is held has something to hear."""
-        self._parked.wake()
+        self._held_requests.wake()
         self._reconsider_stopping()
 
     def on_lost(self) -> None:
         """We lead no more: whoever is held is told who may."""
         self._deciding.clear()
-        self._doubt.end()
-        self._parked.wake()
+        self._leadership_check.end()
+        self._held_requests.wake()
 
     def _check_epoch(self, request: MetadataFetchRequest) -> None:
         if request.fetched_epoch > self._proposer.epoch:
@@ -213,7 +213,7 @@ class MetadataFetch:
                 on_reply(self._refusal(outcome))
                 return
             broker = self._committed().cluster.brokers.get(request.broker_id)
-            if isinstance(outcome, Lost) or broker is None:
+            if isinstance(outcome, LeadershipLost) or broker is None:
                 on_reply(self._refusal(self._not_leading()))
                 return
             try:
@@ -242,8 +242,8 @@ class MetadataFetch:
         pending = self._proposer.pending
         if pending is None or request.broker_id in self._deciding:
             return None
-        now, then = self._brokers.standing(pending.image, _beat_of(request))
-        if now is then or (now is State.FENCED and then is State.SHUTDOWN_NOW):
+        now, then = self._brokers.state_change(pending.image, _beat_of(request))
+        if now is then or (now is RegisteredState.FENCED and then is RegisteredState.SHUTDOWN_NOW):
             return None
         return _OPERATIONS[then]
 
@@ -254,8 +254,8 @@ class MetadataFetch:
 
         def done(outcome: Outcome) -> None:
             self._deciding.discard(request.broker_id)
-            if provenance.operation == _OPERATIONS[State.UNFENCED]:
-                self._electing.report(outcome)
+            if provenance.operation == _OPERATIONS[RegisteredState.UNFENCED]:
+                self._leftover_elections.report(outcome)
 
         self._proposer.submit(
             Decision(
@@ -276,7 +276,7 @@ class MetadataFetch:
             try:
                 operation = self._beat_operation(held.request)
             except LogbergError:
-                self._parked.wake()
+                self._held_requests.wake()
                 continue
             if operation is not None:
                 self._beat(held.request, self._own_provenance(operation), "")
@@ -303,7 +303,7 @@ class MetadataFetch:
                 del self._held_stopping[broker_id]
             self._answer(held)
 
-        self._parked.park(wait_s, release)
+        self._held_requests.park(wait_s, release)
 
     def _answer(self, held: _Held) -> None:
         if self._proposer.pending is None:
@@ -387,8 +387,8 @@ def _provenance(caller: Caller, operation: str) -> Provenance:
     )
 
 
-def _claim_of(request: MetadataFetchRequest) -> Claim:
-    return Claim(
+def _claim_of(request: MetadataFetchRequest) -> BrokerClaim:
+    return BrokerClaim(
         request.broker_id,
         request.broker_epoch,
         request.cluster_id,

@@ -21,7 +21,7 @@ from controller.http.describe import (
 from controller.http.describe_features import describe_features, describe_nodes, why_no_levels
 from controller.http.pages import Pages
 from controller.leader.heartbeats import Heartbeats
-from controller.replica.reads import Reads
+from controller.replica.reads import ImageReads
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import (
@@ -56,7 +56,7 @@ class Queries:
 
     def __init__(
         self,
-        reads: Reads,
+        reads: ImageReads,
         view: Callable[[], View],
         not_here: Callable[[], LogbergError],
         pages: Pages,

@@ -263,7 +263,7 @@ ROUTES = (
 )
 
 
-class Found(NamedTuple):
+class RouteMatch(NamedTuple):
     """What a request's method and path mean."""
 
     route: Route | None
@@ -272,7 +272,7 @@ class Found(NamedTuple):
     """Methods of that path; none: there is no such path."""
 
 
-def find_route(method: str, path: str) -> Found:
+def find_route(method: str, path: str) -> RouteMatch:
     """Match a request. `route` is None when there is no such path, or not with this method."""
     allowed: list[str] = []
     segments = path.split("/")
@@ -281,9 +281,9 @@ def find_route(method: str, path: str) -> Found:
         if arguments is None:
             continue
         if route.method == method:
-            return Found(route, arguments, (method,))
+            return RouteMatch(route, arguments, (method,))
         allowed.append(route.method)
-    return Found(None, {}, tuple(allowed))
+    return RouteMatch(None, {}, tuple(allowed))
 
 
 def _match(template: list[str], segments: list[str]) -> dict[str, str] | None:

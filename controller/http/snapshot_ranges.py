@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from controller.http.queries import whole_number
-from controller.leader.identity import Claim
+from controller.leader.identity import BrokerClaim
 from metadata.errors import ErrorCode, LogbergError
 from metadata.uuids import parse_uuid_of
 from runtime.requests import Caller, Reply, Request
@@ -27,7 +27,7 @@ class SnapshotRanges:
     def __init__(
         self,
         store: Callable[[], CheckpointStore | None],
-        note_contact: Callable[[Caller, Claim], None],
+        note_contact: Callable[[Caller, BrokerClaim], None],
     ) -> None:
         """`note_contact` checks a claim and notes it; a standby serves bytes and notes nothing."""
         self._store = store
@@ -62,10 +62,10 @@ class SnapshotRanges:
         return Reply(206, data, headers)
 
 
-def _claim_of(query: Mapping[str, str]) -> Claim:
+def _claim_of(query: Mapping[str, str]) -> BrokerClaim:
     """Which process asks. Raises LogbergError INVALID_REQUEST."""
     incarnation = query.get("incarnationId")
-    return Claim(
+    return BrokerClaim(
         whole_number(query, "brokerId", 0),
         whole_number(query, "brokerEpoch", 0),
         query.get("clusterId"),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple
 
 from controller.http.describe import readable_offset
-from controller.http.parked import Parked
+from controller.http.held_requests import HeldRequests
 from controller.http.queries import whole_number
 from controller.replica.batch_heads import head_of
 from ledger.batch import Batch, parse
@@ -39,12 +39,12 @@ class Watch:
         self,
         ledger: Callable[[], Ledger],
         image: Callable[[], MetadataImage],
-        parked: Parked,
+        held_requests: HeldRequests,
         on_damaged: Callable[[DamagedLedgerError], None],
     ) -> None:
         self._ledger = ledger
         self._image = image
-        self._parked = parked
+        self._held_requests = held_requests
         self._on_damaged = on_damaged
 
     def read(self, request: Request, on_answer: OnAnswer) -> None:
@@ -68,7 +68,7 @@ class Watch:
             except LogbergError as error:
                 on_answer(error)
 
-        self._parked.park(wait_ms / 1000, release)
+        self._held_requests.park(wait_ms / 1000, release)
 
     def _find(self, offset: int, max_bytes: int) -> "_Found":
         """The first piece of what is there. Raises LogbergError."""

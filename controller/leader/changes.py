@@ -13,9 +13,9 @@ import msgspec
 
 from controller.config import ControllerConfig
 from controller.leader.delegation import ON_BEHALF_OF, on_behalf_of
-from controller.leader.idempotency import Answer, Idempotency, RequestKey, Standing, request_key
+from controller.leader.idempotency import Answer, Idempotency, JoinResult, RequestKey, request_key
 from controller.leader.mutation_quota import MutationQuota
-from controller.leader.proposer import Decision, Lost, Outcome, Proposer, Written
+from controller.leader.proposer import Decision, LeadershipLost, Outcome, Proposer, Written
 from controller.managers.level_gate import LevelGate
 from controller.result import ControllerResult, Decide, Decided
 from ledger.batch import Provenance
@@ -48,7 +48,7 @@ class _Receipt:
     wrote = False
 
 
-class Change(NamedTuple):
+class RequestedChange(NamedTuple):
     """What a request wants changed."""
 
     operation: str
@@ -84,7 +84,7 @@ class Changes:
         self._quota = quota
         self._idempotency = Idempotency(config.request_id_ahead_ms)
 
-    def submit(self, request: Request, change: Change, on_answer: OnAnswer) -> None:
+    def submit(self, request: Request, change: RequestedChange, on_answer: OnAnswer) -> None:
         """Decide, write and answer; or only decide and show the records, for a dry run."""
         if len(request.body) > _LARGE_BODY:
             # Decoding it took this pass of the loop its share.
@@ -92,7 +92,7 @@ class Changes:
         else:
             self._submit(request, change, on_answer)
 
-    def _submit(self, request: Request, change: Change, on_answer: OnAnswer) -> None:
+    def _submit(self, request: Request, change: RequestedChange, on_answer: OnAnswer) -> None:
         pending = self._proposer.pending
         if pending is None:
             on_answer(LogbergError(ErrorCode.NOT_CONTROLLER), None)
@@ -112,7 +112,7 @@ class Changes:
                     lambda ok: on_answer(_again(remembered, change.reply_type, key, ok), _id(key))
                 )
                 return
-            if self._joined(key, on_answer) is Standing.JOINED:
+            if self._joined(key, on_answer) is JoinResult.JOINED:
                 return
         except LogbergError as error:
             on_answer(error, request.headers.get("x-logberg-request-id"))
@@ -188,13 +188,15 @@ class Changes:
     def _confirmed(self, outcome: Outcome, tell: Callable[[Outcome], None]) -> None:
         """Tell an outcome when it is sure that nobody else led when it was decided."""
         if (
-            isinstance(outcome, Lost)
+            isinstance(outcome, LeadershipLost)
             or (isinstance(outcome, Written) and outcome.wrote)
             or (isinstance(outcome, LogbergError) and outcome.code in _NOT_DECIDED)
         ):
             tell(outcome)
         else:
-            self._confirm(lambda leads: tell(outcome if leads else Lost(maybe_executed=False)))
+            self._confirm(
+                lambda leads: tell(outcome if leads else LeadershipLost(maybe_executed=False))
+            )
 
     def _show(self, decide: Decide, provenance: Provenance, on_answer: OnAnswer) -> None:
         """A dry run: the decision as it would be now, with its records instead of a write."""
@@ -223,7 +225,7 @@ class Changes:
             Decision(decide_only, provenance, lambda outcome: self._confirmed(outcome, done))
         )
 
-    def _joined(self, key: RequestKey, on_answer: OnAnswer) -> Standing:
+    def _joined(self, key: RequestKey, on_answer: OnAnswer) -> JoinResult:
         """Answer once: with the outcome, or that it took too long.
 
         Raises LogbergError REQUEST_ID_REUSED; then nothing is answered here, now or later.
@@ -237,11 +239,11 @@ class Changes:
                 timer.cancel()
                 on_answer(outcome, _id(key))
 
-        standing = self._idempotency.join(key, answer)
+        joined = self._idempotency.join(key, answer)
         timer = self._clock.call_later(
             self._config.write_wait_s, lambda: answer(LogbergError(ErrorCode.REQUEST_TIMED_OUT))
         )
-        return standing
+        return joined
 
 
 def _words(records: list[Record]) -> Iterator[Any]:

@@ -39,7 +39,7 @@ class RequestKey(msgspec.Struct, frozen=True):
     """SHA-256 of what is asked for, without who asks and in which format."""
 
 
-class Standing(Enum):
+class JoinResult(Enum):
     """How a request stands with those before it."""
 
     NEW = auto()
@@ -110,7 +110,7 @@ class Idempotency:
             )
         return None
 
-    def join(self, key: RequestKey, on_answer: Callable[[object], None]) -> Standing:
+    def join(self, key: RequestKey, on_answer: Callable[[object], None]) -> JoinResult:
         """Note that a request begins, or let it share the answer of the one under way.
 
         Raises LogbergError REQUEST_ID_REUSED.
@@ -118,11 +118,11 @@ class Idempotency:
         under_way = self._under_way.get(key.request_id)
         if under_way is None:
             self._under_way[key.request_id] = (key.digest, [on_answer])
-            return Standing.NEW
+            return JoinResult.NEW
         if under_way[0] != key.digest:
             raise _reused(key)
         under_way[1].append(on_answer)
-        return Standing.JOINED
+        return JoinResult.JOINED
 
     def finish(self, key: RequestKey, answer: object) -> None:
         """Answer a request that began, and all that joined it."""

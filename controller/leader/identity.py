@@ -17,7 +17,7 @@ from metadata.image import BrokerRegistration, MetadataImage
 from runtime.requests import Caller
 
 
-class Claim(NamedTuple):
+class BrokerClaim(NamedTuple):
     """What a request says of where it comes from."""
 
     broker_id: int
@@ -28,14 +28,14 @@ class Claim(NamedTuple):
     """None: not said, likewise. The epoch is one incarnation's anyway."""
 
 
-class Identity:
+class IdentityCheck:
     """Judges claims for one cluster."""
 
     def __init__(self, cluster_id: str, *, require_authentication: bool) -> None:
         self._cluster_id = cluster_id
         self._require_authentication = require_authentication
 
-    def check_claim(self, caller: Caller, claim: Claim) -> None:
+    def check_claim(self, caller: Caller, claim: BrokerClaim) -> None:
         """Raise LogbergError where no image is needed to see that the claim is wrong."""
         self._check_speaks_for(caller, claim.broker_id)
         if claim.cluster_id is not None and claim.cluster_id != self._cluster_id:
@@ -70,7 +70,7 @@ def acted_as(caller: Caller, broker_id: int) -> str:
     return "" if caller.principal == own else own
 
 
-def check_process(image: MetadataImage, claim: Claim) -> None:
+def check_process(image: MetadataImage, claim: BrokerClaim) -> None:
     """The claim is the registered process's. Raises LogbergError STALE_BROKER_EPOCH."""
     broker = registered(image, claim.broker_id, claim.broker_epoch)
     if claim.incarnation_id is not None:
@@ -87,7 +87,7 @@ def check_incarnation(broker: BrokerRegistration, incarnation_id: bytes) -> None
         )
 
 
-def is_process(image: MetadataImage, claim: Claim) -> bool:
+def is_process(image: MetadataImage, claim: BrokerClaim) -> bool:
     """Tell whether the claim is the registered process's."""
     try:
         check_process(image, claim)

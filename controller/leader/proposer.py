@@ -3,7 +3,7 @@
 Rule: a decision reads the pending image, and nothing else is written until its last batch is
 proposed: not between the Begin and the End of a transaction above all. So what is acknowledged
 never stands inside a transaction that a new epoch discards. What people ask for and is large is
-prepared beside the others (see `preparing`) and has the turn only while it is written.
+prepared beside the others (see `large_changes`) and has the turn only while it is written.
 
 What doesn't fit one batch is written as one logical transaction (KIP-868) over several.
 
@@ -20,7 +20,7 @@ from structlog.typing import FilteringBoundLogger
 
 from controller.leader.idempotency import Answer, RequestKey, outcome_record
 from controller.leader.lanes import Lanes
-from controller.leader.preparing import TRIES_MAX, Preparation, Preparing, cut
+from controller.leader.large_changes import TRIES_MAX, LargeChanges, Preparation, cut
 from controller.managers.level_gate import LevelGate
 from controller.replica.pending import Pending
 from controller.result import ControllerResult, Decide
@@ -63,14 +63,14 @@ class Written(NamedTuple):
     wrote: bool
 
 
-class Lost(NamedTuple):
+class LeadershipLost(NamedTuple):
     """Leadership was lost."""
 
     maybe_executed: bool
     """Records were proposed: the new leader may find them in its log."""
 
 
-Outcome = Written | LogbergError | Lost
+Outcome = Written | LogbergError | LeadershipLost
 
 
 class Decision(NamedTuple):
@@ -126,7 +126,9 @@ class Proposer:
         self._frozen = False
         self._no_room_to_begin = ""
         self._cancel: Callable[[], None] | None = None
-        self._preparing: Preparing[Decision] = Preparing(clock, self._decide_next, waiting_max)
+        self._large_changes: LargeChanges[Decision] = LargeChanges(
+            clock, self._decide_next, waiting_max
+        )
         self._share = LoopShare(clock, self._decide_next, _SHARE_S)
         self.pending: Pending | None = None
         """None while we don't lead."""
@@ -149,13 +151,13 @@ class Proposer:
             self._cancel()
             self._cancel = None
         deciding, self._deciding = self._deciding, None
-        prepared = [d for d in self._preparing.take_all() if d is not deciding]
+        prepared = [d for d in self._large_changes.take_all() if d is not deciding]
         waiting = [*prepared, *self._lanes.take_all()]
         pending.drop()
         if deciding is not None:
-            deciding.on_outcome(Lost(self._wrote_some))
+            deciding.on_outcome(LeadershipLost(self._wrote_some))
         for decision in waiting:
-            decision.on_outcome(Lost(maybe_executed=False))
+            decision.on_outcome(LeadershipLost(maybe_executed=False))
 
     def freeze(self, reason: str) -> None:
         """Decide nothing more in this epoch, and give it up."""
@@ -165,7 +167,7 @@ class Proposer:
     def submit(self, decision: Decision) -> None:
         """Decide when everything before is decided."""
         if self.pending is None:
-            decision.on_outcome(Lost(maybe_executed=False))
+            decision.on_outcome(LeadershipLost(maybe_executed=False))
         elif self._no_room_to_begin:
             decision.on_outcome(LogbergError(ErrorCode.DISK_FULL, self._no_room_to_begin))
         elif self._lanes.add(decision, first=decision.first or decision.begins_epoch):
@@ -187,7 +189,7 @@ class Proposer:
     @property
     def waiting(self) -> int:
         """Decisions that wait for their turn."""
-        return len(self._lanes) + len(self._preparing)
+        return len(self._lanes) + len(self._large_changes)
 
     @property
     def busy(self) -> bool:
@@ -198,13 +200,13 @@ class Proposer:
         while (
             self._deciding is None
             and not self._frozen
-            and (self._lanes or self._preparing.ready is not None)
+            and (self._lanes or self._large_changes.ready is not None)
             and self.pending is not None
             and self.pending.bytes < IN_FLIGHT_BYTES_MAX
             and not self._share.spent()
         ):
             self._wrote_some = self._answered = False
-            ready = None if self._lanes.has_first else self._preparing.ready
+            ready = None if self._lanes.has_first else self._large_changes.ready
             if ready is not None:
                 decision = self._deciding = ready.decision
                 work = self._write_prepared(ready, self.pending)
@@ -261,7 +263,7 @@ class Proposer:
         preparation = Preparation(decision, decision.decide, pending.image, self._gate)
         if not preparation.starts_small():
             if not (decision.first or decision.begins_epoch or decision.in_rounds):
-                if not self._preparing.add(preparation):
+                if not self._large_changes.add(preparation):
                     self._answered = True
                     decision.on_outcome(_throttled())
                 return
@@ -279,7 +281,7 @@ class Proposer:
                     decision, decision.decide, pending.image, self._gate, tries
                 )
                 if tries <= TRIES_MAX:
-                    self._preparing.again(preparation)
+                    self._large_changes.again(preparation)
                     return
                 yield from preparation.steps()
             yield from self._finish(preparation, pending)
@@ -290,9 +292,9 @@ class Proposer:
         self._prepare_next()
 
     def _prepare_next(self) -> None:
-        following = self._preparing.written()
+        following = self._large_changes.written()
         if following is not None and self.pending is not None:
-            self._preparing.add(
+            self._large_changes.add(
                 Preparation(following, following.decide, self.pending.image, self._gate)
             )
 
@@ -320,7 +322,7 @@ class Proposer:
             # The quorum knows first, `end` follows; the answer must not wait for it.
             self._answered = True
             self._deciding = None
-            decision.on_outcome(Lost(self._wrote_some))
+            decision.on_outcome(LeadershipLost(self._wrote_some))
         except NoRoomError as error:
             self._answered = True
             self._no_room(decision, pending, str(error))
@@ -360,7 +362,7 @@ class Proposer:
             self._answer_when_committed(decision, pending, refusal)
             return
         self._deciding = None
-        decision.on_outcome(Lost(maybe_executed=True))
+        decision.on_outcome(LeadershipLost(maybe_executed=True))
         self.freeze(f"a transaction can't be ended: {why}")
 
     def _begin_later(self, decision: Decision, why: str) -> None:
@@ -394,7 +396,7 @@ class Proposer:
     ) -> None:
         maybe = isinstance(outcome, Written) and outcome.wrote
         pending.when_committed(
-            lambda committed: decision.on_outcome(outcome if committed else Lost(maybe))
+            lambda committed: decision.on_outcome(outcome if committed else LeadershipLost(maybe))
         )
 
     def _plan(
@@ -451,13 +453,13 @@ class Proposer:
         delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
         image = yield from delta.apply_in_steps()
         self._push(batch, image, pending)
-        self._preparing.follow(records, header.base_offset, header.timestamp_ms)
+        self._large_changes.follow(records, header.base_offset, header.timestamp_ms)
         self._on_records(records)
 
     def _write_replayed(
         self, preparation: Preparation[Decision], plan: "_Plan", pending: Pending
     ) -> Generator[None, None, None]:
-        """Seal and propose batches that were replayed already, in `preparing`.
+        """Seal and propose batches that were replayed already, in `large_changes`.
 
         Until the transaction ends its branch is in no image: who needs it replays the ledger.
         """

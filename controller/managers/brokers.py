@@ -49,7 +49,7 @@ _RESERVED_DIRECTORIES = 100
 Working = Generator[None, None, ControllerResult]
 
 
-class State(Enum):
+class RegisteredState(Enum):
     """A broker as the controller's table has it; derived, never stored."""
 
     FENCED = "fenced"
@@ -68,20 +68,20 @@ class Beat(NamedTuple):
     wanted: WantedState
 
 
-class Standing(NamedTuple):
+class StateChange(NamedTuple):
     """What a broker is, and is to become."""
 
-    now: State
-    then: State
+    now: RegisteredState
+    then: RegisteredState
 
 
-def state_of(broker: BrokerRegistration) -> State:
+def state_of(broker: BrokerRegistration) -> RegisteredState:
     """The state that follows from the registration alone."""
     if broker.fenced:
-        return State.FENCED
+        return RegisteredState.FENCED
     if broker.in_controlled_shutdown:
-        return State.CONTROLLED_SHUTDOWN
-    return State.UNFENCED
+        return RegisteredState.CONTROLLED_SHUTDOWN
+    return RegisteredState.UNFENCED
 
 
 def has_caught_up(broker: BrokerRegistration, applied_offset: int) -> bool:
@@ -163,28 +163,28 @@ class BrokerManager:
             return ControllerResult((_amended(record, before),), reason="registration")
         return _with_epoch(record, leaving, image.offset)
 
-    def standing(self, image: MetadataImage, beat: Beat) -> Standing:
+    def state_change(self, image: MetadataImage, beat: Beat) -> StateChange:
         """What the heartbeat's broker is and becomes. Raises LogbergError STALE_BROKER_EPOCH."""
         broker = registered(image, beat.broker_id, beat.broker_epoch)
         now = state_of(broker)
         stop = beat.wanted is WantedState.STOPPING
-        if now is State.FENCED:
+        if now is RegisteredState.FENCED:
             if stop:
-                return Standing(now, State.SHUTDOWN_NOW)
+                return StateChange(now, RegisteredState.SHUTDOWN_NOW)
             online = beat.wanted is WantedState.ONLINE and not broker.in_controlled_shutdown
             if online and has_caught_up(broker, beat.applied_offset):
-                return Standing(now, State.UNFENCED)
-            return Standing(now, now)
-        if now is State.UNFENCED:
+                return StateChange(now, RegisteredState.UNFENCED)
+            return StateChange(now, now)
+        if now is RegisteredState.UNFENCED:
             if beat.wanted is WantedState.FENCED:
-                return Standing(now, State.FENCED)
+                return StateChange(now, RegisteredState.FENCED)
             if stop and image.topics.leads(beat.broker_id):
-                return Standing(now, State.CONTROLLED_SHUTDOWN)
-            return Standing(now, State.SHUTDOWN_NOW if stop else now)
+                return StateChange(now, RegisteredState.CONTROLLED_SHUTDOWN)
+            return StateChange(now, RegisteredState.SHUTDOWN_NOW if stop else now)
         waits = image.topics.leads(beat.broker_id) > 0
         if waits or broker.controlled_shutdown_offset > self._lowest_applied(image):
-            return Standing(now, now)
-        return Standing(now, State.SHUTDOWN_NOW)
+            return StateChange(now, now)
+        return StateChange(now, RegisteredState.SHUTDOWN_NOW)
 
     def heartbeat(self, image: MetadataImage, beat: Beat, sweep: Sweep | None = None) -> Working:
         """Write what a heartbeat changes: no records when nothing does."""
@@ -192,11 +192,11 @@ class BrokerManager:
         if sweep.begun and sweep.electing:
             # The heartbeat has done its part. What happened since is no business of an old one.
             return (yield from self.elect_where_possible(image, sweep))
-        now, then = self.standing(image, beat)
-        if now is then or (now is State.FENCED and then is State.SHUTDOWN_NOW):
+        now, then = self.state_change(image, beat)
+        if now is then or (now is RegisteredState.FENCED and then is RegisteredState.SHUTDOWN_NOW):
             # A fenced broker that is told to go has nothing left to give up.
             return ControllerResult(())
-        if then is State.UNFENCED:
+        if then is RegisteredState.UNFENCED:
             # Unfenced first: a broker that is fenced can't lead.
             sweep.electing = True
             elected = yield from elect_leaderless(image, beat.broker_id, sweep)
@@ -205,11 +205,11 @@ class BrokerManager:
         moved = yield from leave_isr(image, beat.broker_id, sweep)
         if sweep.more:
             return ControllerResult(moved, reason="it wants to leave", unfinished=True)
-        if then is State.CONTROLLED_SHUTDOWN:
+        if then is RegisteredState.CONTROLLED_SHUTDOWN:
             begin = _change(beat, shutdown=ControlledShutdownChange.IN_CONTROLLED_SHUTDOWN)
             return ControllerResult((begin, *moved), reason="it wants to stop")
         fence = _change(beat, fenced=FencingChange.FENCE)
-        reason = "it wants to be fenced" if then is State.FENCED else "it may stop"
+        reason = "it wants to be fenced" if then is RegisteredState.FENCED else "it may stop"
         return ControllerResult((*moved, fence), reason=reason)
 
     def elect_where_possible(self, image: MetadataImage, sweep: Sweep) -> Working:

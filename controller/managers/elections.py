@@ -23,7 +23,7 @@ from metadata.records import (
 )
 
 
-class Mode(Enum):
+class ElectionMode(Enum):
     """What the election is for."""
 
     ONLINE = "online"
@@ -41,7 +41,7 @@ class Rules(NamedTuple):
     """Eligible leader replicas are on (feature eligible.leader.replicas.version)."""
     min_isr: int = 1
     """The topic's min.insync.replicas."""
-    mode: Mode = Mode.ONLINE
+    mode: ElectionMode = ElectionMode.ONLINE
 
 
 class _Target(NamedTuple):
@@ -129,7 +129,7 @@ def _elect(
     def valid(replica: int) -> bool:
         return replica in eligible and acceptable(replica)
 
-    first = partition.replicas[:1] if rules.mode is Mode.PREFERRED else ()
+    first = partition.replicas[:1] if rules.mode is ElectionMode.PREFERRED else ()
     for replica in (*first, partition.leader, *partition.replicas):
         if valid(replica):
             return _Elected(replica)
@@ -138,7 +138,7 @@ def _elect(
         # Kafka logs that the last leader must be alive, and does not ask; we ask.
         if acceptable(last_known):
             return _Elected(last_known, unclean=True)
-    if rules.mode is Mode.UNCLEAN:
+    if rules.mode is ElectionMode.UNCLEAN:
         for replica in partition.replicas:
             if acceptable(replica):
                 return _Elected(replica, unclean=True)

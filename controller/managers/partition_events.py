@@ -6,7 +6,7 @@ changes anything. They yield now and then: a broker may hold a hundred thousand 
 
 from collections.abc import Callable
 
-from controller.managers.elections import Mode, Rules, change_partition
+from controller.managers.elections import ElectionMode, Rules, change_partition
 from controller.managers.sweep import Change, Changes, Sweep
 from metadata.buckets import PartitionKey
 from metadata.image import MetadataImage
@@ -127,5 +127,5 @@ class _RulesOfTopics:
         return Rules(
             elr=self._elr,
             min_isr=int(min_isr) if min_isr.isdecimal() else 1,
-            mode=Mode.UNCLEAN if unclean else Mode.ONLINE,
+            mode=ElectionMode.UNCLEAN if unclean else ElectionMode.ONLINE,
         )

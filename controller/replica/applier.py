@@ -4,7 +4,7 @@ Rule: what is committed meets the ledger's fence, then replay, in order, with no
 that one node could see and another not. Our own proposals were replayed when they were proposed,
 so their commit moves a pointer. On a standby the batches that wait are replayed together, in one
 delta: an image for each would be most of the work, and nobody could see it. Long ones are replayed
-in slices: what was handed up and what is applied are two offsets.
+in slices: what was delivered and what is applied are two offsets.
 
 A committed batch that can't be replayed stops the node: to skip it would be to disagree.
 """
@@ -39,7 +39,7 @@ _DISK_RETRY_S = 1.0
 _TOGETHER_MAX = 16 * EVERY_OFFSETS
 """Records, and batches, that one delta replays."""
 _FAR = 4 * EVERY_OFFSETS
-"""So many records behind what is handed up."""
+"""So many records behind what is delivered."""
 
 
 class _Committed(NamedTuple):
@@ -89,13 +89,13 @@ class Applier:
         """The last whole entry that is applied: where the journal may be cut."""
         self.disk_full = ""
         """Why nothing is applied now, while the disk has no room; else empty."""
-        self._handed_up = 0
+        self._delivered = 0
         self._meeting: tuple[int, bytes, Callable[[], None]] | None = None
 
     def begin(self, ledger: Ledger, image: MetadataImage, place: Mark) -> None:
         """Start, or start anew behind a mark: `image` may be ahead of the ledger's end."""
         if self._meeting is not None and ledger.log_end >= self._meeting[0]:
-            # A jump has carried the ledger past the place where they were to meet.
+            # A catch-up has carried the ledger past the place where they were to meet.
             at = self._meeting[0]
             try:
                 self._meet(at, (ledger.hash_at(at) or b"") if at >= ledger.log_start else None)
@@ -107,7 +107,7 @@ class Applier:
         self.image = image
         self._replayed_to = self._noted = image.offset
         self.place = place
-        self._handed_up = max(self._handed_up, ledger.log_end)
+        self._delivered = max(self._delivered, ledger.log_end)
         for item in self._queue:
             # It came while the ledger was not here to tell where it belongs.
             self._count(item.epoch, item.payload)
@@ -134,17 +134,17 @@ class Applier:
         self._queue.clear()
 
     @property
-    def handed_up(self) -> int:
+    def delivered(self) -> int:
         """End offset of what is committed and known here, applied or waiting."""
-        return self._handed_up
+        return self._delivered
 
     @property
     def idle(self) -> bool:
-        """All that was handed up is applied."""
+        """All that was delivered is applied."""
         return not self._queue and self._ledger is not None
 
     def when_idle(self, callback: Callable[[], None]) -> None:
-        """Call back when all that was handed up until now, and what follows, is applied."""
+        """Call back when all that was delivered until now, and what follows, is applied."""
         if self.idle and not self._stepping:
             callback()
         else:
@@ -165,9 +165,9 @@ class Applier:
 
     def _count(self, epoch: int, payload: bytes) -> None:
         head = head_of(payload)
-        if head is not None and (head.base_offset, head.epoch) == (self._handed_up, epoch):
+        if head is not None and (head.base_offset, head.epoch) == (self._delivered, epoch):
             # It will pass the fence.
-            self._handed_up = head.end_offset
+            self._delivered = head.end_offset
 
     def _step(self) -> None:
         """Apply for one slice; the rest runs when others had their turn."""
@@ -265,7 +265,7 @@ class Applier:
             end = head.end_offset
             if end - ledger.log_end >= _TOGETHER_MAX:
                 break
-            is_far = self._handed_up - end > _FAR
+            is_far = self._delivered - end > _FAR
             if end // EVERY_OFFSETS > self._noted // EVERY_OFFSETS and not is_far:
                 break
             yield True
@@ -305,7 +305,7 @@ class Applier:
         self.retirement.replaced(self.image, image, batch.header.count)
         self.image = image
         self._replayed_to = max(self._replayed_to, image.offset, end)
-        self._handed_up = max(self._handed_up, end)
+        self._delivered = max(self._delivered, end)
         if image.transaction is None:
             self._noted = end
         self._on_batch(batch)

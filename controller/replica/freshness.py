@@ -1,7 +1,7 @@
 """How old an answer from this node's own image may be.
 
-Rule: the quorum tells the latest moment whose every acknowledgement it has handed up
-(`Quorum.current_at`); from when the image holds all that was handed up then, an answer is as old
+Rule: the quorum tells the latest moment whose every acknowledgement it has delivered
+(`Quorum.current_at`); from when the image holds all that was delivered then, an answer is as old
 as that moment, on a leader too: one that was deposed and doesn't know it yet grows older like
 everybody else. Until anything is told the age is not known: timestamps are of other clocks.
 """
@@ -13,8 +13,8 @@ from metadata.image import MetadataImage
 _REMEMBERED = 256
 
 
-class Freshness:
-    """From when what was handed up is current; the oldest not in the image yet comes first."""
+class ImageFreshness:
+    """From when what was delivered is current; the oldest not in the image yet comes first."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[int, float]] = deque()

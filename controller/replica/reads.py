@@ -29,21 +29,21 @@ class _Reader:
             on_read(ok)
 
 
-class Reads:
+class ImageReads:
     """Grants reads."""
 
     def __init__(
         self,
         clock: Clock,
         read_index: Callable[[Callable[[bool], None]], None],
-        handed_up: Callable[[], int],
+        delivered: Callable[[], int],
         waiters: OffsetWaiters,
         wait_s: float,
     ) -> None:
-        """`handed_up` tells the offset behind the last committed batch, applied or waiting."""
+        """`delivered` tells the offset behind the last committed batch, applied or waiting."""
         self._clock = clock
         self._read_index = read_index
-        self._handed_up = handed_up
+        self._delivered = delivered
         self._waiters = waiters
         self._wait_s = wait_s
         self._next: list[_Reader] = []
@@ -69,8 +69,8 @@ class Reads:
         def on_ready(leads: bool) -> None:
             self._confirming = False
             if leads:
-                # Handed up is not applied: a long batch is replayed in slices.
-                offset = self._handed_up()
+                # Delivered is not applied: a long batch is replayed in slices.
+                offset = self._delivered()
                 for reader in readers:
                     self._waiters.wait(offset, self._wait_s, reader.answer)
             else:

@@ -20,8 +20,8 @@ from controller.config import ControllerConfig
 from controller.storage.fetch_job import CannotGoOnError, FetchJob, NoHelpError, Steps
 from ledger.chain import LogMark
 from ledger.errors import LedgerError
+from ledger.history_pull import HistoryPull
 from ledger.incoming import drop_incoming
-from ledger.jump import HistoryPull
 from ledger.segments import LOG_FOLDER, segment_base
 from quorum.api import Mark, Quorum
 from runtime.clock import Clock
@@ -136,7 +136,7 @@ class CatchUp:
             else:
                 break
         self._log.info("catch_up_ready", target=goal.target.log_end)
-        self._quorum.installed(goal.mark)
+        self._quorum.caught_up(goal.mark)
 
     def _fetch(self, goal: _Goal) -> Steps[None]:
         """Fetch everything from one peer, and seal it. Raises NoHelpError, OSError."""

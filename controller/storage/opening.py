@@ -188,7 +188,7 @@ class Storage:
         if self.ledger is not None:
             self.ledger.close()
 
-    # -- a jump ---------------------------------------------------------------------------
+    # -- a catch-up ---------------------------------------------------------------------------
 
     def catch_up(self, mark: Mark, source: int) -> None:
         """Fetch everything up to a mark from a peer, then tell the quorum.
@@ -216,7 +216,7 @@ class Storage:
         self._wanted = None
         self._catch_up.drop()
 
-    def installed(self, mark: Mark) -> None:
+    def caught_up(self, mark: Mark) -> None:
         """The quorum has taken the mark over: move the fetched segments into place and load."""
         self.ready = False
         self._wanted = None

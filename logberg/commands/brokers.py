@@ -4,10 +4,15 @@ from typing import Any
 
 import click
 
-from logberg.asking import Change, Cluster, change_options, cluster_options
+from logberg.connection_options import (
+    ChangeOptions,
+    ClusterConnection,
+    change_options,
+    cluster_options,
+)
 from logberg.output import facts, print_json, say, show, styled, table
-from logberg.paging import all_pages
-from logberg.suggesting import SuggestingGroup
+from logberg.paged_lists import all_pages
+from logberg.suggesting_group import SuggestingGroup
 
 
 @click.group("brokers", cls=SuggestingGroup)
@@ -17,7 +22,7 @@ def command() -> None:
 
 @command.command("list")
 @cluster_options
-def list_brokers(*, cluster: Cluster, output: str) -> None:
+def list_brokers(*, cluster: ClusterConnection, output: str) -> None:
     """List the brokers that are registered."""
     reply = cluster.ask(lambda client: all_pages(client, "/v1/brokers", "brokers"))
     if output == "json":
@@ -48,7 +53,7 @@ def list_brokers(*, cluster: Cluster, output: str) -> None:
 @command.command("describe")
 @click.argument("broker_id", type=int)
 @cluster_options
-def describe(*, broker_id: int, cluster: Cluster, output: str) -> None:
+def describe(*, broker_id: int, cluster: ClusterConnection, output: str) -> None:
     """Describe one broker."""
     reply = cluster.ask(lambda client: client.get(f"/v1/brokers/{broker_id}"))
     if output == "json":
@@ -84,7 +89,7 @@ def describe(*, broker_id: int, cluster: Cluster, output: str) -> None:
 )
 @change_options
 def unregister(
-    *, broker_id: int, force: bool, change: Change, cluster: Cluster, output: str
+    *, broker_id: int, force: bool, change: ChangeOptions, cluster: ClusterConnection, output: str
 ) -> None:
     """Forget a broker that will not come back.
 

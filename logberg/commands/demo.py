@@ -13,7 +13,7 @@ import click
 from rich.text import Text
 
 from logberg.client import Access, LogbergClient, read_token
-from logberg.demo_story import EXPECTED_ERRORS, Story
+from logberg.demo_steps import EXPECTED_ERRORS, DemoSteps
 from logberg.failure import Failure
 from logberg.local_cluster import LocalCluster, LocalClusterError, Timing, free_port_base
 from logberg.output import say
@@ -84,9 +84,9 @@ async def _tell(cluster: LocalCluster) -> str:
             cluster_id=cluster.cluster_id,
         )
         async with LogbergClient(cluster.controller_urls, access, 20.0, "logberg-demo") as client:
-            story = Story(cluster, client, tell)
-            await story.tell()
-            return story.proof
+            steps = DemoSteps(cluster, client, tell)
+            await steps.tell()
+            return steps.proof
     except asyncio.CancelledError:
         say("  interrupted; stopping everything")
         raise KeyboardInterrupt from None

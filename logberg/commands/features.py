@@ -4,9 +4,14 @@ from typing import Any
 
 import click
 
-from logberg.asking import Change, Cluster, change_options, cluster_options
+from logberg.connection_options import (
+    ChangeOptions,
+    ClusterConnection,
+    change_options,
+    cluster_options,
+)
 from logberg.output import print_json, say, show, table
-from logberg.suggesting import SuggestingGroup
+from logberg.suggesting_group import SuggestingGroup
 
 _wanted = click.argument("wanted", nargs=-1, required=True, metavar="FEATURE=LEVEL...")
 
@@ -18,7 +23,7 @@ def command() -> None:
 
 @command.command("list")
 @cluster_options
-def list_features(*, cluster: Cluster, output: str) -> None:
+def list_features(*, cluster: ClusterConnection, output: str) -> None:
     """Show the cluster's levels, and what each controller and broker supports."""
     reply = cluster.ask(lambda client: client.get("/v1/features"))
     if output == "json":
@@ -44,7 +49,9 @@ def list_features(*, cluster: Cluster, output: str) -> None:
 @command.command("upgrade")
 @_wanted
 @change_options
-def upgrade(*, wanted: tuple[str, ...], change: Change, cluster: Cluster, output: str) -> None:
+def upgrade(
+    *, wanted: tuple[str, ...], change: ChangeOptions, cluster: ClusterConnection, output: str
+) -> None:
     """Raise features to levels that every controller and broker supports."""
     _update(cluster, wanted, "upgrade", change, output)
 
@@ -52,13 +59,19 @@ def upgrade(*, wanted: tuple[str, ...], change: Change, cluster: Cluster, output
 @command.command("downgrade")
 @_wanted
 @change_options
-def downgrade(*, wanted: tuple[str, ...], change: Change, cluster: Cluster, output: str) -> None:
+def downgrade(
+    *, wanted: tuple[str, ...], change: ChangeOptions, cluster: ClusterConnection, output: str
+) -> None:
     """Lower features to levels where no metadata can be lost; others are refused."""
     _update(cluster, wanted, "safe_downgrade", change, output)
 
 
 def _update(
-    cluster: Cluster, wanted: tuple[str, ...], kind: str, change: Change, output: str
+    cluster: ClusterConnection,
+    wanted: tuple[str, ...],
+    kind: str,
+    change: ChangeOptions,
+    output: str,
 ) -> None:
     updates = [_parsed(text, kind) for text in wanted]
     body = {"updates": updates, "dryRun": change.dry_run}

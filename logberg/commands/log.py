@@ -16,7 +16,7 @@ from logberg.commands.audit.progress import progress
 from logberg.default_folder import DEFAULT_FOLDER, default_folder, or_old_folder
 from logberg.failure import Failure
 from logberg.output import facts, output_option, print_json, print_line, say, show, table
-from logberg.suggesting import SuggestingGroup
+from logberg.suggesting_group import SuggestingGroup
 from metadata.image import MetadataImage, ReplayError
 from quorum.journal.damage import DamagedError
 from quorum.journal.manifest import FILE as MANIFEST

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from logberg.asking import Cluster, cluster_options
 from logberg.client import ClientError, LogbergClient
+from logberg.connection_options import ClusterConnection, cluster_options
 from logberg.output import facts, print_json, show, styled, table
-from logberg.suggesting import SuggestingGroup
+from logberg.suggesting_group import SuggestingGroup
 from runtime.origins import may_follow
 
 
@@ -24,7 +24,7 @@ def command() -> None:
 @command.command("status")
 @click.option("--node", type=int, help="The view of this controller instead of the leader's.")
 @cluster_options
-def status(*, node: int | None, cluster: Cluster, output: str) -> None:
+def status(*, node: int | None, cluster: ClusterConnection, output: str) -> None:
     """Describe the quorum as its leader sees it.
 
     Without a leader, or with --node, the answer is one controller's own view and says so.

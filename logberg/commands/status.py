@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from logberg.asking import Cluster, cluster_options
 from logberg.client import ClientError, LogbergClient
+from logberg.connection_options import ClusterConnection, cluster_options
 from logberg.failure import Failure
 from logberg.output import Sheet, print_json, show, styled, table
 
@@ -17,7 +17,7 @@ _NEEDED = {"role", "active", "nodeId", "clusterId", "leaderEpoch"}
 
 @click.command("status")
 @cluster_options
-def command(*, cluster: Cluster, output: str) -> None:
+def command(*, cluster: ClusterConnection, output: str) -> None:
     """Show how the cluster is. Exit 1 when no controller is active."""
     found = cluster.ask(lambda client: observe(client, cluster.urls))
     if output == "json":

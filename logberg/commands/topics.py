@@ -5,11 +5,16 @@ from urllib.parse import quote
 
 import click
 
-from logberg.asking import Change, Cluster, change_options, cluster_options
+from logberg.connection_options import (
+    ChangeOptions,
+    ClusterConnection,
+    change_options,
+    cluster_options,
+)
 from logberg.failure import Failure
 from logberg.output import facts, print_json, say, show, table
-from logberg.paging import all_pages
-from logberg.suggesting import SuggestingGroup
+from logberg.paged_lists import all_pages
+from logberg.suggesting_group import SuggestingGroup
 
 
 @click.group("topics", cls=SuggestingGroup)
@@ -27,8 +32,8 @@ def create(
     names: tuple[str, ...],
     partitions: int,
     replication_factor: int,
-    change: Change,
-    cluster: Cluster,
+    change: ChangeOptions,
+    cluster: ClusterConnection,
     output: str,
 ) -> None:
     """Create topics; all that can be are one atomic batch."""
@@ -61,7 +66,7 @@ def _show_created(reply: dict[str, Any]) -> None:
 
 @command.command("list")
 @cluster_options
-def list_topics(*, cluster: Cluster, output: str) -> None:
+def list_topics(*, cluster: ClusterConnection, output: str) -> None:
     """List all topics."""
     reply = cluster.ask(lambda client: all_pages(client, "/v1/topics", "topics"))
     if output == "json":
@@ -91,7 +96,7 @@ def list_topics(*, cluster: Cluster, output: str) -> None:
 @command.command("describe")
 @click.argument("name")
 @cluster_options
-def describe(*, name: str, cluster: Cluster, output: str) -> None:
+def describe(*, name: str, cluster: ClusterConnection, output: str) -> None:
     """Describe one topic and its partitions."""
     path = f"/v1/topics/{quote(name, safe='')}"
     reply = cluster.ask(lambda client: all_pages(client, path, "partitions"))
@@ -123,7 +128,7 @@ def describe(*, name: str, cluster: Cluster, output: str) -> None:
 @command.command("delete")
 @click.argument("name")
 @change_options
-def delete(*, name: str, change: Change, cluster: Cluster, output: str) -> None:
+def delete(*, name: str, change: ChangeOptions, cluster: ClusterConnection, output: str) -> None:
     """Delete a topic."""
     path = f"/v1/topics/{quote(name, safe='')}"
     query = {"dryRun": "true"} if change.dry_run else {}

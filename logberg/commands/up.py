@@ -136,13 +136,13 @@ async def _show(cluster: LocalCluster, client: LogbergClient, stop: asyncio.Even
         with Live(console=screen, auto_refresh=False, transient=True) as live:
             while not stop.is_set():
                 # Above the live table, where it stays.
-                tell_ended(cluster, told, lambda text: screen.print(drawn(text), style="bold red"))
+                print_ended(cluster, told, lambda text: screen.print(drawn(text), style="bold red"))
                 live.update(Group(*map(drawn, tables(await observe(client, urls)))), refresh=True)
                 await _pause(stop, _POLL_S)
         return
     last = ""
     while not stop.is_set():
-        tell_ended(cluster, told, _say)
+        print_ended(cluster, told, _say)
         line = _summary(await observe(client, urls))
         if line != last:
             _say(line)
@@ -150,7 +150,7 @@ async def _show(cluster: LocalCluster, client: LogbergClient, stop: asyncio.Even
         await _pause(stop, _POLL_S)
 
 
-def tell_ended(cluster: LocalCluster, told: set[int], say: Callable[[str], None]) -> None:
+def print_ended(cluster: LocalCluster, told: set[int], say: Callable[[str], None]) -> None:
     """Say once of each process that it has ended; the others go on, and so do we.
 
     It isn't started again: whoever killed it by hand wants to see what the others do.

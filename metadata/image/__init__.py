@@ -1,6 +1,6 @@
 """Images: the immutable sum of all records up to an offset, and the deltas between them."""
 
-from metadata.buckets import Change, PartitionKey
+from metadata.buckets import KeyChange, PartitionKey
 from metadata.image.changes import ImageChanges, difference
 from metadata.image.cluster import (
     NOT_SHUTTING_DOWN,
@@ -31,11 +31,11 @@ __all__ = [
     "EMPTY",
     "NOT_SHUTTING_DOWN",
     "BrokerRegistration",
-    "Change",
     "ClusterImage",
     "ControllerRegistration",
     "EpochStart",
     "ImageChanges",
+    "KeyChange",
     "MetadataDelta",
     "MetadataImage",
     "OpenTransaction",

@@ -8,7 +8,7 @@ import msgspec
 from metadata.buckets import BucketMap, mix_bytes
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
-from metadata.image.table import Table, itself, replays
+from metadata.image.table import ImageTable, itself, replays
 from metadata.records import (
     AccessControlEntryRecord,
     RemoveAccessControlEntryRecord,
@@ -47,4 +47,4 @@ class AclsDelta:
         self.entries.remove(record.id)
 
 
-TABLES: Final = (Table("acls", "acls", "entries", itself, "acl", ("id",)),)
+TABLES: Final = (ImageTable("acls", "acls", "entries", itself, "acl", ("id",)),)

@@ -7,7 +7,7 @@ between any two images it is found by comparing buckets, of which related images
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from metadata.buckets import Change, PartitionKey
+from metadata.buckets import KeyChange, PartitionKey
 from metadata.image.client_quotas import QuotaValues
 from metadata.image.cluster import BrokerRegistration, ControllerRegistration
 from metadata.image.configs import ConfigResource, ConfigValues
@@ -16,7 +16,7 @@ from metadata.image.metadata_image import MetadataImage
 from metadata.image.outcomes import Outcome
 from metadata.image.quorum import EpochStart
 from metadata.image.scram import CredentialKey
-from metadata.image.table import Table
+from metadata.image.table import ImageTable
 from metadata.image.topics import Partition, Topic
 from metadata.records import (
     AccessControlEntryRecord,
@@ -34,7 +34,7 @@ _BY_NAME = {table.name: table for table in TABLES}
 
 
 class ImageChanges:
-    """The changes from `before` to `after`: each table's as `Change(key, before, after)`, sorted.
+    """What changed from `before` to `after`: of each table `KeyChange(key, before, after)`, sorted.
 
     `before` is None where something came, `after` is None where it went.
     """
@@ -46,17 +46,17 @@ class ImageChanges:
         self.before = before
         self.after = after
         self._written = written
-        self._found: dict[str, tuple[Change[Any, Any], ...]] = {}
+        self._found: dict[str, tuple[KeyChange[Any, Any], ...]] = {}
 
-    def of(self, name: str) -> tuple[Change[Any, Any], ...]:
+    def of(self, name: str) -> tuple[KeyChange[Any, Any], ...]:
         """Return the changes of a table by its name in `families.TABLES`."""
         if name not in self._found:
             self._found[name] = self._find(_BY_NAME[name])
         return self._found[name]
 
-    def _find(self, table: Table) -> tuple[Change[Any, Any], ...]:
+    def _find(self, table: ImageTable) -> tuple[KeyChange[Any, Any], ...]:
         if self._written is None:
-            changes: tuple[Change[Any, Any], ...] = self.after.table(table).changes_since(
+            changes: tuple[KeyChange[Any, Any], ...] = self.after.table(table).changes_since(
                 self.before.table(table)
             )
             return changes
@@ -67,67 +67,67 @@ class ImageChanges:
         """Tell whether anything changed."""
         return any(self.of(table.name) for table in TABLES)
 
-    def __iter__(self) -> Iterator[tuple[str, Change[Any, Any]]]:
+    def __iter__(self) -> Iterator[tuple[str, KeyChange[Any, Any]]]:
         """Yield every change with its table's name, in the order of a snapshot."""
         for table in TABLES:
             for change in self.of(table.name):
                 yield table.name, change
 
     @property
-    def brokers(self) -> tuple[Change[int, BrokerRegistration], ...]:
+    def brokers(self) -> tuple[KeyChange[int, BrokerRegistration], ...]:
         return self.of("brokers")
 
     @property
-    def controllers(self) -> tuple[Change[int, ControllerRegistration], ...]:
+    def controllers(self) -> tuple[KeyChange[int, ControllerRegistration], ...]:
         return self.of("controllers")
 
     @property
-    def topics(self) -> tuple[Change[bytes, Topic], ...]:
+    def topics(self) -> tuple[KeyChange[bytes, Topic], ...]:
         """Created topics have no `before`, deleted ones no `after`."""
         return self.of("topics")
 
     @property
-    def partitions(self) -> tuple[Change[PartitionKey, Partition], ...]:
+    def partitions(self) -> tuple[KeyChange[PartitionKey, Partition], ...]:
         return self.of("partitions")
 
     @property
-    def configs(self) -> tuple[Change[ConfigResource, ConfigValues], ...]:
+    def configs(self) -> tuple[KeyChange[ConfigResource, ConfigValues], ...]:
         return self.of("configs")
 
     @property
-    def client_quotas(self) -> tuple[Change[EntityKey, QuotaValues], ...]:
+    def client_quotas(self) -> tuple[KeyChange[EntityKey, QuotaValues], ...]:
         return self.of("client_quotas")
 
     @property
-    def features(self) -> tuple[Change[str, int], ...]:
+    def features(self) -> tuple[KeyChange[str, int], ...]:
         return self.of("features")
 
     @property
-    def producer_ids(self) -> tuple[Change[str, ProducerIdsRecord], ...]:
+    def producer_ids(self) -> tuple[KeyChange[str, ProducerIdsRecord], ...]:
         return self.of("producer_ids")
 
     @property
-    def acls(self) -> tuple[Change[bytes, AccessControlEntryRecord], ...]:
+    def acls(self) -> tuple[KeyChange[bytes, AccessControlEntryRecord], ...]:
         return self.of("acls")
 
     @property
-    def scram(self) -> tuple[Change[CredentialKey, UserScramCredentialRecord], ...]:
+    def scram(self) -> tuple[KeyChange[CredentialKey, UserScramCredentialRecord], ...]:
         return self.of("scram")
 
     @property
-    def tokens(self) -> tuple[Change[str, DelegationTokenRecord], ...]:
+    def tokens(self) -> tuple[KeyChange[str, DelegationTokenRecord], ...]:
         return self.of("tokens")
 
     @property
-    def quorum(self) -> tuple[Change[str, Record], ...]:
+    def quorum(self) -> tuple[KeyChange[str, Record], ...]:
         return self.of("quorum")
 
     @property
-    def epochs(self) -> tuple[Change[int, EpochStart], ...]:
+    def epochs(self) -> tuple[KeyChange[int, EpochStart], ...]:
         return self.of("epochs")
 
     @property
-    def outcomes(self) -> tuple[Change[bytes, Outcome], ...]:
+    def outcomes(self) -> tuple[KeyChange[bytes, Outcome], ...]:
         return self.of("outcomes")
 
 

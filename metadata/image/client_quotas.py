@@ -12,7 +12,7 @@ import msgspec
 from metadata.buckets import BucketMap, mix_entity
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
-from metadata.image.table import Table, replays
+from metadata.image.table import ImageTable, replays
 from metadata.records import ClientQuotaRecord, EntityData, EntityKey, Record, entity_key
 
 QuotaValues = tuple[tuple[str, float], ...]
@@ -64,4 +64,4 @@ class ClientQuotasDelta:
             self.entities.remove(key)
 
 
-TABLES: Final = (Table("client_quotas", "client_quotas", "entities", quota_records, "quota"),)
+TABLES: Final = (ImageTable("client_quotas", "client_quotas", "entities", quota_records, "quota"),)

@@ -21,7 +21,7 @@ from metadata.buckets import BucketMap, mix_int
 from metadata.features import LITERAL_AMENDMENTS_FROM, LOGBERG_VERSION
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
-from metadata.image.table import Table, itself, replays
+from metadata.image.table import ImageTable, itself, replays
 from metadata.records import (
     BrokerEndpoint,
     BrokerFeature,
@@ -241,6 +241,6 @@ class ClusterDelta:
 
 
 TABLES: Final = (
-    Table("brokers", "cluster", "brokers", broker_records, "broker", ("broker_id",)),
-    Table("controllers", "cluster", "controllers", itself, "controller", ("controller_id",)),
+    ImageTable("brokers", "cluster", "brokers", broker_records, "broker", ("broker_id",)),
+    ImageTable("controllers", "cluster", "controllers", itself, "controller", ("controller_id",)),
 )

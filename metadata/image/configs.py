@@ -10,7 +10,7 @@ import msgspec
 
 from metadata.buckets import BucketMap, mix_typed_name
 from metadata.image.overlay import Overlay
-from metadata.image.table import Table, replays
+from metadata.image.table import ImageTable, replays
 from metadata.records import ConfigRecord, ConfigResourceType, Record
 
 ConfigResource = tuple[int, str]
@@ -72,4 +72,4 @@ class ConfigsDelta:
             self.resources.remove(resource)
 
 
-TABLES: Final = (Table("configs", "configs", "resources", config_records, "config"),)
+TABLES: Final = (ImageTable("configs", "configs", "resources", config_records, "config"),)

@@ -23,10 +23,10 @@ from metadata.image import (
     topics,
     topics_delta,
 )
-from metadata.image.table import Table, replayed_by
+from metadata.image.table import ImageTable, replayed_by
 from metadata.records import Record
 
-_DELTAS: Final[tuple[tuple[type[Any], tuple[Table, ...]], ...]] = (
+_DELTAS: Final[tuple[tuple[type[Any], tuple[ImageTable, ...]], ...]] = (
     (features.FeaturesDelta, features.TABLES),
     (quorum.QuorumDelta, quorum.TABLES),
     (cluster.ClusterDelta, cluster.TABLES),

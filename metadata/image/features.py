@@ -13,7 +13,7 @@ from metadata.buckets import BucketMap, mix_text
 from metadata.features import unknown_level
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
-from metadata.image.table import Table, itself, replays
+from metadata.image.table import ImageTable, itself, replays
 from metadata.records import (
     FeatureLevelRecord,
     Record,
@@ -80,6 +80,6 @@ class FeaturesDelta:
 
 
 TABLES: Final = (
-    Table("features", "features", "levels", feature_records, "feature", ("name",)),
-    Table("migrations", "features", "migrations", itself, "migration"),
+    ImageTable("features", "features", "levels", feature_records, "feature", ("name",)),
+    ImageTable("migrations", "features", "migrations", itself, "migration"),
 )

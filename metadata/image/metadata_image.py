@@ -19,7 +19,7 @@ from metadata.image.outcomes import EMPTY_OUTCOMES, OutcomesImage
 from metadata.image.producer_ids import EMPTY_PRODUCER_IDS, ProducerIdsImage
 from metadata.image.quorum import EMPTY_QUORUM, QuorumImage
 from metadata.image.scram import EMPTY_SCRAM, ScramImage
-from metadata.image.table import Table
+from metadata.image.table import ImageTable
 from metadata.image.tokens import EMPTY_TOKENS, TokensImage
 from metadata.image.topics import EMPTY_TOPICS, TopicsImage
 from metadata.state_hash import StateHash, part_of
@@ -64,7 +64,7 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     interned: dict[Any, Any] = {}
     """Equal tuples made one object: shared by the images of one history, no part of the state."""
 
-    def table(self, table: Table) -> Any:
+    def table(self, table: ImageTable) -> Any:
         """Return the map of a table."""
         return getattr(getattr(self, table.family), table.map)
 

@@ -21,7 +21,7 @@ from metadata.buckets import BucketMap, mix_bytes, mix_text
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
 from metadata.image.sorted_keys import SortedKeys
-from metadata.image.table import Table, itself, replays
+from metadata.image.table import ImageTable, itself, replays
 from metadata.records import OutcomeFloorRecord, Record, RequestOutcomeRecord
 
 KEPT_MS = 24 * 60 * 60 * 1000
@@ -134,6 +134,8 @@ def _size(outcome: Outcome) -> int:
 
 
 TABLES: Final = (
-    Table("floors", "outcomes", "floors", floor_records, "floor", controllers_only=True),
-    Table("outcomes", "outcomes", "by_key", itself, "request", ("key",), controllers_only=True),
+    ImageTable("floors", "outcomes", "floors", floor_records, "floor", controllers_only=True),
+    ImageTable(
+        "outcomes", "outcomes", "by_key", itself, "request", ("key",), controllers_only=True
+    ),
 )

@@ -8,7 +8,7 @@ once per key however often the key changed.
 from collections.abc import Generator
 from typing import Generic, TypeVar
 
-from metadata.buckets import BucketMap, Change
+from metadata.buckets import BucketMap, KeyChange
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -46,10 +46,10 @@ class Overlay(Generic[K, V]):
         """Return the next map, or the same one if nothing was written; yields if that is much."""
         return self.base.changing(self.changed)
 
-    def changes(self) -> tuple[Change[K, V], ...]:
+    def changes(self) -> tuple[KeyChange[K, V], ...]:
         """Return what is different from the base, sorted by key."""
         get = self.base.get
         found = ((key, get(key), after) for key, after in self.changed.items())
-        changes = [Change(*triple) for triple in found if triple[1] != triple[2]]
+        changes = [KeyChange(*triple) for triple in found if triple[1] != triple[2]]
         changes.sort(key=lambda change: change.key)  # type: ignore[return-value,arg-type]
         return tuple(changes)

@@ -11,7 +11,7 @@ import msgspec
 from metadata.buckets import BucketMap, mix_text
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
-from metadata.image.table import Table, itself, replays
+from metadata.image.table import ImageTable, itself, replays
 from metadata.records import ProducerIdsRecord
 
 _LAST = "last"
@@ -60,4 +60,4 @@ class ProducerIdsDelta:
         self.blocks.set(_LAST, record)
 
 
-TABLES: Final = (Table("producer_ids", "producer_ids", "blocks", itself, "producer-ids"),)
+TABLES: Final = (ImageTable("producer_ids", "producer_ids", "blocks", itself, "producer-ids"),)

@@ -12,7 +12,7 @@ import msgspec
 
 from metadata.buckets import BucketMap, mix_int, mix_text
 from metadata.image.overlay import Overlay
-from metadata.image.table import Table, itself, replays
+from metadata.image.table import ImageTable, itself, replays
 from metadata.records import (
     BeginEpochRecord,
     ClusterGenerationRecord,
@@ -105,6 +105,6 @@ class QuorumDelta:
 
 
 TABLES: Final = (
-    Table("quorum", "quorum", "facts", itself, "quorum"),
-    Table("epochs", "quorum", "epochs", epoch_records, "epoch", ("epoch",)),
+    ImageTable("quorum", "quorum", "facts", itself, "quorum"),
+    ImageTable("epochs", "quorum", "epochs", epoch_records, "epoch", ("epoch",)),
 )

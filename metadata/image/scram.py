@@ -8,7 +8,7 @@ import msgspec
 from metadata.buckets import BucketMap, mix_name_and_code
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
-from metadata.image.table import Table, itself, replays
+from metadata.image.table import ImageTable, itself, replays
 from metadata.records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
@@ -48,4 +48,6 @@ class ScramDelta:
         self.credentials.remove(key)
 
 
-TABLES: Final = (Table("scram", "scram", "credentials", itself, "user", ("name", "mechanism")),)
+TABLES: Final = (
+    ImageTable("scram", "scram", "credentials", itself, "user", ("name", "mechanism")),
+)

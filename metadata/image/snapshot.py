@@ -12,7 +12,7 @@ from metadata.buckets import STEP
 from metadata.image.delta import MetadataDelta
 from metadata.image.families import TABLES
 from metadata.image.metadata_image import EMPTY, MetadataImage
-from metadata.image.table import Table
+from metadata.image.table import ImageTable
 from metadata.image.topics import partition_record
 from metadata.records import Record
 
@@ -49,7 +49,7 @@ def controllers_records(image: MetadataImage) -> Iterator[Record]:
             yield from _table(image, table)
 
 
-def _table(image: MetadataImage, table: Table) -> Iterator[Record]:
+def _table(image: MetadataImage, table: ImageTable) -> Iterator[Record]:
     entries = image.table(table)
     # The outcomes may be a million; their order is kept.
     for key in image.outcomes.order if table.name == "outcomes" else entries:

@@ -16,7 +16,7 @@ Replay = Callable[[D, R, int], None]
 _KINDS: Final = "_replayed_kinds"
 
 
-class Table(NamedTuple):
+class ImageTable(NamedTuple):
     """A map of an image that is told by records."""
 
     name: str

@@ -8,7 +8,7 @@ import msgspec
 from metadata.buckets import BucketMap, mix_text
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
-from metadata.image.table import Table, itself, replays
+from metadata.image.table import ImageTable, itself, replays
 from metadata.records import (
     DelegationTokenRecord,
     RemoveDelegationTokenRecord,
@@ -45,4 +45,4 @@ class TokensDelta:
         self.tokens.remove(record.token_id)
 
 
-TABLES: Final = (Table("tokens", "tokens", "tokens", itself, "token", ("token_id",)),)
+TABLES: Final = (ImageTable("tokens", "tokens", "tokens", itself, "token", ("token_id",)),)

@@ -22,7 +22,7 @@ from metadata.buckets import (
     mix_text,
 )
 from metadata.image.sorted_keys import SortedKeys
-from metadata.image.table import Table, itself
+from metadata.image.table import ImageTable, itself
 from metadata.records import PartitionRecord, Record, TopicRecord
 
 Topic = TopicRecord
@@ -168,6 +168,8 @@ def partition_records(key: PartitionKey, partition: Partition) -> tuple[Record, 
 
 
 TABLES: Final = (
-    Table("topics", "topics", "by_id", itself, "topic", ("name",)),
-    Table("partitions", "topics", "partitions", partition_records, "partition", ("partition_id",)),
+    ImageTable("topics", "topics", "by_id", itself, "topic", ("name",)),
+    ImageTable(
+        "partitions", "topics", "partitions", partition_records, "partition", ("partition_id",)
+    ),
 )

@@ -15,8 +15,8 @@ node 1 after two election timeouts.
 
 from typing import NamedTuple
 
-from quorum.guard.inside import Inside
-from quorum.guard.replicas import Replica
+from quorum.guard.context import NodeContext
+from quorum.guard.replicas import PeerReplica
 from quorum.terms import TERM_MAX, leap_from
 
 CLIMB_ALONE = 2**19
@@ -40,27 +40,27 @@ class Shown(NamedTuple):
 class Ceiling:
     """The highest term that one node takes from a voter."""
 
-    def __init__(self, inside: Inside) -> None:
-        self._inside = inside
-        self.term = inside.term + leap_from(inside.term)
+    def __init__(self, context: NodeContext) -> None:
+        self._context = context
+        self.term = context.term + leap_from(context.term)
         self._shown: Shown | None = None
         self._counts_from = _NEVER
         self._logged_at = _NEVER
 
-    def admits(self, replica: Replica, term: int) -> bool:
+    def admits(self, replica: PeerReplica, term: int) -> bool:
         """Tell whether a frame with this term is looked at."""
-        inside = self._inside
-        if not replica.is_voter or term <= max(self.term, inside.term):
+        context = self._context
+        if not replica.is_voter or term <= max(self.term, context.term):
             return True
-        inside.count("epoch_too_far_ahead")
-        self._shown = Shown(replica.node_id, term, inside.now)
-        if inside.now - self._logged_at >= _LOGGED_EVERY_S:
-            self._logged_at = inside.now
-            inside.log.warning(
+        context.count("epoch_too_far_ahead")
+        self._shown = Shown(replica.node_id, term, context.now)
+        if context.now - self._logged_at >= _LOGGED_EVERY_S:
+            self._logged_at = context.now
+            context.log.warning(
                 "epoch_too_far_ahead",
                 node=replica.node_id,
                 epoch=term,
-                ours=inside.term,
+                ours=context.term,
                 taken_up_to=self.term,
             )
         return False
@@ -68,14 +68,14 @@ class Ceiling:
     @property
     def shown(self) -> Shown | None:
         """What a voter shows above the ceiling, these days; None when nobody does."""
-        shown, inside = self._shown, self._inside
-        if shown is None or shown.term <= max(self.term, inside.term):
+        shown, context = self._shown, self._context
+        if shown is None or shown.term <= max(self.term, context.term):
             return None
-        return shown if inside.now - shown.at <= _SHOWN_FOR * self._timeout else None
+        return shown if context.now - shown.at <= _SHOWN_FOR * self._timeout else None
 
     @property
     def _timeout(self) -> float:
-        return self._inside.config.election_timeout_s
+        return self._context.config.election_timeout_s
 
     def on_tick(self, *, leader_heard: bool) -> None:
         """Rise a step, when a voter has shown a term above the ceiling for a timeout."""

@@ -9,15 +9,15 @@ acknowledged, so it only catches up (see `quorum.guard.repair`).
 """
 
 from quorum.guard.appends import Append, Conflict, Matched, judge
+from quorum.guard.catch_up import FollowerCatchUp
+from quorum.guard.context import BrokenPromiseError, NodeContext
 from quorum.guard.elections import Elections
-from quorum.guard.inside import BrokenPromiseError, Inside
-from quorum.guard.jump import Jump
 from quorum.guard.repair import Repair
-from quorum.guard.replicas import Replica
+from quorum.guard.replicas import PeerReplica
 from quorum.raft.core import Core, Role
 from quorum.raft.core_node import CoreNode
 from quorum.raft.messages import AppendEntries, AppendReply, Heartbeat
-from quorum.wire.frames import Frame, Kind
+from quorum.wire.frames import Frame, FrameKind
 
 NO_MATCH = -1
 
@@ -25,27 +25,29 @@ NO_MATCH = -1
 class Following:
     """What a node does with a leader's frames."""
 
-    def __init__(self, inside: Inside, elections: Elections, jump: Jump, repair: Repair) -> None:
-        self._inside = inside
+    def __init__(
+        self, context: NodeContext, elections: Elections, catch_up: FollowerCatchUp, repair: Repair
+    ) -> None:
+        self._context = context
         self._elections = elections
-        self._jump = jump
+        self._catch_up = catch_up
         self._repair = repair
 
     @property
     def _core(self) -> Core:
-        assert self._inside.core is not None
-        return self._inside.core
+        assert self._context.core is not None
+        return self._context.core
 
-    def on_append(self, replica: Replica, frame: Frame) -> None:
+    def on_append(self, replica: PeerReplica, frame: Frame) -> None:
         """Take an append or a heartbeat."""
         _, term, _, commit, previous, previous_term, entries = frame
         if not self._from_the_leader(replica, term):
             return
-        inside, core = self._inside, self._core
-        judgement = judge(inside.view, core.commit_index, previous, previous_term, entries)
-        if self._jump.is_installing:
+        context, core = self._context, self._core
+        judgement = judge(context.view, core.commit_index, previous, previous_term, entries)
+        if self._catch_up.is_committing:
             self.heartbeat(replica, term, core.commit_index)
-            self._jump.finish()
+            self._catch_up.finish()
             self._answer(replica.node_id)
         elif isinstance(judgement, Append):
             self._give(replica, term, commit, judgement)
@@ -53,7 +55,7 @@ class Following:
         elif isinstance(judgement, Matched):
             self.heartbeat(replica, term, min(commit, judgement.match))
             if not entries:
-                self._show_life(replica.node_id, judgement.match)
+                self._show_incarnation(replica.node_id, judgement.match)
             self._answer(replica.node_id, match=judgement.match)
             self._repair.on_matched(term, judgement.match)
         elif isinstance(judgement, Conflict):
@@ -64,20 +66,20 @@ class Following:
             )
         else:
             self.heartbeat(replica, term, core.commit_index)
-            waits = judgement.is_gap and self._jump.waits_for(replica.node_id, term)
+            waits = judgement.is_gap and self._catch_up.waits_for(replica.node_id, term)
             self._answer(replica.node_id, next_index=0 if waits else judgement.next_index)
-        self._jump.on_progress()
+        self._catch_up.on_progress()
 
-    def on_snapshot(self, replica: Replica, frame: Frame) -> None:
+    def on_snapshot(self, replica: PeerReplica, frame: Frame) -> None:
         """Take a manifest: we are too far behind for entries."""
         _, term, _, _, manifest = frame
         if not self._from_the_leader(replica, term):
             return
         self.heartbeat(replica, term, self._core.commit_index)
-        matched = self._jump.offered(replica, term, manifest)
+        matched = self._catch_up.offered(replica, term, manifest)
         self._answer(replica.node_id, match=NO_MATCH if matched is None else matched)
 
-    def heartbeat(self, replica: Replica, term: int, commit: int) -> None:
+    def heartbeat(self, replica: PeerReplica, term: int, commit: int) -> None:
         """Let the core know that a leader lives, without touching its log."""
         self._core.receive(replica.node, Heartbeat(term, commit))
 
@@ -89,8 +91,8 @@ class Following:
             self._answer(node.node_id, next_index=reply.next_index if reply.reset else 0)
         return True
 
-    def _from_the_leader(self, replica: Replica, term: int) -> bool:
-        inside, core = self._inside, self._core
+    def _from_the_leader(self, replica: PeerReplica, term: int) -> bool:
+        context, core = self._context, self._core
         if term < core.term:
             # Our stamp tells it.
             self._answer(replica.node_id)
@@ -98,13 +100,13 @@ class Following:
         same_term = term == core.term
         other = core.leader is not None and core.leader != replica.node
         if same_term and (core.role is Role.LEADER or other):
-            inside.count("second_leader")
-            inside.log.error("two_leaders_in_one_epoch", epoch=term, other=replica.node_id)
+            context.count("second_leader")
+            context.log.error("two_leaders_in_one_epoch", epoch=term, other=replica.node_id)
             return False
         self._elections.heard(replica)
         return True
 
-    def _give(self, replica: Replica, term: int, commit: int, news: Append) -> None:
+    def _give(self, replica: PeerReplica, term: int, commit: int, news: Append) -> None:
         self._core.receive(
             replica.node,
             AppendEntries(term, commit, news.previous, news.previous_term, news.entries),
@@ -112,29 +114,31 @@ class Following:
 
     def _answer(self, node_id: int, *, match: int = NO_MATCH, next_index: int = 0) -> None:
         """Answer when what it promises is durable: the term, and the entries up to `match`."""
-        inside = self._inside
-        inside.outbox.hold(
+        context = self._context
+        context.outbox.hold(
             self.position_promised(match),
             node_id,
-            Kind.ACK,
-            inside.term,
+            FrameKind.ACK,
+            context.term,
             match,
             next_index,
-            inside.is_counted,
+            context.is_counted,
         )
 
-    def _show_life(self, node_id: int, match: int) -> None:
+    def _show_incarnation(self, node_id: int, match: int) -> None:
         """Answer a heartbeat at once when its real answer has to wait for a slow disk.
 
         It matches nothing, so it promises no more than that we follow in this term.
         """
-        inside = self._inside
-        if inside.outbox.is_durable(self.position_promised(match)):
+        context = self._context
+        if context.outbox.is_durable(self.position_promised(match)):
             return
-        if inside.outbox.is_durable(inside.journal.position_of_vote):
-            inside.outbox.send(node_id, Kind.ACK, inside.term, NO_MATCH, 0, inside.is_counted)
+        if context.outbox.is_durable(context.journal.position_of_vote):
+            context.outbox.send(
+                node_id, FrameKind.ACK, context.term, NO_MATCH, 0, context.is_counted
+            )
 
     def position_promised(self, match: int) -> int:
         """Return up to where the journal must be durable for an answer to leave."""
-        journal = self._inside.journal
+        journal = self._context.journal
         return max(journal.position_of_vote, journal.position_of_entry(match))

@@ -9,7 +9,7 @@ from collections import deque
 from typing import Any
 
 from quorum.journal import RaftJournal
-from quorum.wire.frames import Kind, encode
+from quorum.wire.frames import FrameKind, encode
 from runtime.links import PeerLinks
 
 
@@ -23,11 +23,11 @@ class Outbox:
         self._held: deque[tuple[int, int, int, bytes]] = deque()
         # Position, term, node, frame; first come, first out: none leaves too early.
 
-    def send(self, node_id: int, kind: Kind, term: int, *fields: Any) -> bool:
+    def send(self, node_id: int, kind: FrameKind, term: int, *fields: Any) -> bool:
         """Send now, for what promises nothing."""
         return self.send_encoded(node_id, self.encode(kind, term, *fields))
 
-    def encode(self, kind: Kind, term: int, *fields: Any) -> bytes:
+    def encode(self, kind: FrameKind, term: int, *fields: Any) -> bytes:
         """Return a frame of ours, to be sent to several."""
         return encode(kind, term, self._directory_id, *fields)
 
@@ -35,7 +35,7 @@ class Outbox:
         """Send a frame that was encoded before."""
         return self._links.send(node_id, frame)
 
-    def hold(self, position: int, node_id: int, kind: Kind, term: int, *fields: Any) -> None:
+    def hold(self, position: int, node_id: int, kind: FrameKind, term: int, *fields: Any) -> None:
         """Send once the journal is durable up to `position`."""
         frame = self.encode(kind, term, *fields)
         if self.is_durable(position):

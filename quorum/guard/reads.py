@@ -7,18 +7,18 @@ since it may have forgotten a vote for somebody else.
 
 from collections.abc import Callable
 
-from quorum.guard.inside import Inside
-from quorum.guard.replicas import Replica
-from quorum.wire.frames import Kind
+from quorum.guard.context import NodeContext
+from quorum.guard.replicas import PeerReplica
+from quorum.wire.frames import FrameKind
 
 OnReady = Callable[[bool], None]
 
 
-class Reads:
+class ReadIndexes:
     """Reads that wait, on a leader."""
 
-    def __init__(self, inside: Inside) -> None:
-        self._inside = inside
+    def __init__(self, context: NodeContext) -> None:
+        self._context = context
         self._round = 0
         self._asked_at = -1.0
         self._answered: set[int] = set()
@@ -30,17 +30,19 @@ class Reads:
     def add(self, commit_index: int, on_ready: OnReady) -> None:
         """Queue a read of a leader that has committed in its epoch."""
         self._waiting.append((commit_index, on_ready))
-        self._inside.wake()
+        self._context.wake()
 
     def on_turn(self, delivered_index: int) -> None:
         """Begin a round when calls wait and none is under way; tell those that are ready."""
         if self._waiting and not self._asking:
             self._asking, self._waiting = self._waiting, []
             self._round += 1
-            self._answered = {self._inside.config.node_id}
+            self._answered = {self._context.config.node_id}
             self._ask()
             self._judge()
-        elif self._asking and self._inside.now - self._asked_at >= self._inside.config.heartbeat_s:
+        elif (
+            self._asking and self._context.now - self._asked_at >= self._context.config.heartbeat_s
+        ):
             self._ask()
         if self._confirmed:
             ready = [item for item in self._confirmed if item[0] <= delivered_index]
@@ -49,13 +51,13 @@ class Reads:
                 on_ready(True)
 
     def _ask(self) -> None:
-        inside = self._inside
-        self._asked_at = inside.now
-        for replica in inside.replicas.linked_voters():
+        context = self._context
+        self._asked_at = context.now
+        for replica in context.replicas.linked_voters():
             if replica.node_id not in self._answered:
-                inside.outbox.send(replica.node_id, Kind.PROBE, inside.term, self._round)
+                context.outbox.send(replica.node_id, FrameKind.PROBE, context.term, self._round)
 
-    def on_answer(self, replica: Replica, number: int, *, counted: bool) -> None:
+    def on_answer(self, replica: PeerReplica, number: int, *, counted: bool) -> None:
         """Take an answer of the current term."""
         if self._asking and number == self._round and replica.is_voter and counted:
             self._answered.add(replica.node_id)
@@ -65,11 +67,11 @@ class Reads:
         if self.is_confirmed(len(self._answered)):
             self._confirmed += self._asking
             self._asking = []
-            self._inside.wake()
+            self._context.wake()
 
     def is_confirmed(self, voices: int) -> bool:
         """Tell whether so many voters, ourselves included, are a majority."""
-        return voices >= self._inside.formation.majority()
+        return voices >= self._context.formation.majority()
 
     def fail_all(self) -> None:
         """We don't lead any more."""

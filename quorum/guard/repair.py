@@ -4,83 +4,83 @@ Rule: it may have lost entries that it acknowledged and votes that it cast, so u
 repaired it neither votes nor is counted. In one round of questions, asked in this process's
 life, *every* other voter says its term; the highest bounds any vote that was forgotten, since a
 candidate's own term is durable before it asks. Each has also said what it remembers of us, for
-the life that the repair begins has to be named above all of that (`quorum.journal.lineage`). Once
-a leader of at least that term has brought us up to the last index that it named in the same round,
-nothing we ever acknowledged can be missing from what we hold, and we vote again, in later terms
-only.
+the incarnation that the repair begins has to be named above all of that (`quorum.journal.lineage`).
+Once a leader of at least that term has brought us up to the last index that it named in the same
+round, nothing we ever acknowledged can be missing from what we hold, and we vote again, in later
+terms only.
 
 Why every voter, not a majority: the candidate that has our forgotten vote may be the one left
 out, and a second vote in its term would make two leaders.
 """
 
-from quorum.guard.inside import Inside
-from quorum.guard.replicas import Replica
+from quorum.guard.context import NodeContext
+from quorum.guard.replicas import PeerReplica
 from quorum.journal.lineage import DRAWN_BYTES
 from quorum.journal.opening import UNKNOWN_VOTE
 from quorum.raft.core import Core
-from quorum.wire.frames import Kind
+from quorum.wire.frames import FrameKind
 
 
 class Repair:
     """Idle while the journal is sound."""
 
-    def __init__(self, inside: Inside) -> None:
-        self._inside = inside
-        self._round = inside.random.getrandbits(60)
+    def __init__(self, context: NodeContext) -> None:
+        self._context = context
+        self._round = context.random.getrandbits(60)
         self._answers: dict[int, tuple[int, int]] = {}
         self._target: tuple[int, int] | None = None
         self._asked_at = -1e9
 
     @property
     def _core(self) -> Core:
-        assert self._inside.core is not None
-        return self._inside.core
+        assert self._context.core is not None
+        return self._context.core
 
     @property
     def needed(self) -> bool:
         """Whether we are a voter that may not vote."""
-        return bool(self._inside.journal.damage) and self._inside.formation.we_vote
+        return bool(self._context.journal.damage) and self._context.formation.we_vote
 
     def on_tick(self) -> None:
         """Ask every voter, again and again while no answer stands."""
-        inside = self._inside
-        if not self.needed or inside.now - self._asked_at < inside.config.election_timeout_s:
+        context = self._context
+        if not self.needed or context.now - self._asked_at < context.config.election_timeout_s:
             return
-        if self._target is not None and self._target[0] == inside.term:
+        if self._target is not None and self._target[0] == context.term:
             return
-        self._asked_at = inside.now
+        self._asked_at = context.now
         self._round += 1
         self._answers.clear()
         self._target = None
-        for replica in inside.replicas.linked_voters():
-            inside.outbox.send(replica.node_id, Kind.PROBE, inside.term, self._round)
+        for replica in context.replicas.linked_voters():
+            context.outbox.send(replica.node_id, FrameKind.PROBE, context.term, self._round)
 
-    def on_answer(self, replica: Replica, term: int, number: int, last_index: int) -> None:
+    def on_answer(self, replica: PeerReplica, term: int, number: int, last_index: int) -> None:
         """Take a voter's term and last index."""
-        inside = self._inside
+        context = self._context
         if not self.needed or number != self._round or not replica.is_voter:
             return
         self._answers[replica.node_id] = (term, last_index)
         leader = self._core.leader
-        if leader is None or not inside.other_voters <= self._answers.keys() & inside.compared:
+        if leader is None or not context.other_voters <= self._answers.keys() & context.compared:
             return
         highest = max(term for term, _ in self._answers.values())
         leaders_term, leaders_last = self._answers.get(leader.node_id, (-1, 0))
-        if leaders_term == inside.term and leaders_term >= highest:
+        if leaders_term == context.term and leaders_term >= highest:
             self._target = (leaders_term, leaders_last)
 
     def on_matched(self, term: int, index: int) -> None:
         """Our log is the leader's of `term` up to `index`."""
-        inside = self._inside
+        context = self._context
         if not self.needed or self._target is None:
             return
         target_term, target = self._target
-        if term != target_term or index < target or inside.view.durable < target:
+        if term != target_term or index < target or context.view.durable < target:
             return
         self._target = None
         # The forgotten vote may have been cast in this very term.
-        inside.no_vote_up_to = term
-        inside.journal.set_term(term, UNKNOWN_VOTE)
-        inside.repairs.append(f"journal repaired in epoch {term}: {inside.journal.damage}")
-        inside.journal.repaired(inside.random.randbytes(DRAWN_BYTES))
-        inside.log.info("journal_repaired", epoch=term, index=index)
+        context.no_vote_up_to = term
+        context.journal.set_term(term, UNKNOWN_VOTE)
+        context.repairs.append(f"journal repaired in epoch {term}: {context.journal.damage}")
+        context.journal.repaired(context.random.randbytes(DRAWN_BYTES))
+        context.log.info("journal_repaired", epoch=term, index=index)

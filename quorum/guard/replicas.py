@@ -12,7 +12,7 @@ from quorum.wire.formats import OLDEST_FORMAT
 NEVER = -1.0
 
 
-class Replica:
+class PeerReplica:
     """One peer, linked now or before."""
 
     __slots__ = (
@@ -41,7 +41,7 @@ class Replica:
         self.links = 0
         """How many links there were with it, to tell one from the next."""
         self.wire_format = OLDEST_FORMAT
-        """What the present link speaks (`quorum.peers.speaking`)."""
+        """What the present link speaks (`quorum.peers.format_negotiation`)."""
         self.connected = False
         """Whether our core was told that it is."""
         self.begin_epoch(0)
@@ -65,35 +65,35 @@ class Replica:
         """Since when it has said, and nothing else, that it lacks what it acknowledged."""
 
 
-class Replicas:
+class PeerReplicas:
     """All peers, by node id."""
 
     def __init__(self) -> None:
-        self._by_id: dict[int, Replica] = {}
+        self._by_id: dict[int, PeerReplica] = {}
 
-    def __iter__(self) -> Iterator[Replica]:
+    def __iter__(self) -> Iterator[PeerReplica]:
         return iter(self._by_id.values())
 
-    def get(self, node_id: int) -> Replica | None:
+    def get(self, node_id: int) -> PeerReplica | None:
         """Return the replica that was last linked under a node id."""
         return self._by_id.get(node_id)
 
-    def put(self, replica: Replica) -> None:
+    def put(self, replica: PeerReplica) -> None:
         """Remember a replica; in the order of node ids, so that runs repeat."""
         self._by_id[replica.node_id] = replica
         self._by_id = dict(sorted(self._by_id.items()))
 
-    def of(self, node: CoreNode) -> Replica | None:
+    def of(self, node: CoreNode) -> PeerReplica | None:
         """Return the replica that the core means, if it is linked."""
         replica = self._by_id.get(node.node_id)
         if replica is None or not replica.linked or replica.node != node:
             return None
         return replica
 
-    def linked(self) -> list[Replica]:
+    def linked(self) -> list[PeerReplica]:
         """Return those that we have a link to."""
         return [replica for replica in self._by_id.values() if replica.linked]
 
-    def linked_voters(self) -> list[Replica]:
+    def linked_voters(self) -> list[PeerReplica]:
         """Return the voters among them."""
         return [replica for replica in self.linked() if replica.is_voter]

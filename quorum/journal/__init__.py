@@ -7,15 +7,15 @@ journal begins. Nothing here knows a peer or judges a vote. Door: this module, `
 `manifest`, `manifest_store` and `opening`.
 """
 
-from quorum.journal.damage import Damage, DamagedError, TornTail, WrongFolderError
+from quorum.journal.damage import DamagedError, JournalDamage, TornTail, WrongFolderError
 from quorum.journal.journal import RaftJournal
 from quorum.journal.log_view import LogView
 from quorum.journal.state import Entry, Known, VotedFor
 
 __all__ = [
-    "Damage",
     "DamagedError",
     "Entry",
+    "JournalDamage",
     "Known",
     "LogView",
     "RaftJournal",

@@ -14,20 +14,20 @@ from typing import NamedTuple
 import msgspec
 
 from quorum.journal.damage import DamagedError
-from quorum.journal.frames import Frame, FrameReader, Kind, find_frames
+from quorum.journal.frames import JournalFrame, JournalFrameKind, JournalFrameReader, find_frames
 from quorum.journal.identity import (
     FOLDER,
     SUFFIX,
-    Identity,
+    JournalIdentity,
     Opening,
     read_opening,
     refuse_stranger,
 )
-from quorum.journal.segments import Segment
+from quorum.journal.segments import JournalSegment
 from quorum.journal.state import ENTRY_HEAD, IllegalFrameError, JournalState
 from runtime.disk import Disk
 
-_ENTRY = int(Kind.ENTRY)
+_ENTRY = int(JournalFrameKind.ENTRY)
 
 
 class SegmentFile(NamedTuple):
@@ -51,7 +51,7 @@ class SegmentFile(NamedTuple):
         return self.opening.base - self.opening.size
 
 
-class Problem(NamedTuple):
+class ChainBreak(NamedTuple):
     """The first place where the line can't go on."""
 
     name: str
@@ -64,8 +64,8 @@ class Problem(NamedTuple):
 class Chain(NamedTuple):
     """The segments, read."""
 
-    identity: Identity
-    segments: list[Segment]
+    identity: JournalIdentity
+    segments: list[JournalSegment]
     """Those walked, oldest first."""
     obsolete: list[str]
     """Superseded wholly."""
@@ -74,7 +74,7 @@ class Chain(NamedTuple):
     state: JournalState
     end: int
     """Position behind the last good frame."""
-    problem: Problem | None
+    problem: ChainBreak | None
     synced: int
     """The highest position that any frame says was durable."""
     highest_end: int
@@ -87,7 +87,7 @@ class Chain(NamedTuple):
 def read_files(disk: Disk, cluster_id: str, node_id: int) -> list[SegmentFile]:
     """Read all segments; refuse those of another cluster, node or directory."""
     files: list[SegmentFile] = []
-    identity: Identity | None = None
+    identity: JournalIdentity | None = None
     for short in disk.list(FOLDER):
         number = short.removesuffix(SUFFIX)
         if short == number or not number.isdigit():
@@ -153,12 +153,14 @@ def _line(files: Sequence[SegmentFile]) -> tuple[list[tuple[SegmentFile, int | N
 
 
 class _Walk:
-    def __init__(self, identity: Identity, line: list[tuple[SegmentFile, int | None]]) -> None:
+    def __init__(
+        self, identity: JournalIdentity, line: list[tuple[SegmentFile, int | None]]
+    ) -> None:
         first = line[0][0]
         self.state = JournalState()
-        self.segments: list[Segment] = []
+        self.segments: list[JournalSegment] = []
         self.end = first.base if first.opening is not None else 0
-        self.problem: Problem | None = None
+        self.problem: ChainBreak | None = None
         self.synced = 0
         self.highest_end = 0
         self.highest_term = 0
@@ -201,7 +203,7 @@ class _Walk:
                 top = state.entries[-1][1]
             self.end = frame.end
         self.synced = synced
-        self.segments.append(Segment(file.name, file.sequence, file.base, top))
+        self.segments.append(JournalSegment(file.name, file.sequence, file.base, top))
         if illegal:
             self._stop(file, reader.offset, illegal, illegal=True)
         elif limit is not None and self.end > limit:
@@ -219,7 +221,7 @@ class _Walk:
         return any(found.position < self.end for found in find_frames(file.data, 0, seed))
 
     def _stop(self, file: SegmentFile, offset: int, what: str, *, illegal: bool = False) -> None:
-        self.problem = Problem(file.name, offset, what, illegal)
+        self.problem = ChainBreak(file.name, offset, what, illegal)
         self._scan(file, offset)
 
     def _scan(self, file: SegmentFile, offset: int) -> None:
@@ -232,14 +234,16 @@ class _Walk:
                 self.highest_term = max(self.highest_term, _term(found.kind, found.body))
 
 
-def frames_of(file: SegmentFile, identity: Identity, position: int = 0) -> FrameReader:
+def frames_of(
+    file: SegmentFile, identity: JournalIdentity, position: int = 0
+) -> JournalFrameReader:
     """Return a reader of a segment's frames from a position on."""
     assert file.opening is not None
     start = max(file.opening.size, position - file.shift)
-    return FrameReader(file.data, start, file.shift, identity.seed(file.sequence))
+    return JournalFrameReader(file.data, start, file.shift, identity.seed(file.sequence))
 
 
-def frames_between(chain: Chain, start: int, end: int) -> Iterator[Frame]:
+def frames_between(chain: Chain, start: int, end: int) -> Iterator[JournalFrame]:
     """Return the good frames of the line from one position up to another."""
     names = [segment.name for segment in chain.segments]
     files = [file for file in chain.files if file.name in names]
@@ -260,8 +264,8 @@ def is_seam(chain: Chain, position: int) -> bool:
 
 
 def _term(kind: int, body: bytes) -> int:
-    if kind == Kind.ENTRY:
+    if kind == JournalFrameKind.ENTRY:
         return int(ENTRY_HEAD.unpack_from(body)[1])
-    if kind in (Kind.VOTE, Kind.STATE):
+    if kind in (JournalFrameKind.VOTE, JournalFrameKind.STATE):
         return int(msgspec.msgpack.decode(body)[0])
     return 0

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from quorum.api import Mark, Voter
 from quorum.journal.journal import RaftJournal
 from quorum.journal.log_view import LogView
-from quorum.journal.manifest import Manifest
+from quorum.journal.manifest import JournalManifest
 from quorum.journal.manifest_store import ManifestStore
 
 
@@ -57,7 +57,7 @@ class Compaction:
         first, second = journal.entry(chosen.index - 1), journal.entry(chosen.index)
         assert first is not None
         assert second is not None
-        manifest = Manifest(
+        manifest = JournalManifest(
             cluster_id=self._cluster_id,
             first=first,
             second=second,

@@ -15,7 +15,7 @@ class WrongFolderError(Exception):
     """The folder belongs to another node or another cluster; the message says whose it is."""
 
 
-class Damage(NamedTuple):
+class JournalDamage(NamedTuple):
     """Bytes that were durable once and are not what they were.
 
     Acknowledged entries or a vote may be lost: the node must not vote until it has caught up.

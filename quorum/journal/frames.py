@@ -29,7 +29,7 @@ _CRC = struct.Struct("<I")
 HEADER_BYTES = _HEADER.size
 
 
-class Kind(IntEnum):
+class JournalFrameKind(IntEnum):
     """What a frame says."""
 
     OPENING = 1
@@ -50,14 +50,16 @@ class Kind(IntEnum):
     NOTE = 9
     """Nothing but its header's synced position."""
     REPAIRED = 10
-    """The node has caught up after damage: it may vote again, in the life whose id this says."""
-    LIFE = 11
+    """The node has caught up after damage: it may vote again, in the incarnation whose id this
+    says.
+    """
+    INCARNATION = 11
     """A process begins: its id (see `lineage`)."""
     KNOWN = 12
     """How far the peers said that they are durable; nobody waits for it."""
 
 
-class Frame(NamedTuple):
+class JournalFrame(NamedTuple):
     """One frame, as read."""
 
     kind: int
@@ -74,7 +76,7 @@ def encode_header(kind: int, position: int, synced: int, body: bytes, seed: int)
     return unsealed + _CRC.pack(google_crc32c.extend(seed, unsealed))
 
 
-class FrameReader:
+class JournalFrameReader:
     """Reads the frames of one segment in order, up to the first bad byte.
 
     `shift` is position minus offset in the file; frames that stand at another place than their
@@ -89,7 +91,7 @@ class FrameReader:
         self.offset = offset
         self.problem = ""
 
-    def __iter__(self) -> Iterator[Frame]:
+    def __iter__(self) -> Iterator[JournalFrame]:
         data, size = self._data, len(self._data)
         unpack, crc = _HEADER.unpack_from, google_crc32c.value
         extend, seed, shift = google_crc32c.extend, self._seed, self._shift
@@ -115,10 +117,10 @@ class FrameReader:
                 return
             offset = start + length
             self.offset = offset
-            yield Frame(kind, position, synced, offset + shift, body)
+            yield JournalFrame(kind, position, synced, offset + shift, body)
 
 
-class Found(NamedTuple):
+class FoundHeader(NamedTuple):
     """A good header met behind bad bytes."""
 
     kind: int
@@ -131,7 +133,7 @@ class Found(NamedTuple):
     """None when the body is bad or cut."""
 
 
-def find_frames(data: bytes, offset: int, seed: int) -> Iterator[Found]:
+def find_frames(data: bytes, offset: int, seed: int) -> Iterator[FoundHeader]:
     """Find every good header from `offset` on, whatever lies between them."""
     while (offset := data.find(MAGIC, offset)) >= 0:
         start = offset + HEADER_BYTES
@@ -143,5 +145,5 @@ def find_frames(data: bytes, offset: int, seed: int) -> Iterator[Found]:
             if body is None or len(body) != length or google_crc32c.value(body) != body_crc:
                 body = None
             end = position + HEADER_BYTES + length
-            yield Found(kind, offset, position, synced, end, body)
+            yield FoundHeader(kind, offset, position, synced, end, body)
         offset += 1

@@ -15,7 +15,7 @@ import google_crc32c
 import msgspec
 
 from quorum.journal.damage import DamagedError, WrongFolderError
-from quorum.journal.frames import HEADER_BYTES, Kind, encode_header, find_frames
+from quorum.journal.frames import HEADER_BYTES, JournalFrameKind, encode_header, find_frames
 
 FORMAT = 1
 FOLDER = "journal"
@@ -23,7 +23,7 @@ SUFFIX = ".wal"
 OPENING_BODY_BYTES_MAX = 4096
 
 
-class Identity(NamedTuple):
+class JournalIdentity(NamedTuple):
     """Whose journal it is."""
 
     cluster_id: str
@@ -39,7 +39,7 @@ class Identity(NamedTuple):
 class Opening(NamedTuple):
     """The first frame of a segment."""
 
-    identity: Identity
+    identity: JournalIdentity
     sequence: int
     base: int
     """Position of the first frame behind it."""
@@ -57,11 +57,11 @@ def segment_name(sequence: int) -> str:
 
 
 def encode_opening(
-    identity: Identity, sequence: int, base: int, synced: int, *, fresh: bool
+    identity: JournalIdentity, sequence: int, base: int, synced: int, *, fresh: bool
 ) -> bytes:
     """Return the frame that begins a segment; `synced` is the durable position now."""
     body = msgspec.msgpack.encode([FORMAT, *identity, sequence, fresh])
-    return encode_header(Kind.OPENING, base, synced, body, 0) + body
+    return encode_header(JournalFrameKind.OPENING, base, synced, body, 0) + body
 
 
 def read_opening(name: str, data: bytes) -> Opening | None:
@@ -70,7 +70,12 @@ def read_opening(name: str, data: bytes) -> Opening | None:
     Raises DamagedError when it was written by a later format.
     """
     found = next(find_frames(data[: HEADER_BYTES + OPENING_BODY_BYTES_MAX], 0, 0), None)
-    if found is None or found.offset != 0 or found.kind != Kind.OPENING or found.body is None:
+    if (
+        found is None
+        or found.offset != 0
+        or found.kind != JournalFrameKind.OPENING
+        or found.body is None
+    ):
         return None
     version, *rest = msgspec.msgpack.decode(found.body)
     if version != FORMAT:
@@ -79,7 +84,7 @@ def read_opening(name: str, data: bytes) -> Opening | None:
             "wrote it"
         )
     cluster_id, node_id, directory_id, sequence, fresh = rest
-    identity = Identity(cluster_id, node_id, directory_id)
+    identity = JournalIdentity(cluster_id, node_id, directory_id)
     size = HEADER_BYTES + len(found.body)
     return Opening(identity, sequence, found.position, found.synced, fresh, size)
 

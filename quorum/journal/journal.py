@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
-from quorum.journal.damage import Damage, TornTail
-from quorum.journal.frames import Kind
+from quorum.journal.damage import JournalDamage, TornTail
+from quorum.journal.frames import JournalFrameKind
 from quorum.journal.identity import FOLDER
 from quorum.journal.lineage import DRAWN_BYTES, Lineage
 from quorum.journal.opening import UNKNOWN_VOTE, Opened, open_journal
@@ -33,7 +33,7 @@ from runtime.disk import Disk
 from runtime.disk_errors import explain
 
 if TYPE_CHECKING:
-    from quorum.journal.manifest import Manifest
+    from quorum.journal.manifest import JournalManifest
 
 SEGMENT_BYTES = 16 * 1024 * 1024
 RESERVE_BYTES = 4 * SEGMENT_BYTES
@@ -90,7 +90,7 @@ class RaftJournal:
         cluster_id: str,
         node_id: int,
         new_directory_id: bytes,
-        manifest: "Manifest | None",
+        manifest: "JournalManifest | None",
         on_durable: Callable[[], None],
         on_failed: Callable[[OSError], None],
         log: FilteringBoundLogger,
@@ -161,7 +161,7 @@ class RaftJournal:
         return self._state.damage
 
     @property
-    def found_damage(self) -> Damage | None:
+    def found_damage(self) -> JournalDamage | None:
         """What this opening itself found."""
         return self._found
 
@@ -209,12 +209,12 @@ class RaftJournal:
     def repaired(self, drawn: bytes) -> None:
         """The node has caught up with a leader elected without it: it may vote again.
 
-        Durable with the next sync; a vote cast before that is held with it. `drawn`: of the life
-        that begins with it, `lineage.DRAWN_BYTES` long.
+        Durable with the next sync; a vote cast before that is held with it. `drawn`: of the
+        incarnation that begins with it, `lineage.DRAWN_BYTES` long.
         """
         if self._state.damage:
             self._state.damage = ""
-            self._begin(Kind.REPAIRED, self._state.lineage.named_after_repair(drawn))
+            self._begin(JournalFrameKind.REPAIRED, self._state.lineage.named_after_repair(drawn))
             self._repair_to_note = self._position_of_vote
 
     @property
@@ -222,27 +222,27 @@ class RaftJournal:
         """No repair waits to be noted as durable; before, nobody is told of it (see `opening`)."""
         return not self._repair_to_note
 
-    # -- lives -------------------------------------------------------------------------------
+    # -- incarnations ------------------------------------------------------------------------
 
     @property
     def lineage(self) -> Lineage:
         """The lives of this folder."""
         return self._state.lineage
 
-    def begin_life(self, drawn: bytes) -> None:
+    def begin_incarnation(self, drawn: bytes) -> None:
         """A process begins; what it promises is held until that is durable."""
-        self._begin(Kind.LIFE, self._state.lineage.named(drawn))
+        self._begin(JournalFrameKind.INCARNATION, self._state.lineage.named(drawn))
 
-    def _begin(self, kind: Kind, life: bytes) -> None:
+    def _begin(self, kind: JournalFrameKind, incarnation: bytes) -> None:
         # First: the frame may fill a segment, and the next one begins with the state behind it.
-        self._state.lineage.begin(life, self._writer.written_position)
-        self._promise(kind, life)
+        self._state.lineage.begin(incarnation, self._writer.written_position)
+        self._promise(kind, incarnation)
 
-    def lost(self, life: bytes, position: int, what: str) -> None:
-        """What a life of ours made durable is not here: see `damage`, which says `what`."""
-        self._state.lineage.note_lost(life, position)
+    def lost(self, incarnation: bytes, position: int, what: str) -> None:
+        """What an incarnation of ours made durable is not here: see `damage`, which says `what`."""
+        self._state.lineage.note_lost(incarnation, position)
         self._state.damage = self._state.damage or what
-        self._promise(Kind.STATE, self._state.encode(self._state.last_index))
+        self._promise(JournalFrameKind.STATE, self._state.encode(self._state.last_index))
         self._log.error("journal_damaged", what=what)
 
     def accept_loss(self) -> None:
@@ -266,7 +266,7 @@ class RaftJournal:
 
     def _promise_now(self) -> None:
         """Make the state durable; blocks, for start-up. Raises OSError."""
-        self._promise(Kind.STATE, self._state.encode(self._state.last_index))
+        self._promise(JournalFrameKind.STATE, self._state.encode(self._state.last_index))
         try:
             self._writer.sync_blocking()
         except OSError as error:
@@ -283,16 +283,16 @@ class RaftJournal:
         """A voter says how far it is durable; a new life of it is written down at once."""
         before = self._state.known.get(directory_id)
         self._state.known[directory_id] = known
-        if before is None or before.life != known.life:
+        if before is None or before.incarnation != known.incarnation:
             self._position_needing_sync = self._write_known()
 
     def _write_known(self) -> int:
         self._known_written = dict(self._state.known)
         return self._writer.append(
-            Kind.KNOWN, msgspec.msgpack.encode(known_items(self._known_written))
+            JournalFrameKind.KNOWN, msgspec.msgpack.encode(known_items(self._known_written))
         )
 
-    def _promise(self, kind: Kind, body: bytes) -> None:
+    def _promise(self, kind: JournalFrameKind, body: bytes) -> None:
         """Write what a voice rests on."""
         self._position_needing_sync = self._writer.append(kind, body)
         self._position_of_vote = self._position_needing_sync
@@ -305,7 +305,7 @@ class RaftJournal:
     def set_formation(self, formation: bytes) -> None:
         """Note the formation; durable with the next sync, and before any vote is."""
         self._state.formation = formation
-        self._promise(Kind.FORMATION, formation)
+        self._promise(JournalFrameKind.FORMATION, formation)
 
     # -- entries: what the core calls --------------------------------------------------------
 
@@ -314,14 +314,16 @@ class RaftJournal:
         state, writer = self._state, self._writer
         writer.top_index = max(writer.top_index, index)
         state.entries.append((command, index, term))
-        end = writer.append(Kind.ENTRY, ENTRY_HEAD.pack(index, term) + command)
+        end = writer.append(JournalFrameKind.ENTRY, ENTRY_HEAD.pack(index, term) + command)
         state.ends.append(end)
         self._position_needing_sync = end
 
     def clear(self) -> None:
         """Void all entries: the core is about to begin again from a manifest."""
         self._state.truncate(0)
-        self._position_needing_sync = self._writer.append(Kind.TRUNCATE_FROM, index_body(0))
+        self._position_needing_sync = self._writer.append(
+            JournalFrameKind.TRUNCATE_FROM, index_body(0)
+        )
         self._writer.retire_older()
 
     def delete_from(self, place: int) -> None:
@@ -329,14 +331,16 @@ class RaftJournal:
         if place < len(self._state.entries):
             index = self._state.entries[place][1]
             self._state.truncate(index)
-            self._position_needing_sync = self._writer.append(Kind.TRUNCATE_FROM, index_body(index))
+            self._position_needing_sync = self._writer.append(
+                JournalFrameKind.TRUNCATE_FROM, index_body(index)
+            )
 
     def delete_before(self, place: int) -> None:
         """Forget the entries before a place in the list; the manifest is durable by now."""
         if 0 < place < len(self._state.entries):
             index = self._state.entries[place][1]
             self._state.drop_before(index)
-            self._writer.append(Kind.COMPACTION, index_body(index))
+            self._writer.append(JournalFrameKind.COMPACTION, index_body(index))
             self._writer.retire_below(index, self._state.ends[0])
 
     def __getitem__(self, item: int | slice) -> Entry | list[Entry]:
@@ -385,7 +389,7 @@ class RaftJournal:
     def set_term(self, term: int, voted_for: VotedFor) -> None:
         """Note term and vote; hold what promises them until `position_of_vote` is durable."""
         self._state.vote = Vote(term, voted_for)
-        self._promise(Kind.VOTE, msgspec.msgpack.encode([term, voted_for]))
+        self._promise(JournalFrameKind.VOTE, msgspec.msgpack.encode([term, voted_for]))
 
     # -- durability --------------------------------------------------------------------------
 
@@ -448,14 +452,14 @@ class RaftJournal:
         if 0 < self._repair_to_note <= self.durable_position:
             # This frame's header says that the repair was durable.
             self._repair_to_note = 0
-            self._promise(Kind.NOTE, b"")
+            self._promise(JournalFrameKind.NOTE, b"")
         self._writer.sync(self._position_needing_sync)
 
     def note_synced(self) -> None:
         """Write down what is durable; call when idle: it narrows the window of `opening`."""
         writer = self._writer
         if writer.carried_position < writer.durable_position:
-            writer.append(Kind.NOTE, b"")
+            writer.append(JournalFrameKind.NOTE, b"")
         writer.flush()
 
     def on_second(self) -> None:
@@ -465,7 +469,7 @@ class RaftJournal:
         commit_index = self.commit_index
         if commit_index != self._commit_written:
             self._commit_written = commit_index
-            self._writer.append(Kind.COMMIT, index_body(commit_index))
+            self._writer.append(JournalFrameKind.COMMIT, index_body(commit_index))
         if self._state.known != self._known_written:
             self._write_known()
         self.note_synced()
@@ -480,7 +484,7 @@ class RaftJournal:
         if self._writer.failure is None:
             commit_index = self.commit_index
             if commit_index != self._commit_written:
-                self._writer.append(Kind.COMMIT, index_body(commit_index))
+                self._writer.append(JournalFrameKind.COMMIT, index_body(commit_index))
             if self._state.known != self._known_written:
                 self._write_known()
         self._writer.close()

@@ -31,7 +31,7 @@ class LaterFormatError(DamagedError):
     """A later release wrote it: whole, and not to be replaced by anything older."""
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class JournalManifest(msgspec.Struct, frozen=True):
     """Where a journal begins; see the module."""
 
     cluster_id: str
@@ -53,7 +53,7 @@ class Manifest(msgspec.Struct, frozen=True):
         return Mark(self.second[1], self.second[2], self.mark_data)
 
 
-def encode_manifest(manifest: Manifest) -> bytes:
+def encode_manifest(manifest: JournalManifest) -> bytes:
     """Return the file's bytes."""
     voters = [[v.node_id, v.directory_id, v.host, v.port] for v in manifest.voters]
     body = msgspec.msgpack.encode(
@@ -71,7 +71,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
     return _HEAD.pack(_MAGIC, len(body), google_crc32c.value(body)) + body
 
 
-def decode_manifest(data: bytes, name: str = FILE) -> Manifest:
+def decode_manifest(data: bytes, name: str = FILE) -> JournalManifest:
     """Read a manifest, from a file or a peer. Raises DamagedError; `name` says of what."""
     if len(data) < _HEAD.size:
         raise _damaged(name, f"it has only {len(data)} bytes")
@@ -108,8 +108,8 @@ def _manifest_of(
     voters: tuple[tuple[int, bytes, str, int], ...],
     directory_id: bytes,
     position: int,
-) -> Manifest:
-    return Manifest(
+) -> JournalManifest:
+    return JournalManifest(
         cluster_id=cluster_id,
         first=first,
         second=second,
@@ -120,7 +120,7 @@ def _manifest_of(
     )
 
 
-def _contradiction(manifest: Manifest) -> str:
+def _contradiction(manifest: JournalManifest) -> str:
     """Return what no sound node would have written; empty: nothing."""
     _, first, first_term = manifest.first
     _, second, second_term = manifest.second

@@ -1,13 +1,13 @@
 """The two copies of a manifest on disk: how they are written, and which one is believed.
 
-Rule: the file `manifest` is renamed into place first, which is the commit point of a jump; the
+Rule: the file `manifest` is renamed into place first, which is the commit point of a catch-up; the
 file `manifest.copy` follows with the same bytes. Only when both are durable does the core forget
 entries. So the journal never begins behind both, and either of them alone fits it.
 
 At a start the newest sound one is believed, and the other one is written again, durably, before
-the journal is looked at. Example: the power fails between the two renames of a jump. The copy is
-older than the manifest, and the journal is about to begin at the manifest; if the copy stayed old
-and the manifest was damaged later, the copy would not fit the journal any more.
+the journal is looked at. Example: the power fails between the two renames of a catch-up. The copy
+is older than the manifest, and the journal is about to begin at the manifest; if the copy stayed
+old and the manifest was damaged later, the copy would not fit the journal any more.
 
 An older copy that is believed all the same, because the newer one is lost, can't bring back an old
 state: the journal begins behind it, which is damage (`quorum.journal.opening`), and a node with a
@@ -19,8 +19,8 @@ from structlog.typing import FilteringBoundLogger
 from quorum.journal.damage import DamagedError
 from quorum.journal.manifest import (
     FILE,
+    JournalManifest,
     LaterFormatError,
-    Manifest,
     decode_manifest,
     encode_manifest,
 )
@@ -28,7 +28,7 @@ from runtime.disk import Disk
 
 COPY = "manifest.copy"
 DAMAGED_SUFFIX = ".damaged"
-Found = Manifest | DamagedError | None
+Found = JournalManifest | DamagedError | None
 """What one of the two files holds; None: there is no such file."""
 
 
@@ -38,7 +38,9 @@ def write_manifest(disk: Disk, data: bytes) -> None:
     disk.replace(COPY, data)
 
 
-def read_manifest(disk: Disk, log: FilteringBoundLogger) -> tuple[Manifest | None, tuple[str, ...]]:
+def read_manifest(
+    disk: Disk, log: FilteringBoundLogger
+) -> tuple[JournalManifest | None, tuple[str, ...]]:
     """Read the newest sound copy, and put the other one right. Blocks, for start-up.
 
     Returns it, and a sentence for each file that was written again because it was lost or damaged.
@@ -80,19 +82,19 @@ def _find(disk: Disk, name: str) -> Found:
         return error
 
 
-def _choose(primary: Found, copy: Found) -> Manifest | None:
-    if not isinstance(primary, Manifest):
-        return copy if isinstance(copy, Manifest) else None
-    if not isinstance(copy, Manifest) or _whose(copy) != _whose(primary):
+def _choose(primary: Found, copy: Found) -> JournalManifest | None:
+    if not isinstance(primary, JournalManifest):
+        return copy if isinstance(copy, JournalManifest) else None
+    if not isinstance(copy, JournalManifest) or _whose(copy) != _whose(primary):
         return primary
     return copy if copy.mark.index > primary.mark.index else primary
 
 
-def _whose(manifest: Manifest) -> tuple[str, bytes]:
+def _whose(manifest: JournalManifest) -> tuple[str, bytes]:
     return manifest.cluster_id, manifest.directory_id
 
 
-def _why(name: str, found: Found, chosen: Manifest) -> str:
+def _why(name: str, found: Found, chosen: JournalManifest) -> str:
     """Return why a file has to be written again; empty when that is no sign of damage."""
     if isinstance(found, DamagedError):
         return str(found).partition(". ")[0]

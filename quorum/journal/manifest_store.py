@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from structlog.typing import FilteringBoundLogger
 
-from quorum.journal.manifest import FILE, Manifest, encode_manifest
+from quorum.journal.manifest import FILE, JournalManifest, encode_manifest
 from quorum.journal.manifest_copies import read_manifest, write_manifest
 from runtime.disk import Disk
 from runtime.disk_errors import explain
@@ -27,19 +27,19 @@ class ManifestStore:
         self._disk = disk
         self._on_failed = on_failed
         self._log = log
-        self._current: Manifest | None = None
-        self._writing: Manifest | None = None
+        self._current: JournalManifest | None = None
+        self._writing: JournalManifest | None = None
         self._to_report: int | None = None
         self.restored: tuple[str, ...] = ()
         """What `load` put right, a sentence for each file."""
 
-    def load(self) -> Manifest | None:
+    def load(self) -> JournalManifest | None:
         """Read it, at start-up. Blocks. Raises DamagedError, OSError."""
         self._current, self.restored = read_manifest(self._disk, self._log)
         return self._current
 
     @property
-    def current(self) -> Manifest | None:
+    def current(self) -> JournalManifest | None:
         """The durable manifest."""
         return self._current
 
@@ -48,18 +48,20 @@ class ManifestStore:
         """Whether one is on its way to the disk."""
         return self._writing is not None
 
-    def offer(self, manifest: Manifest, on_done: Callable[[bool], None]) -> None:
+    def offer(self, manifest: JournalManifest, on_done: Callable[[bool], None]) -> None:
         """Make `manifest` the node's and, once durable, let the core forget entries before it.
 
         Calls back True when durable, False when one at least as new is there or on its way.
         """
         self._write(manifest, on_done, report=True)
 
-    def install(self, manifest: Manifest, on_done: Callable[[bool], None]) -> None:
+    def install(self, manifest: JournalManifest, on_done: Callable[[bool], None]) -> None:
         """As `offer`, for a manifest of a peer: the core is told by whoever calls."""
         self._write(manifest, on_done, report=False)
 
-    def _write(self, manifest: Manifest, on_done: Callable[[bool], None], *, report: bool) -> None:
+    def _write(
+        self, manifest: JournalManifest, on_done: Callable[[bool], None], *, report: bool
+    ) -> None:
         newest = self._writing or self._current
         if newest is not None and newest.second[1] >= manifest.second[1]:
             on_done(False)

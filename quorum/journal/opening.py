@@ -18,7 +18,7 @@ A frame always ended at S. When one lies across it now, these are not the bytes 
 an older file was put back, or what superseded it is lost. That is damage too, wherever E is.
 
 The life that ran before ends where its good frames end: what an opening itself writes may stand
-where the life of a later copy had written what it promised.
+where the incarnation of a later copy had written what it promised.
 
 No file is rewritten in place. What stands between S and E was never known to be durable, and
 what is read back after a failed sync may be only in memory; so it is written again, to a new
@@ -29,10 +29,10 @@ handled alike: a fresh segment holds the good part, the old files stay beside it
 from typing import TYPE_CHECKING, NamedTuple
 
 from quorum.journal.chain import Chain, frames_between, is_seam, read_chain, read_files
-from quorum.journal.damage import Damage, DamagedError, TornTail, WrongFolderError
-from quorum.journal.frames import HEADER_BYTES, Frame, Kind, encode_header
-from quorum.journal.identity import FOLDER, Identity, encode_opening, segment_name
-from quorum.journal.segments import Segment
+from quorum.journal.damage import DamagedError, JournalDamage, TornTail, WrongFolderError
+from quorum.journal.frames import HEADER_BYTES, JournalFrame, JournalFrameKind, encode_header
+from quorum.journal.identity import FOLDER, JournalIdentity, encode_opening, segment_name
+from quorum.journal.segments import JournalSegment
 from quorum.journal.state import Entry, JournalState, Vote, entry_body
 from quorum.journal.witness import NAME as WITNESS
 from quorum.journal.witness import witnessed_position
@@ -40,7 +40,7 @@ from quorum.terms import LEAP_MAX, TERM_MAX, is_term
 from runtime.disk import Disk
 
 if TYPE_CHECKING:
-    from quorum.journal.manifest import Manifest
+    from quorum.journal.manifest import JournalManifest
 
 DAMAGED_SUFFIX = ".damaged"
 UNKNOWN_VOTE = "unknown"
@@ -50,15 +50,15 @@ UNKNOWN_VOTE = "unknown"
 class Opened(NamedTuple):
     """A journal, read and put right; everything up to `position` is durable."""
 
-    identity: Identity
-    segments: list[Segment]
+    identity: JournalIdentity
+    segments: list[JournalSegment]
     state: JournalState
     position: int
-    damage: Damage | None
+    damage: JournalDamage | None
     """What was found at this opening; an earlier one is in the state until it is repaired."""
     torn: TornTail | None
     reset: bool
-    """The entries are those of the manifest alone: a jump was finished."""
+    """The entries are those of the manifest alone: a catch-up was finished."""
 
 
 def open_journal(
@@ -66,7 +66,7 @@ def open_journal(
     cluster_id: str,
     node_id: int,
     new_directory_id: bytes,
-    manifest: "Manifest | None",
+    manifest: "JournalManifest | None",
     *,
     accepts_epoch: bool = False,
 ) -> Opened:
@@ -78,7 +78,7 @@ def open_journal(
     files = read_files(disk, cluster_id, node_id)
     if not files:
         _refuse_remains(disk, manifest)
-        identity = Identity(cluster_id, node_id, new_directory_id)
+        identity = JournalIdentity(cluster_id, node_id, new_directory_id)
         return _begin(disk, identity, 1, 0, JournalState())
     # A process that was killed after a rename left a name that a loss of power could still take
     # away, with all that would be appended to that file from now on.
@@ -104,7 +104,7 @@ def open_journal(
     return _write_tail_again(disk, chain, synced)._replace(torn=torn)
 
 
-def _refuse_remains(disk: Disk, manifest: "Manifest | None") -> None:
+def _refuse_remains(disk: Disk, manifest: "JournalManifest | None") -> None:
     if manifest is None and not disk.exists(WITNESS):
         return
     raise DamagedError(
@@ -136,7 +136,7 @@ def _without_impossible_term(chain: Chain, *, accepts_epoch: bool) -> Chain:
     return chain._replace(highest_term=state.vote.term)
 
 
-def _refuse_other_directory(identity: Identity, manifest: "Manifest") -> None:
+def _refuse_other_directory(identity: JournalIdentity, manifest: "JournalManifest") -> None:
     theirs, ours = manifest.directory_id or identity.directory_id, identity.directory_id
     if (manifest.cluster_id, theirs) == (identity.cluster_id, ours):
         return
@@ -150,21 +150,21 @@ def _refuse_other_directory(identity: Identity, manifest: "Manifest") -> None:
     )
 
 
-def _judge(chain: Chain, synced: int) -> tuple[Damage | None, TornTail | None]:
+def _judge(chain: Chain, synced: int) -> tuple[JournalDamage | None, TornTail | None]:
     problem = chain.problem
     if not is_seam(chain, synced):
         within = [s for s in chain.segments if s.base < synced][-1]
         what = f"no frame ends at position {synced}, up to which all was durable"
         file = next(file for file in chain.files if file.name == within.name)
-        return Damage(file.name, synced - file.shift, what), None
+        return JournalDamage(file.name, synced - file.shift, what), None
     if problem is None:
         if chain.end >= synced:
             return None, None
         last = chain.files[-1]
         what = f"{synced - chain.end} bytes that were durable are missing at its end"
-        return Damage(last.name, len(last.data), what), None
+        return JournalDamage(last.name, len(last.data), what), None
     if problem.illegal or chain.end < synced:
-        return Damage(problem.name, problem.offset, problem.what), None
+        return JournalDamage(problem.name, problem.offset, problem.what), None
     names = [file.name for file in chain.files]
     behind = chain.files[names.index(problem.name) :]
     cut = sum(len(file.data) for file in behind) - problem.offset
@@ -188,7 +188,7 @@ class _Fit:
     """Makes the entries begin where the manifest says, as the core demands."""
 
     def __init__(
-        self, state: JournalState, manifest: "Manifest | None", damage: Damage | None
+        self, state: JournalState, manifest: "JournalManifest | None", damage: JournalDamage | None
     ) -> None:
         self.damage = damage
         self.reset = False
@@ -236,7 +236,7 @@ class _Fit:
     def _damaged(self, what: str) -> None:
         self.reset = True
         if self.damage is None:
-            self.damage = Damage(FOLDER, 0, what)
+            self.damage = JournalDamage(FOLDER, 0, what)
 
 
 def _begin_again(disk: Disk, chain: Chain, synced: int, fit: _Fit) -> Opened:
@@ -258,15 +258,15 @@ def _begin_again(disk: Disk, chain: Chain, synced: int, fit: _Fit) -> Opened:
 
 
 def _begin(
-    disk: Disk, identity: Identity, sequence: int, position: int, state: JournalState
+    disk: Disk, identity: JournalIdentity, sequence: int, position: int, state: JournalState
 ) -> Opened:
-    frames = [(int(Kind.STATE), state.encode(0))]
-    frames += [(int(Kind.ENTRY), entry_body(entry)) for entry in state.entries]
+    frames = [(int(JournalFrameKind.STATE), state.encode(0))]
+    frames += [(int(JournalFrameKind.ENTRY), entry_body(entry)) for entry in state.entries]
     segment = _Replacement(identity, sequence, position, fresh=True)
     ends = [segment.add(kind, body) for kind, body in frames]
     state.ends = ends[1:]
-    segment.write(disk, Kind.NOTE, b"")
-    written = Segment(segment.name, sequence, position, state.last_index)
+    segment.write(disk, JournalFrameKind.NOTE, b"")
+    written = JournalSegment(segment.name, sequence, position, state.last_index)
     return Opened(identity, [written], state, segment.position, None, None, reset=False)
 
 
@@ -280,8 +280,8 @@ def _write_tail_again(disk: Disk, chain: Chain, synced: int) -> Opened:
         top = max(top, _entry_index(frame))
     assert segment.position == chain.end
     chain.state.lineage.end(chain.end)
-    segment.write(disk, Kind.STATE, chain.state.encode(_last_index(chain.state)))
-    written = Segment(segment.name, chain.last_sequence + 1, start, top)
+    segment.write(disk, JournalFrameKind.STATE, chain.state.encode(_last_index(chain.state)))
+    written = JournalSegment(segment.name, chain.last_sequence + 1, start, top)
     kept = [old for old in chain.segments if old.base < start]
     keep = {old.name for old in kept}
     _tidy(disk, [file.name for file in chain.files if file.name not in keep], chain.state)
@@ -293,8 +293,8 @@ def _last_index(state: JournalState) -> int:
     return state.last_index or state.absent_to
 
 
-def _entry_index(frame: Frame) -> int:
-    return int.from_bytes(frame.body[:8], "little") if frame.kind == Kind.ENTRY else 0
+def _entry_index(frame: JournalFrame) -> int:
+    return int.from_bytes(frame.body[:8], "little") if frame.kind == JournalFrameKind.ENTRY else 0
 
 
 class _Replacement:
@@ -303,7 +303,7 @@ class _Replacement:
     So its last frame may say that all up to its own end is durable.
     """
 
-    def __init__(self, identity: Identity, sequence: int, base: int, *, fresh: bool) -> None:
+    def __init__(self, identity: JournalIdentity, sequence: int, base: int, *, fresh: bool) -> None:
         self.name = segment_name(sequence)
         self.position = base
         self._base = base

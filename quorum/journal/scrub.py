@@ -7,16 +7,16 @@ next start would find.
 from collections.abc import Callable, Generator
 
 from quorum.journal.damage import DamagedError
-from quorum.journal.frames import FrameReader
-from quorum.journal.identity import Identity, read_opening
-from quorum.journal.segments import Segment
+from quorum.journal.frames import JournalFrameReader
+from quorum.journal.identity import JournalIdentity, read_opening
+from quorum.journal.segments import JournalSegment
 from runtime.disk import Disk
 
 _STEP_BYTES = 128 * 1024
 
 
 def scrub_segments(
-    disk: Disk, identity: Identity, closed: Callable[[], list[tuple[Segment, int]]]
+    disk: Disk, identity: JournalIdentity, closed: Callable[[], list[tuple[JournalSegment, int]]]
 ) -> Generator[int, None, None]:
     """Read every closed segment; yields the bytes of each step. Raises DamagedError."""
     sequence = -1
@@ -35,7 +35,7 @@ def scrub_segments(
 
 
 def _scrub(
-    disk: Disk, identity: Identity, segment: Segment, end: int
+    disk: Disk, identity: JournalIdentity, segment: JournalSegment, end: int
 ) -> Generator[int, None, None]:
     """Walk one segment up to the position where the next begins."""
     data = disk.read(segment.name)
@@ -43,7 +43,7 @@ def _scrub(
     if opening is None or opening.identity != identity or opening.base != segment.base:
         raise DamagedError("is damaged at byte 0: its first frame is bad")
     shift = segment.base - opening.size
-    reader = FrameReader(data, opening.size, shift, identity.seed(segment.sequence))
+    reader = JournalFrameReader(data, opening.size, shift, identity.seed(segment.sequence))
     stepped = 0
     for frame in reader:
         if frame.end >= end:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from quorum.journal.frames import HEADER_BYTES, Kind, encode_header
-from quorum.journal.identity import FOLDER, Identity, encode_opening, segment_name
+from quorum.journal.frames import HEADER_BYTES, JournalFrameKind, encode_header
+from quorum.journal.identity import FOLDER, JournalIdentity, encode_opening, segment_name
 from quorum.journal.witness import Witness
 from runtime.disk import AppendFile, Disk
 from runtime.disk_errors import explain
@@ -21,7 +21,7 @@ from runtime.disk_errors import explain
 BUFFER_BYTES_MAX = 1024 * 1024
 
 
-class Segment(NamedTuple):
+class JournalSegment(NamedTuple):
     """A segment that is part of the journal."""
 
     name: str
@@ -37,8 +37,8 @@ class SegmentWriter:
     def __init__(
         self,
         disk: Disk,
-        identity: Identity,
-        segments: list[Segment],
+        identity: JournalIdentity,
+        segments: list[JournalSegment],
         written_position: int,
         segment_bytes: int,
         state_body: Callable[[], bytes],
@@ -86,7 +86,7 @@ class SegmentWriter:
         """The segments, oldest first."""
         return [segment.name for segment in (*self._closed_segments, self._active)]
 
-    def closed(self) -> list[tuple[Segment, int]]:
+    def closed(self) -> list[tuple[JournalSegment, int]]:
         """Those that are not written to any more, each with the position where the next begins."""
         bases = [segment.base for segment in (*self._closed_segments, self._active)]
         return list(zip(self._closed_segments, bases[1:], strict=True))
@@ -140,11 +140,11 @@ class SegmentWriter:
         self._unsynced.append(self._file)
         self._new_name = True
         self._closed_segments.append(self._active._replace(top_index=self.top_index))
-        self._active = Segment(name, sequence, self.written_position, 0)
+        self._active = JournalSegment(name, sequence, self.written_position, 0)
         self.top_index = 0
         self._seed = self._identity.seed(sequence)
         self._file, self._file_bytes = file, len(opening)
-        self.append(Kind.STATE, self._state_body())
+        self.append(JournalFrameKind.STATE, self._state_body())
         self._write_buffer()
 
     # -- durability --------------------------------------------------------------------------
@@ -220,7 +220,7 @@ class SegmentWriter:
             file.sync()
         self._disk.sync_folder(FOLDER)
         self.durable_position = self.written_position
-        self.append(Kind.NOTE, b"")
+        self.append(JournalFrameKind.NOTE, b"")
         if not self._write_buffer():
             # The witness must not say of a note that isn't there that it is durable.
             return

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from quorum.journal.frames import Frame, Kind
+from quorum.journal.frames import JournalFrame, JournalFrameKind
 from quorum.journal.lineage import Lineage
 
 Entry = tuple[bytes, int, int]
@@ -19,7 +19,7 @@ VotedFor = str | int | bytes | None
 
 ENTRY_HEAD = struct.Struct("<QQ")
 _INDEX = struct.Struct("<Q")
-_ENTRY = int(Kind.ENTRY)
+_ENTRY = int(JournalFrameKind.ENTRY)
 
 
 class IllegalFrameError(Exception):
@@ -34,9 +34,9 @@ class Vote(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a peer said of itself last: one of its lives, and up to where that was durable."""
+    """What a peer said of itself last: its incarnation, and up to where that was durable."""
 
-    life: bytes
+    incarnation: bytes
     position: int
 
 
@@ -80,33 +80,33 @@ class JournalState:
         """The highest term seen in vote and entries."""
         return max(self.vote.term, self.last_epoch)
 
-    def apply(self, frame: Frame) -> None:
+    def apply(self, frame: JournalFrame) -> None:
         """Add one frame. Raises IllegalFrameError."""
         kind, body = frame.kind, frame.body
         if kind == _ENTRY:
             self._add(frame)
-        elif kind == Kind.TRUNCATE_FROM:
+        elif kind == JournalFrameKind.TRUNCATE_FROM:
             self.truncate(_INDEX.unpack(body)[0])
-        elif kind == Kind.VOTE:
+        elif kind == JournalFrameKind.VOTE:
             self.vote = Vote(*msgspec.msgpack.decode(body))
-        elif kind == Kind.COMMIT:
+        elif kind == JournalFrameKind.COMMIT:
             self.commit_index = _INDEX.unpack(body)[0]
-        elif kind == Kind.FORMATION:
+        elif kind == JournalFrameKind.FORMATION:
             self.formation = body
-        elif kind == Kind.COMPACTION:
+        elif kind == JournalFrameKind.COMPACTION:
             self.drop_before(_INDEX.unpack(body)[0])
-        elif kind == Kind.STATE:
+        elif kind == JournalFrameKind.STATE:
             self._resume(body)
-        elif kind == Kind.REPAIRED:
+        elif kind == JournalFrameKind.REPAIRED:
             self._repaired(frame)
-        elif kind == Kind.LIFE:
+        elif kind == JournalFrameKind.INCARNATION:
             self.lineage.begin(body, frame.position)
-        elif kind == Kind.KNOWN:
+        elif kind == JournalFrameKind.KNOWN:
             self.known = _known(msgspec.msgpack.decode(body))
-        elif kind != Kind.NOTE:
+        elif kind != JournalFrameKind.NOTE:
             raise IllegalFrameError(f"a frame of unknown kind {kind}")
 
-    def _add(self, frame: Frame) -> None:
+    def _add(self, frame: JournalFrame) -> None:
         body, entries = frame.body, self.entries
         index, term = ENTRY_HEAD.unpack_from(body)
         before = entries[-1][1] if entries else self.absent_to
@@ -133,25 +133,25 @@ class JournalState:
     def _resume(self, body: bytes) -> None:
         # Journals of 0.1 end behind `damage`.
         fields = [*msgspec.msgpack.decode(body), [], []][:8]
-        term, voted_for, commit_index, formation, last_index, damage, lives, known = fields
+        term, voted_for, commit_index, formation, last_index, damage, incarnations, known = fields
         if not self.entries:
             self.absent_to = last_index
         elif self.last_index != last_index:
             raise IllegalFrameError(f"entries end at {self.last_index}, not at {last_index}")
         self.vote = Vote(term, voted_for)
         self.commit_index, self.formation, self.damage = commit_index, formation, damage
-        self.lineage, self.known = Lineage(map(tuple, lives)), _known(known)
+        self.lineage, self.known = Lineage(map(tuple, incarnations)), _known(known)
 
-    def _repaired(self, frame: Frame) -> None:
+    def _repaired(self, frame: JournalFrame) -> None:
         self.repaired, self.damage = (frame.end, self.damage), ""
-        # Journals of 0.1 know no lives.
+        # Journals of 0.1 know no incarnations.
         if frame.body:
             self.lineage.begin(frame.body, frame.position)
 
     def encode(self, last_index: int) -> bytes:
         """Return the body of a state frame that stands behind entry `last_index` (0 none)."""
         own = [*self.vote, self.commit_index, self.formation, last_index, self.damage]
-        return msgspec.msgpack.encode([*own, self.lineage.lives, known_items(self.known)])
+        return msgspec.msgpack.encode([*own, self.lineage.incarnations, known_items(self.known)])
 
 
 def known_items(known: dict[bytes, Known]) -> list[tuple[bytes, bytes, int]]:
@@ -160,7 +160,9 @@ def known_items(known: dict[bytes, Known]) -> list[tuple[bytes, bytes, int]]:
 
 
 def _known(items: list[tuple[bytes, bytes, int]]) -> dict[bytes, Known]:
-    return {directory_id: Known(life, position) for directory_id, life, position in items}
+    return {
+        directory_id: Known(incarnation, position) for directory_id, incarnation, position in items
+    }
 
 
 def entry_body(entry: Entry) -> bytes:

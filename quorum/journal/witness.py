@@ -10,7 +10,7 @@ import struct
 
 import google_crc32c
 
-from quorum.journal.identity import FOLDER, Identity
+from quorum.journal.identity import FOLDER, JournalIdentity
 from runtime.disk import Disk
 
 NAME = f"{FOLDER}/synced"
@@ -21,7 +21,7 @@ _CUT_AT_BYTES = 64 * 1024
 class Witness:
     """Appends durable positions."""
 
-    def __init__(self, disk: Disk, identity: Identity, durable_position: int) -> None:
+    def __init__(self, disk: Disk, identity: JournalIdentity, durable_position: int) -> None:
         self._seed = identity.seed(0)
         self._file = disk.open(NAME)
         self._file.truncate(0)
@@ -45,7 +45,7 @@ class Witness:
         self._file.close()
 
 
-def witnessed_position(disk: Disk, identity: Identity) -> int:
+def witnessed_position(disk: Disk, identity: JournalIdentity) -> int:
     """Return the highest position that the file proves to have been durable; 0 none."""
     if not disk.exists(NAME):
         return 0

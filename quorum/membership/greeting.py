@@ -12,7 +12,9 @@ from quorum.membership.formation import Formation
 from quorum.wire.codec import BadBytesError, dumps, loads
 
 WIRE_FORMAT = 1
-"""Of the greeting, and of every link when it begins; `quorum.peers.speaking` says what follows."""
+"""Of the greeting, and of every link when it begins; `quorum.peers.format_negotiation` says what
+follows.
+"""
 _SHAPE = (int, str, int, bytes, bool, bytes)
 
 

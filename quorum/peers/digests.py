@@ -1,23 +1,23 @@
 """Opaque digests beside the heartbeats, by which owners compare what they hold.
 
 Rule: the newest is what counts, and it is sent again with every heartbeat: how current a node
-knows itself to be travels with it (`quorum.guard.currency`).
+knows itself to be travels with it (`quorum.guard.freshness`).
 
 An announcement is opaque, too, and travels in a frame of the same kind. A peer tells the two apart
 by their first byte, and ignores a byte that it does not know: so does release 0.1.
 """
 
-from quorum.guard.currency import Currency
-from quorum.guard.inside import Inside
-from quorum.wire.frames import DIGEST_BYTES_MAX, Kind
+from quorum.guard.context import NodeContext
+from quorum.guard.freshness import DeliveryFreshness
+from quorum.wire.frames import DIGEST_BYTES_MAX, FrameKind
 
 
 class Digests:
     """Our digest, on its way to every peer."""
 
-    def __init__(self, inside: Inside, currency: Currency) -> None:
-        self._inside = inside
-        self._currency = currency
+    def __init__(self, context: NodeContext, freshness: DeliveryFreshness) -> None:
+        self._context = context
+        self._freshness = freshness
         self._digest = b""
         self._announcement = b""
         self._sent_at = -1e9
@@ -32,15 +32,15 @@ class Digests:
 
     def on_tick(self) -> None:
         """Send it when it is due."""
-        inside = self._inside
+        context = self._context
         payloads = [data for data in (self._digest, self._announcement) if data]
-        if not payloads or inside.now - self._sent_at < inside.config.heartbeat_s:
+        if not payloads or context.now - self._sent_at < context.config.heartbeat_s:
             return
-        self._sent_at = inside.now
-        for replica in inside.replicas.linked():
+        self._sent_at = context.now
+        for replica in context.replicas.linked():
             for data in payloads:
-                fields = self._currency.fields_for(replica.node_id)
-                inside.outbox.send(replica.node_id, Kind.DIGEST, inside.term, data, *fields)
+                fields = self._freshness.fields_for(replica.node_id)
+                context.outbox.send(replica.node_id, FrameKind.DIGEST, context.term, data, *fields)
 
 
 def _checked(data: bytes) -> bytes:

@@ -10,41 +10,46 @@ answer that was not asked for.
 """
 
 from quorum.guard.ceiling import Ceiling
-from quorum.guard.currency import Currency
+from quorum.guard.context import NodeContext
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
-from quorum.guard.inside import Inside
+from quorum.guard.freshness import DeliveryFreshness
 from quorum.guard.memory import Memory
-from quorum.guard.reads import Reads
+from quorum.guard.reads import ReadIndexes
 from quorum.guard.repair import Repair
-from quorum.guard.replicas import Replica
+from quorum.guard.replicas import PeerReplica
 from quorum.guard.replication import Replication
-from quorum.peers.files import PeerFiles
+from quorum.peers.files import FileExchange
 from quorum.raft.core import Core, Role
 from quorum.wire.codec import BadBytesError
 from quorum.wire.formats import TOLERANT_FORMAT
-from quorum.wire.frames import Frame, Kind, decode, is_of_a_newer_kind, kind_of
+from quorum.wire.frames import Frame, FrameKind, decode, is_of_a_newer_kind, kind_of
 
-_JUDGED_BY_RULES = {Kind.APPEND, Kind.SNAPSHOT, Kind.VOTE_REQUEST, Kind.PREVOTE_REQUEST}
+_JUDGED_BY_RULES = {
+    FrameKind.APPEND,
+    FrameKind.SNAPSHOT,
+    FrameKind.VOTE_REQUEST,
+    FrameKind.PREVOTE_REQUEST,
+}
 _WITHOUT_A_CORE = {
-    Kind.DIGEST,
-    Kind.LIST,
-    Kind.LISTED,
-    Kind.READ,
-    Kind.PIECE,
-    Kind.REMEMBER,
+    FrameKind.DIGEST,
+    FrameKind.LIST,
+    FrameKind.LISTED,
+    FrameKind.READ,
+    FrameKind.PIECE,
+    FrameKind.REMEMBER,
 }
 _OF_VOTERS = {
-    Kind.APPEND,
-    Kind.SNAPSHOT,
-    Kind.VOTE_REQUEST,
-    Kind.VOTE,
-    Kind.PREVOTE_REQUEST,
-    Kind.PREVOTE,
-    Kind.TIMEOUT_NOW,
+    FrameKind.APPEND,
+    FrameKind.SNAPSHOT,
+    FrameKind.VOTE_REQUEST,
+    FrameKind.VOTE,
+    FrameKind.PREVOTE_REQUEST,
+    FrameKind.PREVOTE,
+    FrameKind.TIMEOUT_NOW,
 }
 """What electing and leading consist of."""
-_ANSWERS = {Kind.LISTED, Kind.PIECE}
+_ANSWERS = {FrameKind.LISTED, FrameKind.PIECE}
 _LOGGED_EVERY_S = 10.0
 
 
@@ -53,7 +58,7 @@ class Dispatch:
 
     def __init__(
         self,
-        inside: Inside,
+        context: NodeContext,
         *,
         ceiling: Ceiling,
         elections: Elections,
@@ -61,11 +66,11 @@ class Dispatch:
         replication: Replication,
         repair: Repair,
         memory: Memory,
-        reads: Reads,
-        files: PeerFiles,
-        currency: Currency,
+        reads: ReadIndexes,
+        files: FileExchange,
+        freshness: DeliveryFreshness,
     ) -> None:
-        self._inside = inside
+        self._context = context
         self._ceiling = ceiling
         self._elections = elections
         self._following = following
@@ -74,25 +79,25 @@ class Dispatch:
         self._memory = memory
         self._reads = reads
         self._files = files
-        self._currency = currency
+        self._freshness = freshness
         self._logged_at: dict[int, float] = {}
 
-    def read(self, node_id: int, data: bytes) -> tuple[Replica, Frame] | None:
+    def read(self, node_id: int, data: bytes) -> tuple[PeerReplica, Frame] | None:
         """Decode a frame of a linked replica; None when it is refused."""
-        inside = self._inside
-        replica = inside.replicas.get(node_id)
+        context = self._context
+        replica = context.replicas.get(node_id)
         if replica is None or not replica.linked:
             return None
         kind = kind_of(data)
         if not replica.is_voter and kind in _OF_VOTERS:
-            inside.count("voters_frame_of_an_observer")
+            context.count("voters_frame_of_an_observer")
             return None
         # These may be large: 16 MiB of them take the loop for long.
         if kind in _ANSWERS and not self._files.awaits(node_id, kind, len(data)):
-            inside.count("answer_to_no_question")
+            context.count("answer_to_no_question")
             return None
         if replica.wire_format >= TOLERANT_FORMAT and is_of_a_newer_kind(data):
-            inside.count("frame_of_a_newer_kind")
+            context.count("frame_of_a_newer_kind")
             return None
         try:
             frame = decode(data, replica.wire_format)
@@ -100,88 +105,88 @@ class Dispatch:
             self._refuse(node_id, str(error))
             return None
         if frame[2] != replica.node.directory_id:
-            inside.count("frame_of_another_directory")
+            context.count("frame_of_another_directory")
             return None
         return (replica, frame) if self._ceiling.admits(replica, frame[1]) else None
 
     def _refuse(self, node_id: int, why: str) -> None:
         """Count each, log one in ten seconds of each peer: a flood must not become one of lines."""
-        inside = self._inside
-        inside.count("bad_frame")
-        if inside.now - self._logged_at.get(node_id, -_LOGGED_EVERY_S) >= _LOGGED_EVERY_S:
-            self._logged_at[node_id] = inside.now
-            inside.log.warning("frame_refused", node=node_id, why=why)
+        context = self._context
+        context.count("bad_frame")
+        if context.now - self._logged_at.get(node_id, -_LOGGED_EVERY_S) >= _LOGGED_EVERY_S:
+            self._logged_at[node_id] = context.now
+            context.log.warning("frame_refused", node=node_id, why=why)
 
-    def take(self, replica: Replica, frame: Frame) -> None:
+    def take(self, replica: PeerReplica, frame: Frame) -> None:
         """Route the frame to its handler by kind."""
         kind, term = frame[0], frame[1]
         if kind in _WITHOUT_A_CORE:
             self._take_beside(replica, frame, kind)
             return
-        core = self._inside.core
+        core = self._context.core
         if core is None:
             return
         if term > core.term and replica.is_voter and kind not in _JUDGED_BY_RULES:
             core.raise_term(term, replica.node)
-        if kind == Kind.APPEND:
+        if kind == FrameKind.APPEND:
             self._following.on_append(replica, frame)
-        elif kind == Kind.SNAPSHOT:
+        elif kind == FrameKind.SNAPSHOT:
             self._following.on_snapshot(replica, frame)
-        elif kind == Kind.VOTE_REQUEST:
+        elif kind == FrameKind.VOTE_REQUEST:
             self._elections.on_vote_request(replica, frame)
-        elif kind == Kind.PREVOTE_REQUEST:
+        elif kind == FrameKind.PREVOTE_REQUEST:
             self._elections.on_prevote_request(replica, frame)
-        elif kind == Kind.PROBE:
+        elif kind == FrameKind.PROBE:
             self._answer_probe(replica, core, frame[3])
-        elif kind == Kind.PROBE_ANSWER and self._repair.needed:
+        elif kind == FrameKind.PROBE_ANSWER and self._repair.needed:
             self._repair.on_answer(replica, term, frame[3], frame[4])
         elif self.is_current(term, core.term):
             self._take_answer(replica, core, frame, kind)
         else:
-            self._inside.count("answer_of_another_epoch")
+            self._context.count("answer_of_another_epoch")
 
     def is_current(self, stamp: int, term: int) -> bool:
         """Tell whether an answer counts."""
         return stamp == term
 
-    def _take_answer(self, replica: Replica, core: Core, frame: Frame, kind: int) -> None:
-        if kind == Kind.ACK:
+    def _take_answer(self, replica: PeerReplica, core: Core, frame: Frame, kind: int) -> None:
+        if kind == FrameKind.ACK:
             if core.role is Role.LEADER:
                 _, _, _, match, next_index, counted = frame
                 self._replication.on_ack(replica, match, next_index, counted=counted)
-        elif kind == Kind.PREVOTE:
+        elif kind == FrameKind.PREVOTE:
             self._elections.on_prevote(replica, frame)
-        elif kind == Kind.VOTE:
+        elif kind == FrameKind.VOTE:
             self._elections.on_vote(replica)
-        elif kind == Kind.PROBE_ANSWER:
+        elif kind == FrameKind.PROBE_ANSWER:
             if core.role is Role.LEADER:
                 self._reads.on_answer(replica, frame[3], counted=frame[5])
-        elif kind == Kind.TIMEOUT_NOW:
+        elif kind == FrameKind.TIMEOUT_NOW:
             self._elections.on_timeout_now(replica)
 
-    def _answer_probe(self, replica: Replica, core: Core, number: int) -> None:
-        inside = self._inside
-        if inside.formation.we_vote:
-            inside.outbox.send(
+    def _answer_probe(self, replica: PeerReplica, core: Core, number: int) -> None:
+        context = self._context
+        if context.formation.we_vote:
+            context.outbox.send(
                 replica.node_id,
-                Kind.PROBE_ANSWER,
+                FrameKind.PROBE_ANSWER,
                 core.term,
                 number,
-                inside.view.last,
-                inside.may_vote,
+                context.view.last,
+                context.may_vote,
             )
 
-    def _take_beside(self, replica: Replica, frame: Frame, kind: int) -> None:
-        if kind == Kind.DIGEST:
-            self._currency.heard(replica, frame)
+    def _take_beside(self, replica: PeerReplica, frame: Frame, kind: int) -> None:
+        if kind == FrameKind.DIGEST:
+            self._freshness.heard(replica, frame)
             # An observer compares itself with the voters; what it holds is no judge of theirs.
             if replica.is_voter:
-                self._inside.listener.on_digest(replica.node_id, frame[3])
-        elif kind == Kind.REMEMBER:
+                self._context.listener.on_digest(replica.node_id, frame[3])
+        elif kind == FrameKind.REMEMBER:
             self._memory.on_remember(replica, frame[3:])
-        elif kind == Kind.LIST:
+        elif kind == FrameKind.LIST:
             self._files.on_list(replica, frame[3], frame[4])
-        elif kind == Kind.READ:
+        elif kind == FrameKind.READ:
             self._files.on_read(replica, frame)
         else:
             self._files.on_answer(replica, frame)

@@ -1,18 +1,18 @@
-"""Files of peers over the links: what a follower that jumps, or backfills history, fetches.
+"""Files of peers over the links: what a follower that catches up, or backfills history, fetches.
 
 Rule: only folders that the settings share, only names that are plain; a piece at a time, asked
 for by position, so that any fetch goes on where it stopped. Reading is done off the loop.
 
-A request's number is of this life alone: what comes late for an earlier one answers nothing.
+A request's number is of this incarnation alone: what comes late for an earlier one answers nothing.
 """
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from quorum.api import PeerFile
-from quorum.guard.inside import Inside
-from quorum.guard.replicas import Replica
-from quorum.wire.frames import FILE_PIECE_BYTES_MAX, Frame, Kind
+from quorum.guard.context import NodeContext
+from quorum.guard.replicas import PeerReplica
+from quorum.wire.frames import FILE_PIECE_BYTES_MAX, Frame, FrameKind
 from runtime.clock import Timer
 from runtime.links import FRAME_BYTES_MAX
 from runtime.paths import BadNameError, checked
@@ -21,26 +21,28 @@ OnListed = Callable[[Sequence[tuple[str, int]] | None], None]
 OnPiece = Callable[[PeerFile | None], None]
 Piece = tuple[int, bytes]
 _NUMBER_BYTES = 7
-_ANSWERS = {Kind.LIST: Kind.LISTED, Kind.READ: Kind.PIECE}
+_ANSWERS = {FrameKind.LIST: FrameKind.LISTED, FrameKind.READ: FrameKind.PIECE}
 
 
 class _Request(NamedTuple):
     node_id: int
-    kind: Kind
+    kind: FrameKind
     """Of the answer."""
     bytes_max: int
     timer: Timer
     answered: Callable[[Frame | None], None]
 
 
-class PeerFiles:
+class FileExchange:
     """Asks, and answers."""
 
-    def __init__(self, inside: Inside) -> None:
-        self._inside = inside
-        self._number = int.from_bytes(inside.journal.lineage.life[-_NUMBER_BYTES:], "little")
+    def __init__(self, context: NodeContext) -> None:
+        self._context = context
+        self._number = int.from_bytes(
+            context.journal.lineage.incarnation[-_NUMBER_BYTES:], "little"
+        )
         self._waiting: dict[int, _Request] = {}
-        self.formats_for: Callable[[Replica, str], list[tuple[str, int]] | None] = (
+        self.formats_for: Callable[[PeerReplica, str], list[tuple[str, int]] | None] = (
             lambda _replica, _folder: None
         )
         """What to answer to a peer that asks for our wire formats; None: it asks for a folder."""
@@ -53,7 +55,7 @@ class PeerFiles:
         def answered(frame: Frame | None) -> None:
             on_reply(frame[5] if frame is not None and frame[4] else None)
 
-        self._ask(node_id, Kind.LIST, (folder,), answered, bytes_max)
+        self._ask(node_id, FrameKind.LIST, (folder,), answered, bytes_max)
 
     def ask_piece(
         self, node_id: int, name: str, position: int, length: int, on_reply: OnPiece
@@ -65,25 +67,25 @@ class PeerFiles:
             on_reply(PeerFile(frame[4], frame[5]) if frame is not None and sound else None)
 
         length = min(length, FILE_PIECE_BYTES_MAX)
-        self._ask(node_id, Kind.READ, (name, position, length), answered)
+        self._ask(node_id, FrameKind.READ, (name, position, length), answered)
 
     def _ask(
         self,
         node_id: int,
-        kind: Kind,
+        kind: FrameKind,
         fields: tuple[object, ...],
         answered: Callable[[Frame | None], None],
         bytes_max: int = FRAME_BYTES_MAX,
     ) -> None:
-        inside = self._inside
+        context = self._context
         self._number += 1
         number = self._number
-        timer = inside.clock.call_later(
-            inside.config.file_timeout_ms / 1000, lambda: self._finish(number, None)
+        timer = context.clock.call_later(
+            context.config.file_timeout_ms / 1000, lambda: self._finish(number, None)
         )
         self._waiting[number] = _Request(node_id, _ANSWERS[kind], bytes_max, timer, answered)
-        if not inside.outbox.send(node_id, kind, inside.term, number, *fields):
-            inside.clock.call_soon(lambda: self._finish(number, None))
+        if not context.outbox.send(node_id, kind, context.term, number, *fields):
+            context.clock.call_soon(lambda: self._finish(number, None))
 
     def awaits(self, node_id: int, kind: int | None, size: int) -> bool:
         """Tell whether a peer was asked for an answer of this kind and, in bytes, this size."""
@@ -92,7 +94,7 @@ class PeerFiles:
             for request in self._waiting.values()
         )
 
-    def on_answer(self, replica: Replica, frame: Frame) -> None:
+    def on_answer(self, replica: PeerReplica, frame: Frame) -> None:
         """Take a peer's answer."""
         request = self._waiting.get(frame[3])
         if request is not None and (request.node_id, request.kind) == (replica.node_id, frame[0]):
@@ -103,17 +105,17 @@ class PeerFiles:
         if request is None:
             return
         request.timer.cancel()
-        if not self._inside.stopped:
+        if not self._context.stopped:
             request.answered(frame)
 
-    def on_list(self, replica: Replica, number: int, folder: str) -> None:
+    def on_list(self, replica: PeerReplica, number: int, folder: str) -> None:
         """Answer with names and sizes in a shared folder."""
-        inside, disk = self._inside, self._inside.disk
+        context, disk = self._context, self._context.disk
         formats = self.formats_for(replica, folder)
         if formats is not None:
             self._send_listing(replica.node_id, number, formats)
             return
-        if folder not in inside.config.shared_folders:
+        if folder not in context.config.shared_folders:
             self._send_listing(replica.node_id, number, None)
             return
 
@@ -125,15 +127,20 @@ class PeerFiles:
         )
 
     def _send_listing(self, node_id: int, number: int, found: list[tuple[str, int]] | None) -> None:
-        inside = self._inside
-        if not inside.stopped:
-            inside.outbox.send(
-                node_id, Kind.LISTED, inside.term, number, found is not None, tuple(found or ())
+        context = self._context
+        if not context.stopped:
+            context.outbox.send(
+                node_id,
+                FrameKind.LISTED,
+                context.term,
+                number,
+                found is not None,
+                tuple(found or ()),
             )
 
-    def on_read(self, replica: Replica, frame: Frame) -> None:
+    def on_read(self, replica: PeerReplica, frame: Frame) -> None:
         """Answer with a piece of a file in a shared folder."""
-        disk = self._inside.disk
+        disk = self._context.disk
         number, name, position, length = frame[3:]
         if not self.may_read(name) or length > FILE_PIECE_BYTES_MAX:
             self._send_piece(replica.node_id, number, None)
@@ -149,7 +156,7 @@ class PeerFiles:
     def may_read(self, name: str) -> bool:
         """Tell whether a name is one plain name in a shared folder."""
         folder, _, plain = name.partition("/")
-        if folder not in self._inside.config.shared_folders or "/" in plain:
+        if folder not in self._context.config.shared_folders or "/" in plain:
             return False
         try:
             return checked(name) == name
@@ -157,7 +164,7 @@ class PeerFiles:
             return False
 
     def _send_piece(self, node_id: int, number: int, piece: Piece | None) -> None:
-        inside = self._inside
+        context = self._context
         size, data = piece if piece is not None else (-1, b"")
-        if not inside.stopped:
-            inside.outbox.send(node_id, Kind.PIECE, inside.term, number, size, data)
+        if not context.stopped:
+            context.outbox.send(node_id, FrameKind.PIECE, context.term, number, size, data)

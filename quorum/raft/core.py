@@ -16,14 +16,14 @@ from pysyncobj.transport import Transport
 
 from quorum.config import APPEND_BYTES_MAX, QuorumConfig
 from quorum.journal.manifest_store import ManifestStore
-from quorum.raft import seams
+from quorum.raft import core_world
 from quorum.raft.core_node import CoreNode
 from quorum.raft.dicts import from_dict, to_dict
 from quorum.raft.messages import FromCore, RequestVote, TimeoutNow, ToCore
 from quorum.terms import is_term
 from quorum.wire import codec
 
-seams.install()
+core_world.install()
 
 _REGULAR = 0
 _NEVER = 2**62
@@ -94,7 +94,7 @@ class Core:
         self,
         config: QuorumConfig,
         *,
-        world: seams.CoreWorld,
+        world: core_world.CoreWorld,
         manifests: ManifestStore,
         self_node: CoreNode,
         others: Iterable[CoreNode],
@@ -107,7 +107,7 @@ class Core:
         self.role = Role.FOLLOWER
         self._on_role = on_role
         self._transport = _CoreTransport(on_send)
-        seams.enter(world)
+        core_world.enter(world)
         self._machine = _Machine(
             on_apply,
             self_node,
@@ -138,12 +138,12 @@ class Core:
 
     def receive(self, node: CoreNode | None, message: ToCore) -> None:
         """Give the core a message."""
-        seams.enter(self._world)
+        core_world.enter(self._world)
         self._transport._onMessageReceived(node, to_dict(message))  # noqa: SLF001
 
     def tick(self) -> None:
         """Let it do what is due: commit, hand out, heartbeat, take what was appended."""
-        seams.enter(self._world)
+        core_world.enter(self._world)
         self._machine.doTick(0)
 
     def append(self, payloads: list[bytes]) -> None:
@@ -170,7 +170,7 @@ class Core:
 
     def connect(self, node: CoreNode, *, voter: bool) -> None:
         """Let the core send appends to a node."""
-        seams.enter(self._world)
+        core_world.enter(self._world)
         if voter:
             self._transport._onNodeConnected(node)  # noqa: SLF001
         else:
@@ -178,7 +178,7 @@ class Core:
 
     def disconnect(self, node: CoreNode, *, voter: bool) -> None:
         """Stop it."""
-        seams.enter(self._world)
+        core_world.enter(self._world)
         if voter:
             self._transport._onNodeDisconnected(node)  # noqa: SLF001
         else:

@@ -1,8 +1,8 @@
 """What PySyncObj finds in the place of its dump file: the manifest, through its store.
 
 PySyncObj opens its dump itself and swallows a failed load. Here the manifest is loaded and
-verified before the core exists. `seams` replaces the library's `Serializer` and `os` by `CoreDump`
-and `replaced_os`. Both find the store where the core keeps the dump's file name:
+verified before the core exists. `core_world` replaces the library's `Serializer` and `os` by
+`CoreDump` and `replaced_os`. Both find the store where the core keeps the dump's file name:
 `SyncObjConf(fullDumpFile=store)`. So many nodes can live in one process.
 
 The core never compacts on its own (`logCompactionMinEntries`, `logCompactionMinTime` as high as

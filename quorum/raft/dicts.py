@@ -12,7 +12,7 @@ from quorum.raft.messages import (
     Forward,
     FromCore,
     Heartbeat,
-    Install,
+    InstallSnapshot,
     RequestVote,
     TimeoutNow,
     ToCore,
@@ -38,7 +38,8 @@ WORDS = frozenset(
         "last_log_term",
     }
 )
-"""The strings that these dicts consist of. `seams.check_core` looks for them in the library."""
+"""The strings that these dicts consist of. `core_world.check_core` looks for them in the library.
+"""
 
 
 def to_dict(message: ToCore) -> Dict:
@@ -54,7 +55,7 @@ def to_dict(message: ToCore) -> Dict:
             )
         case Heartbeat(term, commit_index):
             return _append(term, commit_index)
-        case Install(term, commit_index, manifest):
+        case InstallSnapshot(term, commit_index, manifest):
             # One chunk, which is the first and the last.
             return _append(term, commit_index, serialized=(manifest, True, True))
         case AppendReply(next_index, success, reset):
@@ -96,11 +97,11 @@ def from_dict(message: Dict) -> FromCore:
             return Forward()
 
 
-def _from_append(message: Dict) -> AppendEntries | Install:
+def _from_append(message: Dict) -> AppendEntries | InstallSnapshot:
     term, commit_index = message["term"], message["commit_index"]
     if "serialized" in message:
         # `CoreDump.getTransmissionData` always returns the whole manifest.
-        return Install(term, commit_index, message["serialized"][0])
+        return InstallSnapshot(term, commit_index, message["serialized"][0])
     return AppendEntries(
         term, commit_index, message["prevLogIdx"], message["prevLogTerm"], message["entries"]
     )

@@ -29,7 +29,7 @@ class Heartbeat(NamedTuple):
     commit_index: int
 
 
-class Install(NamedTuple):
+class InstallSnapshot(NamedTuple):
     """A leader's manifest: the log begins anew with the two entries that it names."""
 
     term: int
@@ -72,5 +72,13 @@ class Forward(NamedTuple):
     """The core wants to forward a command to the leader. The guard refuses."""
 
 
-ToCore = AppendEntries | Heartbeat | Install | AppendReply | RequestVote | VoteGranted | TimeoutNow
-FromCore = AppendEntries | Install | AppendReply | RequestVote | VoteGranted | Forward
+ToCore = (
+    AppendEntries
+    | Heartbeat
+    | InstallSnapshot
+    | AppendReply
+    | RequestVote
+    | VoteGranted
+    | TimeoutNow
+)
+FromCore = AppendEntries | InstallSnapshot | AppendReply | RequestVote | VoteGranted | Forward

@@ -2,7 +2,7 @@
 
 Rule: nothing that is read can run, nest deeply or claim a size that it doesn't have; arrays come
 back as tuples, since the core tells a call with arguments from one without by `tuple`. This
-module stands in for `pickle` inside the core (`quorum.raft.seams`), so it has its two names.
+module stands in for `pickle` inside the core (`quorum.raft.core_world`), so it has its two names.
 """
 
 from typing import Any

@@ -1,4 +1,7 @@
-"""The formats of links between controllers; `quorum.peers.speaking` says how two nodes agree."""
+"""The formats of links between controllers.
+
+How two nodes agree on one: `quorum.peers.format_negotiation`.
+"""
 
 from typing import Final
 

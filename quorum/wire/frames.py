@@ -19,17 +19,17 @@ number that its field can't hold: terms end at `TERM_MAX`, all else is below 2^6
 | PROBE | round |
 | PROBE_ANSWER | round, last index, counted |
 | FORMATION | formation |
-| DIGEST | digest, our clock, your newest (-1: none), handed up, age (-1: no leader), counted |
+| DIGEST | digest, our clock, your newest (-1: none), delivered, age (-1: no leader), counted |
 | LIST, READ | request id, folder; request id, name, position, length |
 | LISTED | request id, found, ((name, size), …) |
 | PIECE | request id, total size (-1: no such file), data |
-| REMEMBER | our life, its durable position; yours, as we remember it (empty: nothing) |
+| REMEMBER | our incarnation, its durable position; yours, as we remember it (empty: nothing) |
 """
 
 from enum import IntEnum
 from typing import Any
 
-from quorum.journal.lineage import LIFE_BYTES
+from quorum.journal.lineage import INCARNATION_BYTES
 from quorum.terms import is_term
 from quorum.wire.codec import BadBytesError, dumps, loads
 from quorum.wire.formats import OLDEST_FORMAT, TOLERANT_FORMAT
@@ -40,7 +40,7 @@ DIGEST_BYTES_MAX = 512
 FILE_PIECE_BYTES_MAX = 1024 * 1024
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """What a frame says."""
 
     APPEND = 1
@@ -63,30 +63,30 @@ class Kind(IntEnum):
 
 
 _FIELDS: dict[int, tuple[type, ...]] = {
-    Kind.APPEND: (int, int, int, tuple),
-    Kind.ACK: (int, int, bool),
-    Kind.SNAPSHOT: (int, bytes),
-    Kind.VOTE_REQUEST: (int, int, bool),
-    Kind.VOTE: (),
-    Kind.PREVOTE_REQUEST: (int, int, int),
-    Kind.PREVOTE: (int, bool),
-    Kind.TIMEOUT_NOW: (),
-    Kind.PROBE: (int,),
-    Kind.PROBE_ANSWER: (int, int, bool),
-    Kind.FORMATION: (bytes,),
-    Kind.DIGEST: (bytes, int, int, int, int, bool),
-    Kind.LIST: (int, str),
-    Kind.LISTED: (int, bool, tuple),
-    Kind.READ: (int, str, int, int),
-    Kind.PIECE: (int, int, bytes),
-    Kind.REMEMBER: (bytes, int, bytes, int),
+    FrameKind.APPEND: (int, int, int, tuple),
+    FrameKind.ACK: (int, int, bool),
+    FrameKind.SNAPSHOT: (int, bytes),
+    FrameKind.VOTE_REQUEST: (int, int, bool),
+    FrameKind.VOTE: (),
+    FrameKind.PREVOTE_REQUEST: (int, int, int),
+    FrameKind.PREVOTE: (int, bool),
+    FrameKind.TIMEOUT_NOW: (),
+    FrameKind.PROBE: (int,),
+    FrameKind.PROBE_ANSWER: (int, int, bool),
+    FrameKind.FORMATION: (bytes,),
+    FrameKind.DIGEST: (bytes, int, int, int, int, bool),
+    FrameKind.LIST: (int, str),
+    FrameKind.LISTED: (int, bool, tuple),
+    FrameKind.READ: (int, str, int, int),
+    FrameKind.PIECE: (int, int, bytes),
+    FrameKind.REMEMBER: (bytes, int, bytes, int),
 }
 _SHAPES = {int(kind): (int, int, bytes, *fields) for kind, fields in _FIELDS.items()}
 _INDEX_MAX = 2**62
 _MAY_BE_NONE: dict[int, tuple[int, ...]] = {
-    Kind.ACK: (3,),
-    Kind.DIGEST: (5, 7),
-    Kind.PIECE: (4,),
+    FrameKind.ACK: (3,),
+    FrameKind.DIGEST: (5, 7),
+    FrameKind.PIECE: (4,),
 }
 """Places of the fields that are -1 for "none"."""
 _NUMBERS = {
@@ -100,17 +100,17 @@ _NUMBERS = {
 """Of each kind: the places of its numbers, and the least that each may be."""
 _SMALL_BYTES_MAX = 64 * 1024
 _BYTES_MAX: dict[int, int] = {
-    Kind.APPEND: FRAME_BYTES_MAX,
-    Kind.SNAPSHOT: FRAME_BYTES_MAX,
-    Kind.LISTED: FRAME_BYTES_MAX,
-    Kind.PIECE: FILE_PIECE_BYTES_MAX + 1024,
+    FrameKind.APPEND: FRAME_BYTES_MAX,
+    FrameKind.SNAPSHOT: FRAME_BYTES_MAX,
+    FrameKind.LISTED: FRAME_BYTES_MAX,
+    FrameKind.PIECE: FILE_PIECE_BYTES_MAX + 1024,
 }
 _FIXARRAY = 0x90
 _KINDS_MAX = 128
 """A kind is one byte of MessagePack."""
 
 
-def encode(kind: Kind, term: int, directory_id: bytes, *fields: Any) -> bytes:
+def encode(kind: FrameKind, term: int, directory_id: bytes, *fields: Any) -> bytes:
     """Return a frame's bytes."""
     return dumps((int(kind), term, directory_id, *fields))
 
@@ -134,25 +134,25 @@ def decode(data: bytes, wire_format: int = OLDEST_FORMAT) -> Frame:
     if kind is None:
         raise BadBytesError("not an array that begins with a known kind of frame")
     if len(data) > _SMALL_BYTES_MAX and len(data) > _BYTES_MAX.get(kind, 0):
-        raise BadBytesError(f"a {Kind(kind).name} frame of {len(data)} bytes")
+        raise BadBytesError(f"a {FrameKind(kind).name} frame of {len(data)} bytes")
     frame: Frame = _known_fields(loads(data), kind, wire_format)
     if tuple(map(type, frame)) != _SHAPES[kind]:
-        raise BadBytesError(f"a {Kind(kind).name} frame of a wrong shape")
+        raise BadBytesError(f"a {FrameKind(kind).name} frame of a wrong shape")
     if not is_term(frame[1]) or len(frame[2]) != 16:
         raise BadBytesError("a frame with an impossible stamp")
     for place, least in _NUMBERS[kind]:
         if not least <= frame[place] < _INDEX_MAX:
-            raise BadBytesError(f"a {Kind(kind).name} frame with an impossible number")
-    if kind == Kind.APPEND:
+            raise BadBytesError(f"a {FrameKind(kind).name} frame with an impossible number")
+    if kind == FrameKind.APPEND:
         _check_append(frame)
-    elif kind in (Kind.VOTE_REQUEST, Kind.PREVOTE_REQUEST):
-        if frame[-2 if kind == Kind.VOTE_REQUEST else -1] > frame[1]:
+    elif kind in (FrameKind.VOTE_REQUEST, FrameKind.PREVOTE_REQUEST):
+        if frame[-2 if kind == FrameKind.VOTE_REQUEST else -1] > frame[1]:
             raise BadBytesError("a candidate whose last entry is of a later term than its own")
-    elif kind == Kind.LISTED:
+    elif kind == FrameKind.LISTED:
         _check_listing(frame[5])
-    elif kind == Kind.DIGEST and len(frame[3]) > DIGEST_BYTES_MAX:
+    elif kind == FrameKind.DIGEST and len(frame[3]) > DIGEST_BYTES_MAX:
         raise BadBytesError("a digest that is too long")
-    elif kind == Kind.REMEMBER:
+    elif kind == FrameKind.REMEMBER:
         _check_memory(frame)
     return frame
 
@@ -164,8 +164,8 @@ def _known_fields(frame: Frame, kind: int, wire_format: int) -> Frame:
 
 
 def _check_memory(frame: Frame) -> None:
-    for life in (frame[3], frame[5]):
-        if len(life) not in (0, LIFE_BYTES):
+    for incarnation in (frame[3], frame[5]):
+        if len(incarnation) not in (0, INCARNATION_BYTES):
             raise BadBytesError("a memory of an impossible life")
 
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from runtime.simulated.world import US, WALL_START_MS, Event
+from runtime.simulated.world import US, WALL_START_MS, ScheduledEvent
 
 if TYPE_CHECKING:
     from runtime.simulated.process import SimulatedProcess
@@ -37,8 +37,8 @@ class SimulatedClock:
     def wall_ms(self) -> int:
         return WALL_START_MS + (self._world.now_us + self._machine.wall_offset_us) // 1000
 
-    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Event:
-        event = Event(callback, self._process, "timer")
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> ScheduledEvent:
+        event = ScheduledEvent(callback, self._process, "timer")
         if not self._process.alive:
             event.cancel()
             return event

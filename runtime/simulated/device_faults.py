@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from runtime.simulated.disk_faults import FAST, SLOW, STUCK, DiskProfile
-from runtime.simulated.strikes import Strikes
+from runtime.simulated.fault_injector import FaultInjector
 
 _CHANGES = ("write", "sync", "create", "rename", "unlink", "sync_folder")
 """What may fail with EIO, and all that fails on a read-only file system."""
@@ -14,14 +14,14 @@ _CHANGES = ("write", "sync", "create", "rename", "unlink", "sync_folder")
 class DeviceFaults:
     """Each ends with the device as it was, and with the node running."""
 
-    def __init__(self, strikes: Strikes) -> None:
-        self._strikes = strikes
+    def __init__(self, injector: FaultInjector) -> None:
+        self._injector = injector
         self.acts: Mapping[str, Callable[[], None]] = {
             "slow_disk": partial(self._disk, "slow disk", SLOW),
             "stuck_disk": partial(self._disk, "stuck disk", STUCK),
             "full_disk": lambda: self._full_disks(1),
             "full_disks": lambda: self._full_disks(
-                strikes.dice.randint(min(2, len(strikes.nodes())), len(strikes.nodes()))
+                injector.dice.randint(min(2, len(injector.nodes())), len(injector.nodes()))
             ),
             "read_only_disk": self._read_only,
             "disk_error": self._disk_error,
@@ -31,74 +31,74 @@ class DeviceFaults:
         }
 
     def _disk(self, what: str, profile: DiskProfile) -> None:
-        strikes = self._strikes
-        node_id = strikes.any_or_leader()
-        strikes.on([node_id])
-        faults = strikes.host(node_id).faults
+        injector = self._injector
+        node_id = injector.any_or_leader()
+        injector.on([node_id])
+        faults = injector.host(node_id).faults
         faults.set_profile(profile)
-        strikes.for_a_while(what, node_id, partial(faults.set_profile, FAST))
+        injector.for_a_while(what, node_id, partial(faults.set_profile, FAST))
 
     def _full_disks(self, count: int) -> None:
-        strikes = self._strikes
-        nodes = strikes.some(count)
-        strikes.on(nodes)
-        hosts = [strikes.host(node_id) for node_id in nodes]
+        injector = self._injector
+        nodes = injector.some(count)
+        injector.on(nodes)
+        hosts = [injector.host(node_id) for node_id in nodes]
         for host in hosts:
-            room = strikes.dice.randrange(20_000)
+            room = injector.dice.randrange(20_000)
             host.faults.capacity_bytes = host.platter.used_bytes() + room
 
         def end() -> None:
             for node_id, host in zip(nodes, hosts, strict=True):
                 host.faults.capacity_bytes = None
                 # It may have stopped itself, as it says it does.
-                strikes.start(node_id)
+                injector.start(node_id)
 
-        strikes.for_a_while("full disk", nodes, end)
+        injector.for_a_while("full disk", nodes, end)
 
     def _read_only(self) -> None:
         """What is there can be read, and nothing can be changed: a file system after an error."""
-        strikes = self._strikes
-        node_id = strikes.any_or_leader()
-        strikes.on([node_id])
-        faults = strikes.host(node_id).faults
+        injector = self._injector
+        node_id = injector.any_or_leader()
+        injector.on([node_id])
+        faults = injector.host(node_id).faults
         for operation in _CHANGES:
             faults.fail(operation, error=errno.EROFS, lasting=True)
-        strikes.for_a_while("read-only disk", node_id, partial(self._succeed, node_id))
+        injector.for_a_while("read-only disk", node_id, partial(self._succeed, node_id))
 
     def _disk_error(self) -> None:
         """Fail one change of a disk that comes soon; the node may stop itself."""
-        strikes = self._strikes
-        node_id = strikes.any_or_leader()
-        strikes.on([node_id])
-        operation = strikes.dice.choice(_CHANGES)
-        strikes.host(node_id).faults.fail(operation, strikes.dice.randrange(8))
+        injector = self._injector
+        node_id = injector.any_or_leader()
+        injector.on([node_id])
+        operation = injector.dice.choice(_CHANGES)
+        injector.host(node_id).faults.fail(operation, injector.dice.randrange(8))
         what = f"error of {operation}"
-        strikes.for_a_while(what, node_id, partial(self._succeed, node_id))
+        injector.for_a_while(what, node_id, partial(self._succeed, node_id))
 
     def _read_error(self) -> None:
         """Fail one read that comes soon."""
-        strikes = self._strikes
-        node_id = strikes.any()
-        strikes.on([node_id])
-        strikes.host(node_id).faults.fail("read", strikes.dice.randrange(8))
-        strikes.for_a_while("error of read", node_id, partial(self._succeed, node_id))
+        injector = self._injector
+        node_id = injector.any()
+        injector.on([node_id])
+        injector.host(node_id).faults.fail("read", injector.dice.randrange(8))
+        injector.for_a_while("error of read", node_id, partial(self._succeed, node_id))
 
     def _succeed(self, node_id: int) -> None:
-        self._strikes.host(node_id).faults.succeed()
-        self._strikes.start(node_id)
+        self._injector.host(node_id).faults.succeed()
+        self._injector.start(node_id)
 
     def _clock_rate(self) -> None:
-        strikes = self._strikes
-        machine = strikes.host(strikes.any()).machine
-        strikes.on([machine.node_id])
-        machine.set_rate(strikes.dice.uniform(*strikes.torment.rates))
+        injector = self._injector
+        machine = injector.host(injector.any()).machine
+        injector.on([machine.node_id])
+        machine.set_rate(injector.dice.uniform(*injector.fault_schedule.rates))
         whom = f"{machine.node_id} at {machine.rate:.3f}"
-        strikes.for_a_while("clock rate", whom, partial(machine.set_rate, 1.0))
+        injector.for_a_while("clock rate", whom, partial(machine.set_rate, 1.0))
 
     def _wall_jump(self) -> None:
-        strikes = self._strikes
-        seconds = strikes.dice.choice((-86_400.0, -3_600.0, -1.0, 0.5, 3_600.0, 86_400.0))
-        node_id = strikes.any()
-        strikes.on([node_id])
-        strikes.host(node_id).machine.jump_wall(seconds)
-        strikes.record(f"wall jump {node_id} by {seconds} s")
+        injector = self._injector
+        seconds = injector.dice.choice((-86_400.0, -3_600.0, -1.0, 0.5, 3_600.0, 86_400.0))
+        node_id = injector.any()
+        injector.on([node_id])
+        injector.host(node_id).machine.jump_wall(seconds)
+        injector.record(f"wall jump {node_id} by {seconds} s")

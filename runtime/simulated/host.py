@@ -26,7 +26,7 @@ class SimulatedHost:
         self.node_id = node_id
         self.platter = Platter(world.random(f"platter/{node_id}"))
         self.faults = DiskFaults()
-        self.lives = 0
+        self.incarnations = 0
         """How many processes have run here."""
         self._process: SimulatedProcess | None = None
 
@@ -49,7 +49,7 @@ class SimulatedHost:
     def boot(self) -> SimulatedProcess:
         """Begin another life."""
         assert not self.running, f"node {self.node_id} is running"
-        self.lives += 1
+        self.incarnations += 1
         self._process = SimulatedProcess(self.world, self.node_id)
         return self._process
 

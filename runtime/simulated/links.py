@@ -13,7 +13,7 @@ from functools import partial
 from runtime.links import FRAME_BYTES_MAX, LinkEnd, LinkHandler, OnRejected, Peer
 from runtime.simulated.network import SILENCE_US, Path, SimulatedNetwork, Stream
 from runtime.simulated.process import Death, SimulatedProcess
-from runtime.simulated.world import Event
+from runtime.simulated.world import ScheduledEvent
 
 DIAL_TIMEOUT_US = 1_000_000
 REDIAL_FIRST_US = 20_000
@@ -29,7 +29,7 @@ class _Dial:
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self.over = False
-        self.timer: Event | None = None
+        self.timer: ScheduledEvent | None = None
 
     def end(self) -> None:
         self.over = True

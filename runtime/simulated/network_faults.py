@@ -3,19 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from runtime.simulated.fault_injector import FaultInjector
 from runtime.simulated.network import LOSSY, PLAIN, SLOW, WILD, PathProfile
-from runtime.simulated.strikes import Strikes
 from runtime.simulated.world import US
 
 
 class NetworkFaults:
     """Each mends what it cut."""
 
-    def __init__(self, strikes: Strikes) -> None:
-        self._strikes = strikes
-        self._network = strikes.network
-        if "old_frames" in strikes.torment.weights:
-            strikes.network.remember()
+    def __init__(self, injector: FaultInjector) -> None:
+        self._injector = injector
+        self._network = injector.network
+        if "old_frames" in injector.fault_schedule.weights:
+            injector.network.remember()
         self.acts: Mapping[str, Callable[[], None]] = {
             "whole": self._whole,
             "isolate_leader": self._isolate_leader,
@@ -32,59 +32,59 @@ class NetworkFaults:
         }
 
     def _others(self, node_id: int) -> list[int]:
-        return [n for n in self._strikes.nodes() if n != node_id]
+        return [n for n in self._injector.nodes() if n != node_id]
 
     def _cut(self, what: str, one: Sequence[int], other: Sequence[int]) -> None:
-        self._strikes.on([*one, *other])
-        self._network.cut(one, other, hold=self._strikes.dice.random() < 0.3)
+        self._injector.on([*one, *other])
+        self._network.cut(one, other, hold=self._injector.dice.random() < 0.3)
         mend = partial(self._network.mend, one, other)
-        self._strikes.for_a_while(what, f"{list(one)} | {list(other)}", mend)
+        self._injector.for_a_while(what, f"{list(one)} | {list(other)}", mend)
 
     def _whole(self) -> None:
-        nodes = self._strikes.some(len(self._strikes.nodes()))
-        at = self._strikes.dice.randint(1, max(len(nodes) - 1, 1))
+        nodes = self._injector.some(len(self._injector.nodes()))
+        at = self._injector.dice.randint(1, max(len(nodes) - 1, 1))
         self._cut("cut", nodes[:at], nodes[at:])
 
     def _isolate_leader(self) -> None:
-        leader = self._strikes.leader()
+        leader = self._injector.leader()
         self._cut("isolate", [leader], self._others(leader))
 
     def _stranded_leader(self) -> None:
         """Pause the leader and let it wake among its clients, cut off from its peers."""
-        leader = self._strikes.leader()
-        host = self._strikes.host(leader)
+        leader = self._injector.leader()
+        host = self._injector.host(leader)
         self._cut("strand", [leader], self._others(leader))
         host.pause()
-        self._strikes.for_a_while("while it pauses", leader, host.resume)
+        self._injector.for_a_while("while it pauses", leader, host.resume)
 
     def _bridge(self) -> None:
         """Leave two halves that meet in one node only."""
-        nodes = self._strikes.some(len(self._strikes.nodes()))[1:]
+        nodes = self._injector.some(len(self._injector.nodes()))[1:]
         half = len(nodes) // 2
         self._cut("bridge", nodes[:half], nodes[half:])
 
     def _one_way(self) -> None:
         """Cut what one node sends, or what it receives, to or from some of the others."""
-        strikes = self._strikes
-        node_id = strikes.any_or_leader()
-        others = [n for n in strikes.some(len(strikes.nodes())) if n != node_id]
-        others = others[: strikes.dice.randint(1, max(len(others), 1))]
-        outward = strikes.dice.random() < 0.5
+        injector = self._injector
+        node_id = injector.any_or_leader()
+        others = [n for n in injector.some(len(injector.nodes())) if n != node_id]
+        others = others[: injector.dice.randint(1, max(len(others), 1))]
+        outward = injector.dice.random() < 0.5
         pairs = [(node_id, n) if outward else (n, node_id) for n in others]
         self._block("one way", node_id, pairs, hold=False)
 
     def _hold(self) -> None:
         """Keep back all that one node sends, or gets, and then let it through at once."""
-        strikes = self._strikes
-        node_id = strikes.any_or_leader()
-        outward = strikes.dice.random() < 0.5
+        injector = self._injector
+        node_id = injector.any_or_leader()
+        outward = injector.dice.random() < 0.5
         pairs = [(node_id, n) if outward else (n, node_id) for n in self._others(node_id)]
         self._block("hold", node_id, pairs, hold=True)
 
     def _block(
         self, what: str, node_id: int, pairs: Sequence[tuple[int, int]], *, hold: bool
     ) -> None:
-        self._strikes.on([node_id])
+        self._injector.on([node_id])
         for source, target in pairs:
             self._network.block(source, target, hold=hold)
 
@@ -92,23 +92,23 @@ class NetworkFaults:
             for source, target in pairs:
                 self._network.unblock(source, target)
 
-        self._strikes.for_a_while(what, pairs, end)
+        self._injector.for_a_while(what, pairs, end)
 
     def _flapping(self) -> None:
         """Cut and mend one pair again and again."""
-        strikes = self._strikes
-        one, other = strikes.some(2) if len(strikes.nodes()) > 1 else (0, 0)
-        strikes.on([one, other])
+        injector = self._injector
+        one, other = injector.some(2) if len(injector.nodes()) > 1 else (0, 0)
+        injector.on([one, other])
         state = {"cut": False, "over": False}
 
         def flip() -> None:
-            if state["over"] or not strikes.going:
+            if state["over"] or not injector.going:
                 return
             state["cut"] = not state["cut"]
             act = self._network.cut if state["cut"] else self._network.mend
             act([one], [other])
-            delay_us = int(strikes.dice.uniform(0.1, 1.0) * US)
-            strikes.world.schedule(delay_us, flip, None, "flap")
+            delay_us = int(injector.dice.uniform(0.1, 1.0) * US)
+            injector.world.schedule(delay_us, flip, None, "flap")
 
         def end() -> None:
             state["over"] = True
@@ -116,24 +116,24 @@ class NetworkFaults:
                 self._network.mend([one], [other])
 
         flip()
-        strikes.for_a_while("flapping", (one, other), end)
+        injector.for_a_while("flapping", (one, other), end)
 
     def _reset(self) -> None:
-        strikes = self._strikes
-        if len(strikes.nodes()) > 1:
-            one, other = strikes.some(2)
-            strikes.on([one, other])
-            strikes.record(f"reset {one} {other}")
-            strikes.cluster.reset_link(one, other)
+        injector = self._injector
+        if len(injector.nodes()) > 1:
+            one, other = injector.some(2)
+            injector.on([one, other])
+            injector.record(f"reset {one} {other}")
+            injector.cluster.reset_link(one, other)
 
     def _noise(self, what: str, profile: PathProfile) -> None:
-        self._strikes.on(self._strikes.nodes())
+        self._injector.on(self._injector.nodes())
         self._network.set_profile(profile)
-        self._strikes.for_a_while(what, "all", partial(self._network.set_profile, PLAIN))
+        self._injector.for_a_while(what, "all", partial(self._network.set_profile, PLAIN))
 
     def _old_frames(self) -> None:
         """Let frames of any earlier time, and so of earlier terms, arrive on links of today."""
-        strikes = self._strikes
-        strikes.on(strikes.nodes())
-        sent = sum(path.send_old(strikes.dice) for path in self._network.paths())
-        strikes.record(f"old frames: {sent}")
+        injector = self._injector
+        injector.on(injector.nodes())
+        sent = sum(path.send_old(injector.dice) for path in self._network.paths())
+        injector.record(f"old frames: {sent}")

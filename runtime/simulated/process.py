@@ -12,7 +12,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from runtime.simulated.clock import SimulatedClock
-from runtime.simulated.world import Event, ProcessKilledError, World
+from runtime.simulated.world import ProcessKilledError, ScheduledEvent, World
 
 
 class Death(Enum):
@@ -34,10 +34,10 @@ class SimulatedProcess:
         self.machine.powered = True
         self.alive = True
         self.paused = False
-        self.waiting: deque[Event] | None = None
+        self.waiting: deque[ScheduledEvent] | None = None
         """What became due while the process could not run; None while it runs."""
         self._held_until_us = 0
-        self._drain: Event | None = None
+        self._drain: ScheduledEvent | None = None
         self._on_death: list[Callable[[Death], None]] = []
         self.clock = SimulatedClock(self)
 
@@ -45,7 +45,7 @@ class SimulatedProcess:
         """Call back when the process dies; for its disk and links, not for its cores."""
         self._on_death.append(callback)
 
-    def schedule(self, delay_us: int, callback: Callable[[], None], label: str) -> Event:
+    def schedule(self, delay_us: int, callback: Callable[[], None], label: str) -> ScheduledEvent:
         """Let something happen in this process, `delay_us` true microseconds from now."""
         return self.world.schedule(delay_us, callback, self, label)
 
@@ -55,7 +55,7 @@ class SimulatedProcess:
         It may kill itself on the way; other exceptions fail the run, as those of any event.
         """
         self.ensure_alive()
-        self.world.execute(Event(callback, self, label))
+        self.world.execute(ScheduledEvent(callback, self, label))
 
     def ensure_alive(self) -> None:
         """Raise ProcessKilledError in code that goes on after its process was killed."""

@@ -14,7 +14,7 @@ import msgspec
 from runtime.requests import Caller, Handler, OnReply, Reply, Request, Unreachable, whole
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.process import Death, SimulatedProcess
-from runtime.simulated.world import Event
+from runtime.simulated.world import ScheduledEvent
 
 
 class SimulatedServer:
@@ -65,7 +65,7 @@ class PendingSimulatedRequest:
     """A request on its way."""
 
     def __init__(self, on_reply: OnReply) -> None:
-        self.timer: Event | None = None
+        self.timer: ScheduledEvent | None = None
         self._on_reply: OnReply | None = on_reply
 
     def abandon(self) -> None:

@@ -46,7 +46,7 @@ class SimulationFailedError(Exception):
         self.node_id = node_id
 
 
-class Event:
+class ScheduledEvent:
     """Something that will happen; also the `Timer` that a core is given."""
 
     __slots__ = ("callback", "due_local_us", "label", "process", "sequence")
@@ -82,7 +82,7 @@ class World:
         """Whose code is running."""
         self.on_exception: OnException | None = None
         """Asked about an exception of a node's callback; True means it was expected."""
-        self._heap: list[tuple[int, int, Event]] = []
+        self._heap: list[tuple[int, int, ScheduledEvent]] = []
         self._sequence = 0
         self._streams: dict[str, random.Random] = {}
         self._machines: dict[int, Machine] = {}
@@ -129,13 +129,13 @@ class World:
         callback: Callable[[], None],
         process: "SimulatedProcess | None" = None,
         label: str = "event",
-    ) -> Event:
+    ) -> ScheduledEvent:
         """Let `callback` happen `delay_us` from now, in the life of `process` if one is given."""
-        event = Event(callback, process, label)
+        event = ScheduledEvent(callback, process, label)
         self.push(event, self.now_us + max(delay_us, 0))
         return event
 
-    def push(self, event: Event, time_us: int) -> None:
+    def push(self, event: ScheduledEvent, time_us: int) -> None:
         """Put an event in at a time; where it stood before is forgotten."""
         self._sequence = event.sequence = self._sequence + 1
         heapq.heappush(self._heap, (time_us, self._sequence, event))
@@ -195,7 +195,7 @@ class World:
         """Run for `duration` seconds from now; see `run_until`."""
         return self.run_until(self.now + duration, stop)
 
-    def execute(self, event: Event) -> None:
+    def execute(self, event: ScheduledEvent) -> None:
         """Let an event happen now, as if its time had come."""
         callback = event.callback
         if callback is None:

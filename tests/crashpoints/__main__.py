@@ -3,7 +3,7 @@
     python -m tests.crashpoints [--role leader] [--every N] [--jobs N] [--record FOLDER]
     python -m tests.crashpoints --role leader --point 123:half
 
-A point is a step of a story and how much of a write came through. A point that fails prints one
+A point is a step of a scenario and how much of a write came through. A point that fails prints one
 line that runs it again.
 """
 
@@ -14,18 +14,18 @@ from pathlib import Path
 
 from tests.crashpoints.points import Enumeration, Found
 from tests.crashpoints.refusals import FullDisk, Refusals
-from tests.crashpoints.stories import STORIES
+from tests.crashpoints.scenarios import SCENARIOS
 from tests.evidence.pieces import write_piece
 
 AGAIN_EVERY = 97
-"""Of whom the second kill is tried at every step of the start: each 97th step of a story."""
+"""Of whom the second kill is tried at every step of the start: each 97th step of a scenario."""
 ROLES: dict[str, tuple[str, type[Enumeration], bool]] = {
-    **{name: (name, Enumeration, False) for name in STORIES},
-    **{f"restarted {name}": (name, Enumeration, True) for name in STORIES},
-    **{f"{name} on a broken disk": (name, Refusals, False) for name in STORIES},
-    **{f"{name} on a full disk": (name, FullDisk, False) for name in STORIES},
+    **{name: (name, Enumeration, False) for name in SCENARIOS},
+    **{f"restarted {name}": (name, Enumeration, True) for name in SCENARIOS},
+    **{f"{name} on a broken disk": (name, Refusals, False) for name in SCENARIOS},
+    **{f"{name} on a full disk": (name, FullDisk, False) for name in SCENARIOS},
 }
-"""The story of a role, what happens at its points, and whether that happens a second time, while
+"""The scenario of a role, what happens at its points, and whether that happens a second time, while
 the node starts again."""
 
 
@@ -39,7 +39,7 @@ def enumerate_role(
     until_one_fails: bool = False,
 ) -> Found:
     """Try the points of a role: every one, each `every`-th step's, or one."""
-    story, kind, twice = ROLES[role]
+    scenario, kind, twice = ROLES[role]
     first_every = AGAIN_EVERY * every if twice else every
 
     def wanted(label: str) -> bool:
@@ -53,7 +53,7 @@ def enumerate_role(
             return int(second.partition(":")[0]) % every == 0
         return int(number) % first_every == 0 and (not twice or share in ("before", "half"))
 
-    enumeration = kind(story, wanted, jobs, twice=twice)
+    enumeration = kind(scenario, wanted, jobs, twice=twice)
     shown = time.monotonic()
 
     told: set[str] = set()

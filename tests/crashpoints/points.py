@@ -1,6 +1,6 @@
-"""Every change that a node's files see in a story becomes a point at which the node is killed.
+"""Every change that a node's files see in a scenario becomes a point at which the node is killed.
 
-Rule: the story is told once. At each step, and for a write in the midst of it too, the process
+Rule: the scenario is told once. At each step, and for a write in the midst of it too, the process
 splits: the copy gets a copy of the folder, kills the node there, boots it again on what is left,
 goes on and is judged, while the original goes on telling. With `twice`, the copy kills the node
 once more, at each step of its start, and judges only then.
@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.crashpoints.scenarios import SCENARIOS, stage_for
 from tests.crashpoints.splitting import Splitting
 from tests.crashpoints.stage import Stage, StruckError
 from tests.crashpoints.steps import Step, Steps, shares, tear
-from tests.crashpoints.stories import STORIES, stage_for
 
 COPY = "copy-"
 Wanted = Callable[[str], bool]
@@ -30,13 +30,13 @@ Wanted = Callable[[str], bool]
 
 @dataclass
 class Found:
-    """What a story's points came to."""
+    """What a scenario's points came to."""
 
     points: int = 0
     by_step: Counter[str] = field(default_factory=Counter)
     by_file: Counter[str] = field(default_factory=Counter)
     steps: int = 0
-    """All that the story has, tried or not."""
+    """All that the scenario has, tried or not."""
     failed: dict[str, str] = field(default_factory=dict)
     """What went wrong, by point."""
     facts: Counter[str] = field(default_factory=Counter)
@@ -44,7 +44,7 @@ class Found:
 
 
 class Enumeration:
-    """One story, told once, and all its points."""
+    """One scenario, told once, and all its points."""
 
     def __init__(self, name: str, wanted: Wanted, jobs: int, *, twice: bool = False) -> None:
         self.name = name
@@ -71,7 +71,7 @@ class Enumeration:
         return self._splitting.is_copy
 
     def run(self) -> Found:
-        """Tell the story; return what its points came to."""
+        """Tell the scenario; return what its points came to."""
         with tempfile.TemporaryDirectory(prefix="crashpoints-", dir=memory()) as folder:
             with self._set_up(Path(folder) / "node"):
                 self._tell()
@@ -90,9 +90,9 @@ class Enumeration:
             self._steps.close_left_open()
 
     def _tell(self) -> None:
-        story = STORIES[self.name]
+        scenario = SCENARIOS[self.name]
         try:
-            story.tell(self._stage)
+            scenario.tell(self._stage)
         except StruckError:
             self._end_copy()
         except Exception:
@@ -101,7 +101,7 @@ class Enumeration:
                 raise
             self._end_copy(traceback.format_exc())
         self.found.steps = self._steps.count
-        missed = [event for event in story.must_see if not self._stage.seen[event]]
+        missed = [event for event in scenario.must_see if not self._stage.seen[event]]
         assert not missed, f"the story of the {self.name} never came to {missed}"
 
     # -- at a step -------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ class Enumeration:
                 # Copied before the split: the original goes on writing at once.
                 folder = self._copied()
                 if self._splitting.split(label):
-                    self._strike(step, share, label, folder)
+                    self._inject(step, share, label, folder)
 
     def _copied(self) -> Path:
         folder = Path(tempfile.mkdtemp(prefix=COPY, dir=self._steps.root.parent)) / "node"
@@ -131,7 +131,7 @@ class Enumeration:
         """Whether it can happen at this step."""
         return True
 
-    def _strike(self, step: Step, share: str, label: str, folder: Path) -> None:
+    def _inject(self, step: Step, share: str, label: str, folder: Path) -> None:
         """In the copy: die at this step."""
         self._armed = False
         self._where = f"{label}/"

@@ -61,7 +61,7 @@ class Victims(RunningCluster):
         """Where a controller looks for its orders."""
         return self.folder / f"orders-{n}"
 
-    def strike(self, order: Order) -> str:
+    def inject(self, order: Order) -> str:
         """Let one die, and bring it back; return where it died."""
         victim = self.leader() if order.role == "leader" else self.standby()
         child = self.controller(victim)
@@ -127,7 +127,7 @@ def run(folder: Path, points: int) -> tuple[Counter[str], int]:
         load = Load(cluster)
         for order in islice(orders(), points):
             try:
-                where = cluster.strike(order)
+                where = cluster.inject(order)
             except AssertionError:
                 load.stop()  # without a load nobody changes a file: then that is the reason
                 raise

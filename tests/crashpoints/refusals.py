@@ -19,16 +19,16 @@ FULL_FOR_S = 1.0
 
 
 class Refusals(Enumeration):
-    """One story, told once, and all points at which the disk may refuse."""
+    """One scenario, told once, and all points at which the disk may refuse."""
 
     number = errno.EIO
     _refused: Step | None = None
     """In the copy: what was refused, in this life of the node."""
-    _life = 0
+    _incarnation = 0
 
     def _on_step(self, step: Step) -> None:
         refused = self._refused
-        if refused is not None and self._life == self._stage.host.lives:
+        if refused is not None and self._incarnation == self._stage.host.incarnations:
             self._stage.host.refuse_the_dead(step)
             if self.number == errno.ENOSPC and step.kind in NEEDS_ROOM:
                 raise OSError(self.number, os.strerror(self.number))
@@ -40,7 +40,7 @@ class Refusals(Enumeration):
     def _befall(self, step: Step, share: str, folder: Path) -> None:
         self._stage.host.move(folder)
         tear(step, folder, share)
-        self._refused, self._life = step, self._stage.host.lives
+        self._refused, self._incarnation = step, self._stage.host.incarnations
         if self.number == errno.ENOSPC:
             self._stage.host.free_bytes = 0
         raise OSError(self.number, os.strerror(self.number))

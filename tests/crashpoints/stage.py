@@ -43,7 +43,7 @@ class Stage:
         self.seen: Counter[str] = Counter()
         """What nodes said they did, by event name."""
 
-    # -- for stories -----------------------------------------------------------------------------
+    # -- for scenarios -----------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Boot everything, and let the quorum form and the brokers serve."""
@@ -108,7 +108,7 @@ class Stage:
         return mine is not None and mine.ledger is not None and mine.image.offset == max(ends)
 
     def whole(self) -> bool:
-        """Whether the node's history begins at the beginning: a jump's gap is filled."""
+        """Whether the node's history begins at the beginning: a catch-up's gap is filled."""
         return self.caught_up() and LedgerReader(self.host.disk()).log_start == 0
 
     def fail(self, what: str) -> None:

@@ -113,7 +113,7 @@ class Steps:
             number, self.count = self.count, self.count + 1
             self._on_step(Step(number, kind, path, data))
 
-    def _inside(self, path: Any) -> str | None:
+    def _context(self, path: Any) -> str | None:
         """The path relative to the folder; None for what lies elsewhere."""
         if isinstance(path, int):
             return self._open.get(path)
@@ -131,12 +131,12 @@ class Steps:
 
     def _open_file(self, path: Any, flags: int, *more: Any, **named: Any) -> int:
         path = self._here(path)
-        inside = self._inside(path)
-        if inside is not None and (kind := self._open_kind(path, flags)):
-            self._step(kind, inside)
+        context = self._context(path)
+        if context is not None and (kind := self._open_kind(path, flags)):
+            self._step(kind, context)
         fd: int = self._real["open"](path, flags, *more, **named)
-        if inside is not None:
-            self._open[fd] = inside
+        if context is not None:
+            self._open[fd] = context
         return fd
 
     def _close(self, fd: int) -> None:
@@ -177,23 +177,23 @@ class Steps:
 
     def _rename_by(self, name: str, source: Any, target: Any, named: dict[str, Any]) -> None:
         source, target = self._here(source), self._here(target)
-        inside = self._inside(source) or self._inside(target)
-        if inside is not None:
-            self._step("rename", inside)
+        context = self._context(source) or self._context(target)
+        if context is not None:
+            self._step("rename", context)
         self._real[name](source, target, **named)
 
     def _unlink(self, path: Any, **named: Any) -> None:
         path = self._here(path)
-        inside = self._inside(path)
-        if inside is not None and os.path.lexists(path):
-            self._step("unlink", inside)
+        context = self._context(path)
+        if context is not None and os.path.lexists(path):
+            self._step("unlink", context)
         self._real["unlink"](path, **named)
 
     def _mkdir(self, path: Any, *more: Any, **named: Any) -> None:
         path = self._here(path)
-        inside = self._inside(path)
-        if inside is not None and not os.path.lexists(path):
-            self._step("make_folder", inside)
+        context = self._context(path)
+        if context is not None and not os.path.lexists(path):
+            self._step("make_folder", context)
         self._real["mkdir"](path, *more, **named)
 
 

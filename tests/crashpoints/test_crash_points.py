@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.crashpoints.stories import STORIES
+from tests.crashpoints.scenarios import SCENARIOS
 
 
 def command(*arguments: str) -> str:
@@ -19,7 +19,7 @@ def command(*arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("role", STORIES)
+@pytest.mark.parametrize("role", SCENARIOS)
 def test_a_node_killed_at_any_change_of_its_files_comes_back_with_all_it_promised(
     role: str,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from controller.http.degraded import Mode
+from controller.http.degraded import DegradedMode
 from runtime.simulated.disk_faults import STUCK
 from runtime.simulated.process import Death
 from tests.unit.controller.cluster import DECLARED, keep_alive
@@ -20,7 +20,7 @@ READ_ONLY = ("write", "sync", "create", "rename", "unlink", "sync_folder")
 MIB = 1024 * 1024
 
 
-class Standing(NamedTuple):
+class Situation(NamedTuple):
     """A cluster with a node in a mode."""
 
     cluster: Any
@@ -28,12 +28,12 @@ class Standing(NamedTuple):
     broker: Any
 
 
-Enter = Callable[[], Standing]
-ENTER: dict[tuple[Mode, str], Enter] = {}
+Enter = Callable[[], Situation]
+ENTER: dict[tuple[DegradedMode, str], Enter] = {}
 """By mode and what brought it about."""
 
 
-def _enters(mode: Mode, by: str = "") -> Callable[[Enter], Enter]:
+def _enters(mode: DegradedMode, by: str = "") -> Callable[[Enter], Enter]:
     def note(enter: Enter) -> Enter:
         ENTER[mode, by] = enter
         return enter
@@ -41,7 +41,7 @@ def _enters(mode: Mode, by: str = "") -> Callable[[Enter], Enter]:
     return note
 
 
-def healthy(nodes: int = 3, **config: Any) -> Standing:
+def healthy(nodes: int = 3, **config: Any) -> Situation:
     """A cluster with topics, a checkpoint on every node, and all at one offset."""
     cluster: Any = RealCluster(nodes=nodes, **config)
     brokers = cluster.online(1, 2, features=DECLARED)
@@ -53,7 +53,7 @@ def healthy(nodes: int = 3, **config: Any) -> Standing:
         cluster.processes[node].run(controller.write_checkpoint)
     cluster.run(0.5)
     note_checkpoint(cluster, cluster.shared.leader)
-    return Standing(cluster, cluster.shared.leader, brokers[0])
+    return Situation(cluster, cluster.shared.leader, brokers[0])
 
 
 def note_checkpoint(cluster: Any, node: int) -> None:
@@ -72,95 +72,95 @@ def leave_room(cluster: Any, *nodes: int) -> None:
         host.faults.capacity_bytes = host.platter.used_bytes() + MIB
 
 
-@_enters(Mode.NO_QUORUM)
-def no_quorum() -> Standing:
+@_enters(DegradedMode.NO_QUORUM)
+def no_quorum() -> Situation:
     cluster, leader, broker = healthy()
     gone, left = others(cluster, leader)
     cluster.kill(leader)
     cluster.kill(gone)
     cluster.run(3.0)
-    return Standing(cluster, left, broker)
+    return Situation(cluster, left, broker)
 
 
-@_enters(Mode.CUT_OFF)
-def cut_off() -> Standing:
+@_enters(DegradedMode.CUT_OFF)
+def cut_off() -> Situation:
     cluster, leader, broker = healthy()
     cluster.network.cut([leader], others(cluster, leader))
-    return Standing(cluster, leader, broker)
+    return Situation(cluster, leader, broker)
 
 
-@_enters(Mode.DEPOSED)
-def deposed() -> Standing:
+@_enters(DegradedMode.DEPOSED)
+def deposed() -> Situation:
     cluster, leader, broker = cut_off()
     cluster.run(3.0)
-    return Standing(cluster, leader, broker)
+    return Situation(cluster, leader, broker)
 
 
-@_enters(Mode.UNNOTICED)
-def unnoticed() -> Standing:
+@_enters(DegradedMode.UNNOTICED)
+def unnoticed() -> Situation:
     cluster, leader, broker = healthy()
     cluster.hosts[leader].pause()
     cluster.run(0.1)
-    return Standing(cluster, others(cluster, leader)[0], broker)
+    return Situation(cluster, others(cluster, leader)[0], broker)
 
 
-@_enters(Mode.ELECTING)
-def electing() -> Standing:
+@_enters(DegradedMode.ELECTING)
+def electing() -> Situation:
     """Its process is gone, and the two that are left don't hear each other well enough."""
     cluster, leader, broker = healthy()
     one, other = others(cluster, leader)
     cluster.network.block(other, one)
     cluster.kill(leader)
     cluster.run(1.5)
-    return Standing(cluster, one, broker)
+    return Situation(cluster, one, broker)
 
 
-@_enters(Mode.LOADING)
-def loading() -> Standing:
+@_enters(DegradedMode.LOADING)
+def loading() -> Situation:
     cluster, leader, broker = healthy()
     node = others(cluster, leader)[0]
     cluster.kill(node)
     cluster.start(node)
     assert not cluster.controllers[node]._storage.ready
-    return Standing(cluster, node, broker)
+    return Situation(cluster, node, broker)
 
 
-@_enters(Mode.STUCK)
-def stuck() -> Standing:
+@_enters(DegradedMode.STUCK)
+def stuck() -> Situation:
     cluster, leader, broker = healthy()
     cluster.hosts[leader].faults.set_profile(STUCK)
     cluster.run(0.1)
-    return Standing(cluster, leader, broker)
+    return Situation(cluster, leader, broker)
 
 
-@_enters(Mode.ROOM_LEADER)
-def room_leader() -> Standing:
+@_enters(DegradedMode.ROOM_LEADER)
+def room_leader() -> Situation:
     cluster, leader, broker = healthy()
     leave_room(cluster, leader)
     cluster.run(3.0)
-    return Standing(cluster, leader, broker)
+    return Situation(cluster, leader, broker)
 
 
-@_enters(Mode.ROOM_FOLLOWER)
-def room_follower() -> Standing:
+@_enters(DegradedMode.ROOM_FOLLOWER)
+def room_follower() -> Situation:
     cluster, leader, broker = healthy()
     node = others(cluster, leader)[0]
     leave_room(cluster, node)
     cluster.run(3.0)
-    return Standing(cluster, node, broker)
+    return Situation(cluster, node, broker)
 
 
-@_enters(Mode.ROOM_MAJORITY)
-def room_majority() -> Standing:
+@_enters(DegradedMode.ROOM_MAJORITY)
+def room_majority() -> Situation:
     cluster, leader, broker = healthy()
     leave_room(cluster, *others(cluster, leader))
     cluster.run(3.0)
     cluster.create_topic("there-is-one-with-room", factor=1)
-    return Standing(cluster, others(cluster, leader)[0], broker)
+    return Situation(cluster, others(cluster, leader)[0], broker)
 
 
-@_enters(Mode.ROOM_ALL)
-def room_all() -> Standing:
+@_enters(DegradedMode.ROOM_ALL)
+def room_all() -> Situation:
     cluster, _, broker = healthy()
     leave_room(cluster, *cluster.hosts)
     cluster.run(8.0)
@@ -168,29 +168,29 @@ def room_all() -> Standing:
     cluster.run_until(lambda: any(map(leads, cluster.controllers.values())))
     cluster.run(1.5)
     (leader,) = (n for n, c in cluster.controllers.items() if leads(c))
-    return Standing(cluster, leader, broker)
+    return Situation(cluster, leader, broker)
 
 
-@_enters(Mode.LEDGER_FULL)
-def ledger_full() -> Standing:
+@_enters(DegradedMode.LEDGER_FULL)
+def ledger_full() -> Situation:
     """The journal has its place already, by two writes; the ledger's, the third, finds none."""
     cluster, leader, broker = healthy()
     cluster.hosts[leader].faults.fail("write", 2, errno.ENOSPC)
     _change(cluster, leader)
     cluster.run_until(lambda: cluster.controllers[leader]._applier.disk_full)
-    return Standing(cluster, leader, broker)
+    return Situation(cluster, leader, broker)
 
 
 def _stopped(
     on_leader: bool, fault: Callable[[Any], None], act: Callable[[Any, int], None]
 ) -> Enter:
-    def enter() -> Standing:
+    def enter() -> Situation:
         cluster, leader, broker = healthy()
         node = leader if on_leader else others(cluster, leader)[0]
         fault(cluster.hosts[node].faults)
         act(cluster, node)
         cluster.run_until(lambda: node in cluster.stopped)
-        return Standing(cluster, node, broker)
+        return Situation(cluster, node, broker)
 
     return enter
 
@@ -216,22 +216,22 @@ def _full(faults: Any) -> None:
 
 
 for _who, _leads in (("leader", True), ("follower", False)):
-    ENTER[Mode.STOPPED, f"no byte left, {_who}"] = _stopped(_leads, _full, _change)
-    ENTER[Mode.STOPPED, f"read-only, {_who}"] = _stopped(_leads, _read_only, _change)
-    ENTER[Mode.STOPPED, f"read-only, {_who}, idle"] = _stopped(
+    ENTER[DegradedMode.STOPPED, f"no byte left, {_who}"] = _stopped(_leads, _full, _change)
+    ENTER[DegradedMode.STOPPED, f"read-only, {_who}"] = _stopped(_leads, _read_only, _change)
+    ENTER[DegradedMode.STOPPED, f"read-only, {_who}, idle"] = _stopped(
         _leads, _read_only, lambda cluster, node: None
     )
     for _operation in ("write", "sync"):
-        ENTER[Mode.STOPPED, f"EIO of the journal's {_operation}, {_who}"] = _stopped(
+        ENTER[DegradedMode.STOPPED, f"EIO of the journal's {_operation}, {_who}"] = _stopped(
             _leads, lambda faults, of=_operation: faults.fail(of), _change
         )
-    ENTER[Mode.STOPPED, f"EIO of a checkpoint, {_who}"] = _stopped(
+    ENTER[DegradedMode.STOPPED, f"EIO of a checkpoint, {_who}"] = _stopped(
         _leads, lambda faults: None, lambda cluster, node: _fail_checkpoint(cluster, node, "rename")
     )
-    ENTER[Mode.STOPPED, f"EIO of the ledger's write, {_who}"] = _stopped(
+    ENTER[DegradedMode.STOPPED, f"EIO of the ledger's write, {_who}"] = _stopped(
         _leads, lambda faults: faults.fail("write", 2), _change
     )
-    ENTER[Mode.STOPPED, f"EIO of the ledger's sync, {_who}"] = _stopped(
+    ENTER[DegradedMode.STOPPED, f"EIO of the ledger's sync, {_who}"] = _stopped(
         _leads, lambda faults: None, lambda cluster, node: _fail_checkpoint(cluster, node, "later")
     )
 
@@ -249,8 +249,8 @@ def _fail_checkpoint(cluster: Any, node: int, what: str) -> None:
         faults.fail("sync")
 
 
-@_enters(Mode.DAMAGED)
-def damaged() -> Standing:
+@_enters(DegradedMode.DAMAGED)
+def damaged() -> Situation:
     """One of five; another is away, so that the leader could have been elected with it."""
     cluster, leader, broker = healthy(nodes=5)
     node, away = others(cluster, leader)[:2]
@@ -262,11 +262,11 @@ def damaged() -> Standing:
     content[len(content) // 2] ^= 1
     cluster.start(node)
     cluster.run(3.0)
-    return Standing(cluster, node, broker)
+    return Situation(cluster, node, broker)
 
 
-@_enters(Mode.OBSERVING)
-def observing() -> Standing:
+@_enters(DegradedMode.OBSERVING)
+def observing() -> Situation:
     cluster, leader, broker = healthy()
     node = others(cluster, leader)[0]
     cluster.kill(node, Death.POWER)
@@ -277,11 +277,11 @@ def observing() -> Standing:
     cluster.processes[node].run(cluster.controllers[node].write_checkpoint)
     cluster.run(0.5)
     note_checkpoint(cluster, node)
-    return Standing(cluster, node, broker)
+    return Situation(cluster, node, broker)
 
 
-@_enters(Mode.FORMING)
-def forming() -> Standing:
+@_enters(DegradedMode.FORMING)
+def forming() -> Situation:
     """Three empty folders, and one is not started."""
     cluster, _, broker = healthy()
     for node in list(cluster.controllers):
@@ -290,11 +290,11 @@ def forming() -> Standing:
     cluster.start(1)
     cluster.start(2)
     cluster.run(2.0)
-    return Standing(cluster, 1, broker)
+    return Situation(cluster, 1, broker)
 
 
-@_enters(Mode.DIVERGED)
-def diverged() -> Standing:
+@_enters(DegradedMode.DIVERGED)
+def diverged() -> Situation:
     """The memory of one rots: its image is not what its log says."""
     cluster, leader, broker = healthy()
     node = others(cluster, leader)[0]
@@ -303,21 +303,21 @@ def diverged() -> Standing:
     applier.image = msgspec.structs.replace(applier.image, state_hash=wrong)
     cluster.create_topic("it-differs-from-here", factor=1)
     cluster.run(1.0)
-    return Standing(cluster, node, broker)
+    return Situation(cluster, node, broker)
 
 
-@_enters(Mode.OVERLOADED)
-def overloaded() -> Standing:
+@_enters(DegradedMode.OVERLOADED)
+def overloaded() -> Situation:
     """A decision that takes many slices is being made, and as many changes wait as may."""
     cluster, leader, broker = healthy(waiting_decisions_max=3)
     cluster.hold_the_turn()
     for number in range(3):
         cluster.send("POST", "/v1/topics", {"topics": [{"name": f"waits-{number}"}]})
-    return Standing(cluster, leader, broker)
+    return Situation(cluster, leader, broker)
 
 
-@_enters(Mode.CROWDED)
-def crowded() -> Standing:
+@_enters(DegradedMode.CROWDED)
+def crowded() -> Situation:
     """Two are held, and there is room for two."""
     cluster, leader, broker = healthy(parked_requests_max=2)
     end = str(cluster.controllers[leader].image.offset)
@@ -325,11 +325,11 @@ def crowded() -> Standing:
         held = cluster.send("GET", "/v1/log", query={"offset": end, "waitMs": "30000"})
         broker.send(max_wait_ms=2000)
         assert not held
-    return Standing(cluster, leader, broker)
+    return Situation(cluster, leader, broker)
 
 
-@_enters(Mode.STOPPING)
-def stopping() -> Standing:
+@_enters(DegradedMode.STOPPING)
+def stopping() -> Situation:
     cluster, leader, broker = healthy()
     cluster.processes[leader].run(cluster.controllers[leader].stop)
-    return Standing(cluster, leader, broker)
+    return Situation(cluster, leader, broker)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller.node_view import NodeView
-from quorum.guard.currency import Currency
+from quorum.guard.freshness import DeliveryFreshness
 from runtime.simulated.world import World
 from tests.simulation.answers import Judgement
 from tests.simulation.patches import Patch, patched
@@ -16,7 +16,7 @@ from tests.simulation.seeds import run_seed
 
 pytestmark = pytest.mark.simulation
 
-_read, _heard = NodeView.read, Currency.heard
+_read, _heard = NodeView.read, DeliveryFreshness.heard
 
 
 def _leaders_are_current(self: NodeView) -> Any:
@@ -25,14 +25,14 @@ def _leaders_are_current(self: NodeView) -> Any:
     return view if self._proposer.pending is None else view._replace(age_ms=0)
 
 
-def _heard_just_now(self: Currency, replica: Any, frame: Any) -> None:
+def _heard_just_now(self: DeliveryFreshness, replica: Any, frame: Any) -> None:
     """As if nothing were ever under way, or waited in a socket."""
-    _heard(self, replica, (*frame[:5], int(self._inside.now * 1_000_000), *frame[6:]))
+    _heard(self, replica, (*frame[:5], int(self._context.now * 1_000_000), *frame[6:]))
 
 
 BROKEN: dict[str, tuple[Patch, int]] = {
     "a leader is always current": ((NodeView, "read", _leaders_are_current), 5),
-    "age from arrival": ((Currency, "heard", _heard_just_now), 13),
+    "age from arrival": ((DeliveryFreshness, "heard", _heard_just_now), 13),
 }
 """What is broken, and a seed that saw it; those behind it are tried as well."""
 _SEEDS = 10

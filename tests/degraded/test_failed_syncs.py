@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller.http.degraded import Mode
+from controller.http.degraded import DegradedMode
 from quorum.journal.segments import SegmentWriter
 from runtime.simulated.disk import SimulatedDisk
 from runtime.simulated.platter import Inode
@@ -17,7 +17,7 @@ from tests.simulation.patches import patched
 
 pytestmark = pytest.mark.simulation
 
-FAILING = [by for mode, by in ENTER if mode is Mode.STOPPED and "sync" in by]
+FAILING = [by for mode, by in ENTER if mode is DegradedMode.STOPPED and "sync" in by]
 
 
 class Syncs:
@@ -46,7 +46,7 @@ class Syncs:
 def test_a_sync_that_failed_is_never_repeated(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     syncs = Syncs()
     syncs.watch(monkeypatch)
-    cluster, node, _ = ENTER[Mode.STOPPED, by]()
+    cluster, node, _ = ENTER[DegradedMode.STOPPED, by]()
     cluster.run(5.0)
     assert node in cluster.stopped
     assert len(syncs.failed) == 1

@@ -1,8 +1,8 @@
 """No broker is fenced because a controller was paused, slow, electing or asleep.
 
-Real controllers and real agents, whose session is 3 s. Each story is told twice: to the product,
-where nobody is fenced, and to a build without the protection that the story is about, where
-somebody is: else the story would prove nothing.
+Real controllers and real agents, whose session is 3 s. Each scenario is told twice: to the product,
+where nobody is fenced, and to a build without the protection that the scenario is about, where
+somebody is: else the scenario would prove nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ def calm(controllers: int = 3, seed: int = 1) -> Cluster:
     """A cluster at work, with three brokers online."""
     shape = Shape(controllers=controllers, session_s=SESSION_S, changes_per_s=1.0, reads_per_s=0.5)
     cluster = Cluster(seed, shape)
-    cluster.torment_brokers = lambda: None  # type: ignore[method-assign]
+    cluster.inject_broker_faults = lambda: None  # type: ignore[method-assign]
     cluster.start_all()
     cluster.world.run_for(4.0)
     return cluster
@@ -62,7 +62,7 @@ def set_disks(cluster: Cluster, profile: DiskProfile) -> None:
         host.faults.set_profile(profile)
 
 
-# -- stories ---------------------------------------------------------------------------------------
+# -- scenarios -----------------------------------------------------------------------------
 
 
 def the_only_controller_is_paused(cluster: Cluster) -> None:
@@ -168,15 +168,15 @@ WALL_CLOCK: Sequence[Patch] = ((AwakeTime, "now", _wall_clock),)
 
 
 class Told(NamedTuple):
-    """A story, and a build that can't bear it."""
+    """A scenario, and a build that can't bear it."""
 
-    story: Callable[[Cluster], None]
+    scenario: Callable[[Cluster], None]
     controllers: int
     broken: Sequence[Patch]
 
 
-STORIES = {
-    told.story.__name__: told
+SCENARIOS = {
+    told.scenario.__name__: told
     for told in (
         Told(the_only_controller_is_paused, 1, STALLS_COUNT),
         Told(its_loop_stalls_again_and_again, 1, STALLS_COUNT),
@@ -191,11 +191,11 @@ STORIES = {
 
 
 def fenced_in(name: str, seed: int = 1) -> int:
-    """Tell a story; return how often a broker was fenced, by the log."""
-    told = STORIES[name]
+    """Tell a scenario; return how often a broker was fenced, by the log."""
+    told = SCENARIOS[name]
     cluster = calm(told.controllers, seed)
     since = cluster.controllers[leader_of(cluster)].image.offset
-    told.story(cluster)
+    told.scenario(cluster)
     cluster.world.run_for(2 * SESSION_S)
     ledger = cluster.controllers[leader_of(cluster)].ledger
     assert ledger is not None
@@ -204,14 +204,14 @@ def fenced_in(name: str, seed: int = 1) -> int:
     return operations.count("FenceBroker")
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_nobody_is_fenced(name: str) -> None:
     assert fenced_in(name) == 0
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_a_build_without_the_protection_fences(name: str) -> None:
-    with patched(STORIES[name].broken):
+    with patched(SCENARIOS[name].broken):
         assert fenced_in(name) > 0
 
 

@@ -12,13 +12,13 @@ from controller.http.degraded import (
     RETRY_AFTER_S,
     TABLE,
     Ask,
-    Mode,
+    DegradedMode,
     asks_of,
 )
 from controller.http.routes import ROUTES, Route
 from metadata.errors import ErrorCode
 from tests.degraded.asking import Answer, Asked, ask_everything
-from tests.degraded.modes import ENTER, Standing, healthy
+from tests.degraded.modes import ENTER, Situation, healthy
 from tests.docs.degraded import PAGE, page
 
 pytestmark = pytest.mark.simulation
@@ -27,13 +27,13 @@ NOTHING_THERE = ("describe_topic", "describe_broker", "read_snapshot")
 """Before the first start has ended there is nothing to describe."""
 
 
-def wrong(asked: Asked, mode: Mode) -> str:
+def wrong(asked: Asked, mode: DegradedMode) -> str:
     """What is not as the table says; empty: all is."""
     cell, answer = TABLE[mode].cells[asked.ask], asked.answer
     said = f"{asked.route.name}, {asked.ask}: {answer.status} {answer.code} in {answer.took_s} s"
     if answer.took_s > cell.within_s:
         return f"{said}: too late"
-    if mode is Mode.FORMING and asked.route.name in NOTHING_THERE and cell.code is None:
+    if mode is DegradedMode.FORMING and asked.route.name in NOTHING_THERE and cell.code is None:
         return "" if answer.status == 404 else said
     if cell.code is None:
         expected = asked.route.status
@@ -72,14 +72,14 @@ def _snake(name: str) -> str:
 
 
 @pytest.mark.parametrize(("mode", "by"), ENTER, ids=str)
-def test_a_mode_answers_as_the_table_says(mode: Mode, by: str) -> None:
-    standing = ENTER[mode, by]()
-    found = [wrong(asked, mode) for asked in ask_everything(*standing)]
+def test_a_mode_answers_as_the_table_says(mode: DegradedMode, by: str) -> None:
+    situation = ENTER[mode, by]()
+    found = [wrong(asked, mode) for asked in ask_everything(*situation)]
     assert [each for each in found if each] == []
 
 
 def test_every_mode_is_brought_about() -> None:
-    assert {mode for mode, _ in ENTER} == set(Mode) == set(TABLE)
+    assert {mode for mode, _ in ENTER} == set(DegradedMode) == set(TABLE)
     assert all(set(row.cells) == set(Ask) for row in TABLE.values())
 
 
@@ -101,19 +101,19 @@ def test_a_healthy_cluster_does_everything_at_once() -> None:
         assert asked.answer.took_s <= AT_ONCE_S
 
 
-def stops(standing: Standing) -> str:
-    return str(standing.cluster.stopped[standing.node])
+def stops(situation: Situation) -> str:
+    return str(situation.cluster.stopped[situation.node])
 
 
 @pytest.mark.parametrize(
-    "by", [by for mode, by in ENTER if mode is Mode.STOPPED], ids=lambda by: by
+    "by", [by for mode, by in ENTER if mode is DegradedMode.STOPPED], ids=lambda by: by
 )
 def test_a_node_that_its_disk_stops_says_what_to_do_and_the_others_go_on(by: str) -> None:
-    standing = ENTER[Mode.STOPPED, by]()
-    cluster, node, _ = standing
+    situation = ENTER[DegradedMode.STOPPED, by]()
+    cluster, node, _ = situation
     remedy = "make it writable" if "read-only" in by else "free space"
-    assert (remedy if "EIO" not in by else "check the disk") in stops(standing)
-    assert "start" in stops(standing)
+    assert (remedy if "EIO" not in by else "check the disk") in stops(situation)
+    assert "start" in stops(situation)
     cluster.kill(node)
     cluster.run_until(lambda: cluster.shared.leader not in (None, node))
     cluster.create_topic("the-others-go-on", factor=1)

@@ -5,7 +5,7 @@ python -m tests.docs.degraded
 
 from collections.abc import Iterable
 
-from controller.http.degraded import RETRY_AFTER_S, TABLE, Ask, Cell, asks_of
+from controller.http.degraded import RETRY_AFTER_S, TABLE, Ask, DegradedAnswer, asks_of
 from controller.http.routes import ROUTES
 from tests.docs import source
 
@@ -31,7 +31,7 @@ def _modes() -> str:
     return _table(["mode", *(ask.value for ask in asks), "until"], rows)
 
 
-def _cell(cell: Cell, ask: Ask) -> str:
+def _cell(cell: DegradedAnswer, ask: Ask) -> str:
     if cell.code is None:
         return "done"
     if ask is Ask.READY:

@@ -41,7 +41,7 @@ def run(seed: int = 1) -> Run:
         assert cluster.world.now_us < _MOST_S * 1_000_000, "no manifest was written"
         cluster.world.run_for(1.0)
     controller: Controller = cluster.controllers[_NODE]
-    return Run(files, controller.quorum.inside.journal.durable_position, shape.segment_bytes)
+    return Run(files, controller.quorum.context.journal.durable_position, shape.segment_bytes)
 
 
 def simulated_journal(seed: int = 1) -> JournalCase:

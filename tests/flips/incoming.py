@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ledger.batch import Batch
 from ledger.chain import LogMark
 from ledger.errors import LedgerError
-from ledger.jump import HistoryPull
+from ledger.history_pull import HistoryPull
 from ledger.ledger import Ledger
 from ledger.segments import segment_bases
 from snapshots.checkpoint import CheckpointId
@@ -29,8 +29,8 @@ Peer = Callable[[str, int], bytes]
 """Answers with bytes of a file from a position on."""
 
 
-class InstallCase:
-    """A node that crashed behind the commit of a jump: the fetched files are not in place yet."""
+class CatchUpCase:
+    """A node that crashed after it committed a catch-up: the files are not in place yet."""
 
     def __init__(self, files: Files, batches: Sequence[Batch], mark: LogMark) -> None:
         self.file = "incoming"
@@ -55,7 +55,9 @@ class InstallCase:
 
 
 class PullCase:
-    """A jump under way: harmed is what lies in `incoming/`, or what a peer sends the first time."""
+    """A catch-up under way: harmed is what lies in `incoming/`, or what a peer sends the first
+    time.
+    """
 
     def __init__(
         self, file: str, own: Files, peer: Files, batches: Sequence[Batch], mark: LogMark
@@ -182,13 +184,13 @@ class _Peers:
         self.own = {**own.files("log"), **own.files("index")}
 
 
-def installing() -> InstallCase:
+def installing() -> CatchUpCase:
     """Everything was fetched and the manifest names it; then the node crashed."""
     world = _Peers()
     disk = MemoryDisk(world.own)
     PullCase("incoming", world.own, world.peer, world.batches, world.mark).fetch_into(disk)
     files = {name: data for name, data in disk.files.items() if not name.startswith("checkpoints/")}
-    return InstallCase(files, world.batches, world.mark)
+    return CatchUpCase(files, world.batches, world.mark)
 
 
 def fetching() -> PullCase:
@@ -206,6 +208,6 @@ def fetching() -> PullCase:
 
 
 def in_flight() -> PullCase:
-    """Everything a peer sends for a jump."""
+    """Everything a peer sends for a catch-up."""
     world = _Peers()
     return PullCase("in-flight", world.own, world.peer, world.batches, world.mark)

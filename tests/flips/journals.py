@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from quorum.journal import DamagedError, RaftJournal, WrongFolderError
 from quorum.journal.chain import SegmentFile, read_chain, read_files
-from quorum.journal.frames import Kind, find_frames
+from quorum.journal.frames import JournalFrameKind, find_frames
 from quorum.journal.manifest import FILE as MANIFEST
-from quorum.journal.manifest import Manifest, decode_manifest
+from quorum.journal.manifest import JournalManifest, decode_manifest
 from quorum.journal.manifest_copies import COPY
 from quorum.journal.manifest_store import ManifestStore
 from quorum.journal.opening import UNKNOWN_VOTE
@@ -74,7 +74,7 @@ class JournalCase:
             return self._read_again(disk, journal, manifest, verdict)
         return verdict
 
-    def _read(self, journal: RaftJournal, manifest: Manifest | None) -> Verdict:
+    def _read(self, journal: RaftJournal, manifest: JournalManifest | None) -> Verdict:
         if journal.damage:
             return self._read_damaged(journal)
         content = _content_of(journal, manifest)
@@ -97,7 +97,11 @@ class JournalCase:
         return Verdict(DETECTED, "damaged: it does not vote")
 
     def _read_again(
-        self, disk: MemoryDisk, first: RaftJournal, manifest: Manifest | None, verdict: Verdict
+        self,
+        disk: MemoryDisk,
+        first: RaftJournal,
+        manifest: JournalManifest | None,
+        verdict: Verdict,
     ) -> Verdict:
         """What an opening leaves behind is read the same by the next one."""
         before = (_content_of(first, manifest), first.damage)
@@ -109,7 +113,9 @@ class JournalCase:
             return Verdict(SILENT, "the next opening reads something else")
         return verdict
 
-    def _open(self, disk: MemoryDisk) -> tuple[RaftJournal, Manifest | None, tuple[str, ...]]:
+    def _open(
+        self, disk: MemoryDisk
+    ) -> tuple[RaftJournal, JournalManifest | None, tuple[str, ...]]:
         """As `QuorumNode.start` does."""
         store = ManifestStore(disk, on_failed=_fail, log=LOG)
         manifest = store.load()
@@ -136,7 +142,7 @@ class JournalCase:
             assert file.opening is not None
             seed = file.opening.identity.seed(file.sequence)
             for found in find_frames(file.data, 0, seed):
-                if found.kind == Kind.ENTRY and found.body is not None:
+                if found.kind == JournalFrameKind.ENTRY and found.body is not None:
                     index, term = ENTRY_HEAD.unpack_from(found.body)
                     ever.add((found.body[ENTRY_HEAD.size :], index, term))
         if MANIFEST in self.files:
@@ -169,7 +175,7 @@ def _fail(error: OSError) -> None:
     raise AssertionError(f"the disk of memory failed: {error}")
 
 
-def _content_of(journal: RaftJournal, manifest: Manifest | None) -> Content:
+def _content_of(journal: RaftJournal, manifest: JournalManifest | None) -> Content:
     return (
         journal.directory_id,
         list(journal[:]),

@@ -17,15 +17,15 @@ from metadata.image import image_to_records
 from metadata.messages.fetch import MetadataFetchReply, SeenState, StateAt
 from metadata.messages.wire import MSGPACK, decode_fetch_reply, encode
 from quorum.api import Voter
-from quorum.journal.manifest import Manifest, encode_manifest
+from quorum.journal.manifest import JournalManifest, encode_manifest
 from quorum.wire.codec import dumps
-from quorum.wire.frames import Kind
+from quorum.wire.frames import FrameKind
 from quorum.wire.frames import encode as encode_frame
 from runtime.content_digest import content_digest, is_content
 from runtime.link_frames import (
     BadFrameError,
-    FrameReader,
     Hello,
+    LinkFrameReader,
     Note,
     framed,
     framed_hello,
@@ -57,7 +57,7 @@ class LinkCase:
     def judge(self, harmed: Files, *, thorough: bool = False) -> Verdict:
         """Read the stream; what comes behind it, on a live link, is more of the same."""
         stream = harmed.get(_STREAM, b"")
-        heard, reader = list[bytes](), FrameReader(FRAME_BYTES_MAX)
+        heard, reader = list[bytes](), LinkFrameReader(FRAME_BYTES_MAX)
         try:
             for start in range(0, len(stream), _PIECE_BYTES):
                 heard += reader.feed(stream[start : start + _PIECE_BYTES])
@@ -152,22 +152,22 @@ def link() -> LinkCase:
     """The greeting, then a frame of each kind that carries much."""
     first, second = (b"a command", 41, 3), (b"another", 42, 4)
     voters = (Voter(1, _DIRECTORY, "controller-1", 19091),)
-    manifest = Manifest(CLUSTER, first, second, b"a mark", voters, _DIRECTORY, 4_711)
-    fields: dict[Kind, tuple[object, ...]] = {
-        Kind.APPEND: (40, 40, 3, (first, second)),
-        Kind.ACK: (42, 43, True),
-        Kind.SNAPSHOT: (42, encode_manifest(manifest)),
-        Kind.VOTE_REQUEST: (42, 4, False),
-        Kind.VOTE: (),
-        Kind.PREVOTE_REQUEST: (1, 42, 4),
-        Kind.PREVOTE: (1, True),
-        Kind.FORMATION: (b"who the voters were",),
-        Kind.DIGEST: (b"what the states were",),
-        Kind.PIECE: (1, 70, b"bytes of a segment, or of a checkpoint" * 2),
+    manifest = JournalManifest(CLUSTER, first, second, b"a mark", voters, _DIRECTORY, 4_711)
+    fields: dict[FrameKind, tuple[object, ...]] = {
+        FrameKind.APPEND: (40, 40, 3, (first, second)),
+        FrameKind.ACK: (42, 43, True),
+        FrameKind.SNAPSHOT: (42, encode_manifest(manifest)),
+        FrameKind.VOTE_REQUEST: (42, 4, False),
+        FrameKind.VOTE: (),
+        FrameKind.PREVOTE_REQUEST: (1, 42, 4),
+        FrameKind.PREVOTE: (1, True),
+        FrameKind.FORMATION: (b"who the voters were",),
+        FrameKind.DIGEST: (b"what the states were",),
+        FrameKind.PIECE: (1, 70, b"bytes of a segment, or of a checkpoint" * 2),
     }
     hello = Hello(b"instance", b"the link", bytes(64), dumps((1, CLUSTER, 1)))
     notes = [framed_hello(hello), framed_note(Note.READY), framed_note(Note.OPEN)]
-    payloads = [payload for note in notes for payload in FrameReader().feed(note)]
+    payloads = [payload for note in notes for payload in LinkFrameReader().feed(note)]
     frames = [encode_frame(kind, 4, _DIRECTORY, *each) for kind, each in fields.items()]
     return LinkCase([*payloads, *frames, *frames[:2]])
 

@@ -9,7 +9,7 @@ from quorum.guard.appends import Append, Judgement, judge
 from quorum.guard.elections import Elections
 from quorum.guard.following import Following
 from quorum.guard.replication import Replication
-from quorum.wire.frames import Kind
+from quorum.wire.frames import FrameKind
 from tests.model.conformance import Conformance
 from tests.simulation.patches import patched
 from tests.simulation.quorum_seeds import Outcome, run_seed
@@ -34,7 +34,9 @@ WITHOUT_A_RULE = {
         (
             Elections,
             "send_vote",
-            lambda self, node: self._inside.outbox.send(node.node_id, Kind.VOTE, self._inside.term),
+            lambda self, node: self._context.outbox.send(
+                node.node_id, FrameKind.VOTE, self._context.term
+            ),
         ),
         "sends vote",
     ),

@@ -29,7 +29,7 @@ def judge_all(
     names: list[str], kept: list[list[Killer]], given: argparse.Namespace
 ) -> Iterator[Judged]:
     """Judge mutant after mutant, each in a process that no other one has broken."""
-    wanted = Search(given.search, given.count, given.torment_s, given.limit_s)
+    wanted = Search(given.search, given.count, given.faults_s, given.limit_s)
     tasks = [(name, some, wanted) for name, some in zip(names, kept, strict=True)]
     context = get_context("forkserver")
     context.set_forkserver_preload([judge_by_name.__module__])
@@ -72,7 +72,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which; default: all")
     parser.add_argument("--search", action="store_true", help="look for seeds, kept or not")
     parser.add_argument("--count", type=int, default=SEEDS, help="of seeds for each hunt")
-    parser.add_argument("--torment-s", type=float, help="of each seed; default: as it draws")
+    parser.add_argument("--faults-s", type=float, help="of each seed; default: as it draws")
     parser.add_argument("--limit-s", type=float, default=LIMIT_S, help="for one mutant")
     parser.add_argument("--jobs", type=int, choices=(1, 2), default=1)
     parser.add_argument("--keep", action="store_true", help="write what kills to kept.json")

@@ -64,7 +64,7 @@ CONTAINING = (
         "A flipped bit of a length makes a link wait for what never comes.",
         (
             Patch(
-                "runtime.link_frames.FrameReader._parse",
+                "runtime.link_frames.LinkFrameReader._parse",
                 edited(
                     (
                         "if google_crc32c.value(data[position : position + _SAID.size]) != sealed:",
@@ -80,7 +80,7 @@ CONTAINING = (
         "A frame that a bad cable changed is taken for what was sent.",
         (
             Patch(
-                "runtime.link_frames.FrameReader._parse",
+                "runtime.link_frames.LinkFrameReader._parse",
                 edited(("if google_crc32c.value(payload) != checksum:", "if False:")),
             ),
         ),

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tests.mutants.mutant import Mutant, hunted
+from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, around, edited, gives, instead
 
 
@@ -72,35 +72,35 @@ DECIDING = (
         "1, I5",
         "A change is answered when it is proposed.",
         (Patch("controller.replica.pending.Pending.when_committed", instead(_at_once)),),
-        hunted("answers", "", "rivals"),
+        searched_in("answers", "", "rivals"),
     ),
     Mutant(
         "stale read",
         "2, I7",
         "A linearizable read asks nobody whether this node still leads.",
-        (Patch("controller.replica.reads.Reads.linearizable", instead(_at_once)),),
-        hunted("answers", "rivals"),
+        (Patch("controller.replica.reads.ImageReads.linearizable", instead(_at_once)),),
+        searched_in("answers", "rivals"),
     ),
     Mutant(
         "read of what is not committed",
         "2, I7",
         "Reads see what is proposed.",
         (Patch("controller.node_view.NodeView.read", around(_read_what_is_proposed)),),
-        hunted("answers", "rivals"),
+        searched_in("answers", "rivals"),
     ),
     Mutant(
         "read below minOffset",
         "2, 4, I7",
         "A read that must see its own writes is answered from what is here.",
-        (Patch("controller.replica.reads.Reads.at_least", instead(_at_once)),),
-        hunted("answers", "rivals"),
+        (Patch("controller.replica.reads.ImageReads.at_least", instead(_at_once)),),
+        searched_in("answers", "rivals"),
     ),
     Mutant(
         "answer names another offset",
         "2, I7",
         "An answer says an offset below its change.",
         (Patch("controller.leader.changes._placed", around(_placed_before)),),
-        hunted("answers", ""),
+        searched_in("answers", ""),
     ),
     Mutant(
         "refusal without a majority",
@@ -112,14 +112,14 @@ DECIDING = (
                 instead(lambda _self, outcome, tell: tell(outcome)),
             ),
         ),
-        hunted("answers", "rivals", "stranded"),
+        searched_in("answers", "rivals", "stranded"),
     ),
     Mutant(
         "idempotency forgotten",
         "5, I9",
         "Request ids are ignored: a retry is another request.",
         (Patch("controller.leader.changes.request_key", around(_another_id)),),
-        hunted("answers", ""),
+        searched_in("answers", ""),
     ),
     Mutant(
         "request executed twice",
@@ -129,7 +129,7 @@ DECIDING = (
             Patch("controller.leader.idempotency.Idempotency.recall", gives(None)),
             Patch("metadata.image.outcomes.OutcomesDelta.note", around(_note_again)),
         ),
-        hunted("answers", "rivals"),
+        searched_in("answers", "rivals"),
     ),
     Mutant(
         "request digest not compared",
@@ -167,24 +167,26 @@ DECIDING = (
                 edited((" and batch.header.end_offset > self._replayed_to", "")),
             ),
         ),
-        hunted("cluster", "power", "lag"),
+        searched_in("cluster", "power", "lag"),
     ),
     Mutant(
         "pending image not dropped",
         "1, 2, I5",
         "A new epoch decides on what was proposed in the last one and perhaps lost.",
         (
-            Patch("controller.leader.leading.Leading.end", around(_keep_pending)),
-            Patch("controller.leader.leading.Leading._activate", around(_go_on_from_before)),
+            Patch("controller.leader.leader_duties.LeaderDuties.end", around(_keep_pending)),
+            Patch(
+                "controller.leader.leader_duties.LeaderDuties._activate", around(_go_on_from_before)
+            ),
         ),
-        hunted("cluster", "everything", "cuts"),
+        searched_in("cluster", "everything", "cuts"),
     ),
     Mutant(
         "delta shipped before commit",
         "1, 4, I4",
         "Brokers get a batch when it is proposed.",
         (Patch("controller.http.fetch_content.FetchContent.find", around(_ship_what_is_proposed)),),
-        hunted("cluster", "cuts", "everything"),
+        searched_in("cluster", "cuts", "everything"),
     ),
     Mutant(
         "timestamps may fall",
@@ -196,7 +198,7 @@ DECIDING = (
                 edited(("timestamp_ms = max(now_ms, mark.timestamp_ms)", "timestamp_ms = now_ms")),
             ),
         ),
-        hunted("cluster", "everything"),
+        searched_in("cluster", "everything"),
     ),
     Mutant(
         "BeginEpoch missing",
@@ -204,11 +206,11 @@ DECIDING = (
         "An epoch begins with the first request: what the last one left open stays open.",
         (
             Patch(
-                "controller.leader.leading.begin_epoch",
+                "controller.leader.leader_duties.begin_epoch",
                 edited(("records: list[Record] = [begin]", "records: list[Record] = []")),
             ),
         ),
-        hunted("cluster", "everything"),
+        searched_in("cluster", "everything"),
     ),
     Mutant(
         "own skipped batch is no reason to resign",
@@ -220,7 +222,7 @@ DECIDING = (
                 edited(("self._on_own_skipped(accepted.reason)", "pass")),
             ),
         ),
-        hunted("cluster", "everything", "cuts"),
+        searched_in("cluster", "everything", "cuts"),
     ),
     Mutant(
         "states not compared",

@@ -1,6 +1,6 @@
 """Mutants of the quorum: whose words count, and how far a forged number reaches."""
 
-from tests.mutants.mutant import Mutant, hunted
+from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, edited, gives, instead
 
 NO_CEILING = Patch("quorum.guard.ceiling.Ceiling.admits", gives(True))
@@ -18,14 +18,14 @@ FORGING = (
                 ),
             ),
         ),
-        hunted("quorum", "forged"),
+        searched_in("quorum", "forged"),
     ),
     Mutant(
         "a voter's term has no ceiling",
         "9",
         "One frame of a voter raises the term to the last one.",
         (NO_CEILING,),
-        hunted("quorum", "forged"),
+        searched_in("quorum", "forged"),
     ),
     Mutant(
         "terms have no end",
@@ -36,14 +36,14 @@ FORGING = (
             Patch("quorum.wire.frames.is_term", instead(lambda term: term >= 0)),
             Patch("quorum.raft.core.is_term", instead(lambda term: term >= 0)),
         ),
-        hunted("quorum", "forged"),
+        searched_in("quorum", "forged"),
     ),
     Mutant(
         "the ceiling never rises",
         "9",
         "Voters that were misled unequally far never hear each other again.",
         (Patch("quorum.guard.ceiling.Ceiling.on_tick", gives(None)),),
-        hunted("quorum", "forged"),
+        searched_in("quorum", "forged"),
     ),
     Mutant(
         "an election behind the last term",
@@ -85,11 +85,11 @@ FORGING = (
         "A node takes itself for current because a fresh directory says so.",
         (
             Patch(
-                "quorum.guard.currency.Currency.heard",
+                "quorum.guard.freshness.DeliveryFreshness.heard",
                 edited(("if not replica.is_voter:", "if False:")),
             ),
             Patch(
-                "quorum.guard.currency.Currency._wait_for",
+                "quorum.guard.freshness.DeliveryFreshness._wait_for",
                 edited(("core is None or core.leader != replica.node", "core is None")),
             ),
         ),
@@ -100,7 +100,7 @@ FORGING = (
         "An index that was never reached stands before all that is said later.",
         (
             Patch(
-                "quorum.guard.currency.Currency._wait_for",
+                "quorum.guard.freshness.DeliveryFreshness._wait_for",
                 edited(("waiting[0].term != term", "False")),
             ),
         ),
@@ -120,7 +120,7 @@ FORGING = (
         "an answer to no question is read",
         "9",
         "Anybody may have 16 MiB decoded at any time.",
-        (Patch("quorum.peers.files.PeerFiles.awaits", gives(True)),),
+        (Patch("quorum.peers.files.FileExchange.awaits", gives(True)),),
     ),
     Mutant(
         "a formation may hold anything",

@@ -1,6 +1,6 @@
 """Mutants of the journal: what is synced, checked, cut, and in which order."""
 
-from tests.mutants.mutant import Mutant, hunted
+from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, edited, gives
 
 _AT_ONCE = "lambda _, error: self._one_done(error)"
@@ -11,14 +11,14 @@ JOURNALLING = (
         "1, I5",
         "Votes and acknowledgements leave before what they promise is durable.",
         (Patch("quorum.guard.outbox.Outbox.is_durable", gives(True)),),
-        hunted("quorum", "power"),
+        searched_in("quorum", "power"),
     ),
     Mutant(
         "ack before the entries are durable",
         "1, I5",
         "A follower acknowledges what its disk may lose.",
         (Patch("quorum.guard.following.Following.position_promised", gives(0)),),
-        hunted("quorum", "power"),
+        searched_in("quorum", "power"),
     ),
     Mutant(
         "no fsync",
@@ -35,7 +35,7 @@ JOURNALLING = (
                 ),
             ),
         ),
-        hunted("quorum", "power"),
+        searched_in("quorum", "power"),
     ),
     Mutant(
         "folder not synced behind a new segment",
@@ -47,7 +47,7 @@ JOURNALLING = (
                 edited(("partial(self._disk.sync_folder, FOLDER)", "lambda: None")),
             ),
         ),
-        hunted("quorum", "power", nodes=1) + hunted("quorum", "power", "lag", nodes=3),
+        searched_in("quorum", "power", nodes=1) + searched_in("quorum", "power", "lag", nodes=3),
     ),
     Mutant(
         "folder not synced at opening",
@@ -59,7 +59,7 @@ JOURNALLING = (
                 edited(("disk.sync_folder(FOLDER)", "pass")),
             ),
         ),
-        hunted("quorum", "power", nodes=1),
+        searched_in("quorum", "power", nodes=1),
     ),
     Mutant(
         "a failed sync is taken for a good one",
@@ -71,7 +71,7 @@ JOURNALLING = (
                 edited(("if error is not None:", "if False:")),
             ),
         ),
-        hunted("cluster", "errors"),
+        searched_in("cluster", "errors"),
     ),
     Mutant(
         "journal's bodies unchecked",
@@ -79,11 +79,11 @@ JOURNALLING = (
         "The checksum of a frame's body is not compared.",
         (
             Patch(
-                "quorum.journal.frames.FrameReader.__iter__",
+                "quorum.journal.frames.JournalFrameReader.__iter__",
                 edited(("if crc(body) != body_crc:", "if False:")),
             ),
         ),
-        hunted("quorum", "power", "damage"),
+        searched_in("quorum", "power", "damage"),
     ),
     Mutant(
         "journal's headers unchecked",
@@ -91,11 +91,11 @@ JOURNALLING = (
         "The checksum of a frame's header is not compared: bytes of another folder pass.",
         (
             Patch(
-                "quorum.journal.frames.FrameReader.__iter__",
+                "quorum.journal.frames.JournalFrameReader.__iter__",
                 edited((" or extend(seed, data[offset : start - 4]) != header_crc", "")),
             ),
         ),
-        hunted("quorum", "power", "damage"),
+        searched_in("quorum", "power", "damage"),
     ),
     Mutant(
         "journal's torn tail not cut",
@@ -109,7 +109,7 @@ JOURNALLING = (
                 ),
             ),
         ),
-        hunted("quorum", "power", nodes=1) + hunted("quorum", "power"),
+        searched_in("quorum", "power", nodes=1) + searched_in("quorum", "power"),
     ),
     Mutant(
         "damage taken for a torn tail",
@@ -133,7 +133,7 @@ JOURNALLING = (
                 ),
             ),
         ),
-        hunted("quorum", "damage", "drawn"),
+        searched_in("quorum", "damage", "drawn"),
     ),
     Mutant(
         "manifest durable after the journal is cut",
@@ -154,7 +154,7 @@ JOURNALLING = (
                 ),
             ),
         ),
-        hunted("quorum", "lag", "power"),
+        searched_in("quorum", "lag", "power"),
     ),
     Mutant(
         "manifest's checksum unchecked",
@@ -166,7 +166,7 @@ JOURNALLING = (
                 edited(("if google_crc32c.value(body) != crc:", "if False:")),
             ),
         ),
-        hunted("quorum", "damage"),
+        searched_in("quorum", "damage"),
     ),
     Mutant(
         "a damaged manifest's copy is not looked for",
@@ -175,7 +175,9 @@ JOURNALLING = (
         (
             Patch(
                 "quorum.journal.manifest_copies._choose",
-                edited(("return copy if isinstance(copy, Manifest) else None", "return None")),
+                edited(
+                    ("return copy if isinstance(copy, JournalManifest) else None", "return None")
+                ),
             ),
         ),
     ),
@@ -236,11 +238,11 @@ JOURNALLING = (
         "The numbers of requests for files begin at one in each life.",
         (
             Patch(
-                "quorum.peers.files.PeerFiles.__init__",
+                "quorum.peers.files.FileExchange.__init__",
                 edited(
                     (
-                        'int.from_bytes(inside.journal.lineage.life[-_NUMBER_BYTES:], "little")',
-                        "0",
+                        "context.journal.lineage.incarnation[-_NUMBER_BYTES:]",
+                        "bytes(_NUMBER_BYTES)",
                     ),
                 ),
             ),

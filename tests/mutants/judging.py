@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tests.mutants.directed import Run, run_forked
-from tests.mutants.hunting import said, search
 from tests.mutants.kept import Killer
 from tests.mutants.mutant import Mutant, Seed, Test
+from tests.mutants.seed_searches import said, search_seeds
 from tests.mutants.table import MUTANTS
 
 _FIRST_WORDS = re.compile(r"(?:I\d+(?:/I\d+)?: )?[^\d([{'\"]*")
 _WORDS_MAX = 70
-_TORMENTS_S = (2.0, 4.0, 8.0)
+_FAULTS_S = (2.0, 4.0, 8.0)
 _USUAL_S = 20.0
 
 
@@ -45,7 +45,7 @@ class Search(NamedTuple):
     """Before what is kept is asked."""
     count: int
     """Of seeds for each hunt."""
-    torment_s: float | None
+    faults_s: float | None
     """Of each; None: as long as usual."""
     limit_s: float
     """For one mutant."""
@@ -71,7 +71,7 @@ def judge(mutant: Mutant, kept: Sequence[Killer], wanted: Search) -> Judged:
 
     def look() -> None:
         nonlocal seeds
-        for seed, says in search(mutant, wanted.count, wanted.torment_s):
+        for seed, says in search_seeds(mutant, wanted.count, wanted.faults_s):
             seeds += 1
             if says and not said(seed):
                 found.append((seed._replace(says=gist(says)), says))
@@ -103,12 +103,12 @@ def gist(says: str) -> str:
 
 
 def shortened(mutant: Mutant, seed: Seed) -> Seed:
-    """Return the same seed with the shortest torment that kills with the same words."""
-    if seed.hunt.simulator == "reference":
-        return seed._replace(torment_s=None)
-    longest = seed.torment_s or _USUAL_S
-    for torment_s in (shorter for shorter in _TORMENTS_S if shorter < longest):
-        shorter = seed._replace(torment_s=torment_s)
+    """Return the same seed with the shortest fault schedule that kills with the same words."""
+    if seed.search.simulator == "reference":
+        return seed._replace(faults_s=None)
+    longest = seed.faults_s or _USUAL_S
+    for faults_s in (shorter for shorter in _FAULTS_S if shorter < longest):
+        shorter = seed._replace(faults_s=faults_s)
         if killed(mutant, shorter) and not said(shorter):
             return shorter
     return seed

@@ -1,6 +1,6 @@
 """Mutants of ledger, checkpoints and jumps: what is kept, verified, moved into place."""
 
-from tests.mutants.mutant import Mutant, hunted
+from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, edited, gives, instead
 
 _CRC_IS_WRONG = 'if _crc32c(frame[:-CRC_BYTES]) != int.from_bytes(frame[-CRC_BYTES:], "big"):'
@@ -21,7 +21,7 @@ KEEPING = (
                 ),
             ),
         ),
-        hunted("cluster", "power", "lag"),
+        searched_in("cluster", "power", "lag"),
     ),
     Mutant(
         "ledger's folder not synced",
@@ -33,7 +33,7 @@ KEEPING = (
                 edited(("lambda: self._disk.sync_folder(LOG_FOLDER)", "lambda: None")),
             ),
         ),
-        hunted("cluster", "power", "lag"),
+        searched_in("cluster", "power", "lag"),
     ),
     Mutant(
         "retired segments of the ledger not synced",
@@ -50,7 +50,7 @@ KEEPING = (
                 ),
             ),
         ),
-        hunted("cluster", "power", "lag"),
+        searched_in("cluster", "power", "lag"),
     ),
     Mutant(
         "jump vouches for what was never synced",
@@ -62,14 +62,14 @@ KEEPING = (
                 edited(("ledger.sync(synced)", "synced(None)")),
             ),
         ),
-        hunted("cluster", "lag", "power"),
+        searched_in("cluster", "lag", "power"),
     ),
     Mutant(
         "jump leaves an earlier life's segments",
         "12, I4",
         "Segments behind the accepted history stay, and the fetched ones seem to continue them.",
         (Patch("ledger.incoming._end_own_history", gives(None)),),
-        hunted("cluster", "lag"),
+        searched_in("cluster", "lag"),
     ),
     Mutant(
         "snapshot installed unchecked",
@@ -78,7 +78,7 @@ KEEPING = (
         (
             Patch("ledger.pull.SegmentPull._ends_wrong", gives(False)),
             Patch(
-                "ledger.jump.HistoryPull._keep",
+                "ledger.history_pull.HistoryPull._keep",
                 edited(("pull.mark != self._target", "False")),
             ),
         ),
@@ -88,7 +88,7 @@ KEEPING = (
         "3, I4",
         "A batch of another epoch than its entry's term, or from another offset, is let in.",
         (Patch("ledger.ledger.Ledger.objection", gives("")),),
-        hunted("cluster", "everything", "cuts"),
+        searched_in("cluster", "everything", "cuts"),
     ),
     Mutant(
         "epoch not fenced",
@@ -131,7 +131,7 @@ KEEPING = (
                 edited(("self._file.truncate(self._position)", "pass")),
             ),
         ),
-        hunted("cluster", "power"),
+        searched_in("cluster", "power"),
     ),
     Mutant(
         "another accepted history is overwritten",

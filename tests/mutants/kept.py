@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.mutants.mutant import Hunt, Seed, Test
+from tests.mutants.mutant import Seed, SeedSearch, Test
 
 FILE = Path(__file__).parent / "kept.json"
 Killer = Seed | Test
@@ -30,19 +30,19 @@ def write_killers(killers: Mapping[str, Sequence[Killer]]) -> None:
 def _killer(fields: dict[str, str | float | None]) -> Killer:
     if "test" in fields:
         return Test(fields["test"], fields["says"])
-    hunt = Hunt(fields["simulator"], fields.get("kind", ""), fields.get("nodes"))
-    return Seed(hunt, fields["seed"], fields["says"], fields.get("torment_s"))
+    search = SeedSearch(fields["simulator"], fields.get("kind", ""), fields.get("nodes"))
+    return Seed(search, fields["seed"], fields["says"], fields.get("faults_s"))
 
 
 def _fields(killer: Killer) -> dict[str, str | float | None]:
     if isinstance(killer, Test):
         return {"test": killer.node, "says": killer.says}
     fields = {
-        "simulator": killer.hunt.simulator,
-        "kind": killer.hunt.kind,
-        "nodes": killer.hunt.nodes,
+        "simulator": killer.search.simulator,
+        "kind": killer.search.kind,
+        "nodes": killer.search.nodes,
         "seed": killer.number,
-        "torment_s": killer.torment_s,
+        "faults_s": killer.faults_s,
         "says": killer.says,
     }
     return {name: value for name, value in fields.items() if value not in ("", None)} | {

@@ -1,11 +1,13 @@
 """Mutants of feature levels: who must support one, and what may be written below it."""
 
-from tests.mutants.mutant import Mutant, hunted
+from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, edited, gives, instead
 
-RELEASES = hunted("cluster", "releases")
+RELEASES = searched_in("cluster", "releases")
 
-NOBODY_IS_SILENT = Patch("controller.leader.registering.Registering._who_is_silent", gives(""))
+NOBODY_IS_SILENT = Patch(
+    "controller.leader.self_registration.SelfRegistration._who_is_silent", gives("")
+)
 
 LEVELLING = (
     Mutant(
@@ -36,7 +38,11 @@ LEVELLING = (
         "announcements are not heard",
         "15",
         "Only the leader registers itself.",
-        (Patch("controller.leader.registering.Registering.on_announcement", gives(None)),),
+        (
+            Patch(
+                "controller.leader.self_registration.SelfRegistration.on_announcement", gives(None)
+            ),
+        ),
         RELEASES,
     ),
     Mutant(
@@ -56,7 +62,7 @@ LEVELLING = (
         "What a link says is not held against whose link it is.",
         (
             Patch(
-                "controller.leader.registering.Registering.on_announcement",
+                "controller.leader.self_registration.SelfRegistration.on_announcement",
                 edited((" or record.controller_id != node_id", "")),
             ),
         ),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tests.mutants.patches import Patch
 
 
-class Hunt(NamedTuple):
+class SeedSearch(NamedTuple):
     """Where a mutant is looked for: a simulator and a kind of its seeds."""
 
     simulator: str
@@ -22,17 +22,19 @@ class Hunt(NamedTuple):
 class Seed(NamedTuple):
     """A seed that kills."""
 
-    hunt: Hunt
+    search: SeedSearch
     number: int
     says: str
     """A part of what is said."""
-    torment_s: float | None = None
+    faults_s: float | None = None
     """Shorter than usual, where that is enough."""
 
     def __str__(self) -> str:
-        hunt = self.hunt
-        nodes = f" of {hunt.nodes} nodes" if hunt.nodes else ""
-        return f"seed {self.number} ({hunt.simulator}{f' {hunt.kind}' * bool(hunt.kind)}{nodes})"
+        search = self.search
+        nodes = f" of {search.nodes} nodes" if search.nodes else ""
+        return (
+            f"seed {self.number} ({search.simulator}{f' {search.kind}' * bool(search.kind)}{nodes})"
+        )
 
 
 class Test(NamedTuple):
@@ -56,10 +58,10 @@ class Mutant(NamedTuple):
     without: str
     """What is missing in this build, in a sentence."""
     patches: tuple[Patch, ...]
-    hunts: tuple[Hunt, ...] = ()
+    searches: tuple[SeedSearch, ...] = ()
     """Where a search looks; nowhere: only a directed test sees it."""
 
 
-def hunted(simulator: str, *kinds: str, nodes: int | None = None) -> tuple[Hunt, ...]:
+def searched_in(simulator: str, *kinds: str, nodes: int | None = None) -> tuple[SeedSearch, ...]:
     """Hunts in several kinds of one simulator; none said: in the kind that a number has."""
-    return tuple(Hunt(simulator, kind, nodes) for kind in kinds or ("",))
+    return tuple(SeedSearch(simulator, kind, nodes) for kind in kinds or ("",))

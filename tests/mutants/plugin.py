@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from tests.mutants import hunting  # noqa: F401 - the whole product, imported while it is sound
+from tests.mutants import seed_searches  # noqa: F401 - the whole product, imported while it is sound
 from tests.mutants.patches import patched
 from tests.mutants.table import MUTANTS
 

@@ -8,7 +8,7 @@ from zlib import crc32
 import msgspec
 
 from metadata.records import NO_LEADER_CHANGE
-from tests.mutants.mutant import Mutant, hunted
+from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, around, edited, gives, instead
 
 
@@ -46,7 +46,7 @@ def _in_image(path: str, build: Any) -> tuple[Patch, ...]:
     return (Patch(f"metadata.image.{path}", build),)
 
 
-_HISTORIES = hunted("reference")
+_HISTORIES = searched_in("reference")
 
 REPLAYING = (
     Mutant(
@@ -61,7 +61,7 @@ REPLAYING = (
         "12, I13",
         "Records of a checkpoint stand in the order of Python's hashes.",
         (Patch("metadata.buckets.BucketMap.__iter__", instead(_keys_as_they_hash)),),
-        hunted("answers", "lag", "everything"),
+        searched_in("answers", "lag", "everything"),
     ),
     Mutant(
         "outcomes evicted in another order",
@@ -78,14 +78,14 @@ REPLAYING = (
         "3, I13",
         "Where a controlled shutdown began is not noted.",
         _in_image("cluster.ClusterDelta.settle", gives(None)),
-        _HISTORIES + hunted("answers", ""),
+        _HISTORIES + searched_in("answers", ""),
     ),
     Mutant(
         "epochs forgotten",
         "12, I13",
         "Where an epoch began is not noted.",
         _in_image("quorum.QuorumDelta.begin", gives(None)),
-        _HISTORIES + hunted("answers", ""),
+        _HISTORIES + searched_in("answers", ""),
     ),
     Mutant(
         "amended registration is a new one",

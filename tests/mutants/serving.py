@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.mutants.mutant import Mutant, hunted
+from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, edited, gives, instead
 
 
@@ -22,7 +22,7 @@ SERVING = (
             Patch("controller.leader.identity.check_incarnation", gives(None)),
             Patch("controller.http.metadata_fetch.check_incarnation", gives(None)),
         ),
-        hunted("cluster", "everything"),
+        searched_in("cluster", "everything"),
     ),
     Mutant(
         "second process with a living id",
@@ -39,7 +39,7 @@ SERVING = (
                 ),
             ),
         ),
-        hunted("cluster", "twins"),
+        searched_in("cluster", "twins"),
     ),
     Mutant(
         "an amendment says a new epoch",
@@ -51,7 +51,7 @@ SERVING = (
                 edited(("if before is not None and same:", "if False:")),
             ),
         ),
-        hunted("cluster", "cuts"),
+        searched_in("cluster", "cuts"),
     ),
     Mutant(
         "the body says who asks",
@@ -65,7 +65,7 @@ SERVING = (
                 ),
             ),
         ),
-        hunted("cluster", ""),
+        searched_in("cluster", ""),
     ),
     Mutant(
         "what nobody asked for is said to be asked for",
@@ -82,7 +82,7 @@ SERVING = (
                 ),
             ),
         ),
-        hunted("cluster", ""),
+        searched_in("cluster", ""),
     ),
     Mutant(
         "heartbeat to a deposed controller counts",
@@ -94,7 +94,7 @@ SERVING = (
                 edited(("elif reply.leader_epoch < self._target.epoch:", "elif False:")),
             ),
         ),
-        hunted("cluster", "stranded", "cuts"),
+        searched_in("cluster", "stranded", "cuts"),
     ),
     Mutant(
         "a deposed controller sends brokers away",
@@ -106,14 +106,14 @@ SERVING = (
                 edited((" and (foreign or epoch >= self._target.epoch)", "")),
             ),
         ),
-        hunted("cluster", "stranded"),
+        searched_in("cluster", "stranded"),
     ),
     Mutant(
         "a controller that stood still answers brokers at once",
         "3, I8",
         "A leader that woke from a stall renews leases before it knows that it still leads.",
-        (Patch("controller.leader.doubt.Doubt.begin", gives(None)),),
-        hunted("cluster", "stranded", "rivals"),
+        (Patch("controller.leader.leadership_check.LeadershipCheck.begin", gives(None)),),
+        searched_in("cluster", "stranded", "rivals"),
     ),
     Mutant(
         "own stalls count as silence",
@@ -127,7 +127,7 @@ SERVING = (
             ),
             Patch("controller.leader.heartbeats.Heartbeats.after_stall", gives(None)),
         ),
-        hunted("cluster", "stranded"),
+        searched_in("cluster", "stranded"),
     ),
     Mutant(
         "fenced broker goes on leading",
@@ -139,7 +139,7 @@ SERVING = (
                 edited(("ControllerResult((*moved, fence)", "ControllerResult((fence,)")),
             ),
         ),
-        hunted("cluster", "twins"),
+        searched_in("cluster", "twins"),
     ),
     Mutant(
         "controlled shutdown ignores lag",
@@ -147,7 +147,7 @@ SERVING = (
         "A stopping broker may go before the others have seen that its leaders moved.",
         (
             Patch(
-                "controller.managers.brokers.BrokerManager.standing",
+                "controller.managers.brokers.BrokerManager.state_change",
                 edited(
                     (
                         "waits or broker.controlled_shutdown_offset > self._lowest_applied(image)",
@@ -168,7 +168,7 @@ SERVING = (
         "3, I8",
         "An agent that nobody answers does not fence itself.",
         (Patch("broker_agent.lease.Lease.expired", gives(False)),),
-        hunted("cluster", "twins"),
+        searched_in("cluster", "twins"),
     ),
     Mutant(
         "lease from the answer's arrival",
@@ -182,7 +182,7 @@ SERVING = (
                 ),
             ),
         ),
-        hunted("cluster", "twins"),
+        searched_in("cluster", "twins"),
     ),
     Mutant(
         "agent serves with an old image",

@@ -6,10 +6,10 @@ from tests.evidence.kinds import KINDS
 from tests.mutants import kept
 from tests.mutants.__main__ import figures, keep
 from tests.mutants.judging import Judged, gist, killed
-from tests.mutants.mutant import Hunt, Seed, Test
+from tests.mutants.mutant import Seed, SeedSearch, Test
 from tests.mutants.table import MUTANTS
 
-HISTORY = Seed(Hunt("reference"), 1, "I13: the reference has another state")
+HISTORY = Seed(SeedSearch("reference"), 1, "I13: the reference has another state")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,10 @@ def test_a_seed_that_says_something_else_does_not_kill():
 def test_what_is_kept_is_read_as_it_was_written(tmp_path, monkeypatch):
     monkeypatch.setattr(kept, "FILE", tmp_path / "kept.json")
     some = {
-        "one": [Seed(Hunt("quorum", "wire", 5), 3, "I5: lost", 4.0), Test("tests/x.py::test_y")],
+        "one": [
+            Seed(SeedSearch("quorum", "wire", 5), 3, "I5: lost", 4.0),
+            Test("tests/x.py::test_y"),
+        ],
         "other": [HISTORY],
     }
     kept.write_killers(some)

@@ -8,10 +8,10 @@ from functools import cache
 import pytest
 
 from tests.mutants.directed import Run, Verdict, run_apart
-from tests.mutants.hunting import SIMULATORS, said
 from tests.mutants.judging import killed
 from tests.mutants.kept import read_killers
 from tests.mutants.mutant import Seed, Test
+from tests.mutants.seed_searches import SIMULATORS, said
 from tests.mutants.table import ALL, MUTANTS, broken
 from tests.simulation import quorum_seeds, seeds
 
@@ -45,8 +45,8 @@ def test_every_hunt_is_in_a_kind_that_there_is():
         "reference": {""},
     }
     assert set(kinds) == SIMULATORS
-    hunts = {hunt for mutant in ALL for hunt in mutant.hunts}
-    assert not [hunt for hunt in hunts if hunt.kind not in kinds[hunt.simulator]]
+    searches = {search for mutant in ALL for search in mutant.searches}
+    assert not [search for search in searches if search.kind not in kinds[search.simulator]]
 
 
 @pytest.mark.parametrize("name", BY_SEED)
@@ -79,11 +79,11 @@ def _sound_seeds() -> list[Seed]:
     longest: dict[Seed, float | None] = {}
     for name in BY_SEED:
         seed = KEPT[name][0]
-        one = seed._replace(says="", torment_s=None)
-        longest[one] = max(longest.get(one, 0.0), seed.torment_s or 1e9)
+        one = seed._replace(says="", faults_s=None)
+        longest[one] = max(longest.get(one, 0.0), seed.faults_s or 1e9)
     return [
-        seed._replace(torment_s=None if torment_s == 1e9 else torment_s)
-        for seed, torment_s in longest.items()
+        seed._replace(faults_s=None if faults_s == 1e9 else faults_s)
+        for seed, faults_s in longest.items()
     ]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from quorum.guard import appends
-from quorum.guard.inside import Inside
+from quorum.guard.context import NodeContext
 from quorum.guard.outbox import Outbox
 from tests.mutants.patches import MovedError, Patch, around, edited, gives, patched
 
@@ -18,8 +18,8 @@ def test_a_patch_lasts_as_long_as_its_context():
 
 
 def test_a_property_stays_one():
-    with patched((Patch("quorum.guard.inside.Inside.may_vote", gives(True)),)):
-        assert Inside.__new__(Inside).may_vote
+    with patched((Patch("quorum.guard.context.NodeContext.may_vote", gives(True)),)):
+        assert NodeContext.__new__(NodeContext).may_vote
 
 
 def test_a_function_is_wrapped_where_it_is_looked_up():

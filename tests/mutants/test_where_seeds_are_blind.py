@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from runtime.content_digest import content_digest, is_content
-from runtime.link_frames import BadFrameError, FrameReader, framed
+from runtime.link_frames import BadFrameError, LinkFrameReader, framed
 from runtime.simulated.process import Death
 from runtime.simulated.world import ProcessKilledError
 from snapshots.checkpoint import Footer, encode_footer, encode_header, parse_header
@@ -184,7 +184,7 @@ def test_no_frame_with_a_flipped_bit_is_taken_from_the_wire():
     for harmed in flipped(framed(b"a vote")):
         with pytest.raises(BadFrameError):
             # A length that has grown must not make it wait for the rest.
-            list(FrameReader(cap=1 << 31).feed(harmed))
+            list(LinkFrameReader(cap=1 << 31).feed(harmed))
 
 
 def test_no_body_with_a_flipped_bit_is_taken_for_what_was_sent():

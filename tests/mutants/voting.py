@@ -4,7 +4,7 @@ from typing import Any
 
 from quorum.guard import appends
 from quorum.journal import Entry, LogView
-from tests.mutants.mutant import Mutant, hunted
+from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, edited, gives, instead
 
 
@@ -21,7 +21,7 @@ COUNT_UNSYNCED = Patch(
     "quorum.guard.replication.Replication.borne_out", instead(lambda _self, index: index)
 )
 HAND_UP_UNSYNCED = Patch(
-    "quorum.guard.handing_up.HandingUp.limit", instead(lambda self: self._inside.view.last)
+    "quorum.guard.delivery.Delivery.limit", instead(lambda self: self._context.view.last)
 )
 
 VOTING = (
@@ -30,7 +30,7 @@ VOTING = (
         "2, I1",
         "A voter's second answer in a term is counted like its first.",
         (Patch("quorum.guard.elections.Elections.first_vote_of", gives(True)),),
-        hunted("quorum", "wire", nodes=5),
+        searched_in("quorum", "wire", nodes=5),
     ),
     Mutant(
         "vote leaves before it is durable",
@@ -40,11 +40,12 @@ VOTING = (
             Patch(
                 "quorum.guard.elections.Elections.send_vote",
                 edited(
-                    ("inside.outbox.hold(inside.journal.position_of_vote, ", "inside.outbox.send(")
+                    ("context.outbox.hold(", "context.outbox.send("),
+                    ("context.journal.position_of_vote, ", ""),
                 ),
             ),
         ),
-        hunted("quorum", "power", "slow", nodes=3),
+        searched_in("quorum", "power", "slow", nodes=3),
     ),
     Mutant(
         "candidate asks before its own vote is durable",
@@ -54,12 +55,12 @@ VOTING = (
             Patch(
                 "quorum.guard.elections.Elections.send_request",
                 edited(
-                    ("inside.outbox.hold(", "inside.outbox.send("),
-                    ("    inside.journal.position_of_vote,\n", ""),
+                    ("context.outbox.hold(", "context.outbox.send("),
+                    ("    context.journal.position_of_vote,\n", ""),
                 ),
             ),
         ),
-        hunted("quorum", "power", "slow", nodes=3),
+        searched_in("quorum", "power", "slow", nodes=3),
     ),
     Mutant(
         "no pre-vote",
@@ -68,17 +69,17 @@ VOTING = (
         (
             Patch(
                 "quorum.guard.elections.Elections.on_turn",
-                edited(("if inside.formation.majority() == 1:", "if True:")),
+                edited(("if context.formation.majority() == 1:", "if True:")),
             ),
         ),
-        hunted("quorum", "wire", "everything"),
+        searched_in("quorum", "wire", "everything"),
     ),
     Mutant(
         "a leader that is heard may be replaced",
         "9",
         "A vote is given although the leader was heard a moment ago.",
         (Patch("quorum.guard.elections.Elections.leader_heard", gives(False)),),
-        hunted("quorum", "wire"),
+        searched_in("quorum", "wire"),
     ),
     Mutant(
         "wiped disk may vote",
@@ -90,7 +91,7 @@ VOTING = (
                 instead(lambda self, node_id, _directory: node_id in self.pinned),
             ),
         ),
-        hunted("quorum", "damage", "drawn"),
+        searched_in("quorum", "damage", "drawn"),
     ),
     Mutant(
         "damaged node votes",
@@ -98,11 +99,11 @@ VOTING = (
         "A node whose journal lost what was durable votes as before.",
         (
             Patch(
-                "quorum.guard.inside.Inside.may_vote",
+                "quorum.guard.context.NodeContext.may_vote",
                 edited((" and self.is_counted", "")),
             ),
         ),
-        hunted("quorum", "damage", "drawn"),
+        searched_in("quorum", "damage", "drawn"),
     ),
     Mutant(
         "damaged node is counted",
@@ -111,10 +112,10 @@ VOTING = (
         (
             Patch(
                 "quorum.guard.following.Following._answer",
-                edited(("inside.is_counted", "True")),
+                edited(("context.is_counted", "True")),
             ),
         ),
-        hunted("quorum", "damage", "drawn"),
+        searched_in("quorum", "damage", "drawn"),
     ),
     Mutant(
         "repaired by a majority",
@@ -125,20 +126,20 @@ VOTING = (
                 "quorum.guard.repair.Repair.on_answer",
                 edited(
                     (
-                        "not inside.other_voters <= self._answers.keys() & inside.compared",
-                        "len(self._answers) < inside.formation.majority() - 1",
+                        "not context.other_voters <= self._answers.keys() & context.compared",
+                        "len(self._answers) < context.formation.majority() - 1",
                     )
                 ),
             ),
         ),
-        hunted("quorum", "damage", "drawn"),
+        searched_in("quorum", "damage", "drawn"),
     ),
     Mutant(
         "yesterday's folder has a voice",
         "1, 6",
         "A folder that was put back is not told from one that only slept.",
         (Patch("quorum.journal.lineage.Lineage.holds", gives(True)),),
-        hunted("quorum", "damage", "drawn"),
+        searched_in("quorum", "damage", "drawn"),
     ),
     Mutant(
         "a loss counts again after its repair",
@@ -150,7 +151,7 @@ VOTING = (
                 edited(("1 + self._highest", "self._highest")),
             ),
         ),
-        hunted("quorum", "damage", nodes=5),
+        searched_in("quorum", "damage", nodes=5),
     ),
     Mutant(
         "a life is credited with what the next start wrote",
@@ -188,8 +189,8 @@ VOTING = (
         "voice not held back until the peers have spoken",
         "1, 6, I1",
         "A node votes at its start before anyone could tell it what it has forgotten.",
-        (Patch("quorum.guard.inside.Inside._is_compared", gives(True)),),
-        hunted("quorum", "damage", "drawn"),
+        (Patch("quorum.guard.context.NodeContext._is_compared", gives(True)),),
+        searched_in("quorum", "damage", "drawn"),
     ),
     Mutant(
         "current because a message has just come",
@@ -197,8 +198,8 @@ VOTING = (
         "The age of an answer counts from a digest's arrival, however long it was on its way.",
         (
             Patch(
-                "quorum.guard.currency.Currency.heard",
-                edited(("echo = echo_us / US\n", "echo = self._inside.now\n")),
+                "quorum.guard.freshness.DeliveryFreshness.heard",
+                edited(("echo = echo_us / US\n", "echo = self._context.now\n")),
             ),
         ),
     ),
@@ -207,7 +208,7 @@ VOTING = (
         "1, I3, I5",
         "Answers of another term count: acknowledgements, votes and probes.",
         (Patch("quorum.peers.dispatch.Dispatch.is_current", gives(True)),),
-        hunted("quorum", "wire"),
+        searched_in("quorum", "wire"),
     ),
     Mutant(
         "ack beyond the log accepted",
@@ -219,14 +220,14 @@ VOTING = (
                 edited(("if match > last or next_index > last + 1:", "if False:")),
             ),
         ),
-        hunted("quorum", "wire"),
+        searched_in("quorum", "wire"),
     ),
     Mutant(
         "promise of another term is sent",
         "1, I3, I5",
         "An acknowledgement that waited for the disk leaves in a later term.",
         (Patch("quorum.guard.outbox.Outbox.still_holds", gives(True)),),
-        hunted("quorum", "slow"),
+        searched_in("quorum", "slow"),
     ),
     Mutant(
         "higher term in an answer ignored",
@@ -238,7 +239,7 @@ VOTING = (
                 edited(("core.raise_term(term, replica.node)", "pass")),
             ),
         ),
-        hunted("quorum", "wire", "stale"),
+        searched_in("quorum", "wire", "stale"),
     ),
     Mutant(
         "an observer is counted",
@@ -246,7 +247,7 @@ VOTING = (
         "The core is told that an observer votes: its copies count for the commit.",
         (
             Patch(
-                "quorum.guard.replicas.Replica.__init__",
+                "quorum.guard.replicas.PeerReplica.__init__",
                 edited(("self.is_voter = is_voter", "self.is_voter = True")),
             ),
             Patch(
@@ -254,7 +255,7 @@ VOTING = (
                 edited(
                     (
                         (
-                            "replica.is_voter = inside.formation.votes("
+                            "replica.is_voter = context.formation.votes("
                             "replica.node_id, replica.node.directory_id)"
                         ),
                         "replica.is_voter = True",
@@ -262,14 +263,14 @@ VOTING = (
                 ),
             ),
         ),
-        hunted("quorum", "damage", "drawn"),
+        searched_in("quorum", "damage", "drawn"),
     ),
     Mutant(
         "truncation without conflict",
         "1, I3, I5",
         "The core gets every append that matches, and truncates what stands behind.",
         (Patch("quorum.guard.following.judge", instead(_give_the_core_everything)),),
-        hunted("quorum", "wire"),
+        searched_in("quorum", "wire"),
     ),
     Mutant(
         "a heartbeat commits more than it matched",
@@ -281,28 +282,28 @@ VOTING = (
                 edited(("min(commit, judgement.match)", "commit")),
             ),
         ),
-        hunted("quorum", "wire", "lag"),
+        searched_in("quorum", "wire", "lag"),
     ),
     Mutant(
         "commit before own copy is durable",
         "1, I5",
         "A leader counts and hands up what its own disk may lose. Guarded twice: both are off.",
         (COUNT_UNSYNCED, HAND_UP_UNSYNCED),
-        hunted("quorum", "power"),
+        searched_in("quorum", "power"),
     ),
     Mutant(
         "single voter commits before it is durable",
         "1, I5",
         "The core of one voter counts itself at once, and nothing holds back what it commits.",
         (HAND_UP_UNSYNCED,),
-        hunted("quorum", "power", nodes=1),
+        searched_in("quorum", "power", nodes=1),
     ),
     Mutant(
         "stale read of the quorum",
         "2, I7",
         "A read index is given without asking anybody whether we still lead.",
-        (Patch("quorum.guard.reads.Reads.is_confirmed", gives(True)),),
-        hunted("quorum", "stale"),
+        (Patch("quorum.guard.reads.ReadIndexes.is_confirmed", gives(True)),),
+        searched_in("quorum", "stale"),
     ),
     Mutant(
         "read index before our first no-op",
@@ -313,13 +314,13 @@ VOTING = (
                 "quorum.node.QuorumNode.read_index",
                 edited(
                     (
-                        "core is None or self.handing_up.announced is None",
+                        "core is None or self.delivery.announced is None",
                         "core is None or core.role is not Role.LEADER",
                     )
                 ),
             ),
         ),
-        hunted("quorum", "stale", "wire"),
+        searched_in("quorum", "stale", "wire"),
     ),
     Mutant(
         "no check-quorum",
@@ -331,7 +332,7 @@ VOTING = (
                 edited(("leaderFallbackTimeout=timeout", "leaderFallbackTimeout=1e9")),
             ),
         ),
-        hunted("quorum", "wire", "stale"),
+        searched_in("quorum", "wire", "stale"),
     ),
     Mutant(
         "an epoch is told before it is durable",
@@ -339,16 +340,16 @@ VOTING = (
         "Who leads is told upward although a loss of power can still take the epoch back.",
         (
             Patch(
-                "quorum.guard.handing_up.HandingUp.tell_leader",
+                "quorum.guard.delivery.Delivery.deliver_leader",
                 edited(
                     (
-                        " and inside.outbox.is_durable(inside.journal.position_of_vote)",
+                        " and context.outbox.is_durable(context.journal.position_of_vote)",
                         "",
                     )
                 ),
             ),
         ),
-        hunted("quorum", "power", "slow"),
+        searched_in("quorum", "power", "slow"),
     ),
     Mutant(
         "an entry is handed up twice",
@@ -356,26 +357,26 @@ VOTING = (
         "What was handed up with the last entry comes once more.",
         (
             Patch(
-                "quorum.guard.handing_up.HandingUp.tell_committed",
+                "quorum.guard.delivery.Delivery.deliver_committed",
                 edited(
                     (
-                        "    inside.listener.on_committed(index, epoch, payloads)\n",
+                        "    context.listener.on_committed(index, epoch, payloads)\n",
                         (
-                            "    inside.listener.on_committed(index, epoch, payloads)\n"
+                            "    context.listener.on_committed(index, epoch, payloads)\n"
                             "        if index % 5 == 0:\n"
-                            "            inside.listener.on_committed(index, epoch, payloads)\n"
+                            "            context.listener.on_committed(index, epoch, payloads)\n"
                         ),
                     )
                 ),
             ),
         ),
-        hunted("quorum", "everything"),
+        searched_in("quorum", "everything"),
     ),
     Mutant(
         "jump over what we hold",
         "1, I5",
         "A log that holds the mark's entry is cleared for a jump all the same.",
-        (Patch("quorum.guard.jump.Jump._holds", gives(False)),),
-        hunted("quorum", "lag"),
+        (Patch("quorum.guard.catch_up.FollowerCatchUp._holds", gives(False)),),
+        searched_in("quorum", "lag"),
     ),
 )

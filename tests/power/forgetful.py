@@ -80,8 +80,8 @@ class Forgetful(mfusepy.Operations):
 
     def readdir(self, path: str, fh: int) -> list[str]:
         name = _name(path)
-        inside = [*self._platter.names, *filter(None, self._platter.folders)]
-        return [".", "..", *(one.rpartition("/")[2] for one in inside if folder_of(one) == name)]
+        context = [*self._platter.names, *filter(None, self._platter.folders)]
+        return [".", "..", *(one.rpartition("/")[2] for one in context if folder_of(one) == name)]
 
     def mkdir(self, path: str, mode: int) -> int:
         self._platter.add_folder(_name(path))

@@ -36,7 +36,7 @@ def say(**fields: Any) -> None:
 
 
 class Bench:
-    """So many callers, each proposing again as soon as its last payload is handed up."""
+    """So many callers, each proposing again as soon as its last payload is delivered."""
 
     def __init__(self, quorum: QuorumNode, clock: AsyncioClock, callers: int, size: int) -> None:
         self.quorum, self.clock = quorum, clock
@@ -76,7 +76,7 @@ class Bench:
 
 
 class Owner:
-    """Keeps a digest of all that was handed up."""
+    """Keeps a digest of all that was delivered."""
 
     def __init__(self) -> None:
         self.quorum: QuorumNode
@@ -107,13 +107,13 @@ class Owner:
     def on_leader_changed(self, now: LeaderAndEpoch) -> None:
         say(event="leader", leader=now.leader, epoch=now.epoch)
 
-    def on_install(self, mark: Mark, source: int) -> None:
+    def on_catch_up(self, mark: Mark, source: int) -> None:
         say(event="install", index=mark.index)
 
-    def on_install_dropped(self) -> None:
+    def on_catch_up_dropped(self) -> None:
         say(event="install_dropped")
 
-    def on_installed(self, mark: Mark) -> None:
+    def on_caught_up(self, mark: Mark) -> None:
         say(event="installed", index=mark.index)
 
     def on_digest(self, node_id: int, digest: bytes) -> None:

@@ -496,9 +496,9 @@ def test_malformed_bytes_on_the_quorums_port_end_that_connection_only(
         with socket.create_connection(("127.0.0.1", quorum_port(cluster, n)), timeout=20) as sock:
             sock.sendall(MALFORMED[what])
             read_to_the_end(sock)
-        with as_controller(cluster, n) as inside, suppress(OSError):
-            inside.sendall(MALFORMED[what])
-            read_to_the_end(inside)
+        with as_controller(cluster, n) as context, suppress(OSError):
+            context.sendall(MALFORMED[what])
+            read_to_the_end(context)
     assert epochs(cluster) == before
     assert cluster.leader() == leader
 

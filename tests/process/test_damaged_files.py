@@ -17,7 +17,7 @@ from audit.questions.agreement import agree
 from ledger.batch import parse
 from ledger.chain import LogMark
 from ledger.segments import parse_segment_header
-from quorum.journal.frames import Kind, find_frames
+from quorum.journal.frames import JournalFrameKind, find_frames
 from quorum.journal.identity import read_opening
 from quorum.journal.manifest import decode_manifest
 from tests.process.running_cluster import RunningCluster, logberg, running
@@ -140,7 +140,7 @@ def cut(path: Path, size: int) -> None:
 # -- the journal ---------------------------------------------------------------------------------
 
 
-def frame_of(path: Path, kind: Kind) -> int:
+def frame_of(path: Path, kind: JournalFrameKind) -> int:
     """Offset in the file of the body of the last frame of that kind."""
     data = path.read_bytes()
     opening = read_opening("", data)
@@ -151,8 +151,10 @@ def frame_of(path: Path, kind: Kind) -> int:
     return found[-1].offset + 36
 
 
-@pytest.mark.parametrize("kind", [Kind.VOTE, Kind.STATE, Kind.ENTRY])
-def test_a_flipped_byte_in_the_journal(victim: Victim, kind: Kind) -> None:
+@pytest.mark.parametrize(
+    "kind", [JournalFrameKind.VOTE, JournalFrameKind.STATE, JournalFrameKind.ENTRY]
+)
+def test_a_flipped_byte_in_the_journal(victim: Victim, kind: JournalFrameKind) -> None:
     wal = victim.stop().file("journal/*.wal")
     position = frame_of(wal, kind)
     flip(wal, position)
@@ -206,7 +208,7 @@ def test_a_damaged_node_never_votes(cluster: RunningCluster) -> None:
         cluster.controller(n).signal(15)
     assert all(cluster.controller(n).wait(20.0) for n in cluster.local.controllers)
     wal = min(cluster.data(damaged).glob("journal/*.wal"))
-    flip(wal, frame_of(wal, Kind.VOTE))
+    flip(wal, frame_of(wal, JournalFrameKind.VOTE))
     for n in (damaged, sound):
         cluster.controller(n).start()
     said = cluster.until(

@@ -18,7 +18,7 @@ import structlog
 from quorum.membership.greeting import WIRE_FORMAT, Greeting, decode_greeting
 from quorum.terms import TERM_MAX
 from quorum.wire.codec import dumps
-from quorum.wire.frames import Kind, encode
+from quorum.wire.frames import FrameKind, encode
 from runtime.asyncio_clock import AsyncioClock
 from runtime.links import LinkEnd, Peer
 from runtime.randomness import from_system
@@ -82,7 +82,7 @@ class Forger:
                 for kind, fields in FRAMES:
                     for node_id in list(self.linked):
                         self.sent += self.links.send(
-                            node_id, encode(Kind(kind), term, FRESH, *fields)
+                            node_id, encode(FrameKind(kind), term, FRESH, *fields)
                         )
             await asyncio.sleep(GAP_S)
         self.links.stop()

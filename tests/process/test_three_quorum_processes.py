@@ -121,7 +121,7 @@ class Trio:
         return leader
 
     def agree(self, count: int) -> str:
-        """Wait until all have handed up `count` payloads, and return their common digest."""
+        """Wait until all have delivered `count` payloads, and return their common digest."""
         until = time.monotonic() + PATIENCE_S
         while True:
             states = {n: node.status() for n, node in self.nodes.items()}

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from logberg.commands.up import tell_ended
+from logberg.commands.up import print_ended
 from logberg.local_cluster import LocalCluster, free_port_base
 from tests.process.leftovers import nothing_is_left, processes_of
 from tests.process.running_cluster import PATIENCE_S, POLL_S, Said, logberg
@@ -259,7 +259,7 @@ def test_who_hears_of_an_end_finds_it_in_the_file(tmp_path: Path) -> None:
         assert "controller-1" in text
         found.append(json.loads((cluster.folder / "cluster.json").read_bytes())["nodes"][0]["pid"])
 
-    tell_ended(cluster, set(), say)
+    print_ended(cluster, set(), say)
     assert found == [None]
 
 

@@ -6,7 +6,7 @@ Rule: names that users choose are hostile here; a page that shows them as markup
 import random
 from typing import Any
 
-from audit.report.facts import Facts, Verified, VerifiedReplica
+from audit.report.facts import Facts, VerifiedReplica, VerifiedReplicas
 from audit.report.period import Period
 from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS, day_ms, day_of
 from audit.tables import BOOL, BY_NAME, INT, INTS, TEXT
@@ -268,7 +268,7 @@ def facts(**more: Any) -> Facts:
         period=PERIOD,
         end_offset=500_123,
         answered_by="/var/lib/logberg/controller-1",
-        verified=Verified("Yb0k9pWTR7mAtn4m6f6pHw", replicas, 500_123, ""),
+        verified=VerifiedReplicas("Yb0k9pWTR7mAtn4m6f6pHw", replicas, 500_123, ""),
         log=log(),
         partition_intervals=[*partition_intervals(), *hurt()],
         broker_intervals=broker_intervals(),

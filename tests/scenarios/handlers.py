@@ -1,7 +1,7 @@
-"""The commands of the stories: one function each, from its words to the lines that it prints.
+"""The commands of the scenarios: one function each, from its words to the lines that it prints.
 
 `name=value` words are options; all others are arguments. A command prints what a reader of the
-story wants to know, and nothing that hangs on dice.
+scenario wants to know, and nothing that hangs on dice.
 """
 
 from metadata.codec import decode_records
@@ -20,8 +20,8 @@ from metadata.records import (
 from tests.unit.controller.cluster import Broker, Cluster
 
 
-class Story:
-    """The state of one story: a cluster, its broker processes, what was shown of the log."""
+class Scenario:
+    """The state of one scenario: a cluster, its broker processes, what was shown of the log."""
 
     def __init__(self):
         self.cluster = None
@@ -49,51 +49,51 @@ def command(function):
 
 
 @command
-def cluster(story, controllers="3", **config):
+def cluster(scenario, controllers="3", **config):
     """Start controllers; controller 1 leads. Options are settings (`session_s=9`)."""
     numbers = {k: float(v) if "." in v or k.endswith("_s") else int(v) for k, v in config.items()}
-    story.cluster = Cluster(nodes=int(controllers), **numbers)
-    story.shown = story.cluster.image.offset
-    yield f"controller {story.cluster.shared.leader} leads epoch {story.cluster.shared.epoch}"
+    scenario.cluster = Cluster(nodes=int(controllers), **numbers)
+    scenario.shown = scenario.cluster.image.offset
+    yield f"controller {scenario.cluster.shared.leader} leads epoch {scenario.cluster.shared.epoch}"
 
 
 @command
-def lead(story, node):
+def lead(scenario, node):
     """Another controller is elected."""
-    story.cluster.lead(int(node))
-    yield f"controller {node} leads epoch {story.cluster.shared.epoch}"
+    scenario.cluster.lead(int(node))
+    yield f"controller {node} leads epoch {scenario.cluster.shared.epoch}"
 
 
 @command
-def stop(story, node):
+def stop(scenario, node):
     """A controller's process is killed."""
-    story.cluster.kill(int(node))
+    scenario.cluster.kill(int(node))
     return ()
 
 
 @command
-def start(story, node):
+def start(scenario, node):
     """A controller's process is started again, and catches up."""
-    story.cluster.start(int(node))
-    story.cluster.run(1.0)
+    scenario.cluster.start(int(node))
+    scenario.cluster.run(1.0)
     return ()
 
 
 @command
-def pause(story, node, seconds):
+def pause(scenario, node, seconds):
     """A controller's process stands still, and goes on."""
-    process = story.cluster.processes[int(node)]
+    process = scenario.cluster.processes[int(node)]
     process.pause()
-    story.cluster.run(float(seconds))
+    scenario.cluster.run(float(seconds))
     process.resume()
-    story.cluster.run(0.2)
+    scenario.cluster.run(0.2)
     return ()
 
 
 @command
-def agree(story):
+def agree(scenario):
     """All controllers hold the same log and state, and replaying the log gives that state."""
-    story.cluster.assert_equal()
+    scenario.cluster.assert_equal()
     yield "one log, one state"
 
 
@@ -101,37 +101,37 @@ def agree(story):
 
 
 @command
-def online(story, *broker_ids, rack=None):
+def online(scenario, *broker_ids, rack=None):
     """Start broker processes and bring them online."""
     for broker_id in map(int, broker_ids):
-        broker = story.brokers[broker_id] = Broker(story.cluster, broker_id, rack=rack)
+        broker = scenario.brokers[broker_id] = Broker(scenario.cluster, broker_id, rack=rack)
         broker.bring_online()
         yield f"{broker_id} {broker.last.state}"
 
 
 @command
-def register(story, broker_id, same=None):
+def register(scenario, broker_id, same=None):
     """A new process (or the `same` one) registers, and is told what became of it."""
     broker_id = int(broker_id)
-    old = story.brokers.get(broker_id)
-    broker = Broker(story.cluster, broker_id, incarnation=old.incarnation if same else None)
+    old = scenario.brokers.get(broker_id)
+    broker = Broker(scenario.cluster, broker_id, incarnation=old.incarnation if same else None)
     reply = broker.fetch(WantedState.FENCED)
     if reply.error is not None:
         yield reply.error.code
         return
     again = old is not None and old.epoch == broker.epoch
-    story.brokers[broker_id] = broker
+    scenario.brokers[broker_id] = broker
     yield f"{broker_id} {reply.state}, {'the same' if again else 'a new'} epoch"
 
 
 @command
-def beat(story, *broker_ids, wanted="online", applied="yes"):
+def beat(scenario, *broker_ids, wanted="online", applied="yes"):
     """Each broker fetches until it has everything, saying what it wants to be."""
     for broker_id in map(int, broker_ids):
-        broker = story.brokers[broker_id]
+        broker = scenario.brokers[broker_id]
         for _ in range(3):
             reply = broker.fetch(WantedState(wanted), apply=applied == "yes")
-            story.cluster.run(0.05)
+            scenario.cluster.run(0.05)
         if reply.error is not None:
             yield f"{broker_id} {reply.error.code}"
         else:
@@ -139,21 +139,21 @@ def beat(story, *broker_ids, wanted="online", applied="yes"):
 
 
 @command
-def wait(story, seconds, alive="", stopping=""):
+def wait(scenario, seconds, alive="", stopping=""):
     """Time passes; the brokers named heartbeat, all others are silent."""
-    until = story.cluster.world.now + float(seconds)
-    while story.cluster.world.now < until:
+    until = scenario.cluster.world.now + float(seconds)
+    while scenario.cluster.world.now < until:
         for names, wanted in ((alive, "online"), (stopping, "stopping")):
             for broker_id in filter(None, names.split(",")):
-                story.brokers[int(broker_id)].fetch(WantedState(wanted))
-        story.cluster.run(min(1.0, max(until - story.cluster.world.now, 0.001)))
+                scenario.brokers[int(broker_id)].fetch(WantedState(wanted))
+        scenario.cluster.run(min(1.0, max(until - scenario.cluster.world.now, 0.001)))
     return ()
 
 
 @command
-def brokers(story):
+def brokers(scenario):
     """All brokers and their states, as anybody is told."""
-    _, reply = story.cluster.ask("GET", "/v1/brokers")
+    _, reply = scenario.cluster.ask("GET", "/v1/brokers")
     for broker in reply["brokers"]:
         flag = ", leaving" if broker["inControlledShutdown"] else ""
         leads = f", leads {broker['leaders']}" if broker["leaders"] else ""
@@ -161,12 +161,12 @@ def brokers(story):
 
 
 @command
-def unregister(story, broker_id, dry=None, force=None):
+def unregister(scenario, broker_id, dry=None, force=None):
     """Forget a broker."""
     query = {"dryRun": "true"} if dry else {}
     if force:
         query["force"] = "true"
-    status, reply = story.cluster.ask("DELETE", f"/v1/brokers/{broker_id}", query=query)
+    status, reply = scenario.cluster.ask("DELETE", f"/v1/brokers/{broker_id}", query=query)
     yield str(status) if status == 200 else f"{status} {reply['code']}"
     for record in reply.get("records", ()):
         yield f"would write {record['type']}"
@@ -176,42 +176,42 @@ def unregister(story, broker_id, dry=None, force=None):
 
 
 @command
-def assign(story, name, *rows):
+def assign(scenario, name, *rows):
     """Create a topic with these replica lists, one word a partition: `1,2,3`."""
-    story.cluster.assign(name, *[[int(b) for b in row.split(",")] for row in rows])
-    yield from partitions(story, name)
+    scenario.cluster.assign(name, *[[int(b) for b in row.split(",")] for row in rows])
+    yield from partitions(scenario, name)
 
 
 @command
-def create(story, name, partitions="1", factor="1", dry=None):
+def create(scenario, name, partitions="1", factor="1", dry=None):
     """Create a topic."""
     topic = {"name": name, "numPartitions": int(partitions), "replicationFactor": int(factor)}
     body = {"topics": [topic], "dryRun": bool(dry)}
-    status, reply = story.cluster.ask("POST", "/v1/topics", body)
+    status, reply = scenario.cluster.ask("POST", "/v1/topics", body)
     yield str(status) if status == 200 else f"{status} {reply['code']}"
     for record in reply.get("records", ()):
         yield f"would write {record['type']}"
 
 
 @command
-def delete(story, name):
+def delete(scenario, name):
     """Delete a topic."""
-    status, reply = story.cluster.ask("DELETE", f"/v1/topics/{name}")
+    status, reply = scenario.cluster.ask("DELETE", f"/v1/topics/{name}")
     yield str(status) if status == 200 else f"{status} {reply['code']}"
 
 
 @command
-def topics(story):
+def topics(scenario):
     """All topics."""
-    _, reply = story.cluster.ask("GET", "/v1/topics")
+    _, reply = scenario.cluster.ask("GET", "/v1/topics")
     for topic in reply["topics"]:
         yield f"{topic['name']} x{topic['partitionCount']}"
 
 
 @command
-def partitions(story, name):
+def partitions(scenario, name):
     """A topic's partitions."""
-    status, reply = story.cluster.ask("GET", f"/v1/topics/{name}")
+    status, reply = scenario.cluster.ask("GET", f"/v1/topics/{name}")
     if status != 200:
         yield f"{status} {reply['code']}"
         return
@@ -227,22 +227,22 @@ def partitions(story, name):
 
 
 @command
-def log(story):
+def log(scenario):
     """What was written since the last look: one line a batch, who and why, then its records."""
-    for batch in story.cluster.batches():
-        if batch.header.base_offset < story.shown:
+    for batch in scenario.cluster.batches():
+        if batch.header.base_offset < scenario.shown:
             continue
         p = batch.header.provenance
         who = p.principal + (f" as {batch.header.acted_as}" if batch.header.acted_as else "")
         yield f"{who} {p.operation}{': ' if p.reason else ''}{p.reason}"
         for record in decode_records(batch.records):
             if isinstance(record, TopicRecord):
-                story.names[record.topic_id] = record.name
-            yield f"  {_in_words(story, record)}"
-    story.shown = story.cluster.image.offset
+                scenario.names[record.topic_id] = record.name
+            yield f"  {_in_words(scenario, record)}"
+    scenario.shown = scenario.cluster.image.offset
 
 
-def _in_words(story, record):
+def _in_words(scenario, record):
     match record:
         case RegisterBrokerRecord():
             return f"register {record.broker_id}"
@@ -255,14 +255,14 @@ def _in_words(story, record):
         case TopicRecord():
             return f"topic {record.name}"
         case PartitionRecord():
-            return f"partition {story.names[record.topic_id]}-{record.partition_id}"
+            return f"partition {scenario.names[record.topic_id]}-{record.partition_id}"
         case PartitionChangeRecord():
-            name = f"{story.names[record.topic_id]}-{record.partition_id}"
+            name = f"{scenario.names[record.topic_id]}-{record.partition_id}"
             leader = f" leader {record.leader}" if record.leader != -2 else ""
             isr = f" isr {','.join(map(str, record.isr))}" if record.isr is not None else ""
             return f"change {name}{leader}{isr}"
         case RemoveTopicRecord():
-            return f"remove {story.names[record.topic_id]}"
+            return f"remove {scenario.names[record.topic_id]}"
         case BeginEpochRecord():
             return f"controller {record.leader_id} begins its epoch"
         case RequestOutcomeRecord():

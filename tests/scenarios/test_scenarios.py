@@ -1,6 +1,6 @@
-"""Stories in text files: commands and what they print.
+"""Scenarios in text files: commands and what they print.
 
-A file is one story. A line is a command (see `handlers`); the lines behind its `----`, up to a
+A file is one scenario. A line is a command (see `handlers`); the lines behind its `----`, up to a
 blank line, are what it prints. `#` begins a comment. With LOGBERG_REWRITE=1 in the environment
 the files are rewritten with what is printed now, to be read before they are committed.
 """
@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.handlers import Story
+from tests.scenarios.handlers import Scenario
 
 FOLDER = Path(__file__).parent
-STORIES = sorted(FOLDER.glob("*.txt"))
+SCENARIOS = sorted(FOLDER.glob("*.txt"))
 
 
 def told(text):
-    """The story as it goes now, in the form of the file."""
-    story, lines, expected = Story(), [], False
+    """The scenario as it goes now, in the form of the file."""
+    scenario, lines, expected = Scenario(), [], False
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             expected = False
@@ -31,7 +31,7 @@ def told(text):
         else:
             lines.append(line)
             try:
-                printed = story.run(line)
+                printed = scenario.run(line)
             except Exception as error:
                 raise AssertionError(f"line {number}, {line!r}: {error}") from error
             if printed:
@@ -39,7 +39,7 @@ def told(text):
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_story(path):
     text = path.read_text()
     now = told(text)
@@ -50,7 +50,7 @@ def test_story(path):
 
 
 def test_there_are_stories_and_a_wrong_line_is_seen():
-    assert len(STORIES) >= 5
+    assert len(SCENARIOS) >= 5
     text = (FOLDER / "silent_broker.txt").read_text()
     wrong = text.replace("\n1 offline\n", "\n1 online\n")
     assert wrong != text

@@ -22,8 +22,8 @@ START_S = 0.3
 
 def restart_victims(cluster: Any) -> None:
     """Let who was damaged read its folder once more, one node after another."""
-    ward = cluster.ward
-    for node_id in ward.victims:
+    fault_atlas = cluster.fault_atlas
+    for node_id in fault_atlas.victims:
         cluster.hosts[node_id].kill()
         cluster.world.run_for(START_S)
         if not cluster.hosts[node_id].running:
@@ -33,13 +33,13 @@ def restart_victims(cluster: Any) -> None:
 
 def have_ledgers_mended(cluster: Any) -> None:
     """Ask each controller for what its own ledger misses, until every ledger verifies."""
-    world, ward = cluster.world, cluster.ward
+    world, fault_atlas = cluster.world, cluster.fault_atlas
     for _ in range(ROUNDS):
         bad = _first_bad_offsets(cluster)
         if not bad:
             return
         for node_id, offset in bad.items():
-            ward.facts["asked for a damaged segment"] += 1
+            fault_atlas.facts["asked for a damaged segment"] += 1
             _ask(cluster, node_id, offset)
         world.run_for(ROUND_S)
     world.fail(f"I10: damage that was read is not mended: {bad}", None)
@@ -50,15 +50,15 @@ def put_bad_checkpoints_aside(cluster: Any) -> None:
 
     What the loader takes stays, for the judges to compare.
     """
-    for node_id in cluster.ward.victims:
+    for node_id in cluster.fault_atlas.victims:
         host = cluster.hosts[node_id]
-        disk, cluster_id = host.disk(), cluster.ward.cluster_id
+        disk, cluster_id = host.disk(), cluster.fault_atlas.cluster_id
         for checkpoint in list_checkpoints(disk):
             try:
                 finish_steps(load_steps(disk, cluster_id, checkpoint))
             except CheckpointError:
                 host.platter.remove(f"{FOLDER}/{checkpoint.name}")
-                cluster.ward.facts["rotten checkpoints that nobody had read"] += 1
+                cluster.fault_atlas.facts["rotten checkpoints that nobody had read"] += 1
 
 
 def _first_bad_offsets(cluster: Any) -> dict[int, int]:
@@ -66,7 +66,7 @@ def _first_bad_offsets(cluster: Any) -> dict[int, int]:
     for node_id, controller in cluster.running().items():
         finding = _first_bad(cluster, node_id, controller)
         if finding is not None:
-            if node_id not in cluster.ward.victims:
+            if node_id not in cluster.fault_atlas.victims:
                 cluster.world.fail(f"I10: a sound node's ledger is damaged: {finding}", node_id)
             bad[node_id] = finding[0]
     return bad

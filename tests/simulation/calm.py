@@ -27,7 +27,7 @@ def run_calm(seed: int, seconds: float, changes_per_s: float) -> dict[str, int]:
         segment_bytes=400_000,
     )
     cluster = Cluster(seed, shape)
-    cluster.torment_brokers = lambda: None  # type: ignore[method-assign]
+    cluster.inject_broker_faults = lambda: None  # type: ignore[method-assign]
     for host in cluster.hosts.values():
         host.faults.set_profile(BUSY_DISK)
     cluster.start_all()
@@ -41,7 +41,7 @@ def run_calm(seed: int, seconds: float, changes_per_s: float) -> dict[str, int]:
     return {
         "elections": now.epoch - epoch + (now.leader != leader),
         "fenced": sum(broker.fenced for broker in image.cluster.brokers.values()),
-        "registrations": sum(host.lives - 1 for host in cluster.broker_hosts.values()),
+        "registrations": sum(host.incarnations - 1 for host in cluster.broker_hosts.values()),
         "acknowledged": cluster.admins.counts.acknowledged,
         "reads": cluster.admins.counts.reads,
         "records": image.offset,

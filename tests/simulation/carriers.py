@@ -49,7 +49,7 @@ class Carriers:
     def watch(self, node_id: int, controller: Any) -> Callable[[Request, Any], None]:
         """Return the handler of a controller's life, which knows the request under way."""
         now: list[Request | None] = [None]
-        proposer, doubt = controller._proposer, controller._doubt
+        proposer, leadership_check = controller._proposer, controller._leadership_check
 
         def during(request: Request | None, act: Callable[[], None]) -> None:
             before, now[0] = now[0], request
@@ -63,11 +63,11 @@ class Carriers:
             self._submitted.add((proposer.epoch, decision.acted_as, *_who(decision.provenance)))
             submit(decision)
 
-        def holds(go_on: Callable[[], None], holds: Any = doubt.holds) -> bool:
+        def holds(go_on: Callable[[], None], holds: Any = leadership_check.holds) -> bool:
             held: bool = holds(partial(during, now[0], go_on))
             return held
 
-        proposer.submit, doubt.holds = submit, holds
+        proposer.submit, leadership_check.holds = submit, holds
 
         def handle(request: Request, reply: Callable[[Reply], None]) -> None:
             during(request, lambda: controller.handle(request, reply))

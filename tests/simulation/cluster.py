@@ -33,11 +33,11 @@ from tests.simulation.answers import Answers, Judgement
 from tests.simulation.answers_rivals import Rivals
 from tests.simulation.carriers import Carriers, credential_of
 from tests.simulation.coverage import of_cluster
+from tests.simulation.duplicate_brokers import DuplicateBrokers
+from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
 from tests.simulation.invariants import Invariants
 from tests.simulation.quorum_cluster import quiet_log, raise_it
 from tests.simulation.releases import Releases
-from tests.simulation.twins import Twins
-from tests.simulation.wards import REFUSALS, Ward
 
 CLUSTER_ID = "simulated-cluster-0002"
 FIRST_BROKER_HOST = 101
@@ -55,7 +55,7 @@ class Shape:
 
     controllers: int = 3
     brokers: int = 3
-    torment_s: float = 20.0
+    faults_s: float = 20.0
     session_s: float = 3.0
     heartbeat_s: float = 0.5
     changes_per_s: float = 6.0
@@ -73,13 +73,13 @@ class Shape:
     """Clients who contend for a few names, and read in every way."""
     old_release: bool = False
     """Release 0.1 began the log, and nodes are upgraded one by one (see `releases`)."""
-    twins: bool = False
+    duplicate_brokers: bool = False
     """Second processes for brokers' ids."""
     checkpoint_bytes: int = 20_000
     tail_bytes: int = 8_000
     segment_bytes: int = 16_000
     scrub_s: float = 86_400.0
-    broker_torment: float = 0.4
+    broker_fault_schedule: float = 0.4
     """How often, in each second, something happens to some broker."""
     disks: tuple[DiskProfile, ...] = (FAST,)
     """Each controller draws one of these; it is fast once the faults have ended."""
@@ -91,8 +91,8 @@ def url_of(node_id: int) -> str:
 
 
 @dataclass
-class BrokerLife:
-    """One life of a broker's process."""
+class BrokerIncarnation:
+    """One incarnation of a broker's process."""
 
     broker_id: int
     process: SimulatedProcess
@@ -111,7 +111,7 @@ class BrokerLife:
 
 
 class Cluster:
-    """All of it; also what the nemesis torments (its hosts are the controllers')."""
+    """All of it; also what the nemesis disturbs (its hosts are the controllers')."""
 
     def __init__(self, seed: int, shape: Shape) -> None:
         self.seed, self.shape = seed, shape
@@ -132,13 +132,13 @@ class Cluster:
         self.peers = tuple(self.network.peer(n) for n in self.hosts)
         self.controllers: dict[int, Controller] = {}
         self.links: dict[int, Any] = {}
-        self.brokers: dict[int, BrokerLife] = {}
+        self.brokers: dict[int, BrokerIncarnation] = {}
         self.wanted: dict[int, bool] = dict.fromkeys(self.broker_hosts, True)
         self.stopped: list[tuple[int, str]] = []
         self.busy = True
         self.healed = False
         """No fault is under way any more."""
-        self.ward: Ward | None = None
+        self.fault_atlas: ClusterFaultAtlas | None = None
         """Where folders are damaged; see `guard`."""
         self.broker_faults: Counter[str] = Counter()
         self.broker_faults_met: dict[str, Counter[str]] = {}
@@ -147,21 +147,21 @@ class Cluster:
         self.answers, self.judgement = Answers(self.world), Judgement(self)
         self.admins = Administrators(self, ADMIN_HOST)
         self.rivals = Rivals(self, shape.rivals)
-        self.twins = Twins(self)
+        self.duplicate_brokers = DuplicateBrokers(self)
         self.releases = Releases(self) if shape.old_release else None
         self.dice = self.world.random("brokers' fate")
         self.world.after_event(self.invariants.after_event)
 
-    def expect_damage(self) -> Ward:
+    def expect_damage(self) -> ClusterFaultAtlas:
         """From now on folders may be damaged; return who watches over that."""
 
         def quorum_of(node_id: int) -> Any:
             controller = self.controllers.get(node_id)
             return None if controller is None else controller.quorum
 
-        self.ward = Ward(self, CLUSTER_ID, quorum_of, ("log", "checkpoints"))
-        self.world.after_event(self.ward.after_event)
-        return self.ward
+        self.fault_atlas = ClusterFaultAtlas(self, CLUSTER_ID, quorum_of, ("log", "checkpoints"))
+        self.world.after_event(self.fault_atlas.after_event)
+        return self.fault_atlas
 
     # -- controllers --------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ class Cluster:
         disk = host.disk()
         links = self.links[node_id] = host.links()
         dice = random_module.Random(self.world.random(f"node/{node_id}").getrandbits(64))
-        log = quiet_log() if self.ward is None else self.ward.log(node_id)
+        log = quiet_log() if self.fault_atlas is None else self.fault_atlas.log(node_id)
 
         def make_quorum(listener: QuorumListener) -> Quorum:
             return QuorumNode(
@@ -223,18 +223,18 @@ class Cluster:
         try:
             controller.start()
         except REFUSALS as error:
-            if self.ward is None:
+            if self.fault_atlas is None:
                 raise
             process.kill()
-            self.ward.refused(node_id, error)
+            self.fault_atlas.refused(node_id, error)
             return
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EIO, errno.EROFS):
                 raise
             process.schedule(0, partial(self._end, node_id, process.kill), "disk")
             return
-        if self.ward is not None:
-            self.ward.started(node_id)
+        if self.fault_atlas is not None:
+            self.fault_atlas.started(node_id)
         SimulatedServer(self.network, process, url_of(node_id), handler)
 
     def _on_stopped(self, node_id: int, process: SimulatedProcess, reason: str) -> None:
@@ -245,9 +245,9 @@ class Cluster:
         killed = partial(self._end, node_id, process.kill)
         if FULL in reason or READ_ONLY in reason.lower():
             process.schedule(0, killed, "no-room")
-        elif self.ward is not None and self.ward.may_stop(node_id, reason):
+        elif self.fault_atlas is not None and self.fault_atlas.may_stop(node_id, reason):
             process.schedule(0, killed, "damaged")
-            self.ward.stopped(node_id, reason)
+            self.fault_atlas.stopped(node_id, reason)
         elif FAILED in reason:
             self.later(0, partial(self._end, node_id, self.hosts[node_id].lose_power))
         else:
@@ -292,11 +292,11 @@ class Cluster:
 
     def begin_agent(
         self, broker_id: int, host: SimulatedHost, process: SimulatedProcess
-    ) -> BrokerLife:
+    ) -> BrokerIncarnation:
         """Start an agent for a broker's id on a machine."""
         shape = self.shape
-        life = BrokerLife(broker_id, process)
-        life.agent = AgentCore(
+        incarnation = BrokerIncarnation(broker_id, process)
+        incarnation.agent = AgentCore(
             AgentConfig(
                 cluster_id=CLUSTER_ID,
                 broker_id=broker_id,
@@ -312,19 +312,19 @@ class Cluster:
             random=random_module.Random(self.world.random(f"broker/{broker_id}").getrandbits(64)),
             disk=host.disk(),
             requester=host.requests(credential_of(broker_id)),
-            host=life,
-            publishers=(self.invariants.publisher(life),),
+            host=incarnation,
+            publishers=(self.invariants.publisher(incarnation),),
             log=quiet_log(),
         )
-        life.agent.start()
-        return life
+        incarnation.agent.start()
+        return incarnation
 
-    def life_on(self, host_id: int) -> BrokerLife | None:
+    def incarnation_on(self, host_id: int) -> BrokerIncarnation | None:
         """Return the newest life of an agent on a machine."""
         first = self.brokers.get(host_id - FIRST_BROKER_HOST)
-        return first if first is not None else self.twins.life_on(host_id)
+        return first if first is not None else self.duplicate_brokers.incarnation_on(host_id)
 
-    def torment_brokers(self) -> None:
+    def inject_broker_faults(self) -> None:
         """Now and then a broker is killed, loses power, is paused, or is asked to stop."""
         if not self.busy:
             return
@@ -333,23 +333,25 @@ class Cluster:
         act = self.dice.choice(BROKER_ACTS)
         back_s = self.dice.uniform(0.2, 2.5 * self.shape.session_s)
         if host.running:
-            self._strike(host, broker_id, act)
+            self._inject(host, broker_id, act)
         self.later(back_s, lambda: self._bring_back(broker_id))
-        self.later(self.dice.expovariate(self.shape.broker_torment), self.torment_brokers)
+        self.later(
+            self.dice.expovariate(self.shape.broker_fault_schedule), self.inject_broker_faults
+        )
 
     def broker_faults_at_once(self) -> dict[str, Callable[[], None]]:
         """Return what may happen to some running broker, to be done when wanted."""
-        return {f"broker {act}": partial(self._strike_some, act) for act in BROKER_ACTS}
+        return {f"broker {act}": partial(self._inject_some, act) for act in BROKER_ACTS}
 
-    def _strike_some(self, act: str) -> None:
+    def _inject_some(self, act: str) -> None:
         running = [b for b, host in self.broker_hosts.items() if host.running and b in self.brokers]
         if running and self.busy:
             broker_id = self.dice.choice(running)
-            self._strike(self.broker_hosts[broker_id], broker_id, act)
+            self._inject(self.broker_hosts[broker_id], broker_id, act)
             back_s = self.dice.uniform(0.2, 2.5 * self.shape.session_s)
             self.later(back_s, lambda: self._bring_back(broker_id))
 
-    def _strike(self, host: SimulatedHost, broker_id: int, act: str) -> None:
+    def _inject(self, host: SimulatedHost, broker_id: int, act: str) -> None:
         self.broker_faults[f"broker {act}"] += 1
         met = self.broker_faults_met.setdefault(f"broker {act}", Counter())
         met.update(of_cluster(self, list(self.hosts)))
@@ -360,8 +362,8 @@ class Cluster:
         elif act == "pause":
             host.pause()
         else:
-            life = self.brokers[broker_id]
-            life.process.schedule(0, life.agent.stop, "stop-broker")
+            incarnation = self.brokers[broker_id]
+            incarnation.process.schedule(0, incarnation.agent.stop, "stop-broker")
 
     def _bring_back(self, broker_id: int) -> None:
         host = self.broker_hosts[broker_id]
@@ -384,15 +386,15 @@ class Cluster:
         self.admins.start()
         if self.shape.rivals:
             self.rivals.start()
-        if self.shape.twins:
-            self.twins.start()
+        if self.shape.duplicate_brokers:
+            self.duplicate_brokers.start()
         if self.releases is not None:
             self.releases.start()
-        self.later(2.0, self.torment_brokers)
+        self.later(2.0, self.inject_broker_faults)
 
     def heal_brokers(self) -> None:
         """Bring every broker back, for good."""
-        self.twins.end()
+        self.duplicate_brokers.end()
         for broker_id in self.broker_hosts:
             self._bring_back(broker_id)
             # One that was asked to stop comes back once it has gone.
@@ -405,11 +407,12 @@ class Cluster:
         if len(running) < len(self.hosts) or self.leader() is None:
             return False
         offsets = {controller.image.offset for controller in running.values()}
-        lives = self.brokers.values()
+        incarnations = self.brokers.values()
         online = all(
-            life.process.alive and life.agent.state is BrokerState.ONLINE for life in lives
+            incarnation.process.alive and incarnation.agent.state is BrokerState.ONLINE
+            for incarnation in incarnations
         )
-        followed = {life.agent.image.offset for life in lives}
+        followed = {incarnation.agent.image.offset for incarnation in incarnations}
         settled = self.releases is None or self.releases.settled()
         return online and len(offsets) == 1 and followed <= offsets and settled
 
@@ -417,7 +420,12 @@ class Cluster:
         """What keeps the cluster from being at rest."""
         controllers = {n: (c.image.offset, c.active) for n, c in self.running().items()}
         brokers = {
-            b: (life.process.alive, life.agent.state.value, life.agent.image.offset, life.gone)
-            for b, life in self.brokers.items()
+            b: (
+                incarnation.process.alive,
+                incarnation.agent.state.value,
+                incarnation.agent.image.offset,
+                incarnation.gone,
+            )
+            for b, incarnation in self.brokers.items()
         }
         return f"controllers {controllers}, brokers {brokers}, stopped {self.stopped}"

@@ -15,8 +15,8 @@ from typing import Any
 
 from broker_agent.states import BrokerState
 from quorum.raft.core import Role
-from runtime.simulated import torments
-from runtime.simulated.torments import FOLDERS, LOST, ROT
+from runtime.simulated import fault_schedules
+from runtime.simulated.fault_schedules import FOLDERS, LOST, ROT
 from tests.evidence.pieces import added, default_folder, read_pieces
 
 QUORUM_OPERATIONS = (
@@ -55,8 +55,20 @@ whatever stands here."""
 
 
 _FAULTS = (
-    *(torments.CRASHES, torments.PAUSES, torments.CUTS, torments.DISKS, torments.CLOCKS),
-    *(torments.NOISE, torments.ROOM, torments.LATE, torments.STARTS, torments.DAMAGE),
+    *(
+        fault_schedules.CRASHES,
+        fault_schedules.PAUSES,
+        fault_schedules.CUTS,
+        fault_schedules.DISKS,
+        fault_schedules.CLOCKS,
+    ),
+    *(
+        fault_schedules.NOISE,
+        fault_schedules.ROOM,
+        fault_schedules.LATE,
+        fault_schedules.STARTS,
+        fault_schedules.DAMAGE,
+    ),
 )
 
 
@@ -95,10 +107,10 @@ def of_cluster(cluster: Any, nodes: Sequence[int]) -> list[str]:
 
 
 def _in_quorum(quorum: Any) -> Iterator[str]:
-    inside = getattr(quorum, "inside", None)
-    if inside is None or not hasattr(quorum, "_compaction"):
+    context = getattr(quorum, "context", None)
+    if context is None or not hasattr(quorum, "_compaction"):
         return
-    core = inside.core
+    core = context.core
     if core is None:
         yield "forming"
         return
@@ -106,7 +118,7 @@ def _in_quorum(quorum: Any) -> Iterator[str]:
     if quorum._elections._heard_at < 0 and not leads:
         # It has begun to live, and heard of no leader yet.
         yield "opening"
-    if quorum._proposals or (leads and inside.view.last > core.commit_index):
+    if quorum._proposals or (leads and context.view.last > core.commit_index):
         yield "proposal"
     reads = quorum._reads
     if reads._waiting or reads._asking or reads._confirmed:
@@ -115,7 +127,7 @@ def _in_quorum(quorum: Any) -> Iterator[str]:
         yield "election"
     if quorum._compaction._manifests.writing:
         yield "compaction"
-    if quorum._jump.pending is not None:
+    if quorum._catch_up.pending is not None:
         yield "jump"
     if quorum._transfer.running:
         yield "transfer"
@@ -135,7 +147,7 @@ def _in_controller(controller: Any) -> Iterator[str]:
         yield "loading"
     if storage._mending.note:
         yield "mending"
-    if len(controller._parked):
+    if len(controller._held_requests):
         yield "metadata fetch held"
     if controller.image.transaction is not None:
         yield "transaction"
@@ -145,11 +157,11 @@ def _in_controller(controller: Any) -> Iterator[str]:
 
 
 def _around(cluster: Any) -> Iterator[str]:
-    for life in cluster.brokers.values():
-        if life.process.alive and life.agent is not None:
-            if life.agent.state is BrokerState.STOPPING:
+    for incarnation in cluster.brokers.values():
+        if incarnation.process.alive and incarnation.agent is not None:
+            if incarnation.agent.state is BrokerState.STOPPING:
                 yield "controlled shutdown"
-            elif life.agent.broker_epoch < 0:
+            elif incarnation.agent.broker_epoch < 0:
                 yield "registration"
     for change in cluster.admins.under_way.values():
         yield "delete topic" if change.delete else "create topic"

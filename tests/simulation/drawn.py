@@ -10,10 +10,10 @@ from random import Random
 from typing import Any
 
 from runtime.simulated.disk_faults import FAST, DiskProfile
-from runtime.simulated.hunt import Pair
-from runtime.simulated.torments import Torment, draw_torment, log_uniform
+from runtime.simulated.fault_schedules import FaultSchedule, draw_fault_schedule, log_uniform
+from runtime.simulated.targeted_faults import Pair
 
-TORMENT_S = (2.0, 20.0)
+FAULTS_S = (2.0, 20.0)
 DISK_PROFILES = (
     FAST,
     DiskProfile(50, 200),
@@ -32,16 +32,16 @@ def draw_disks(dice: Random) -> tuple[DiskProfile, ...]:
     return tuple(dice.sample(DISK_PROFILES, dice.choice((1, 1, 2, 4))))
 
 
-def draw_faults(dice: Random, kinds: Mapping[str, float]) -> Torment:
-    """Draw the torment; at least one of the kinds is in it."""
-    return draw_torment(dice, kinds)
+def draw_faults(dice: Random, kinds: Mapping[str, float]) -> FaultSchedule:
+    """Draw the fault schedule; at least one of the kinds is in it."""
+    return draw_fault_schedule(dice, kinds)
 
 
 def draw_cluster(dice: Random, shape: Any, controllers: tuple[int, ...]) -> None:
     """Draw a cluster of controllers and brokers."""
     shape.controllers = dice.choice(controllers)
     shape.brokers = dice.choice((1, 2, 3, 3, 4))
-    shape.torment_s = log_uniform(dice, *TORMENT_S)
+    shape.faults_s = log_uniform(dice, *FAULTS_S)
     shape.session_s = dice.choice((1.5, 3.0, 3.0, 5.0))
     shape.changes_per_s = log_uniform(dice, 2.0, 15.0)
     shape.reads_per_s = log_uniform(dice, 1.0, 12.0)
@@ -49,7 +49,7 @@ def draw_cluster(dice: Random, shape: Any, controllers: tuple[int, ...]) -> None
     shape.checkpoint_bytes = int(log_uniform(dice, 4_000, 40_000))
     shape.tail_bytes = int(log_uniform(dice, 800, 16_000))
     shape.segment_bytes = int(log_uniform(dice, 3_000, 32_000))
-    shape.broker_torment = log_uniform(dice, 0.05, 1.0)
+    shape.broker_fault_schedule = log_uniform(dice, 0.05, 1.0)
     shape.disks = draw_disks(dice)
     if dice.random() < 0.4:
         shape.batch_bytes, shape.large_topics = 400, dice.choice((1, 2, 6))
@@ -58,7 +58,7 @@ def draw_cluster(dice: Random, shape: Any, controllers: tuple[int, ...]) -> None
 def draw_quorum(dice: Random, shape: Any, nodes: tuple[int, ...]) -> None:
     """Draw a quorum and its load."""
     shape.nodes = dice.choice(nodes)
-    shape.torment_s = log_uniform(dice, *TORMENT_S)
+    shape.faults_s = log_uniform(dice, *FAULTS_S)
     shape.proposals_per_s = log_uniform(dice, 5.0, 50.0)
     shape.reads_per_s = log_uniform(dice, 2.0, 40.0)
     shape.tail_bytes = int(log_uniform(dice, 1_000, 40_000))
@@ -69,7 +69,7 @@ def draw_quorum(dice: Random, shape: Any, nodes: tuple[int, ...]) -> None:
     shape.disks = draw_disks(dice)
 
 
-PAIRS_OF_A_HUNT = 4
+PAIRS_PER_RUN = 4
 STIR = {"kill": 1.0, "isolate_leader": 1.0, "power": 0.5}
 """What goes on besides, in every hunt."""
 _LAG = {"kill": 6.0, "wiped_disk": 4.0, "isolate_leader": 2.0}
@@ -88,24 +88,24 @@ def pairs_of(seed: int, every: Sequence[Pair]) -> list[Pair]:
 
     What happens at the first start only comes first.
     """
-    apart = -(-len(every) // PAIRS_OF_A_HUNT)
-    chosen = [every[(seed + turn * apart) % len(every)] for turn in range(PAIRS_OF_A_HUNT)]
+    apart = -(-len(every) // PAIRS_PER_RUN)
+    chosen = [every[(seed + turn * apart) % len(every)] for turn in range(PAIRS_PER_RUN)]
     return sorted(chosen, key=lambda pair: pair[1] != "forming")
 
 
-def draw_hunt(dice: Random, shape: Any, pairs: Sequence[Pair]) -> Torment:
+def draw_targets(dice: Random, shape: Any, pairs: Sequence[Pair]) -> FaultSchedule:
     """Draw how much else happens during a hunt, and how long the faults last."""
     weights = dict(STIR)
     for _, operation in pairs:
         weights |= STIR_FOR.get(operation, {})
     if len(weights) > len(STIR):
-        shape.torment_s = dice.uniform(12.0, 20.0)
+        shape.faults_s = dice.uniform(12.0, 20.0)
     shortest = log_uniform(dice, 0.2, 1.5)
     length = log_uniform(dice, 0.05, 0.5)
     if any(operation == "transfer" for _, operation in pairs):
         length = dice.uniform(0.6, 1.2)  # a disk counts as stuck after two election timeouts
     slowest = dice.choice((0.8, 0.5))
-    return Torment(
+    return FaultSchedule(
         {**weights, "old_frames": 0.0},
         gap_s=(shortest, 3 * shortest),
         length_s=(length, length * dice.uniform(4.0, 12.0)),

@@ -11,15 +11,15 @@ from random import Random
 
 from quorum.guard.ceiling import CLIMB_ALONE
 from quorum.terms import LEAP_MAX, TERM_MAX
-from runtime.simulated.faults import Nemesis
-from runtime.simulated.torments import Torment, log_uniform
+from runtime.simulated.fault_schedules import FaultSchedule, log_uniform
+from runtime.simulated.nemesis import Nemesis
 from runtime.simulated.world import US
 from tests.simulation.forger import Forger
 from tests.simulation.quorum_cluster import QuorumCluster, Shape
 
 ELECTED_S = 5.0
 SERVED_S = 5.0
-BESIDE = Torment(
+BESIDE = FaultSchedule(
     {"kill": 1.0, "kill_leader": 2.0, "power": 1.0, "reset": 2.0, "isolate_leader": 1.0},
     gap_s=(0.2, 2.0),
     length_s=(0.05, 1.0),
@@ -38,7 +38,7 @@ def draw_shape(seed: int, nodes: int | None) -> Shape:
     """Draw a quorum and its load."""
     dice = random_module.Random(f"forged/{seed}")
     shape = Shape(nodes=nodes or dice.choice((3, 3, 3, 5)))
-    shape.torment_s = log_uniform(dice, 3.0, 10.0)
+    shape.faults_s = log_uniform(dice, 3.0, 10.0)
     shape.proposals_per_s = log_uniform(dice, 5.0, 50.0)
     shape.tail_bytes = int(log_uniform(dice, 1_000, 40_000))
     shape.compact_every = int(log_uniform(dice, 8, 120))
@@ -68,7 +68,7 @@ class Forgery:
         if not self.goes_on:
             return
         owner = self.cluster.owners[self.forger.node_id]
-        if hasattr(owner.quorum, "inside") and owner.quorum.inside.journal.formation:
+        if hasattr(owner.quorum, "context") and owner.quorum.context.journal.formation:
             self.forger.begin()
         self._in(self.dice.uniform(0.5, 3.0), self._end)
 
@@ -93,7 +93,7 @@ def run(cluster: QuorumCluster, nemesis: Nemesis, forgery: Forgery) -> None:
     cluster.proposers.start()
     nemesis.start()
     forgery.start()
-    world.run_for(cluster.shape.torment_s)
+    world.run_for(cluster.shape.faults_s)
     nemesis.heal()
     forgery.silence()
     _serves(cluster, "once the forger is silent, its node being down")
@@ -114,7 +114,7 @@ def run(cluster: QuorumCluster, nemesis: Nemesis, forgery: Forgery) -> None:
 def _serves(cluster: QuorumCluster, when: str) -> None:
     world = cluster.world
     if not world.run_for(ELECTED_S, lambda: cluster.serving() is not None):
-        terms = {node_id: owner.quorum.inside.term for node_id, owner in cluster.running()}
+        terms = {node_id: owner.quorum.context.term for node_id, owner in cluster.running()}
         world.fail(f"no leader within {ELECTED_S} s, {when}; terms {terms}", None)
     before = cluster.proposers.counts.acknowledged
     if not world.run_for(SERVED_S, lambda: cluster.proposers.counts.acknowledged > before):
@@ -123,10 +123,10 @@ def _serves(cluster: QuorumCluster, when: str) -> None:
 
 def _judge_terms(cluster: QuorumCluster, forgery: Forgery) -> None:
     """What a forger could do to the terms."""
-    lives = sum(host.lives for host in cluster.hosts.values())
+    incarnations = sum(host.incarnations for host in cluster.hosts.values())
     most = TERMS_OF_ELECTIONS
     if forgery.forger.pinned:
-        most += lives * LEAP_MAX + int(2 * cluster.world.now + 1) * CLIMB_ALONE
+        most += incarnations * LEAP_MAX + int(2 * cluster.world.now + 1) * CLIMB_ALONE
     for node_id, owner in cluster.running():
-        if owner.quorum.inside.term > min(most, TERM_MAX):
-            cluster.world.fail(f"the term is {owner.quorum.inside.term}, above {most}", node_id)
+        if owner.quorum.context.term > min(most, TERM_MAX):
+            cluster.world.fail(f"the term is {owner.quorum.context.term}, above {most}", node_id)

@@ -18,7 +18,7 @@ import msgpack
 from quorum.membership.greeting import WIRE_FORMAT, Greeting, decode_greeting
 from quorum.terms import LEAP_MAX, TERM_MAX
 from quorum.wire.codec import dumps
-from quorum.wire.frames import _SHAPES, Kind
+from quorum.wire.frames import _SHAPES, FrameKind
 from runtime.links import LinkEnd
 from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.world import US
@@ -56,7 +56,7 @@ class Forger:
     def begin(self) -> None:
         """Take the node's place."""
         host = self.cluster.hosts[self.node_id]
-        journal = self.cluster.owners[self.node_id].quorum.inside.journal
+        journal = self.cluster.owners[self.node_id].quorum.context.journal
         self.formation = journal.formation or b""
         self.directory = journal.directory_id if self.pinned else self.dice.randbytes(16)
         host.kill()
@@ -117,7 +117,7 @@ class Forger:
     def frame(self, victim: int) -> bytes:
         """Return a forged frame for a node."""
         dice = self.dice
-        kind = dice.choice(list(Kind))
+        kind = dice.choice(list(FrameKind))
         fields = self._as_voter(kind, victim) if self.pinned else self._as_stranger(kind, victim)
         directory = self.directory if dice.random() < 0.98 else dice.randbytes(dice.choice((0, 16)))
         values: list[Any] = [int(kind), self._term(kind, victim), directory, *fields]
@@ -132,19 +132,19 @@ class Forger:
         data: bytes = msgpack.packb([_packable(value) for value in values])
         return data[: dice.randrange(1, len(data))] if luck > 0.98 else data
 
-    def _term(self, kind: Kind, victim: int) -> int:
-        dice, term = self.dice, self._inside(victim).term
-        if self.pinned and kind == Kind.VOTE:
+    def _term(self, kind: FrameKind, victim: int) -> int:
+        dice, term = self.dice, self._context(victim).term
+        if self.pinned and kind == FrameKind.VOTE:
             return dice.choice((0, -1, TERM_MAX, 2**31, 2**62 - 1))
         near = [term + leap for leap in LEAPS]
         return dice.choice((*near, max(0, term - 1), TERM_MAX - 1, TERM_MAX, *NUMBERS))
 
-    def _inside(self, node_id: int) -> Any:
-        return self.cluster.owners[node_id].quorum.inside
+    def _context(self, node_id: int) -> Any:
+        return self.cluster.owners[node_id].quorum.context
 
-    def _as_stranger(self, kind: Kind, victim: int) -> list[Any]:
+    def _as_stranger(self, kind: FrameKind, victim: int) -> list[Any]:
         """True values, or extreme ones: any mixture."""
-        dice, view = self.dice, self._inside(victim).view
+        dice, view = self.dice, self._context(victim).view
         true = {
             int: (view.last, view.last + 1, view.last_term, 1),
             bool: (True, False),
@@ -161,9 +161,9 @@ class Forger:
                 fields.append(dice.choice(true[field]))
         return fields
 
-    def _entries(self, kind: Kind, last: int) -> Any:
+    def _entries(self, kind: FrameKind, last: int) -> Any:
         dice = self.dice
-        if kind == Kind.LISTED:
+        if kind == FrameKind.LISTED:
             return dice.choice(((), (("x", 5),), (("../x", -1),), (("x", 2**63),) * 300, 5))
         start, count = dice.choice((last, *NUMBERS)), dice.choice((0, 1, 3, 2000))
         term = dice.choice((0, 1, TERM_MAX))
@@ -190,23 +190,23 @@ class Forger:
         head = b"QRTMANI1" + len(packed).to_bytes(4, "little")
         return head + google_crc32c.value(packed).to_bytes(4, "little") + packed
 
-    def _as_voter(self, kind: Kind, victim: int) -> list[Any]:
+    def _as_voter(self, kind: FrameKind, victim: int) -> list[Any]:
         """Each frame with an extreme value where it would carry weight."""
         fields = self._as_stranger(kind, victim)
         dice = self.dice
-        if kind == Kind.APPEND:
+        if kind == FrameKind.APPEND:
             # Behind an entry that nobody has: what a leader says of one that is there is believed.
             fields[1] = dice.choice(FAR)
-        elif kind == Kind.SNAPSHOT:
+        elif kind == FrameKind.SNAPSHOT:
             fields[1] = self._manifest()
-        elif kind in (Kind.PREVOTE, Kind.PROBE_ANSWER):
+        elif kind in (FrameKind.PREVOTE, FrameKind.PROBE_ANSWER):
             fields[0] = dice.choice(FAR)
-        elif kind == Kind.ACK:
+        elif kind == FrameKind.ACK:
             fields[0] = dice.choice(NUMBERS)
-        elif kind == Kind.REMEMBER:
+        elif kind == FrameKind.REMEMBER:
             # Of us it may remember what it likes. What it says of the victim, it might be told.
             fields[2:] = [dice.choice((b"", b"short")), dice.choice(NUMBERS)]
-        elif kind == Kind.DIGEST:
+        elif kind == FrameKind.DIGEST:
             fields[5] = dice.choice(FAR)
         return fields
 

@@ -25,14 +25,16 @@ from snapshots.store import finish_steps, list_checkpoints, load_steps
 class _Follower:
     """A broker's publisher: it sees offsets grow."""
 
-    def __init__(self, invariants: "Invariants", life: Any) -> None:
-        self.invariants, self.life = invariants, life
+    def __init__(self, invariants: "Invariants", incarnation: Any) -> None:
+        self.invariants, self.incarnation = invariants, incarnation
 
     def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
         world = self.invariants.cluster.world
-        if manifest.offset < self.life.offset and not manifest.replaced:
-            world.fail(f"I6: broker went back from {self.life.offset} to {manifest.offset}", None)
-        self.life.offset = manifest.offset
+        if manifest.offset < self.incarnation.offset and not manifest.replaced:
+            world.fail(
+                f"I6: broker went back from {self.incarnation.offset} to {manifest.offset}", None
+            )
+        self.incarnation.offset = manifest.offset
         if after.transaction is None and after.state_hash is not None:
             self.invariants.state_at(manifest.offset, after.state_hash.shared, "a broker")
 
@@ -47,8 +49,8 @@ class Invariants:
         self.served: set[tuple[int, int]] = set()
         """Broker id and epoch of who ever might serve."""
 
-    def publisher(self, life: Any) -> _Follower:
-        return _Follower(self, life)
+    def publisher(self, incarnation: Any) -> _Follower:
+        return _Follower(self, incarnation)
 
     def forgot(self, node_id: int) -> None:
         """Its folder was damaged: nothing that is kept here hangs on what a folder holds."""
@@ -104,16 +106,21 @@ class Invariants:
 
     def _check_serving(self, host_id: int) -> None:
         """I8: who may serve holds the newest epoch that the log has given to its id."""
-        life = self.cluster.life_on(host_id)
-        if life is None or not life.process.alive or life.agent is None or life.process.paused:
+        incarnation = self.cluster.incarnation_on(host_id)
+        if (
+            incarnation is None
+            or not incarnation.process.alive
+            or incarnation.agent is None
+            or incarnation.process.paused
+        ):
             return
-        if life.agent.may_serve():
-            newest = self._broker_epochs.get(life.broker_id, -1)
-            self.served.add((life.broker_id, life.agent.broker_epoch))
-            if life.agent.broker_epoch < newest:
+        if incarnation.agent.may_serve():
+            newest = self._broker_epochs.get(incarnation.broker_id, -1)
+            self.served.add((incarnation.broker_id, incarnation.agent.broker_epoch))
+            if incarnation.agent.broker_epoch < newest:
                 self.cluster.world.fail(
-                    f"I8: broker {life.broker_id} serves with epoch {life.agent.broker_epoch}, "
-                    f"the log has {newest}",
+                    f"I8: broker {incarnation.broker_id} serves with epoch "
+                    f"{incarnation.agent.broker_epoch}, the log has {newest}",
                     host_id,
                 )
 

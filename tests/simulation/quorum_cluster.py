@@ -1,8 +1,8 @@
 """A simulated quorum: hosts, nodes, an owner above each, and proposers that remember.
 
-Rule: the owner does what a controller does with bytes, and no more: it keeps what is handed up
+Rule: the owner does what a controller does with bytes, and no more: it keeps what is delivered
 in a durable file of its own (so that a mark means something), proposes while it leads, compacts
-now and then, and answers a jump by fetching the file of a peer. What it saw goes to the
+now and then, and answers a catch-up by fetching the file of a peer. What it saw goes to the
 invariants, which outlive every process.
 """
 
@@ -31,8 +31,8 @@ from runtime.simulated.links import SimulatedLinks
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.world import US, World
+from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
 from tests.simulation.quorum_invariants import Invariants
-from tests.simulation.wards import REFUSALS, Ward
 
 CLUSTER_ID = "simulated-cluster-0001"
 STORE = "log/owner"
@@ -57,7 +57,7 @@ class Shape:
     """What kind of cluster, and how much happens in it."""
 
     nodes: int = 3
-    torment_s: float = 20.0
+    faults_s: float = 20.0
     proposals_per_s: float = 60.0
     tail_bytes: int = 20_000
     compact_every: int = 60
@@ -76,7 +76,7 @@ def incoming(mark: Mark) -> str:
 
 
 class Owner:
-    """What stands above one node, in one life of its process."""
+    """What stands above one node, in one incarnation of its process."""
 
     def __init__(self, cluster: "QuorumCluster", node_id: int, process: SimulatedProcess) -> None:
         self.cluster = cluster
@@ -86,7 +86,7 @@ class Owner:
         self.leads: int | None = None
         self.position = 0
         self.content = bytearray()
-        self.installing: Mark | None = None
+        self.catching_up: Mark | None = None
         self.fetched = b""
         self.stopped = ""
         self.last_delivered = 0
@@ -103,7 +103,7 @@ class Owner:
         self.file = disk.open(STORE)
         disk.sync_folder("log")
         if mark is not None and disk.exists(incoming(mark)):
-            # A jump was committed, and what it fetched perhaps not yet safe in its place.
+            # A catch-up was committed, and what it fetched perhaps not yet safe in its place.
             stored = disk.read(incoming(mark))
             self.file.truncate(0)
             self.file.append(stored)
@@ -152,13 +152,13 @@ class Owner:
     def on_leader_changed(self, now: LeaderAndEpoch) -> None:
         self.cluster.invariants.leader_seen(self.node_id, now)
 
-    def on_install(self, mark: Mark, source: int) -> None:
-        self.installing = mark
+    def on_catch_up(self, mark: Mark, source: int) -> None:
+        self.catching_up = mark
         self.cluster.installs += 1
         self._fetch(mark, source, b"")
 
     def _fetch(self, mark: Mark, source: int, got: bytes) -> None:
-        if self.installing != mark or self.stopped:
+        if self.catching_up != mark or self.stopped:
             return
         wanted = int.from_bytes(mark.data, "big") - len(got)
         if wanted == 0:
@@ -166,7 +166,7 @@ class Owner:
             return
 
         def arrived(piece: object) -> None:
-            if self.installing != mark or self.stopped:
+            if self.catching_up != mark or self.stopped:
                 return
             if piece is None or not piece.data:  # type: ignore[attr-defined]
                 others = [n for n in self.cluster.hosts if n != self.node_id]
@@ -183,20 +183,20 @@ class Owner:
         disk.make_folder("incoming")
         disk.replace(incoming(mark), content)
         self.fetched = content
-        self.quorum.installed(mark)
+        self.quorum.caught_up(mark)
 
-    def on_install_dropped(self) -> None:
-        self.installing = None
+    def on_catch_up_dropped(self) -> None:
+        self.catching_up = None
 
-    def on_installed(self, mark: Mark) -> None:
-        assert self.installing == mark
-        self.installing = None
+    def on_caught_up(self, mark: Mark) -> None:
+        assert self.catching_up == mark
+        self.catching_up = None
         self.cluster.jumps += 1
         if self.fetched[: len(self.content)] != self.content:
             self.cluster.world.fail("a jump contradicts what was handed up", self.node_id)
         self.file.append(self.fetched[len(self.content) :])
         self.content = bytearray(self.fetched)
-        self.cluster.invariants.installed(self.node_id, mark, self)
+        self.cluster.invariants.caught_up(self.node_id, mark, self)
         self.last_delivered = mark.index
 
     def on_digest(self, node_id: int, digest: bytes) -> None:
@@ -294,7 +294,7 @@ class Proposers:
 
 @dataclass
 class QuorumCluster:
-    """All of it; also what the nemesis needs (`runtime.simulated.faults.Cluster`)."""
+    """All of it; also what the nemesis needs (`runtime.simulated.nemesis.Cluster`)."""
 
     seed: int
     shape: Shape = field(default_factory=Shape)
@@ -317,12 +317,12 @@ class QuorumCluster:
         self.invariants = Invariants(self)
         self.proposers = Proposers(self)
         self.busy = True
-        self.ward: Ward | None = None
+        self.fault_atlas: ClusterFaultAtlas | None = None
         self.leaderships = self.installs = self.jumps = self.digests = 0
         self.stopped: list[tuple[int, str]] = []
         self.world.after_event(self.invariants.after_event)
 
-    def expect_damage(self) -> Ward:
+    def expect_damage(self) -> ClusterFaultAtlas:
         """From now on folders may be damaged; return who watches over that."""
 
         def quorum_of(node_id: int) -> QuorumNode | None:
@@ -330,9 +330,9 @@ class QuorumCluster:
             return None if owner is None else owner.quorum
 
         # The owner's own file has no checksums: what rots there is not the quorum's business.
-        self.ward = Ward(self, CLUSTER_ID, quorum_of, ())
-        self.world.after_event(self.ward.after_event)
-        return self.ward
+        self.fault_atlas = ClusterFaultAtlas(self, CLUSTER_ID, quorum_of, ())
+        self.world.after_event(self.fault_atlas.after_event)
+        return self.fault_atlas
 
     def config(self, node_id: int) -> QuorumConfig:
         return QuorumConfig(
@@ -346,7 +346,7 @@ class QuorumCluster:
         )
 
     def draw_format(self, node_id: int) -> int:
-        """Draw what a node speaks in its next life, with dice of its own."""
+        """Draw what a node speaks in its next incarnation, with dice of its own."""
         formats = self.shape.formats
         return formats[0] if len(formats) == 1 else self.format_dice.choice(formats)
 
@@ -367,22 +367,22 @@ class QuorumCluster:
                 disk=disk,
                 links=links,
                 listener=owner,
-                log=quiet_log() if self.ward is None else self.ward.log(node_id),
+                log=quiet_log() if self.fault_atlas is None else self.fault_atlas.log(node_id),
             )
             self.invariants.restarted(node_id)
             try:
                 owner.open(owner.quorum.start())
             except REFUSALS as error:
-                if self.ward is None:
+                if self.fault_atlas is None:
                     raise
                 process.kill()
-                self.ward.refused(node_id, error)
+                self.fault_atlas.refused(node_id, error)
             except OSError:
                 self.start_later(node_id)
                 process.kill()
             else:
-                if self.ward is not None:
-                    self.ward.started(node_id)
+                if self.fault_atlas is not None:
+                    self.fault_atlas.started(node_id)
 
         process.run(begin, "start")
 
@@ -404,9 +404,10 @@ class QuorumCluster:
 
     def leader(self) -> int | None:
         leading = [
-            (owner.quorum.inside.term, node_id)
+            (owner.quorum.context.term, node_id)
             for node_id, owner in self.running()
-            if owner.quorum.inside.core is not None and owner.quorum.inside.core.role is Role.LEADER
+            if owner.quorum.context.core is not None
+            and owner.quorum.context.core.role is Role.LEADER
         ]
         return max(leading)[1] if leading else None
 
@@ -414,7 +415,7 @@ class QuorumCluster:
         return [
             (node_id, owner)
             for node_id, owner in self.owners.items()
-            if owner.process.alive and hasattr(owner.quorum, "inside")
+            if owner.process.alive and hasattr(owner.quorum, "context")
         ]
 
     def reset_link(self, one: int, other: int) -> None:

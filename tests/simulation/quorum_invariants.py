@@ -22,7 +22,7 @@ class Invariants:
         self.cluster = cluster
         self.leader_of: dict[int, int] = {}
         self.payloads_at: dict[int, tuple[int, bytes]] = {}
-        """Index to epoch and payloads, of all that was ever handed up."""
+        """Index to epoch and payloads, of all that was ever delivered."""
         self.index_of: dict[bytes, int] = {}
         self.must_be: dict[int, bytes] = {}
         """Acknowledged: index to payload's number, for the check of leaders."""
@@ -63,7 +63,7 @@ class Invariants:
         known = self.payloads_at.get(index)
         if known is None:
             self.payloads_at[index] = (epoch, joined)
-            core = owner.quorum.inside.core
+            core = owner.quorum.context.core
             assert core is not None
             self.seen_in[index] = core.term
             for payload in payloads:
@@ -74,7 +74,7 @@ class Invariants:
             self.fail(f"I4: index {index} holds another entry than before", node_id)
         if index <= owner.last_delivered:
             self.fail(f"index {index} was handed up twice", node_id)
-        # Ours only are numbered: between two handed up there may be no-ops, never payloads.
+        # Ours only are numbered: between two delivered there may be no-ops, never payloads.
         for missing in range(owner.last_delivered + 1, index):
             if missing in self.payloads_at:
                 self.fail(f"I4: index {missing} was left out", node_id)
@@ -99,7 +99,7 @@ class Invariants:
         if now.leader is not None and now.leader not in self.liars:
             self.leadership(now.leader, now.epoch)
 
-    def installed(self, node_id: int, mark: Mark, owner: "Owner") -> None:
+    def caught_up(self, node_id: int, mark: Mark, owner: "Owner") -> None:
         end = int.from_bytes(mark.data, "big")
         if self.store_end.get(mark.index) != end or len(owner.content) != end:
             self.fail(f"I4: the mark at {mark.index} stands for another store", node_id)
@@ -115,9 +115,9 @@ class Invariants:
             return
         node_id = process.node_id
         owner = self.cluster.owners.get(node_id)
-        if owner is None or owner.quorum is None or not hasattr(owner.quorum, "inside"):
+        if owner is None or owner.quorum is None or not hasattr(owner.quorum, "context"):
             return
-        core = owner.quorum.inside.core
+        core = owner.quorum.context.core
         if core is None:
             return
         leads = core.role is Role.LEADER
@@ -131,12 +131,12 @@ class Invariants:
         self.matched(node_id, owner)
 
     def complete(self, node_id: int, term: int, owner: "Owner") -> None:
-        """I3 and I5: a new leader holds all that was handed up in terms before its own.
+        """I3 and I5: a new leader holds all that was delivered in terms before its own.
 
-        Not what was handed up in later ones: votes that were held up may make a leader of a
+        Not what was delivered in later ones: votes that were held up may make a leader of a
         term that is long over; it can't commit anything.
         """
-        journal = owner.quorum.inside.journal
+        journal = owner.quorum.context.journal
         for index, known in self.payloads_at.items():
             if index < journal.first_index or self.seen_in[index] >= term:
                 continue
@@ -147,7 +147,7 @@ class Invariants:
 
     def matched(self, node_id: int, owner: "Owner") -> None:
         """I2: entries of equal index and term are equal, and so is what stands before."""
-        journal = owner.quorum.inside.journal
+        journal = owner.quorum.context.journal
         last = journal.entry(journal.last_index)
         if last is None:
             return

@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from runtime.simulated.disk_faults import DiskProfile
-from runtime.simulated.faults import Nemesis
-from runtime.simulated.torments import (
+from runtime.simulated.fault_schedules import (
     ALL_BUT_DAMAGE,
-    AMBUSHES,
     CLOCKS,
     CUTS,
     DAMAGE,
     EVERYTHING,
     NOISE,
     PAUSES,
-    Torment,
+    TRIGGERED,
+    FaultSchedule,
 )
+from runtime.simulated.nemesis import Nemesis
 from runtime.simulated.world import SimulationFailedError
 from tests.simulation import drawn, forged
 from tests.simulation.aftermath import restart_victims
@@ -35,39 +35,39 @@ from tests.simulation.quorum_cluster import QuorumCluster, Shape
 ELECTION_S = 0.5
 CALM_S = 20.0
 
-POWER = Torment(
+POWER = FaultSchedule(
     {"power": 6.0, "kill_at_step": 2.0, "kill_leader": 1.0, "isolate_leader": 2.0, "whole": 2.0},
     gap_s=(0.05, 0.9),
     length_s=(0.02, 1.0),
 )
-WIRE = Torment(
+WIRE = FaultSchedule(
     {**NOISE, "wild": 6.0, "reset": 3.0, "isolate_leader": 2.0, "kill_leader": 1.0, **PAUSES},
     gap_s=(0.05, 0.8),
     length_s=(0.1, 3.0),
 )
-LAG = Torment(
+LAG = FaultSchedule(
     {**CUTS, "isolate_leader": 3.0, "kill": 3.0, "power": 2.0, "wild": 2.0, "slow_disk": 1.0},
     gap_s=(0.2, 1.0),
     length_s=(0.5, 6.0),
 )
-SLOW = Torment(
+SLOW = FaultSchedule(
     {"slow_disk": 6.0, "stuck_disk": 1.0, "wild": 4.0, "power": 4.0, **CLOCKS},
     gap_s=(0.05, 0.6),
     length_s=(0.1, 3.0),
 )
-STALE = Torment(
+STALE = FaultSchedule(
     {"clock_rate": 8.0, "isolate_leader": 8.0, "one_way": 2.0, "pause_leader": 1.0},
     gap_s=(0.05, 0.8),
     length_s=(0.3, 3.0),
     rates=(0.3, 3.0),
 )
-FULL = Torment(
+FULL = FaultSchedule(
     {"full_disk": 6.0, "power": 3.0, "kill_leader": 2.0, "slow_disk": 1.0, "reset": 1.0},
     gap_s=(0.1, 1.0),
     length_s=(0.1, 3.0),
 )
 UNEVEN = (DiskProfile(100, 1_000), DiskProfile(2_000, 20_000), DiskProfile(10_000, 120_000))
-KINDS: dict[str, Torment] = {
+KINDS: dict[str, FaultSchedule] = {
     "everything": EVERYTHING,
     "power": POWER,
     "wire": WIRE,
@@ -87,7 +87,7 @@ MORE_KINDS: dict[str, dict[str, float]] = {
 A seed's kind by its number never changes, so that a seed that found something stays one.
 """
 NODES = {"drawn": (1, 3, 3, 3, 3, 5), "damage": (3, 3, 3, 5), "hunt": (3, 3, 3, 5)}
-PAIRS = pairs(sorted({*DAMAGE, *ALL_BUT_DAMAGE} - {*AMBUSHES}), QUORUM_OPERATIONS)
+PAIRS = pairs(sorted({*DAMAGE, *ALL_BUT_DAMAGE} - {*TRIGGERED}), QUORUM_OPERATIONS)
 """What the seeds of the kind `hunt` share among themselves."""
 
 
@@ -116,21 +116,21 @@ class Outcome:
         )
 
 
-def shape_of(seed: int, nodes: int | None, kind: str | None) -> tuple[Shape, str, Torment]:
+def shape_of(seed: int, nodes: int | None, kind: str | None) -> tuple[Shape, str, FaultSchedule]:
     """Draw what a seed is about; what is given is not drawn."""
     names = list(KINDS)
     chosen = kind or names[seed % len(names)]
     if chosen == "forged":
         return forged.draw_shape(seed, nodes), chosen, forged.BESIDE
     count = nodes or (5 if seed // len(names) % 4 == 3 else 3)
-    shape = Shape(nodes=count, torment_s=12.0)
+    shape = Shape(nodes=count, faults_s=12.0)
     if chosen in MORE_KINDS:
         dice = drawn.dice_of(seed, chosen)
         drawn.draw_quorum(dice, shape, (nodes,) if nodes else NODES[chosen])
         if chosen != "hunt":
             return shape, chosen, drawn.draw_faults(dice, MORE_KINDS[chosen])
         shape.tail_bytes, shape.compact_every, shape.window_bytes = 1_500, 10, 6_000
-        return shape, chosen, drawn.draw_hunt(dice, shape, drawn.pairs_of(seed, PAIRS))
+        return shape, chosen, drawn.draw_targets(dice, shape, drawn.pairs_of(seed, PAIRS))
     if chosen == "power":
         shape.disks = UNEVEN
     if chosen == "stale":
@@ -144,15 +144,20 @@ def shape_of(seed: int, nodes: int | None, kind: str | None) -> tuple[Shape, str
 
 def run_seed(seed: int, nodes: int | None = None, kind: str | None = None) -> Outcome:
     """Run one seed: torment, heal, and see that the cluster recovers."""
-    shape, chosen, torment = shape_of(seed, nodes, kind)
+    shape, chosen, fault_schedule = shape_of(seed, nodes, kind)
     cluster = QuorumCluster(seed, shape)
-    ward = cluster.expect_damage() if chosen in ("damage", "hunt") else None
-    hunted = drawn.pairs_of(seed, PAIRS) if chosen == "hunt" else ()
+    fault_atlas = cluster.expect_damage() if chosen in ("damage", "hunt") else None
+    targeted = drawn.pairs_of(seed, PAIRS) if chosen == "hunt" else ()
     nemesis = Nemesis(
-        cluster, torment, partial(of_quorum, cluster), ward, QUORUM_OPERATIONS, hunted
+        cluster,
+        fault_schedule,
+        partial(of_quorum, cluster),
+        fault_atlas,
+        QUORUM_OPERATIONS,
+        targeted,
     )
-    if ward is not None:
-        ward.victims = nemesis.victims
+    if fault_atlas is not None:
+        fault_atlas.victims = nemesis.victims
     outcome = Outcome(seed, shape.nodes, chosen)
     forgery = forged.Forgery(cluster, seed) if chosen == "forged" else None
     try:
@@ -174,10 +179,10 @@ def run_seed(seed: int, nodes: int | None = None, kind: str | None = None) -> Ou
         installs=cluster.installs,
         jumps=cluster.jumps,
         events=cluster.world.executed,
-        lives=sum(host.lives for host in cluster.hosts.values()),
+        incarnations=sum(host.incarnations for host in cluster.hosts.values()),
     )
-    if ward is not None:
-        outcome.facts += ward.facts
+    if fault_atlas is not None:
+        outcome.facts += fault_atlas.facts
     if forgery is not None:
         outcome.facts["frames forged"] = sum(forgery.forger.said.values())
     outcome.digest = cluster.world.digest()
@@ -189,7 +194,7 @@ def _run(cluster: QuorumCluster, nemesis: Nemesis, shape: Shape) -> None:
     cluster.start_all()
     cluster.proposers.start()
     nemesis.start()
-    world.run_for(shape.torment_s)
+    world.run_for(shape.faults_s)
     nemesis.heal()
     for node_id, owner in list(cluster.owners.items()):
         if owner.stopped and cluster.hosts[node_id].running:
@@ -213,11 +218,11 @@ def _recovers(cluster: QuorumCluster) -> None:
     if not world.run_for(CALM_S, cluster.caught_up):
         ends = {node_id: owner.last_delivered for node_id, owner in cluster.running()}
         world.fail(f"I12: not everybody caught up: {ends}", None)
-    if cluster.ward is not None:
+    if cluster.fault_atlas is not None:
         restart_victims(cluster)
         if not world.run_for(CALM_S, cluster.caught_up):
             world.fail("I12: not everybody caught up after a last start", None)
-        cluster.ward.judge_standing()
+        cluster.fault_atlas.judge_folders()
 
 
 def run_many(

@@ -55,7 +55,7 @@ class Releases:
     def begin_controller(self, node_id: int, made: Any) -> None:
         """A controller was made: take out what 0.1 doesn't have."""
         if node_id in self.old:
-            registering = made._registering
+            registering = made._self_registration
             registering.begin = registering.look = lambda: None
             registering.on_announcement = lambda *_: None
 
@@ -64,7 +64,7 @@ class Releases:
         return OLD_AGENT if broker_id in self.old_agents else ()
 
     def start(self) -> None:
-        """Upgrade node by node within the torment, and ask for levels all the time."""
+        """Upgrade node by node within the fault schedule, and ask for levels all the time."""
         cluster = self.cluster
         self.dice = cluster.world.random("releases")
         host = SimulatedHost(cluster.world, cluster.network, RELEASES_HOST)
@@ -77,7 +77,7 @@ class Releases:
         self._ask_later()
 
     def _moment(self) -> float:
-        return float(self.dice.uniform(0.5, self.cluster.shape.torment_s))
+        return float(self.dice.uniform(0.5, self.cluster.shape.faults_s))
 
     def _upgrade_controller(self, node_id: int) -> None:
         self.old.discard(node_id)
@@ -150,7 +150,7 @@ class Releases:
             return False
         image = self.cluster.controllers[leader].image
         return image.features.levels.get(METADATA_VERSION) is not None and all(
-            image.cluster.controllers.get(n) == made._registering._own
+            image.cluster.controllers.get(n) == made._self_registration._own
             for n, made in self.cluster.running().items()
         )
 

@@ -2,7 +2,7 @@
 
     python -m tests.simulation.seeds --first 1 --count 100 [--trace] [--history FILE]
 
-Torment, then peace: the cluster must come to rest, and the logs must tell one story. A seed that
+Faults, then peace: the cluster must come to rest, and the logs must tell one history. A seed that
 fails prints one line that runs it again.
 """
 
@@ -15,22 +15,22 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from controller.leader import preparing, proposer
+from controller.leader import large_changes, proposer
 from controller.managers import sweep
 from runtime import slices
 from runtime.simulated.clock import SimulatedClock
-from runtime.simulated.faults import Nemesis
-from runtime.simulated.torments import (
+from runtime.simulated.fault_schedules import (
     ALL_BUT_DAMAGE,
-    AMBUSHES,
     CRASHES,
     CUTS,
     DAMAGE,
     DISKS,
     NOISE,
     PAUSES,
-    Torment,
+    TRIGGERED,
+    FaultSchedule,
 )
+from runtime.simulated.nemesis import Nemesis
 from runtime.simulated.world import SimulationFailedError
 from tests.simulation import drawn
 from tests.simulation.aftermath import (
@@ -45,15 +45,15 @@ from tests.simulation.patches import Patch, patched
 from tests.simulation.releases import old_release
 
 REST_S = 60.0
-KINDS: dict[str, Torment] = {
-    "everything": Torment({**CRASHES, **PAUSES, **CUTS, **DISKS, **NOISE, "wall_jump": 0.5}),
-    "power": Torment(
+KINDS: dict[str, FaultSchedule] = {
+    "everything": FaultSchedule({**CRASHES, **PAUSES, **CUTS, **DISKS, **NOISE, "wall_jump": 0.5}),
+    "power": FaultSchedule(
         {"power": 6.0, "kill_at_step": 3.0, "kill_leader": 2.0, "isolate_leader": 1.0},
         gap_s=(0.3, 2.0),
         length_s=(0.05, 2.0),
     ),
-    "cuts": Torment({**CUTS, **NOISE, **PAUSES}, gap_s=(0.2, 1.5), length_s=(0.2, 5.0)),
-    "lag": Torment(
+    "cuts": FaultSchedule({**CUTS, **NOISE, **PAUSES}, gap_s=(0.2, 1.5), length_s=(0.2, 5.0)),
+    "lag": FaultSchedule(
         {"kill": 3.0, "power": 2.0, "isolate_leader": 2.0, "slow_disk": 2.0},
         gap_s=(0.5, 3.0),
         length_s=(1.0, 8.0),
@@ -61,23 +61,23 @@ KINDS: dict[str, Torment] = {
 }
 
 
-MORE_KINDS: dict[str, Torment | None] = {
-    "full": Torment(
+MORE_KINDS: dict[str, FaultSchedule | None] = {
+    "full": FaultSchedule(
         {"full_disk": 3.0, "full_disks": 3.0, "kill": 2.0, "power": 1.0, "isolate_leader": 1.0},
         gap_s=(0.2, 1.5),
         length_s=(0.2, 4.0),
     ),
-    "errors": Torment(
+    "errors": FaultSchedule(
         {"disk_error": 5.0, "kill": 1.0, "power": 1.0, "isolate_leader": 1.0},
         gap_s=(0.2, 1.5),
         length_s=(0.2, 4.0),
     ),
-    "stranded": Torment(
+    "stranded": FaultSchedule(
         {"stranded_leader": 4.0, "pause_leader": 1.0, "kill": 1.0, **NOISE},
         gap_s=(0.3, 2.0),
         length_s=(0.3, 6.0),
     ),
-    "rivals": Torment(
+    "rivals": FaultSchedule(
         {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 2.0, "wall_jump": 0.5},
         gap_s=(0.2, 2.0),
         length_s=(0.1, 4.0),
@@ -85,12 +85,12 @@ MORE_KINDS: dict[str, Torment | None] = {
     "drawn": None,
     "damage": None,
     "hunt": None,
-    "twins": Torment(
+    "twins": FaultSchedule(
         {"kill_leader": 2.0, "pause_leader": 2.0, "isolate_leader": 2.0, "one_way": 1.0, **NOISE},
         gap_s=(0.5, 3.0),
         length_s=(0.3, 5.0),
     ),
-    "releases": Torment(
+    "releases": FaultSchedule(
         {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 1.0, "full_disk": 0.5},
         gap_s=(0.3, 2.0),
         length_s=(0.1, 3.0),
@@ -107,7 +107,7 @@ FAULTS: dict[str, dict[str, float]] = {
 """What the kinds that are drawn draw from."""
 CONTROLLERS = {"drawn": (1, 3, 3, 3, 3, 5), "damage": (3, 3, 3, 5), "hunt": (3, 3, 3, 5)}
 PAIRS = pairs(
-    [*sorted({*DAMAGE, *ALL_BUT_DAMAGE} - {*AMBUSHES}), *(f"broker {act}" for act in BROKER_ACTS)],
+    [*sorted({*DAMAGE, *ALL_BUT_DAMAGE} - {*TRIGGERED}), *(f"broker {act}" for act in BROKER_ACTS)],
     CLUSTER_OPERATIONS,
 )
 """What the seeds of the kind `hunt` share among themselves."""
@@ -135,38 +135,38 @@ class Outcome:
         return f"make seed SEED={self.seed}{more}"
 
 
-def shape_of(seed: int, kind: str, torment_s: float) -> tuple[Shape, Torment]:
+def shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedule]:
     """Return what a seed of a kind is about."""
-    shape = Shape(controllers=5 if seed % 7 == 6 else 3, torment_s=torment_s)
-    torment = {**KINDS, **MORE_KINDS}[kind]
+    shape = Shape(controllers=5 if seed % 7 == 6 else 3, faults_s=faults_s)
+    fault_schedule = {**KINDS, **MORE_KINDS}[kind]
     if kind == "lag":
         shape.tail_bytes, shape.checkpoint_bytes, shape.segment_bytes = 1_000, 6_000, 4_000
     if kind == "rivals":
         shape.rivals = 4
     if kind == "twins":
-        shape.twins, shape.broker_torment = True, 0.1
+        shape.duplicate_brokers, shape.broker_fault_schedule = True, 0.1
     shape.old_release = kind == "releases"
-    if torment is None:
+    if fault_schedule is None:
         dice = drawn.dice_of(seed, kind)
         drawn.draw_cluster(dice, shape, CONTROLLERS[kind])
         if kind != "hunt":
             return shape, drawn.draw_faults(dice, FAULTS[kind])
-        torment = drawn.draw_hunt(dice, shape, drawn.pairs_of(seed, PAIRS))
+        fault_schedule = drawn.draw_targets(dice, shape, drawn.pairs_of(seed, PAIRS))
         shape.batch_bytes, shape.large_topics = 400, dice.choice((1, 2))
         shape.tail_bytes, shape.checkpoint_bytes = 1_000, 6_000
         shape.scrub_s = 1.0
         shape.slice_us = int(drawn.log_uniform(dice, 1, 2_000))
         shape.mutations_per_s = dice.choice((0, 20, 60))
-    return shape, torment
+    return shape, fault_schedule
 
 
 def _constants(shape: Shape) -> Iterator[Patch]:
     """Yield what must be smaller than in production, so that it matters in a small world."""
     if shape.batch_bytes:
-        yield preparing, "BATCH_TARGET_BYTES", shape.batch_bytes
+        yield large_changes, "BATCH_TARGET_BYTES", shape.batch_bytes
     if shape.slice_us:
         yield proposer, "_STEP", 2
-        yield preparing, "STEP", 2
+        yield large_changes, "STEP", 2
         yield sweep, "ROUND", 2
         yield sweep, "_RUN", 2
         yield proposer, "_SHARE_S", 0.0
@@ -177,27 +177,27 @@ def _constants(shape: Shape) -> Iterator[Patch]:
 
 
 def run_seed(
-    seed: int, torment_s: float = 20.0, kind: str = "", history: Path | None = None
+    seed: int, faults_s: float = 20.0, kind: str = "", history: Path | None = None
 ) -> Outcome:
     """Run one seed; of the kind that its number says, or of one that is asked for.
 
     With `history` what clients were told is exported there.
     """
     kind = kind or list(KINDS)[seed % len(KINDS)]
-    shape, torment = shape_of(seed, kind, torment_s)
+    shape, fault_schedule = shape_of(seed, kind, faults_s)
     cluster = Cluster(seed, shape)
-    ward = cluster.expect_damage() if kind in ("damage", "hunt") else None
+    fault_atlas = cluster.expect_damage() if kind in ("damage", "hunt") else None
     nemesis = Nemesis(
         cluster,
-        torment,
+        fault_schedule,
         partial(of_cluster, cluster),
-        ward,
+        fault_atlas,
         CLUSTER_OPERATIONS,
         drawn.pairs_of(seed, PAIRS) if kind == "hunt" else (),
         cluster.broker_faults_at_once(),
     )
-    if ward is not None:
-        ward.victims = nemesis.victims
+    if fault_atlas is not None:
+        fault_atlas.victims = nemesis.victims
     outcome = Outcome(seed, kind)
     try:
         with patched(list(_constants(shape))):
@@ -216,8 +216,8 @@ def run_seed(
         retries=counts.retries,
         reads=counts.reads,
         events=cluster.world.executed,
-        controller_lives=sum(host.lives for host in cluster.hosts.values()),
-        broker_lives=sum(host.lives for host in cluster.broker_hosts.values()),
+        controller_lives=sum(host.incarnations for host in cluster.hosts.values()),
+        broker_lives=sum(host.incarnations for host in cluster.broker_hosts.values()),
         broker_epochs_served=len(cluster.invariants.served),
     )
     outcome.digest = cluster.world.digest()
@@ -230,7 +230,7 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
     world = cluster.world
     cluster.start_all()
     nemesis.start()
-    world.run_for(cluster.shape.torment_s)
+    world.run_for(cluster.shape.faults_s)
     nemesis.heal()
     cluster.healed = True
     if cluster.stopped:
@@ -243,13 +243,13 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
     cluster.busy = False
     if not world.run_for(REST_S, cluster.at_rest):
         world.fail(f"I12: no rest after the faults ended: {cluster.unrest()}", None)
-    if cluster.ward is not None:
+    if cluster.fault_atlas is not None:
         restart_victims(cluster)
         have_ledgers_mended(cluster)
         if not world.run_for(REST_S, cluster.at_rest):
             world.fail(f"I12: no rest after damage was mended: {cluster.unrest()}", None)
         put_bad_checkpoints_aside(cluster)
-        outcome.facts += cluster.ward.judge_standing()
+        outcome.facts += cluster.fault_atlas.judge_folders()
     outcome.facts += cluster.invariants.at_the_end()
     if cluster.releases is not None:
         outcome.facts += cluster.releases.at_the_end()

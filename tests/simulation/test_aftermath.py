@@ -11,8 +11,8 @@ pytestmark = pytest.mark.simulation
 def test_a_ledger_that_does_not_even_say_whose_it_was_is_waited_for() -> None:
     """Damage seed 810: the round came while the node had read its damage and fetched nothing."""
     cluster = Cluster(5, Shape())
-    ward = cluster.expect_damage()
-    ward.victims = [2]
+    fault_atlas = cluster.expect_damage()
+    fault_atlas.victims = [2]
     cluster.start_all()
     names = cluster.hosts[2].platter.names
     assert cluster.world.run_for(60, lambda: "manifest" in names)
@@ -26,4 +26,4 @@ def test_a_ledger_that_does_not_even_say_whose_it_was_is_waited_for() -> None:
     have_ledgers_mended(cluster)
     cluster.busy = False
     assert cluster.world.run_for(30, cluster.at_rest), cluster.unrest()
-    assert ward.judge_standing()["in the end a sound voter"] == 1
+    assert fault_atlas.judge_folders()["in the end a sound voter"] == 1

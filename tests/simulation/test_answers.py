@@ -4,7 +4,7 @@ import pytest
 
 from tests.checkers import registers, revisions
 from tests.checkers.history import Operation, from_lines
-from tests.mutants.hunting import judges_alone
+from tests.mutants.seed_searches import judges_alone
 from tests.mutants.table import broken
 from tests.simulation.answers import Answers, Judgement
 from tests.simulation.seeds import run_seed
@@ -24,12 +24,12 @@ def test_a_sound_controller_is_not(seed):
 
 
 def test_to_be_judged_changes_nothing(monkeypatch):
-    judged = run_seed(2, torment_s=4.0).digest
+    judged = run_seed(2, faults_s=4.0).digest
     monkeypatch.setattr(Answers, "asked", lambda *_args, **_named: Operation("", 0, 0))
     for method in ("changed", "refused", "read"):
         monkeypatch.setattr(Answers, method, lambda *_args: None)
     monkeypatch.setattr(Judgement, "judge", lambda self: self.facts)
-    assert run_seed(2, torment_s=4.0).digest == judged
+    assert run_seed(2, faults_s=4.0).digest == judged
 
 
 def test_a_history_from_a_file_is_judged_like_the_run(tmp_path):

@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 
 from quorum.wire.formats import NEWEST_FORMAT, OLDEST_FORMAT
-from quorum.wire.frames import Kind, encode
+from quorum.wire.frames import FrameKind, encode
 from tests.simulation.quorum_cluster import QuorumCluster
-from tests.simulation.quorum_story import cluster, settles, stop_all
+from tests.simulation.quorum_scenario import cluster, settles, stop_all
 
 OLD, NEW = OLDEST_FORMAT, NEWEST_FORMAT
 
@@ -17,7 +17,7 @@ def spoken(made: QuorumCluster) -> dict[tuple[int, int], int]:
     return {
         (node_id, replica.node_id): replica.wire_format
         for node_id, owner in made.running()
-        for replica in owner.quorum.inside.replicas
+        for replica in owner.quorum.context.replicas
         if replica.linked
     }
 
@@ -26,7 +26,7 @@ def refused(made: QuorumCluster) -> int:
     return sum(
         count
         for _, owner in made.running()
-        for reason, count in owner.quorum.inside.counters.items()
+        for reason, count in owner.quorum.context.counters.items()
         if reason in {"bad_frame", "greeting_refused", "frame_of_a_newer_kind"}
     )
 
@@ -58,17 +58,17 @@ def test_a_link_speaks_what_both_ends_know_and_a_restart_changes_it(changed: int
 def test_frames_of_a_newer_release_are_ignored_where_the_link_speaks_so() -> None:
     made = cluster()
     one, two = (made.owners[n].quorum for n in (1, 2))
-    directory = two.inside.journal.directory_id
-    newer = encode(Kind.PROBE, two.inside.term, directory, 7, "one field more")
+    directory = two.context.journal.directory_id
+    newer = encode(FrameKind.PROBE, two.context.term, directory, 7, "one field more")
     unknown = b"\x93\x63" + newer[2:3] + b"\x01"
     for frame in (newer, unknown):
         made.owners[1].process.run(lambda frame=frame: one.on_frame(2, frame))
-    assert one.inside.counters.get("bad_frame", 0) == 0
-    assert one.inside.counters["frame_of_a_newer_kind"] == 1
+    assert one.context.counters.get("bad_frame", 0) == 0
+    assert one.context.counters["frame_of_a_newer_kind"] == 1
     restart(made, 2, OLD)
     for frame in (newer, unknown):
         made.owners[1].process.run(lambda frame=frame: one.on_frame(2, frame))
-    assert one.inside.counters["bad_frame"] == 2
+    assert one.context.counters["bad_frame"] == 2
     stop_all(made)
 
 

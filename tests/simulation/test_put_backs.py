@@ -13,34 +13,39 @@ from typing import NamedTuple
 import pytest
 
 from quorum.journal import RaftJournal
-from quorum.journal.frames import Kind
-from quorum.journal.lineage import DRAWN_BYTES, LIFE_BYTES
+from quorum.journal.frames import JournalFrameKind
+from quorum.journal.lineage import DRAWN_BYTES, INCARNATION_BYTES
 from runtime.simulated.host import SimulatedHost
 from tests.mutants.table import broken
-from tests.simulation.quorum_story import cluster, followers_of, frames, note, role
+from tests.simulation.quorum_scenario import cluster, followers_of, frames, note, role
 
 pytestmark = pytest.mark.simulation
 
 WAITS_S = (0.005, 0.02, 0.1, 0.3, 1.1)
 FOUND_WITHIN_S = 0.6
 REPAIRED_WITHIN_S = 4.0
-GENERATION_BYTES = LIFE_BYTES - DRAWN_BYTES
+GENERATION_BYTES = INCARNATION_BYTES - DRAWN_BYTES
 
 
 class Copy(NamedTuple):
     """A folder at a moment."""
 
-    lives: list[bytes]
+    incarnations: list[bytes]
     end: int
     is_damaged: bool
     files: dict[str, bytes]
 
-    def lacks(self, life: bytes, position: int) -> bool:
-        """Whether it was made before a life came so far; what a repair made good is not lacking."""
-        newest = self.lives[-1]
-        if life == newest:
+    def lacks(self, incarnation: bytes, position: int) -> bool:
+        """Whether it was made before an incarnation came so far; what a repair made good is not
+        lacking.
+        """
+        newest = self.incarnations[-1]
+        if incarnation == newest:
             return position > self.end
-        return life not in self.lives and life[:GENERATION_BYTES] >= newest[:GENERATION_BYTES]
+        return (
+            incarnation not in self.incarnations
+            and incarnation[:GENERATION_BYTES] >= newest[:GENERATION_BYTES]
+        )
 
 
 class PutBacks:
@@ -65,7 +70,7 @@ class PutBacks:
 
     @property
     def journal(self) -> RaftJournal:
-        return self.made.owners[self.victim].quorum.inside.journal
+        return self.made.owners[self.victim].quorum.context.journal
 
     @property
     def is_damaged(self) -> bool:
@@ -83,18 +88,19 @@ class PutBacks:
             owner = self.made.owners[leader]
             owner.process.run(lambda: self.made.proposers._burst(owner, 1))
         self.wait(self.dice.choice(WAITS_S))
-        lives = [life for life, _ in self.journal.lineage.lives]
+        incarnations = [incarnation for incarnation, _ in self.journal.lineage.incarnations]
         end = self.journal.written_position
-        self.copies.append(Copy(lives, end, self.is_damaged, self.host.platter.snapshot()))
+        self.copies.append(Copy(incarnations, end, self.is_damaged, self.host.platter.snapshot()))
 
     def must_be_found(self, copy: Copy) -> bool:
         """Whether a peer was told of a later moment than a copy's."""
         told = [
-            self.made.owners[n].quorum.inside.journal.known.get(self.directory) for n in self.others
+            self.made.owners[n].quorum.context.journal.known.get(self.directory)
+            for n in self.others
         ]
         return copy.is_damaged or any(known is not None and copy.lacks(*known) for known in told)
 
-    def strike(self) -> None:
+    def inject(self) -> None:
         """End the process, do something to its folder or nothing, and begin again."""
         dice, host = self.dice, self.host
         may = self.is_damaged or not self.journal.repair_is_noted
@@ -102,7 +108,12 @@ class PutBacks:
         act = dice.choice(("an older copy", "an older copy", "the newest copy", "a flip", ""))
         must = False
         if act == "a flip":
-            where = frames(host.platter, dice.choice((Kind.ENTRY, Kind.VOTE, Kind.LIFE)))
+            where = frames(
+                host.platter,
+                dice.choice(
+                    (JournalFrameKind.ENTRY, JournalFrameKind.VOTE, JournalFrameKind.INCARNATION)
+                ),
+            )
             if where:
                 host.platter.flip_bit(*where[dice.randrange(max(1, len(where) // 2))])
         elif act:
@@ -120,7 +131,7 @@ class PutBacks:
             self.wait(0.01)
         if must:
             self.found += 1
-            repairs = self.made.owners[self.victim].quorum.inside.repairs
+            repairs = self.made.owners[self.victim].quorum.context.repairs
             assert self.is_damaged or repairs, f"{act} passes for the folder: {self.journal.known}"
         assert may or not self.is_damaged, f"accused: {note(self.made, self.victim)}"
         if self.dice.random() < 0.6:
@@ -131,12 +142,12 @@ class PutBacks:
 
 def run(seed: int, *, calm: bool) -> int:
     """Return how often something had to be found, and was."""
-    story = PutBacks(seed, calm=calm)
-    for _ in range(story.dice.randrange(4, 12)):
-        for _ in range(story.dice.randrange(1, 3)):
-            story.work()
-        story.strike()
-    return story.found
+    scenario = PutBacks(seed, calm=calm)
+    for _ in range(scenario.dice.randrange(4, 12)):
+        for _ in range(scenario.dice.randrange(1, 3)):
+            scenario.work()
+        scenario.inject()
+    return scenario.found
 
 
 @pytest.mark.parametrize("calm", [True, False])

@@ -17,7 +17,7 @@ FOUND_BUGS = {
     6: "the lease's timer asked again for the same instant, for ever",
     1040: "after a leader's clock had leapt a day, every request id was refused as too old",
     163422: "a simulated machine did not answer who sent into a connection that was over",
-    15: "a jump left segments of an earlier life behind the accepted history",
+    15: "a catch_up left segments of an earlier incarnation behind the accepted history",
 }
 FOUND_BUGS_OF_MORE_KINDS = {
     (124, "drawn"): "the register search gave up over a few unknown outcomes",
@@ -73,7 +73,7 @@ def test_a_cluster_keeps_its_promises_under_the_rarer_faults(seed: int, kind: st
 def test_a_seed_is_the_same_run_under_another_hash_seed() -> None:
     code = (
         "from tests.simulation.seeds import run_seed;"
-        "print(run_seed(15, torment_s=6.0).digest, run_seed(2, torment_s=6.0).digest,"
+        "print(run_seed(15, faults_s=6.0).digest, run_seed(2, faults_s=6.0).digest,"
         "*(run_seed(5, kind=kind).digest for kind in ('drawn', 'damage')))"
     )
     digests = {

@@ -9,15 +9,15 @@ from audit.spark.alerts import (
     LEADERLESS,
     PRIVILEGED,
     AlertRules,
-    Change,
     Concerning,
-    Fencing,
+    FencedBroker,
     Happened,
     LeaderChange,
+    PrivilegedChange,
     gather,
     judge,
 )
-from audit.spark.pipeline_store import Carried, Lost
+from audit.spark.pipeline_store import Carried, LeaderlessPartition
 
 MINUTE = 60_000
 RULES = AlertRules(fencings=3, fencing_window_ms=10 * MINUTE, leaderless_ms=MINUTE)
@@ -48,11 +48,13 @@ def leader(offset, ms, leader, kind="changed", partition=0):
 
 
 def fenced(offset, ms, broker=3):
-    return Fencing(offset, broker, ms)
+    return FencedBroker(offset, broker, ms)
 
 
 def test_a_privileged_change_is_told_once():
-    row = Change(7, 500, "acl", "acl:x", "User:eve", "", "token", "10.0.0.7", "", "CREATE_ACLS")
+    row = PrivilegedChange(
+        7, 500, "acl", "acl:x", "User:eve", "", "token", "10.0.0.7", "", "CREATE_ACLS"
+    )
     found = told(([], [], [row], 500), ([], [], [], 900))
     assert found == [(PRIVILEGED, "acl:x", 7, 500)]
     _, (alert,) = judge(Carried(), Concerning([row], [], []), RULES)
@@ -139,7 +141,9 @@ def test_what_concerns_a_rule_is_gathered_from_tables_and_nothing_else_is(spark)
         (11, 3, 80, "registered", True),
         (12, 3, 90, "changed", None),
     ]
-    change = Change(13, 95, "acl", "acl:x", "User:eve", "", "token", "10.0.0.7", "", "CREATE_ACLS")
+    change = PrivilegedChange(
+        13, 95, "acl", "acl:x", "User:eve", "", "token", "10.0.0.7", "", "CREATE_ACLS"
+    )
     rows = [removed, gained, of_another, lost, created, untouched]
     happened = Happened(
         spark.createDataFrame(rows, PARTITIONS),
@@ -148,5 +152,5 @@ def test_what_concerns_a_rule_is_gathered_from_tables_and_nothing_else_is(spark)
     )
     found = gather(happened, Carried())
     assert found == Concerning([change], [fenced(9, 60)], [lost, gained, removed])
-    known = Carried(lost=(Lost("T", 1, "orders", 2, 5),))
+    known = Carried(lost=(LeaderlessPartition("T", 1, "orders", 2, 5),))
     assert gather(happened, known).leaders == [lost, of_another, gained, removed]

@@ -9,7 +9,7 @@ import importlib
 import click
 from click.shell_completion import CompletionItem
 
-from logberg.suggesting import SuggestingGroup
+from logberg.suggesting_group import SuggestingGroup
 
 _COMMANDS = {
     "state": "What the cluster was, at an offset or a time.",

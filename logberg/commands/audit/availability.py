@@ -10,11 +10,11 @@ from audit.embedded.availability import BROKER, PARTITION, Row, availability_sin
 from audit.places.replicas import one_replica
 from audit.questions.search import last_offset, since_ms
 from audit.reading.feed import Feed, Question
-from logberg.commands.audit.asking import (
+from logberg.commands.audit.failures import (
     fail_for,
     failing,
     keep_going_option,
-    tell_notes,
+    print_notes,
     where_argument,
 )
 from logberg.commands.audit.progress import progress
@@ -79,7 +79,7 @@ def command(
             rows = availability_since(
                 Feed(Question([replica], end, on_progress, notes, damage)), begin_ms
             )
-    tell_notes(notes)
+    print_notes(notes)
     mine = [row for row in rows if row[0] == (BROKER if by == BROKER else PARTITION)]
     days, things = _summed(mine, 2), _summed(_named(mine, by), 1)
     ranked = sorted(things.items(), key=lambda item: (*_badness(item[1], by), item[0]))[:worst]

@@ -5,8 +5,12 @@ import click
 from audit.places.replicas import open_all
 from audit.questions.compare import compare
 from ledger.verify import VerifyReport, verify_ledger
-from logberg.commands.audit.asking import failing
-from logberg.commands.audit.comparing import comparison_json, first_difference, show_divergences
+from logberg.commands.audit.divergence_output import (
+    comparison_json,
+    first_difference,
+    show_divergences,
+)
+from logberg.commands.audit.failures import failing
 from logberg.commands.audit.progress import progress
 from logberg.failure import Failure
 from logberg.output import output_option, print_json, show, table

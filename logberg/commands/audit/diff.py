@@ -8,18 +8,18 @@ import click
 from audit.places.replicas import one_replica
 from audit.questions.diff import (
     CHANGED,
-    Difference,
     Different,
     Side,
+    StateDifference,
     between_checkpoints,
     between_offsets,
     between_replicas,
 )
 from audit.reading.dump import utc
 from audit.reading.moments import MomentError, offset_of
-from logberg.commands.audit.asking import failing, tell_notes
+from logberg.commands.audit.failures import failing, print_notes
 from logberg.commands.audit.progress import OnProgress, progress
-from logberg.commands.audit.telling import short, styled
+from logberg.commands.audit.record_output import short, styled
 from logberg.output import output_option, print_json, say
 from runtime.collection import resting
 
@@ -58,7 +58,7 @@ def command(
     if output == "json":
         print_json(_json(found, changes))
         return
-    tell_notes(found.notes)
+    print_notes(found.notes)
     say(f"- {_side(found.before)}")
     say(f"+ {_side(found.after)}")
     for change in changes:
@@ -70,7 +70,7 @@ def command(
 
 def _find(
     what: tuple[str, ...], at: str | None, on_progress: OnProgress, *, snapshots: bool
-) -> Difference:
+) -> StateDifference:
     if snapshots and len(what) == 2:
         return between_checkpoints(Path(what[0]), Path(what[1]))
     if len(what) == 3 and not snapshots:
@@ -109,7 +109,7 @@ def _fields(change: Different) -> list[str]:
     return [f"{name}: {short(old)} → {short(new)}" for name, (old, new) in change.fields.items()]
 
 
-def _json(found: Difference, changes: list[Different]) -> dict[str, Any]:
+def _json(found: StateDifference, changes: list[Different]) -> dict[str, Any]:
     return {
         "before": _side_json(found.before),
         "after": _side_json(found.after),

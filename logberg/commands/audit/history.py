@@ -5,21 +5,21 @@ from typing import Any
 import click
 
 from audit.places.replicas import one_replica
-from audit.questions.history import Difference, Event, history
+from audit.questions.history import EntryDifference, HistoryEvent, history
 from audit.questions.history_things import thing as read_thing
 from audit.questions.search import first_offset, last_offset
 from audit.reading.dump import utc
 from audit.reading.feed import Feed, Question
 from audit.reading.settling import Moment
-from logberg.commands.audit.asking import (
+from logberg.commands.audit.failures import (
     fail_for,
     failing,
     keep_going_option,
-    tell_notes,
+    print_notes,
     where_argument,
 )
 from logberg.commands.audit.progress import progress
-from logberg.commands.audit.telling import cause, cause_json, short, styled
+from logberg.commands.audit.record_output import cause, cause_json, short, styled
 from logberg.output import output_option, print_line, say
 
 _FIELDS_A_LINE = 100
@@ -69,13 +69,13 @@ def command(
                 if event.moment.records[-1].offset >= start:
                     events += 1
                     _show(event, as_json=output == "json")
-    tell_notes(notes)
+    print_notes(notes)
     if not events:
         say(f"nothing happened to {thing} there", err=True)
     fail_for(damage)
 
 
-def _show(event: Event, *, as_json: bool) -> None:
+def _show(event: HistoryEvent, *, as_json: bool) -> None:
     if as_json:
         print_line(_as_json(event))
         return
@@ -88,7 +88,7 @@ def _show(event: Event, *, as_json: bool) -> None:
         say("    nothing changed: it was so already")
 
 
-def _show_difference(difference: Difference) -> None:
+def _show_difference(difference: EntryDifference) -> None:
     words = [
         f"{name} {short(after)}"
         if difference.kind == "created"
@@ -108,7 +108,7 @@ def _show_difference(difference: Difference) -> None:
         say(f"        {word}")
 
 
-def _as_json(event: Event) -> dict[str, Any]:
+def _as_json(event: HistoryEvent) -> dict[str, Any]:
     moment: Moment = event.moment
     return {
         "settledBase": moment.base,

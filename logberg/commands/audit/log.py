@@ -6,15 +6,15 @@ from audit.places.replicas import one_replica
 from audit.questions.search import Filter, first_offset, last_offset, search, type_name
 from audit.questions.search import request_id as read_request_id
 from audit.reading.settling import ABORTED, OPEN, SETTLED
-from logberg.commands.audit.asking import (
+from logberg.commands.audit.failures import (
     fail_for,
     failing,
     keep_going_option,
-    tell_notes,
+    print_notes,
     where_argument,
 )
 from logberg.commands.audit.progress import progress
-from logberg.commands.audit.telling import RecordPrinter
+from logberg.commands.audit.record_output import RecordPrinter
 from logberg.output import output_option
 
 
@@ -76,5 +76,5 @@ def command(
                 printer.show(found)
                 if printer.shown == limit:
                     break
-        tell_notes(reader.notes)
+        print_notes(reader.notes)
     fail_for(damage)

@@ -68,8 +68,8 @@ class _Lines:
 
 
 @contextmanager
-def telling(standing: Callable[[], str], line_every_s: float = LINE_EVERY_S) -> Iterator[None]:
-    """Print `standing()` now and then, from a thread, while work goes on that counts itself.
+def telling(progress_line: Callable[[], str], line_every_s: float = LINE_EVERY_S) -> Iterator[None]:
+    """Print `progress_line()` now and then, from a thread, while work goes on that counts itself.
 
     Does nothing on a terminal, where Spark draws its own bar.
     """
@@ -81,7 +81,7 @@ def telling(standing: Callable[[], str], line_every_s: float = LINE_EVERY_S) -> 
     def tell() -> None:
         began = time.monotonic()
         while not over.wait(line_every_s):
-            say(f"{time.monotonic() - began:.0f} s: {standing()}", err=True)
+            say(f"{time.monotonic() - began:.0f} s: {progress_line()}", err=True)
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from audit.places.replicas import open_replicas
-from logberg.commands.audit.asking import failing, tell_notes, where_argument
+from logberg.commands.audit.failures import failing, print_notes, where_argument
 from logberg.commands.audit.local_paths import LocalPath
 from logberg.commands.audit.progress import progress_of_steps
 from logberg.failure import Failure
@@ -106,4 +106,4 @@ def _tell(path: Path, size: int, gathered: Any, output: str) -> None:
         ("head", head or "none that all replicas agree on"),
     ]
     show(facts(pairs))
-    tell_notes(gathered.notes)
+    print_notes(gathered.notes)

@@ -15,7 +15,7 @@ from audit import embedded
 from audit.places.replicas import Replica, open_all
 from audit.reading.moments import offset_of
 from audit.tables import BY_NAME, INTS, AuditTable
-from logberg.commands.audit.asking import failing, tell_notes
+from logberg.commands.audit.failures import failing, print_notes
 from logberg.commands.audit.local_paths import LocalPath
 from logberg.commands.audit.progress import progress, telling
 from logberg.failure import Failure
@@ -98,7 +98,7 @@ def _plain_rows(job: str, replicas: Sequence[Replica], end: int | None) -> list[
     notes: list[str] = []
     with progress(job) as on_progress:
         rows = embedded.run_job(job, replicas, up_to=end, on_progress=on_progress, notes=notes)
-    tell_notes(notes)
+    print_notes(notes)
     return rows
 
 
@@ -146,11 +146,11 @@ def _spark(master: str, memory: str) -> Iterator[Any]:
     """Give a session; what Spark says of a failed task becomes the task's own sentence."""
     try:
         from audit.spark.engine import SPARK_ERRORS  # noqa: PLC0415 - needs the extra
+        from audit.spark.progress import spark_progress  # noqa: PLC0415 - needs the extra
         from audit.spark.session import (  # noqa: PLC0415 - needs the extra
             SparkUnavailableError,
             audit_session,
         )
-        from audit.spark.standing import standing  # noqa: PLC0415 - needs the extra
     except ImportError as error:
         raise Failure(
             f"Spark isn't here ({error.name}): {_EXTRA}, or use the plain engine."
@@ -158,7 +158,7 @@ def _spark(master: str, memory: str) -> Iterator[Any]:
     session: Any = None
 
     def told() -> str:
-        return "starting Spark" if session is None else standing(session)
+        return "starting Spark" if session is None else spark_progress(session)
 
     try:
         with telling(told):

@@ -6,13 +6,13 @@ from typing import Any
 import click
 
 from audit.places.replicas import one_replica
-from audit.questions.state import State, state_at
+from audit.questions.state import ClusterState, state_at
 from audit.questions.state_words import SHOWN, Entry, counts, entries
 from audit.reading.dump import utc
 from audit.reading.moments import offset_of
-from logberg.commands.audit.asking import failing, tell_notes, where_argument
+from logberg.commands.audit.failures import failing, print_notes, where_argument
 from logberg.commands.audit.progress import progress
-from logberg.commands.audit.telling import short
+from logberg.commands.audit.record_output import short
 from logberg.output import facts, output_option, print_json, say, show, table
 from runtime.collection import resting
 
@@ -58,7 +58,7 @@ def command(
     if output == "json":
         print_json(_json(state, chosen))
         return
-    tell_notes(state.notes)
+    print_notes(state.notes)
     show(facts(_facts(state)))
     if wanted is None:
         show(table(["table", "entries"], counts(state.image).items()))
@@ -69,7 +69,7 @@ def command(
 
 
 def _chosen(
-    state: State, show: str | None, name: str | None, *, show_secrets: bool
+    state: ClusterState, show: str | None, name: str | None, *, show_secrets: bool
 ) -> dict[str, list[Entry]]:
     """The entries to show, by table."""
     wanted = show or ("all" if name is not None else None)
@@ -84,7 +84,7 @@ def _chosen(
     return {part: some for part, some in found.items() if some or show not in (None, "all")}
 
 
-def _facts(state: State) -> list[tuple[str, Any]]:
+def _facts(state: ClusterState) -> list[tuple[str, Any]]:
     image = state.image
     begun = f"from {state.checkpoint}" if state.checkpoint else "from offset 0, without a snapshot"
     told = [
@@ -103,7 +103,7 @@ def _fields(entry: Entry) -> str:
     return " ".join(f"{name}={short(value)}" for name, value in entry.fields.items())
 
 
-def _json(state: State, chosen: dict[str, list[Entry]]) -> dict[str, Any]:
+def _json(state: ClusterState, chosen: dict[str, list[Entry]]) -> dict[str, Any]:
     image = state.image
     transaction = image.transaction
     return {

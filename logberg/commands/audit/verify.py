@@ -7,9 +7,13 @@ import click
 
 from audit.places.replicas import Replica, open_all
 from audit.questions.compare import Comparison, compare
-from audit.questions.verification import Verified, verify_replica
-from logberg.commands.audit.asking import failing, tell_notes
-from logberg.commands.audit.comparing import comparison_json, first_difference, show_divergences
+from audit.questions.verification import VerifiedReplica, verify_replica
+from logberg.commands.audit.divergence_output import (
+    comparison_json,
+    first_difference,
+    show_divergences,
+)
+from logberg.commands.audit.failures import failing, print_notes
 from logberg.commands.audit.progress import progress
 from logberg.failure import Failure
 from logberg.output import output_option, print_json, say, show, table
@@ -82,12 +86,12 @@ def _head(text: str) -> tuple[int, bytes]:
     return int(found[1]), bytes.fromhex(found[2])
 
 
-def _compared(replicas: list[Replica], found: list[Verified]) -> Comparison | None:
+def _compared(replicas: list[Replica], found: list[VerifiedReplica]) -> Comparison | None:
     reports = {each.name: each.report for each in found if each.report is not None}
     return compare(replicas, reports) if len(replicas) > 1 else None
 
 
-def _show(found: list[Verified], compared: Comparison | None, *, keep_going: bool) -> None:
+def _show(found: list[VerifiedReplica], compared: Comparison | None, *, keep_going: bool) -> None:
     show(
         table(
             ["log", "verdict", "batches", "records", "log end", "head", "checkpoints"],
@@ -95,7 +99,7 @@ def _show(found: list[Verified], compared: Comparison | None, *, keep_going: boo
         )
     )
     for each in found:
-        tell_notes(f"{each.name}: {note}" for note in each.notes)
+        print_notes(f"{each.name}: {note}" for note in each.notes)
         if keep_going:
             for problem in each.problems:
                 say(f"{each.name}: {problem.kind}: {problem}")
@@ -107,7 +111,7 @@ def _show(found: list[Verified], compared: Comparison | None, *, keep_going: boo
         show_divergences(compared)
 
 
-def _row(each: Verified) -> tuple[Any, ...]:
+def _row(each: VerifiedReplica) -> tuple[Any, ...]:
     verdict = "sound" if each.ok else "DAMAGED"
     report = each.report
     if report is None:
@@ -124,7 +128,7 @@ def _row(each: Verified) -> tuple[Any, ...]:
     )
 
 
-def _json(found: list[Verified], compared: Comparison | None) -> dict[str, Any]:
+def _json(found: list[VerifiedReplica], compared: Comparison | None) -> dict[str, Any]:
     return {
         "ok": all(each.ok for each in found) and not (compared and compared.divergences),
         "logs": [_verified_json(each) for each in found],
@@ -132,7 +136,7 @@ def _json(found: list[Verified], compared: Comparison | None) -> dict[str, Any]:
     }
 
 
-def _verified_json(each: Verified) -> dict[str, Any]:
+def _verified_json(each: VerifiedReplica) -> dict[str, Any]:
     report = each.report
     ledger: dict[str, Any] = {}
     if report is not None:

@@ -6,19 +6,19 @@ from typing import Any, NamedTuple
 import click
 
 from audit.places.replicas import one_replica
-from audit.questions.search import Filter, Found, first_offset, last_offset, search
+from audit.questions.search import Filter, FoundRecord, first_offset, last_offset, search
 from audit.reading.dump import utc
 from audit.reading.settling import SETTLED
 from ledger.batch import BatchHeader
-from logberg.commands.audit.asking import (
+from logberg.commands.audit.failures import (
     fail_for,
     failing,
     keep_going_option,
-    tell_notes,
+    print_notes,
     where_argument,
 )
 from logberg.commands.audit.progress import progress
-from logberg.commands.audit.telling import cause, cause_json, styled
+from logberg.commands.audit.record_output import cause, cause_json, styled
 from logberg.output import output_option, print_json, say
 from metadata.messages.records_json import record_type_name
 
@@ -52,7 +52,7 @@ def command(
         replica = one_replica(where)
         reader = replica.reader()
         start, end = first_offset(reader, from_), last_offset(reader, to)
-        newest: deque[list[Found]] = deque(maxlen=limit)
+        newest: deque[list[FoundRecord]] = deque(maxlen=limit)
         batches = 0
         with progress("reading the log") as on_progress:
             wanted = Filter(resources=(thing,))
@@ -62,7 +62,7 @@ def command(
                 else:
                     newest.append([found])
                     batches += 1
-        tell_notes(reader.notes)
+        print_notes(reader.notes)
     touches = [_touch(founds) for founds in reversed(newest)]
     if output == "json":
         print_json([_as_json(touch) for touch in touches])
@@ -87,7 +87,7 @@ class Touch(NamedTuple):
     subjects: list[str]
 
 
-def _touch(founds: list[Found]) -> Touch:
+def _touch(founds: list[FoundRecord]) -> Touch:
     types = Counter(record_type_name(type(found.logged.record)) for found in founds)
     return Touch(
         founds[0].logged.header,

@@ -77,7 +77,7 @@ class Rig:
         self.agent = AgentCore(
             AgentConfig(**{**self.settings, **settings}),
             clock=self.clock,
-            random=random.Random(1000 * self.world.seed + self.host.lives),
+            random=random.Random(1000 * self.world.seed + self.host.incarnations),
             disk=self.disk,
             requester=self.controllers,
             host=self,

@@ -59,7 +59,7 @@ class Cluster:
         self.faults = {}
         self.processes = {}
         self.controllers = {}
-        self.lives = {}
+        self.incarnations = {}
         self.stopped = {}
         self.config = config
         self.on_defect = {} if on_defect is None else {"on_defect": on_defect}
@@ -76,7 +76,7 @@ class Cluster:
     # -- life -----------------------------------------------------------------------------
 
     def start(self, node_id):
-        self.lives[node_id] = self.lives.get(node_id, 0) + 1
+        self.incarnations[node_id] = self.incarnations.get(node_id, 0) + 1
         process = self.processes[node_id] = SimulatedProcess(self.world, node_id)
         disk = SimulatedDisk(process, self.platters[node_id], self.faults[node_id])
         self.shared.disks[node_id] = disk
@@ -91,7 +91,7 @@ class Cluster:
             controller = Controller(
                 config,
                 clock=process.clock,
-                random=Random(f"{node_id}/{self.lives[node_id]}"),
+                random=Random(f"{node_id}/{self.incarnations[node_id]}"),
                 disk=disk,
                 quorum_factory=lambda listener: InMemoryQuorum(
                     self.shared, node_id, process.clock, listener
@@ -133,7 +133,8 @@ class Cluster:
         known = self.image.cluster.controllers
         alive = {node.node_id for node in self.shared.alive()}
         return all(
-            known.get(node_id) == self.controllers[node_id]._registering._own for node_id in alive
+            known.get(node_id) == self.controllers[node_id]._self_registration._own
+            for node_id in alive
         )
 
     @property

@@ -32,7 +32,7 @@ class InMemoryCluster:
         self.epoch = 0
         self.cut_off = set()
         self.kept_from = {}
-        """Node id → index before which others are sent to `on_install`."""
+        """Node id → index before which others are sent to `on_catch_up`."""
         self.compacted = 0
         self.nodes = {}
         self.disks = {}
@@ -83,7 +83,7 @@ class InMemoryQuorum:
         self.leading = 0
         self.seen = LeaderAndEpoch(None, 0)
         self.waiting = []
-        self.installing = None
+        self.catching_up = None
         self.resigned = []
         self.room = None
         """How many proposals its journal has room for; None: no end."""
@@ -121,14 +121,14 @@ class InMemoryQuorum:
             self.listener.on_leadership_lost(epoch)
 
     def deliver(self):
-        if not self.started or self.node_id in self.cluster.cut_off or self.installing:
+        if not self.started or self.node_id in self.cluster.cut_off or self.catching_up:
             return
         if self.delivered < self.cluster.compacted:
             source = self.cluster.leader
             mark = self.cluster.manifests.get(source)
             if source != self.node_id and mark is not None:
-                self.installing = mark
-                self.listener.on_install(mark, source)
+                self.catching_up = mark
+                self.listener.on_catch_up(mark, source)
                 return
         while self.delivered < len(self.cluster.log):
             epoch, payloads = self.cluster.log[self.delivered]
@@ -214,14 +214,14 @@ class InMemoryQuorum:
         self.cluster.manifests[self.node_id] = mark
         self.clock.call_soon(lambda: on_done(True))
 
-    def installed(self, mark: Mark) -> None:
-        assert mark == self.installing
+    def caught_up(self, mark: Mark) -> None:
+        assert mark == self.catching_up
         self.cluster.manifests[self.node_id] = mark
         self.delivered = mark.index
-        self.installing = None
+        self.catching_up = None
 
         def go_on():
-            self.listener.on_installed(mark)
+            self.listener.on_caught_up(mark)
             self.deliver()
 
         self.clock.call_soon(go_on)

@@ -14,7 +14,7 @@ from metadata.bucket_hash import UNKEYED, MixFor, key_buckets
 from metadata.buckets import (
     STEP,
     BucketMap,
-    Change,
+    KeyChange,
     mix_bytes,
     mix_entity,
     mix_int,
@@ -61,7 +61,7 @@ def test_every_version_is_the_dict_it_should_be(steps: list[dict[int, int | None
         for other, other_model in versions:
             assert (made == other) == (model == other_model)
             expected = tuple(
-                Change(key, other_model.get(key), model.get(key))
+                KeyChange(key, other_model.get(key), model.get(key))
                 for key in sorted({*model, *other_model})
                 if model.get(key) != other_model.get(key)
             )
@@ -77,7 +77,7 @@ def test_it_grows_by_steps_without_losing_an_entry(count: int) -> None:
     after = before.with_changes({-1: 5})
     assert len(after) == count
     assert dict(after.unordered_items()) == {**keys, -1: 5}
-    assert after.changes_since(before) == (Change(-1, None, 5),)
+    assert after.changes_since(before) == (KeyChange(-1, None, 5),)
     assert len(before) == count - 1
     assert -1 not in before
 

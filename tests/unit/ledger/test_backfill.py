@@ -1,4 +1,4 @@
-"""Fetching history from a peer: backfill, mending, and the jump of a node that is far behind."""
+"""Fetching history from a peer: backfill, mending, and catching up from far behind."""
 
 import msgspec
 import pytest
@@ -6,8 +6,8 @@ import pytest
 from ledger.backfill import Backfill, mend
 from ledger.checker import BadSegmentError
 from ledger.errors import DamagedLedgerError
+from ledger.history_pull import HistoryPull
 from ledger.incoming import drop_incoming
-from ledger.jump import HistoryPull
 from ledger.segments import segment_bases
 from ledger.verify import verify_ledger
 from runtime.simulated.disk_faults import SLOW
@@ -156,7 +156,7 @@ def test_a_damaged_segment_is_mended_from_a_peer(which):
     assert verify_ledger(node.disk, synced_to=MARKS[-1]).ok
 
 
-def jump(node, ledger, mark, *, start_at=None, stop_after=None):
+def catch_up(node, ledger, mark, *, start_at=None, stop_after=None):
     """Pull up to a mark and seal; the manifest would be renamed now."""
     pull = HistoryPull(node.disk, CLUSTER, mark, BASES, log_end=ledger.log_end, start_at=start_at)
     run(pull.prepare())
@@ -182,7 +182,7 @@ def test_a_node_far_behind_jumps_by_ledger_batches(have, reach):
     node = Node(segment_bytes=SEGMENT_BYTES)
     ledger = fill(node.open(), BATCHES[:have])
     before = node.files()
-    assert jump(node, ledger, MARKS[reach])
+    assert catch_up(node, ledger, MARKS[reach])
     assert node.files() == before  # nothing changes before the manifest does
     ledger = node.reopen(MARKS[reach])
     assert ledger.mark() == MARKS[reach]
@@ -195,7 +195,7 @@ def test_a_node_far_behind_jumps_by_ledger_batches(have, reach):
 def test_a_jump_that_never_became_the_manifest_is_forgotten():
     node = Node(segment_bytes=SEGMENT_BYTES)
     ledger = fill(node.open(), BATCHES[:20])
-    jump(node, ledger, MARKS[60])
+    catch_up(node, ledger, MARKS[60])
     ledger = node.reopen(MARKS[20])
     assert ledger.log_end == MARKS[20].log_end
     fill(ledger, BATCHES[20:])
@@ -210,9 +210,9 @@ def test_a_jump_goes_on_after_a_restart_at_any_piece():
         node = Node(segment_bytes=SEGMENT_BYTES)
         ledger = fill(node.open(), BATCHES[:10])
         mark = node.sync(ledger)
-        jump(node, ledger, MARKS[60], stop_after=stop_after)
+        catch_up(node, ledger, MARKS[60], stop_after=stop_after)
         ledger = node.reopen(mark)
-        assert jump(node, ledger, MARKS[75])  # to a later mark, even
+        assert catch_up(node, ledger, MARKS[75])  # to a later mark, even
         ledger = node.reopen(MARKS[75])
         fill(ledger, BATCHES[75:])
         assert node.files() == FILES
@@ -223,7 +223,7 @@ def test_the_move_into_place_survives_a_kill_at_every_step():
         node = Node(segment_bytes=SEGMENT_BYTES)
         ledger = fill(node.open(), BATCHES[:10])
         node.sync(ledger)
-        jump(node, ledger, MARKS[60], start_at=MARKS[40].log_end)
+        catch_up(node, ledger, MARKS[60], start_at=MARKS[40].log_end)
         node.start()
         node.faults.kill_at(step)
         outcome = []
@@ -247,7 +247,7 @@ def test_what_a_checkpoint_skipped_is_backfilled_and_the_gap_closes():
     node = Node(segment_bytes=SEGMENT_BYTES)
     ledger = fill(node.open(), BATCHES[:10])
     node.sync(ledger)
-    jump(node, ledger, MARKS[60], start_at=MARKS[40].log_end)
+    catch_up(node, ledger, MARKS[60], start_at=MARKS[40].log_end)
     ledger = node.reopen(MARKS[60])
     gap = ledger.catalogue.gap
     assert (gap.start, gap.end) == (MARKS[10].log_end, ledger.log_start)
@@ -273,14 +273,16 @@ def test_what_a_checkpoint_skipped_is_backfilled_and_the_gap_closes():
 
 
 def test_what_was_never_accepted_is_no_history_after_a_jump():
-    """Batches behind the mark, left by an earlier life, must not close the gap by themselves."""
+    """Batches behind the mark, left by an earlier incarnation, must not close the gap by
+    themselves.
+    """
     for have in (5, 10, 11, 30):
         node = Node(segment_bytes=SEGMENT_BYTES)
         ledger = fill(node.open(), BATCHES[:have])
         node.sync(ledger)
         fill(ledger, BATCHES[have:55])
         ledger = node.reopen(MARKS[have])
-        jump(node, ledger, MARKS[60], start_at=MARKS[50].log_end)
+        catch_up(node, ledger, MARKS[60], start_at=MARKS[50].log_end)
         ledger = node.reopen(MARKS[60])
         gap = ledger.catalogue.gap
         assert (gap.start, gap.end) == (MARKS[have].log_end, ledger.log_start)
@@ -352,7 +354,7 @@ def test_a_mark_that_says_another_epoch_is_refused():
     ledger = node.open()
     wrong = msgspec.structs.replace(MARKS[60], epoch=9)
     with pytest.raises(BadSegmentError, match="does not end in the mark"):
-        jump(node, ledger, wrong)
+        catch_up(node, ledger, wrong)
 
 
 def test_a_disk_that_fails_while_a_pull_is_prepared_is_told_at_its_next_piece():

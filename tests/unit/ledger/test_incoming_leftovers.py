@@ -1,4 +1,4 @@
-"""What a jump does with files that an earlier life left behind the accepted history."""
+"""What a catch-up does with files that an earlier incarnation left behind the accepted history."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import structlog
 
 from ledger.chain import LogMark
 from ledger.gaps import Gap, list_gaps
-from ledger.incoming import INSTALL_NAME, Install, finish_install
+from ledger.incoming import NOTE_NAME, CatchUpNote, finish_catch_up
 from ledger.pull import part_name
 from ledger.segments import segment_bases, segment_name
 from runtime.real_disk import RealDisk
@@ -21,9 +21,9 @@ def test_segments_that_were_never_accepted_go_when_a_jump_is_finished(tmp_path: 
         disk.replace(f"log/{segment_name(base)}", b"left by an earlier life")
     disk.replace(part_name(184), b"fetched")
     mark = LogMark(193, bytes(32), 4, 1)
-    disk.replace(INSTALL_NAME, Install(mark, (184,), 52).encode())
+    disk.replace(NOTE_NAME, CatchUpNote(mark, (184,), 52).encode())
 
-    assert finish_install(disk, mark, structlog.get_logger())
+    assert finish_catch_up(disk, mark, structlog.get_logger())
 
     assert segment_bases(disk.list("log")) == [0, 184]
     assert list_gaps(disk) == [Gap(52, 184)]

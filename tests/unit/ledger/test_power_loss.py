@@ -23,7 +23,7 @@ def whole():
 WHOLE = whole()
 
 
-class Life:
+class Incarnation:
     """What a controller does, with the mark it may count on."""
 
     def __init__(self, node, mark):
@@ -67,15 +67,15 @@ def check(node, mark):
 def test_a_death_at_every_step_loses_nothing_that_was_synced(how):
     for step in range(400):
         node = Node(seed=step, segment_bytes=SEGMENT_BYTES)
-        life = Life(node, LogMark.beginning(CLUSTER))
+        incarnation = Incarnation(node, LogMark.beginning(CLUSTER))
         node.faults.kill_at(step, torn=(step % 5) / 4)
-        node.process.run(lambda life=life: life.run(60))
+        node.process.run(lambda incarnation=incarnation: incarnation.run(60))
         node.settle()
         died = not node.process.alive
         node.faults.spare()
         if how == "power":
             node.lose_power()
-        check(node, life.mark)
+        check(node, incarnation.mark)
         if not died:
             assert step > 100
             return
@@ -86,10 +86,10 @@ def test_a_death_at_every_step_loses_nothing_that_was_synced(how):
 def test_many_lives_that_end_badly(seed):
     dice = random.Random(seed)
     node = Node(seed=seed, segment_bytes=SEGMENT_BYTES)
-    life = Life(node, LogMark.beginning(CLUSTER))
+    incarnation = Incarnation(node, LogMark.beginning(CLUSTER))
     for _ in range(6):
         node.faults.kill_at(dice.randrange(120), torn=dice.random())
-        node.process.run(lambda: life.run(dice.randrange(40)))
+        node.process.run(lambda: incarnation.run(dice.randrange(40)))
         node.world.run_for(dice.choice([0.0, 0.0005, 0.01, 5.0]))
         node.faults.spare()
         if dice.random() < 0.7:
@@ -97,7 +97,7 @@ def test_many_lives_that_end_badly(seed):
         node.start()
     if dice.random() < 0.5:
         node.lose_power()
-    check(node, life.mark)
+    check(node, incarnation.mark)
 
 
 def test_a_death_at_every_step_of_archiving_loses_nothing():

@@ -34,7 +34,7 @@ def test_in_the_note_of_a_jump() -> None:
     for bad in (b"\x93\xa1\xff\x91\x01\x00", b"\xc1", body[:-1]):
         prefix = PREFIX.pack(incoming.MAGIC, FORMAT, 0, PREFIX.size + len(bad) + 4)
         with pytest.raises(LedgerError):
-            incoming.Install.decode(finish_frame(prefix + bad))
+            incoming.CatchUpNote.decode(finish_frame(prefix + bad))
 
 
 def test_in_a_kept_index() -> None:

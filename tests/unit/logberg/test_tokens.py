@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from logberg.access import Access
 from logberg.cli import cli
 from logberg.client import ClientError, LogbergClient
-from logberg.local_cluster import ClusterFile, Node
+from logberg.local_cluster import ClusterFile, LocalProcess
 from runtime.tls import server_context
 from tests.unit.logberg.listener import Listener
 from tests.unit.runtime.certificates import Authority
@@ -145,7 +145,7 @@ def folder(tmp_path: Path, authority: Authority) -> Path:
 
 
 def write(folder: Path, authority: Authority, url: str) -> None:
-    node = Node("controller", 1, 0, url, None, str(folder / "controller-1"))
+    node = LocalProcess("controller", 1, 0, url, None, str(folder / "controller-1"))
     file = ClusterFile(OURS, 1, 0, 19000, str(authority.path), str(folder / "admin.token"), (node,))
     (folder / "cluster.json").write_bytes(msgspec.json.encode(file))
 

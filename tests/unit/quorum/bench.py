@@ -12,7 +12,7 @@ from quorum.membership.formation import encode_formation
 from quorum.membership.greeting import WIRE_FORMAT, Greeting
 from quorum.node import QuorumNode
 from quorum.wire.codec import dumps
-from quorum.wire.frames import Frame, Kind, decode, encode
+from quorum.wire.frames import Frame, FrameKind, decode, encode
 from runtime.links import LinkEnd, LinkHandler, Peer
 from runtime.simulated.disk_faults import FAST, STUCK
 from runtime.simulated.host import SimulatedHost
@@ -71,13 +71,13 @@ class Heard:
     def on_leader_changed(self, now: LeaderAndEpoch) -> None:
         self.events.append(("leader", now.leader, now.epoch))
 
-    def on_install(self, mark: Mark, source: int) -> None:
+    def on_catch_up(self, mark: Mark, source: int) -> None:
         self.events.append(("install", mark, source))
 
-    def on_install_dropped(self) -> None:
+    def on_catch_up_dropped(self) -> None:
         self.events.append(("dropped",))
 
-    def on_installed(self, mark: Mark) -> None:
+    def on_caught_up(self, mark: Mark) -> None:
         self.events.append(("installed", mark))
 
     def on_digest(self, node_id: int, digest: bytes) -> None:
@@ -108,7 +108,7 @@ class Bench:
                 self.link(number)
 
     def boot(self) -> None:
-        """Begin a life of the node."""
+        """Begin an incarnation of the node."""
         self.process = self.host.boot()
         self.links = PlayedLinks()
         self.heard = Heard()
@@ -117,7 +117,7 @@ class Bench:
         self.node = QuorumNode(
             config,
             clock=self.process.clock,
-            random=random.Random(2 + self.host.lives),
+            random=random.Random(2 + self.host.incarnations),
             disk=self.disk,
             links=self.links,
             listener=self.heard,
@@ -168,7 +168,7 @@ class Bench:
             self.call(self.node.on_link_up, number)
             # As every node does first: it remembers nothing of us.
             directory = other.get("directory_id", DIRECTORIES[number])
-            frame = encode(Kind.REMEMBER, 0, directory, b"", 0, b"", 0)
+            frame = encode(FrameKind.REMEMBER, 0, directory, b"", 0, b"", 0)
             self.call(self.node.on_frame, number, frame)
         return verdict  # type: ignore[no-any-return]
 
@@ -176,7 +176,7 @@ class Bench:
         for end in ends or (LinkEnd.CLOSED,):
             self.call(self.node.on_link_down, number, end)
 
-    def say(self, number: int, kind: Kind, term: int, *fields: Any) -> None:
+    def say(self, number: int, kind: FrameKind, term: int, *fields: Any) -> None:
         directory = DIRECTORIES[number]
         self.call(self.node.on_frame, number, encode(kind, term, directory, *fields))
 
@@ -185,9 +185,9 @@ class Bench:
     ) -> None:
         """An append whose entries have these terms; index and term make the payload."""
         entries = [entry(previous + 1 + place, of) for place, of in enumerate(terms)]
-        self.say(number, Kind.APPEND, term, commit, previous, previous_term, entries)
+        self.say(number, FrameKind.APPEND, term, commit, previous, previous_term, entries)
 
-    def taken(self, kind: Kind | None = None) -> list[tuple[int, Frame]]:
+    def taken(self, kind: FrameKind | None = None) -> list[tuple[int, Frame]]:
         """Return, once, what was sent."""
         sent, self.links.sent = self.links.sent, []
         return [(n, frame[3:]) for n, frame in sent if kind is None or frame[0] == kind]
@@ -196,17 +196,17 @@ class Bench:
 
     @property
     def term(self) -> int:
-        return self.node.inside.term
+        return self.node.context.term
 
     @property
     def terms(self) -> list[int]:
         """Terms of the entries, from index 1."""
-        return [e[2] for e in self.node.inside.journal[:]]  # type: ignore[union-attr,misc]
+        return [e[2] for e in self.node.context.journal[:]]  # type: ignore[union-attr,misc]
 
     @property
     def commit(self) -> int:
-        assert self.node.inside.core is not None
-        return self.node.inside.core.commit_index
+        assert self.node.context.core is not None
+        return self.node.context.core.commit_index
 
     @property
     def role(self) -> str:
@@ -216,21 +216,21 @@ class Bench:
         """Let the node be elected by all; returns its term."""
         for _ in range(100):
             self.settle(0.05)
-            for number, fields in self.taken(Kind.PREVOTE_REQUEST):
-                self.say(number, Kind.PREVOTE, self.term, fields[0], True)
+            for number, fields in self.taken(FrameKind.PREVOTE_REQUEST):
+                self.say(number, FrameKind.PREVOTE, self.term, fields[0], True)
             self.synced()
             if self.role == "candidate":
                 break
         for number in self.others:
-            self.say(number, Kind.VOTE, self.term)
+            self.say(number, FrameKind.VOTE, self.term)
         assert self.role == "leader"
         self.synced()
         return self.term
 
     def ack(self, number: int, index: int | None = None) -> None:
         """Acknowledge everything, or up to an index."""
-        last = self.node.inside.view.last if index is None else index
-        self.say(number, Kind.ACK, self.term, last, 0, True)
+        last = self.node.context.view.last if index is None else index
+        self.say(number, FrameKind.ACK, self.term, last, 0, True)
 
     def lead(self) -> int:
         """Be elected, commit the no-op, and be told so."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from runtime.admission import Admission, Place, Rank, Slots
+from runtime.admission import Admission, ConnectionPlace, Rank, Slots
 from runtime.byte_budget import ByteBudget
 from runtime.descriptors import RESERVE, divide
 
@@ -25,11 +25,11 @@ class Hall:
             call_later=lambda delay, call: self.timers.append((self.now + delay, call)),
         )
 
-    def come(self, name: str, address: str = "a") -> Place | None:
-        place = Place(address, lambda: self.log.append(f"end {name}"))
+    def come(self, name: str, address: str = "a") -> ConnectionPlace | None:
+        place = ConnectionPlace(address, lambda: self.log.append(f"end {name}"))
         return place if self.admission.enter(place) else None
 
-    def send(self, name: str, address: str = "a") -> Place:
+    def send(self, name: str, address: str = "a") -> ConnectionPlace:
         place = self.come(name, address)
         assert place is not None
         self.admission.when_room(place, lambda: self.log.append(f"begin {name}"))

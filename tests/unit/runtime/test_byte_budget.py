@@ -1,6 +1,6 @@
 """One budget of bytes: who gives way to whom."""
 
-from runtime.byte_budget import ByteBudget, Claim
+from runtime.byte_budget import ByteBudget, ByteClaim
 from runtime.heap import TRIM_AFTER_BYTES, TRIM_DELAY_S, HeapTrimmer
 
 
@@ -9,7 +9,7 @@ class Callers:
         self.budget = ByteBudget(bytes_max)
         self.gave_way: list[str] = []
 
-    def claim(self, name: str, caller: str) -> Claim:
+    def claim(self, name: str, caller: str) -> ByteClaim:
         return self.budget.claim(caller, lambda: self.gave_way.append(name))
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from runtime.link_frames import (
     MAGIC,
     BadFrameError,
-    FrameReader,
     Hello,
+    LinkFrameReader,
     Note,
     framed,
     framed_hello,
@@ -24,7 +24,7 @@ def test_payloads_come_out_as_they_went_in_however_the_stream_is_cut(
     payloads: list[bytes], cuts: list[int]
 ) -> None:
     stream = b"".join(framed(payload) for payload in payloads)
-    reader, out = FrameReader(), []
+    reader, out = LinkFrameReader(), []
     position = 0
     for size in cuts or [7]:
         out += reader.feed(stream[position : position + size])
@@ -40,17 +40,17 @@ def test_every_flipped_bit_ends_the_stream_at_once(payload: bytes, bit: int) -> 
     bit %= len(frame) * 8
     frame[bit // 8] ^= 1 << bit % 8
     with pytest.raises(BadFrameError):
-        list(FrameReader(cap=2**32).feed(bytes(frame)))
+        list(LinkFrameReader(cap=2**32).feed(bytes(frame)))
 
 
 def test_a_length_beyond_the_cap_is_refused_before_its_bytes_come() -> None:
-    reader = FrameReader(cap=100)
+    reader = LinkFrameReader(cap=100)
     with pytest.raises(BadFrameError, match="a frame of 101 bytes, where 100 are allowed"):
         list(reader.feed(header(101, 0)))
 
 
 def test_the_cap_may_be_raised_between_frames_of_one_chunk() -> None:
-    reader = FrameReader(cap=2)
+    reader = LinkFrameReader(cap=2)
     out = []
     for payload in reader.feed(framed(b"ab") + framed(b"a longer one")):
         out.append(payload)
@@ -60,7 +60,7 @@ def test_the_cap_may_be_raised_between_frames_of_one_chunk() -> None:
 
 def test_an_http_request_is_no_frame() -> None:
     with pytest.raises(BadFrameError, match="a frame of"):
-        list(FrameReader().feed(b"GET / HTTP/1.1\r\n"))
+        list(LinkFrameReader().feed(b"GET / HTTP/1.1\r\n"))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_is_no_note_of_ours_is_refused(payload: bytes) -> None:
 
 def test_a_hello_comes_back() -> None:
     hello = Hello(b"i" * 8, b"l" * 8, b"a" * 8 + b"b" * 8 + bytes(48), b"greeting")
-    [payload] = FrameReader().feed(framed_hello(hello))
+    [payload] = LinkFrameReader().feed(framed_hello(hello))
     note, body = parse_note(payload)
     assert (note, parse_hello(body)) == (Note.HELLO, hello)
     assert hello.says_ended(b"b" * 8)
@@ -87,5 +87,5 @@ def test_a_hello_of_a_wrong_size_is_refused(size: int) -> None:
 
 
 def test_a_long_sentence_is_cut() -> None:
-    [payload] = FrameReader().feed(framed_refusal("no! " * 1000))
+    [payload] = LinkFrameReader().feed(framed_refusal("no! " * 1000))
     assert len(payload) <= 505

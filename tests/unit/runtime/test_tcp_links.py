@@ -15,8 +15,8 @@ import structlog
 from runtime import fair_loop, link_connection, tcp_links
 from runtime.asyncio_clock import AsyncioClock
 from runtime.link_frames import (
-    FrameReader,
     Hello,
+    LinkFrameReader,
     Note,
     framed,
     framed_hello,
@@ -142,7 +142,7 @@ async def test_a_stranger_that_is_refused_is_told_why_and_not_whom_it_met(start:
     one.recorder.refuse = "the cluster ids differ"
     reader, writer = await asyncio.open_connection("127.0.0.1", one.links.port)
     writer.write(framed_hello(Hello(b"x" * 8, bytes(8), bytes(64), b"node 2")))
-    [answer] = FrameReader().feed(await read_all(reader))
+    [answer] = LinkFrameReader().feed(await read_all(reader))
     writer.close()
     assert answer.endswith(b"the cluster ids differ")
     assert b"node 1" not in answer

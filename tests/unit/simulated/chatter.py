@@ -7,12 +7,12 @@ one of them over a request. There is one promise to check: what was told survive
 from runtime.disk import AppendFile
 from runtime.links import LinkEnd
 from runtime.requests import Reply, Request, Unreachable
-from runtime.simulated.faults import Nemesis
+from runtime.simulated.fault_schedules import WITH_FULL_DISKS, FaultSchedule
 from runtime.simulated.host import SimulatedHost
+from runtime.simulated.nemesis import Nemesis
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.requests import SimulatedServer
-from runtime.simulated.torments import WITH_FULL_DISKS, Torment
 from runtime.simulated.world import World
 
 LINE = 40
@@ -131,8 +131,8 @@ class Chatter:
         self.nodes[one].links.reset(other)
 
 
-def torment(
-    seed: int, seconds: float = 12, which: Torment = WITH_FULL_DISKS
+def fault_schedule(
+    seed: int, seconds: float = 12, which: FaultSchedule = WITH_FULL_DISKS
 ) -> tuple[Chatter, Nemesis]:
     """Run a cluster under the nemesis, then four seconds in peace."""
     cluster = Chatter(seed, size=3 + 2 * (seed % 2))
@@ -146,6 +146,6 @@ def torment(
 
 def run(seed: int) -> str:
     """Return what happened, for comparison."""
-    cluster, nemesis = torment(seed)
+    cluster, nemesis = fault_schedule(seed)
     told = sorted(cluster.told.items())
     return f"{cluster.world.executed}-{len(nemesis.history)}-{cluster.world.digest()}-{told}"

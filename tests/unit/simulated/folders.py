@@ -6,11 +6,11 @@ For tests of what the nemesis does to disks and folders; nothing is promised her
 from collections.abc import Sequence
 
 from runtime.simulated.disk import SimulatedDisk
-from runtime.simulated.faults import Nemesis
+from runtime.simulated.fault_schedules import FaultSchedule
 from runtime.simulated.host import SimulatedHost
+from runtime.simulated.nemesis import Nemesis
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.process import SimulatedProcess
-from runtime.simulated.torments import Torment
 from runtime.simulated.world import World
 
 DEEP = "log/deep"
@@ -79,7 +79,7 @@ class Folders:
     def under_way(self, nodes: Sequence[int]) -> list[str]:
         return [what for node_id in nodes for what in self.busy.get(node_id, [])]
 
-    # -- runtime.simulated.damage.Ward --------------------------------------------------------
+    # -- runtime.simulated.damage_faults.FaultAtlas ----------------------------------------
 
     def open_to_damage(self) -> bool:
         return self.world.now >= 1
@@ -109,7 +109,7 @@ class Folders:
 
 def nemesis_of(cluster: Folders, kind: str, length_s: float = 0.5) -> Nemesis:
     """Return a nemesis that strikes by hand, with one kind of fault."""
-    one = Torment({kind: 1.0}, gap_s=(50.0, 60.0), length_s=(length_s, length_s))
+    one = FaultSchedule({kind: 1.0}, gap_s=(50.0, 60.0), length_s=(length_s, length_s))
     nemesis = Nemesis(cluster, one, cluster.under_way, cluster, ("jump",))
     nemesis.start()
     return nemesis

@@ -2,8 +2,8 @@
 
 import pytest
 
+from runtime.simulated.fault_schedules import DAMAGE
 from runtime.simulated.platter import Inode
-from runtime.simulated.torments import DAMAGE
 from tests.unit.simulated.folders import DEEP, OWNER, SHALLOW, Folders, nemesis_of
 
 Contents = dict[int, dict[str, bytes]]
@@ -30,7 +30,7 @@ def test_only_nodes_of_a_minority_are_damaged(kind: str, seed: int) -> None:
     hit: list[int] = []
     for _ in range(6):
         before = contents(cluster)
-        nemesis.strike(kind)
+        nemesis.inject(kind)
         cluster.world.run_for(0.01)
         hit += changed(before, contents(cluster))
         before = contents(cluster)
@@ -49,7 +49,7 @@ def test_a_single_node_and_a_pair_have_no_minority_to_damage() -> None:
     for size in (1, 2):
         cluster = Folders(1, size)
         nemesis = nemesis_of(cluster, "wiped_disk")
-        nemesis.strike("wiped_disk")
+        nemesis.inject("wiped_disk")
         assert nemesis.victims == []
         assert not nemesis.counts
 
@@ -62,7 +62,7 @@ def test_nothing_is_damaged_before_everybody_has_found_its_place(
     for kind in DAMAGE:
         if kind != "read_error":
             nemesis = nemesis_of(cluster, kind)
-            nemesis.strike(kind)
+            nemesis.inject(kind)
             assert not nemesis.counts
 
 
@@ -73,7 +73,7 @@ def test_damage_stays_below_the_byte_from_which_nobody_could_tell(kind: str) -> 
     nemesis = nemesis_of(cluster, kind)
     before = contents(cluster)
     for _ in range(5):
-        nemesis.strike(kind)
+        nemesis.inject(kind)
     cluster.world.run_for(0.001)
     after = contents(cluster)
     assert changed(before, after)
@@ -92,7 +92,7 @@ def test_what_a_node_promised_is_lost_only_where_others_have_it(kind: str) -> No
         deep = 0
         for _ in range(12):
             before = contents(cluster)
-            nemesis.strike(kind)
+            nemesis.inject(kind)
             after = contents(cluster)
             for n in cluster.hosts:
                 deep += after[n].get(DEEP) != before[n].get(DEEP)
@@ -107,7 +107,7 @@ def test_an_old_copy_comes_back_as_soon_as_others_hold_what_is_newer(kind: str) 
     nemesis = nemesis_of(cluster, kind)
     (a, b) = nemesis.victims
     sizes = {n: len(cluster.hosts[n].platter.names[SHALLOW].content) for n in (a, b)}
-    nemesis.strike(kind)
+    nemesis.inject(kind)
     cluster.world.run_for(0.6)
     assert not nemesis.counts
     cluster.covered = True
@@ -123,7 +123,7 @@ def test_an_old_copy_is_given_up_when_nobody_holds_what_is_newer() -> None:
     cluster = Folders(4)
     cluster.covered = False
     nemesis = nemesis_of(cluster, "old_folder")
-    nemesis.strike("old_folder")
+    nemesis.inject("old_folder")
     cluster.world.run_for(10)
     cluster.covered = True
     cluster.world.run_for(10)
@@ -133,7 +133,7 @@ def test_an_old_copy_is_given_up_when_nobody_holds_what_is_newer() -> None:
 def test_a_wiped_disk_is_empty() -> None:
     cluster = Folders(5)
     nemesis = nemesis_of(cluster, "wiped_disk")
-    nemesis.strike("wiped_disk")
+    nemesis.inject("wiped_disk")
     (node_id,) = cluster.forgetful
     assert cluster.hosts[node_id].platter.names == {}
     cluster.world.run_for(1)
@@ -143,19 +143,19 @@ def test_a_wiped_disk_is_empty() -> None:
 def test_swapped_folders_are_refused_and_go_back() -> None:
     cluster = Folders(6)
     nemesis = nemesis_of(cluster, "swapped_folders")
-    nemesis.strike("swapped_folders")
+    nemesis.inject("swapped_folders")
     pair = sorted(cluster.refused)
     assert len(pair) == 2
     assert not any(cluster.hosts[n].running for n in pair)
     assert [bytes(cluster.hosts[n].platter.names[OWNER].content) for n in pair] == [
         b"%d" % n for n in reversed(pair)
     ]
-    nemesis.strike("swapped_folders")
+    nemesis.inject("swapped_folders")
     assert nemesis.counts["swapped_folders"] == 1
     cluster.world.run_for(1)
     assert all(cluster.hosts[n].running for n in pair)
     cluster.refused.clear()
-    nemesis.strike("swapped_folders")
+    nemesis.inject("swapped_folders")
     nemesis.heal()
     assert all(host.running for host in cluster.hosts.values())
 
@@ -164,7 +164,7 @@ def test_who_gets_its_folder_back_when_all_is_healed_meets_no_fault_any_more() -
     """Damage seed 48: its start failed, and only its end came after everybody was started."""
     cluster = Folders(6)
     nemesis = nemesis_of(cluster, "swapped_folders")
-    nemesis.strike("swapped_folders")
+    nemesis.inject("swapped_folders")
     for host in cluster.hosts.values():
         host.faults.fail("read")
         host.faults.capacity_bytes = 0
@@ -181,7 +181,7 @@ def test_a_node_that_takes_the_folder_of_another_fails_the_run(
     nemesis = nemesis_of(cluster, "swapped_folders")
     for host in cluster.hosts.values():
         host.platter.remove(OWNER)
-    nemesis.strike("swapped_folders")
+    nemesis.inject("swapped_folders")
     with pytest.raises(Exception, match="runs on the folder of another node"):
         cluster.world.run_for(1)
 
@@ -192,7 +192,7 @@ def test_damage_is_repeated_by_its_seed(kind: str) -> None:
         cluster = Folders(seed)
         nemesis = nemesis_of(cluster, kind, 0.2)
         for _ in range(3):
-            nemesis.strike(kind)
+            nemesis.inject(kind)
             cluster.world.run_for(0.5)
         return nemesis.history, contents(cluster)
 
@@ -204,7 +204,7 @@ def test_a_misdirected_write_leaves_zeros_and_lands_elsewhere() -> None:
     cluster = Folders(10)
     nemesis = nemesis_of(cluster, "misdirected_write")
     for _ in range(8):
-        nemesis.strike("misdirected_write")
+        nemesis.inject("misdirected_write")
     zeros = [
         name
         for n in nemesis.victims
@@ -218,7 +218,7 @@ def test_rot_survives_syncs_kills_and_losses_of_power() -> None:
     cluster = Folders(11)
     nemesis = nemesis_of(cluster, "rot")
     before = contents(cluster)
-    nemesis.strike("rot")
+    nemesis.inject("rot")
     (node_id,) = cluster.forgetful
     cluster.world.run_for(0.5)
     cluster.hosts[node_id].lose_power()

@@ -3,9 +3,14 @@
 import pytest
 
 from runtime.simulated.disk_faults import FAST
-from runtime.simulated.faults import Nemesis
-from runtime.simulated.torments import EVERYTHING, WITH_FULL_DISKS, WITHIN_PROMISE, Torment
-from tests.unit.simulated.chatter import Chatter, torment
+from runtime.simulated.fault_schedules import (
+    EVERYTHING,
+    WITH_FULL_DISKS,
+    WITHIN_PROMISE,
+    FaultSchedule,
+)
+from runtime.simulated.nemesis import Nemesis
+from tests.unit.simulated.chatter import Chatter, fault_schedule
 
 KINDS = list(WITH_FULL_DISKS.weights)
 
@@ -40,12 +45,12 @@ def test_each_kind_strikes_and_ends_by_itself(kind: str) -> None:
     struck = 0
     for seed in range(3):
         cluster = a_cluster(seed)
-        lives = sum(host.lives for host in cluster.hosts.values())
-        nemesis = Nemesis(cluster, Torment({kind: 1.0}, gap_s=(0.1, 0.2), length_s=(1, 2)))
+        incarnations = sum(host.incarnations for host in cluster.hosts.values())
+        nemesis = Nemesis(cluster, FaultSchedule({kind: 1.0}, gap_s=(0.1, 0.2), length_s=(1, 2)))
         nemesis.start()
         cluster.world.run_for(0.5)
         assert nemesis.history
-        reborn = sum(host.lives for host in cluster.hosts.values()) - lives
+        reborn = sum(host.incarnations for host in cluster.hosts.values()) - incarnations
         struck += bool(disturbances(cluster) or reborn or kind == "reset")
         nemesis.heal()
         cluster.world.run_for(3)
@@ -57,17 +62,17 @@ def test_each_kind_strikes_and_ends_by_itself(kind: str) -> None:
 def test_faults_end_without_the_final_heal() -> None:
     cluster = a_cluster(3)
     kinds = {k: 1.0 for k in KINDS if k != "wall_jump"}
-    nemesis = Nemesis(cluster, Torment(kinds, gap_s=(0.3, 0.3), length_s=(0.1, 0.1)))
+    nemesis = Nemesis(cluster, FaultSchedule(kinds, gap_s=(0.3, 0.3), length_s=(0.1, 0.1)))
     for kind in kinds:
-        nemesis._strikes.going = True
-        nemesis.strike(kind)
+        nemesis._injector.going = True
+        nemesis.inject(kind)
         cluster.world.run_for(2)
         assert disturbances(cluster) == [], kind
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_after_the_heal_all_run_and_are_linked_and_nothing_told_is_lost(seed: int) -> None:
-    cluster, nemesis = torment(seed, seconds=10)
+    cluster, nemesis = fault_schedule(seed, seconds=10)
     assert [what for what in disturbances(cluster) if "clock" not in what] == []
     for node in cluster.nodes.values():
         others = [node_id for node_id in cluster.ids if node_id != node.id]
@@ -78,13 +83,13 @@ def test_after_the_heal_all_run_and_are_linked_and_nothing_told_is_lost(seed: in
 
 
 def test_a_seed_repeats_its_faults_and_another_has_others() -> None:
-    histories = [torment(seed, seconds=5)[1].history for seed in (1, 1, 2)]
+    histories = [fault_schedule(seed, seconds=5)[1].history for seed in (1, 1, 2)]
     assert histories[0] == histories[1]
     assert histories[0] != histories[2]
 
 
 def test_no_fault_begins_after_the_heal() -> None:
-    cluster, nemesis = torment(4, seconds=5)
+    cluster, nemesis = fault_schedule(4, seconds=5)
     lines = len(nemesis.history)
     cluster.world.run_for(20)
     assert len(nemesis.history) == lines

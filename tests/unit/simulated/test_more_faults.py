@@ -1,13 +1,18 @@
-"""Faults that only drawn torments have: each strikes, ends, and does what it says."""
+"""Faults that only drawn schedules have: each strikes, ends, and does what it says."""
 
 import errno
 import random
 
 import pytest
 
-from runtime.simulated.faults import Nemesis
+from runtime.simulated.fault_schedules import (
+    ALL_BUT_DAMAGE,
+    TRIGGERED,
+    FaultSchedule,
+    draw_fault_schedule,
+)
+from runtime.simulated.nemesis import Nemesis
 from runtime.simulated.network import History
-from runtime.simulated.torments import ALL_BUT_DAMAGE, AMBUSHES, Torment, draw_torment
 from tests.unit.simulated.chatter import Chatter
 from tests.unit.simulated.folders import Folders, nemesis_of
 
@@ -16,7 +21,7 @@ def chatter(kind: str, length_s: float = 1.0) -> tuple[Chatter, Nemesis]:
     cluster = Chatter(1, size=3)
     for node_id in cluster.ids:
         cluster.start(node_id)
-    one = Torment({kind: 1.0}, gap_s=(50.0, 60.0), length_s=(length_s, length_s))
+    one = FaultSchedule({kind: 1.0}, gap_s=(50.0, 60.0), length_s=(length_s, length_s))
     nemesis = Nemesis(cluster, one)
     nemesis.start()
     cluster.world.run_until(1)
@@ -26,7 +31,7 @@ def chatter(kind: str, length_s: float = 1.0) -> tuple[Chatter, Nemesis]:
 def test_a_read_only_disk_refuses_changes_and_takes_them_again() -> None:
     cluster = Folders(1)
     nemesis = nemesis_of(cluster, "read_only_disk")
-    nemesis.strike("read_only_disk")
+    nemesis.inject("read_only_disk")
     cluster.world.run_for(0.4)
     assert set(cluster.failures) == {errno.EROFS}
     cluster.world.run_for(0.4)
@@ -38,14 +43,14 @@ def test_a_read_only_disk_refuses_changes_and_takes_them_again() -> None:
 def test_a_read_that_comes_soon_fails_once() -> None:
     cluster = Folders(2)
     nemesis = nemesis_of(cluster, "read_error", 5.0)
-    nemesis.strike("read_error")
+    nemesis.inject("read_error")
     cluster.world.run_for(2)
     assert cluster.failures == [errno.EIO]
 
 
 def test_what_is_held_arrives_in_the_end_and_in_order() -> None:
     cluster, nemesis = chatter("hold")
-    nemesis.strike("hold")
+    nemesis.inject("hold")
     held = [path for path in cluster.network.paths() if path.blocked]
     assert held
     heard = {p.target: dict(cluster.nodes[p.target].heard) for p in held}
@@ -71,7 +76,7 @@ def test_old_frames_are_of_the_whole_run_and_arrive_on_links_of_today() -> None:
     heard: list[int] = []
     for node in cluster.nodes.values():
         node.on_frame = lambda _sender, frame: heard.append(int(frame))  # type: ignore[method-assign]
-    nemesis.strike("old_frames")
+    nemesis.inject("old_frames")
     cluster.world.run_for(0.3)
     old = [number for number in heard if number < min(before.values()) // 2]
     assert len(old) > 10
@@ -99,12 +104,12 @@ def test_who_is_killed_at_its_start_dies_again_and_lives_in_the_end() -> None:
     for seed in range(6):
         cluster = Folders(seed)
         nemesis = nemesis_of(cluster, "kill_at_start")
-        nemesis.strike("kill_at_start")
+        nemesis.inject("kill_at_start")
         cluster.world.run_for(0.3)
         died += any(not host.running for host in cluster.hosts.values())
         cluster.world.run_for(0.5)
         assert all(host.running for host in cluster.hosts.values())
-        assert sum(host.lives for host in cluster.hosts.values()) >= 6
+        assert sum(host.incarnations for host in cluster.hosts.values()) >= 6
     assert died >= 4
 
 
@@ -115,24 +120,24 @@ def test_an_ambush_waits_and_strikes_where_the_operation_is(
     for seed in range(8):
         cluster = Folders(seed)
         nemesis = nemesis_of(cluster, "ambush", 0.05)
-        nemesis.strike("ambush")
+        nemesis.inject("ambush")
         cluster.world.run_for(0.5)
         assert not nemesis.counts
-        cluster.busy = {3: ["jump"]}
+        cluster.busy = {3: ["catch_up"]}
         cluster.world.run_for(0.1)
         if nemesis.met:
             ((kind, met),) = nemesis.met.items()
             assert nemesis.counts == {kind: 1}
-            struck += met["jump"]
+            struck += met["catch_up"]
     assert struck >= 5
 
 
 def test_an_ambush_for_what_never_comes_is_given_up() -> None:
     cluster = Folders(1)
     nemesis = nemesis_of(cluster, "ambush")
-    nemesis.strike("ambush")
+    nemesis.inject("ambush")
     cluster.world.run_for(4)
-    cluster.busy = {3: ["jump"]}
+    cluster.busy = {3: ["catch_up"]}
     cluster.world.run_for(2)
     assert not nemesis.counts
 
@@ -140,22 +145,24 @@ def test_an_ambush_for_what_never_comes_is_given_up() -> None:
 def test_strikes_are_counted_with_what_they_met() -> None:
     cluster = Folders(1)
     nemesis = nemesis_of(cluster, "kill_leader")
-    cluster.busy = {1: ["jump"], 2: ["election"]}
-    nemesis.strike("kill_leader")
+    cluster.busy = {1: ["catch_up"], 2: ["election"]}
+    nemesis.inject("kill_leader")
     assert nemesis.counts == {"kill_leader": 1}
     assert nemesis.met == {"kill_leader": {"jump": 1}}
 
 
 def test_a_torment_is_drawn_by_its_dice_and_within_bounds() -> None:
-    drawn = [draw_torment(random.Random(f"x/{n}"), ALL_BUT_DAMAGE) for n in range(200)]
-    assert drawn == [draw_torment(random.Random(f"x/{n}"), ALL_BUT_DAMAGE) for n in range(200)]
+    drawn = [draw_fault_schedule(random.Random(f"x/{n}"), ALL_BUT_DAMAGE) for n in range(200)]
+    assert drawn == [
+        draw_fault_schedule(random.Random(f"x/{n}"), ALL_BUT_DAMAGE) for n in range(200)
+    ]
     seen: set[str] = set()
-    for torment in drawn:
-        assert torment.weights
-        assert all(torment.weights[kind] > 0 for kind in torment.weights)
-        assert 0 < torment.gap_s[0] < torment.gap_s[1]
-        assert 0 < torment.length_s[0] < torment.length_s[1]
-        seen |= set(torment.weights)
+    for fault_schedule in drawn:
+        assert fault_schedule.weights
+        assert all(fault_schedule.weights[kind] > 0 for kind in fault_schedule.weights)
+        assert 0 < fault_schedule.gap_s[0] < fault_schedule.gap_s[1]
+        assert 0 < fault_schedule.length_s[0] < fault_schedule.length_s[1]
+        seen |= set(fault_schedule.weights)
     assert seen == set(ALL_BUT_DAMAGE)
-    assert min(len(torment.weights) for torment in drawn) == 1
-    assert 0.3 < sum(set(AMBUSHES) <= set(t.weights) for t in drawn) / 200 < 0.9
+    assert min(len(fault_schedule.weights) for fault_schedule in drawn) == 1
+    assert 0.3 < sum(set(TRIGGERED) <= set(t.weights) for t in drawn) / 200 < 0.9

@@ -15,7 +15,7 @@ from ledger.chain import LogMark
 from ledger.errors import UnknownFormatError
 from ledger.frame import finish_frame
 from ledger.verify import verify_ledger
-from quorum.journal.manifest import Manifest, encode_manifest
+from quorum.journal.manifest import JournalManifest, encode_manifest
 from tests.unit.audit.nodes import write_node
 
 CONTROLLERS = ("controller-1", "controller-2", "controller-3")
@@ -206,7 +206,7 @@ def test_the_manifest_says_what_was_synced(tmp_path: Path) -> None:
     assert one_replica(str(node)).synced_to is None
     mark = LogMark(41, bytes(range(32)), 3, 1_700_000_000_000)
     entry = (b"entry", 1, 1)
-    written = encode_manifest(Manifest("c", entry, entry, mark.encode(), ()))
+    written = encode_manifest(JournalManifest("c", entry, entry, mark.encode(), ()))
     (node / "manifest").write_bytes(written)
     assert one_replica(str(node)).synced_to == mark
     (node / "manifest").write_bytes(written[:-1] + b"\x00\x00")

@@ -12,8 +12,8 @@ from audit.questions.diff import (
     CHANGED,
     CREATED,
     REMOVED,
-    Difference,
     Different,
+    StateDifference,
     between_checkpoints,
 )
 from audit.questions.diff import between_offsets as between
@@ -47,7 +47,7 @@ def partition(topic: bytes) -> PartitionRecord:
     return PartitionRecord(0, topic, (1, 2, 3), (1, 2, 3), (), (), 1, 0, 0)
 
 
-STORY: tuple[tuple[Record, ...], ...] = (
+SCENARIO: tuple[tuple[Record, ...], ...] = (
     (TopicRecord("orders", ORDERS), partition(ORDERS), ConfigRecord(TOPIC, "orders", "a.b", "1")),
     (PartitionChangeRecord(0, ORDERS, (2, 3), 2), ConfigRecord(TOPIC, "orders", "a.b", "2")),
     (scram(b"old"), ConfigRecord(TOPIC, "orders", "ssl.keystore.password", "hidden")),
@@ -59,23 +59,23 @@ STORY: tuple[tuple[Record, ...], ...] = (
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("node")
-    write_node(folder, written=numbered(STORY))
+    write_node(folder, written=numbered(SCENARIO))
     return folder
 
 
-def numbered(story: tuple[tuple[Record, ...], ...]) -> list[HistoryBatch]:
+def numbered(scenario: tuple[tuple[Record, ...], ...]) -> list[HistoryBatch]:
     batches, offset = [], 0
-    for number, records in enumerate(story):
+    for number, records in enumerate(scenario):
         batches.append(HistoryBatch(offset, 1, 1_700_000_000_000 + number * 60_000, records))
         offset += len(records)
     return batches
 
 
 def ends() -> list[int]:
-    return [0, *(batch.end_offset for batch in numbered(STORY))]
+    return [0, *(batch.end_offset for batch in numbered(SCENARIO))]
 
 
-def changes(found: Difference, **options: bool) -> list[Different]:
+def changes(found: StateDifference, **options: bool) -> list[Different]:
     return list(found.changes(**options))
 
 
@@ -182,10 +182,10 @@ def test_the_command(node: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["audit", "diff", str(node), "-1h", str(ends()[1])])
     assert "3 different" in result.stdout
     shorter = tmp_path / "shorter"
-    write_node(shorter, written=numbered(STORY[:4]))
+    write_node(shorter, written=numbered(SCENARIO[:4]))
     assert "no difference" in run(node, shorter)
     other = tmp_path / "different"
-    write_node(other, written=numbered((*STORY[:4], (ConfigRecord(TOPIC, "other", "x", "y"),))))
+    write_node(other, written=numbered((*SCENARIO[:4], (ConfigRecord(TOPIC, "other", "x", "y"),))))
     assert "removed  topics  orders" not in run(other, node, "--at", ends()[4])
     assert "removed  topics  orders" in run(other, node)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from audit.embedded import run_job
 from audit.generated import write_history
 from audit.places.replicas import open_replicas
-from audit.questions.history import Event, history
+from audit.questions.history import HistoryEvent, history
 from audit.questions.history_things import thing
 from audit.questions.history_values import called, differing
 from audit.questions.search import SearchError
@@ -51,12 +51,12 @@ def partition(topic_id: bytes, number: int = 0) -> PartitionRecord:
     return PartitionRecord(number, topic_id, (1, 2), (1, 2), (), (), 1, 0, 0)
 
 
-def told(word: str, *groups, show_secrets: bool = False) -> list[Event]:
+def told(word: str, *groups, show_secrets: bool = False) -> list[HistoryEvent]:
     batches = logged(*groups)
     return list(history(thing(word), moments(settled(batches)), show_secrets=show_secrets))
 
 
-def in_short(events: list[Event]) -> list:
+def in_short(events: list[HistoryEvent]) -> list:
     """(offsets, [(what, kind, {field: (before, after)})])"""
     return [
         ([one.offset for one in event.records], [tuple(each) for each in event.differences])

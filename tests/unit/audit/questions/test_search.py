@@ -28,7 +28,7 @@ from audit.reading.settling import settled
 from controller.http import watch
 from ledger.batch import ACTED_AS, BatchHeader, Provenance, seal
 from logberg.commands.audit import availability, history, log, who
-from logberg.commands.audit.telling import cause, cause_json
+from logberg.commands.audit.record_output import cause, cause_json
 from metadata.codec import encode_records
 from metadata.records import (
     AbortTransactionRecord,

@@ -3,7 +3,7 @@
 import pytest
 
 from audit.questions.names import Names
-from audit.questions.subjects import Place, fields_text, place, resource
+from audit.questions.subjects import RecordPlace, fields_text, place, resource
 from metadata.records import (
     RECORD_CLASSES,
     SNAPSHOT_ONLY,
@@ -99,15 +99,15 @@ def test_a_prefixed_acl_is_about_no_topic() -> None:
 @pytest.mark.parametrize(
     ("record", "found"),
     [
-        (PartitionChangeRecord(3, ORDERS), Place(uuid_text(ORDERS), "orders", 3, None)),
-        (PartitionChangeRecord(3, UNKNOWN), Place(uuid_text(UNKNOWN), None, 3, None)),
-        (RemoveTopicRecord(ORDERS), Place(uuid_text(ORDERS), "orders")),
-        (ConfigRecord(2, "orders", "k", None), Place(topic_name="orders")),
-        (ConfigRecord(4, "7", "k", None), Place()),
-        (ClearElrRecord("orders"), Place(topic_name="orders")),
-        (ClearElrRecord(""), Place()),
-        (FenceBrokerRecord(7, 0), Place(broker_id=7)),
-        (ProducerIdsRecord(2, 0, 9), Place(broker_id=2)),
+        (PartitionChangeRecord(3, ORDERS), RecordPlace(uuid_text(ORDERS), "orders", 3, None)),
+        (PartitionChangeRecord(3, UNKNOWN), RecordPlace(uuid_text(UNKNOWN), None, 3, None)),
+        (RemoveTopicRecord(ORDERS), RecordPlace(uuid_text(ORDERS), "orders")),
+        (ConfigRecord(2, "orders", "k", None), RecordPlace(topic_name="orders")),
+        (ConfigRecord(4, "7", "k", None), RecordPlace()),
+        (ClearElrRecord("orders"), RecordPlace(topic_name="orders")),
+        (ClearElrRecord(""), RecordPlace()),
+        (FenceBrokerRecord(7, 0), RecordPlace(broker_id=7)),
+        (ProducerIdsRecord(2, 0, 9), RecordPlace(broker_id=2)),
     ],
 )
 def test_places(record, found) -> None:

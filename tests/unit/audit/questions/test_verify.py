@@ -10,7 +10,14 @@ from click.testing import CliRunner, Result
 
 from audit.places.replicas import one_replica
 from audit.questions.state import state_at
-from audit.questions.verification import CHECKPOINT, LOG, MANIFEST, STATE, Verified, verify_replica
+from audit.questions.verification import (
+    CHECKPOINT,
+    LOG,
+    MANIFEST,
+    STATE,
+    VerifiedReplica,
+    verify_replica,
+)
 from ledger.batch import parse
 from ledger.errors import LedgerError
 from ledger.frame import finish_frame
@@ -35,7 +42,7 @@ def node(sound: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(sound, tmp_path / "node"))
 
 
-def check(node: Path, **options: object) -> Verified:
+def check(node: Path, **options: object) -> VerifiedReplica:
     return verify_replica(one_replica(str(node)), **options)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from audit.places.replicas import one_replica
-from audit.questions.verification import LOG, Problem, verify_replica
+from audit.questions.verification import LOG, VerificationProblem, verify_replica
 from ledger.batch import parse
 from metadata.image import image_to_records
 from metadata.records import (
@@ -100,7 +100,7 @@ def test_what_is_done_to_batches(
             assert tamper in (rewrite, double)
 
 
-def first_problem(node: Path, sound: Path, *, keep_going: bool) -> Problem:
+def first_problem(node: Path, sound: Path, *, keep_going: bool) -> VerificationProblem:
     """What is found first, when the head of the log that was is known."""
     reader = one_replica(str(sound)).reader()
     head = reader.hash_at(reader.log_end)

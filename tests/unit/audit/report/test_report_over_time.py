@@ -10,7 +10,7 @@ pytest.importorskip("vl_convert", reason="the report is drawn by vl-convert: log
 from audit.report.fencing import fencing
 from audit.report.page import page
 from audit.report.period import Period
-from audit.report.tabular import Table
+from audit.report.tabular import ReportTable
 from audit.report.timelines import timelines
 from audit.report.words import DAY_MS, HOUR_MS, MINUTE_MS
 from tests.report import sample
@@ -21,7 +21,7 @@ def plain(said: str) -> str:
     return said.replace("\xa0", " ")
 
 
-def texts(table: Table, column: int) -> list[str]:
+def texts(table: ReportTable, column: int) -> list[str]:
     return [each[column].text for each in table.rows]
 
 

@@ -16,7 +16,7 @@ from audit.report.drawing import DrawingError, _cleaned
 from audit.report.integrity import integrity
 from audit.report.period import Period
 from audit.report.privileged import privileged
-from audit.report.tabular import Table
+from audit.report.tabular import ReportTable
 from audit.report.transactions import transactions
 from audit.report.words import DAY_MS, MINUTE_MS
 from tests.report import sample
@@ -27,7 +27,7 @@ def plain(said: str) -> str:
     return said.replace("\xa0", " ")
 
 
-def texts(table: Table, column: int) -> list[str]:
+def texts(table: ReportTable, column: int) -> list[str]:
     return [each[column].text for each in table.rows]
 
 

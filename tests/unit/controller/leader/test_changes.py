@@ -436,7 +436,7 @@ def test_decisions_wait_for_the_end_of_a_transaction_and_contact_does_not(cluste
     clock.cost_us = 50  # so that long work yields
     proposer = cluster.leader._proposer
     big = cluster.send("POST", "/v1/topics", body("big", 20_000))
-    cluster.run_until(lambda: proposer._preparing.ready is not None)
+    cluster.run_until(lambda: proposer._large_changes.ready is not None)
     clock.cost_us = 5_000
     cluster.run_until(lambda: proposer.pending.image.transaction is not None)
     small = cluster.send("POST", "/v1/topics", body("small"))

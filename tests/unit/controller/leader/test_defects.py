@@ -5,7 +5,7 @@ import json
 import pytest
 
 from controller.http import api
-from controller.leader import leading
+from controller.leader import leader_duties
 from controller.leader.proposer import Decision
 from controller.managers.topics import TopicManager
 from controller.result import ControllerResult
@@ -83,7 +83,7 @@ def test_a_defect_behind_a_written_part_gives_up_the_epoch_and_is_answered_once(
 
 def test_a_leader_that_cannot_begin_its_epoch_does_not_stay(monkeypatch):
     cluster = Cluster(leader=None, on_defect=None)
-    monkeypatch.setattr(leading, "begin_epoch", lambda *_: 1 / 0)
+    monkeypatch.setattr(leader_duties, "begin_epoch", lambda *_: 1 / 0)
     with pytest.raises(Exception, match="division by zero"):
         cluster.lead(1)
 

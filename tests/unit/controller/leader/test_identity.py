@@ -24,11 +24,11 @@ def cluster():
     return Cluster()
 
 
-def begin_doubt(cluster):
+def begin_leadership_check(cluster):
     """The leader stood still, and no majority answers."""
-    doubt = cluster.leader._doubt
-    doubt._read_index = lambda on_ready: None
-    doubt.begin()
+    leadership_check = cluster.leader._leadership_check
+    leadership_check._read_index = lambda on_ready: None
+    leadership_check.begin()
 
 
 @pytest.mark.parametrize("doubting", [False, True], ids=["sure", "in doubt"])
@@ -36,7 +36,7 @@ def begin_doubt(cluster):
 def test_what_is_refused_keeps_no_session_alive(cluster, false, doubting):
     one, two = cluster.online(1, 2)
     if doubting:
-        begin_doubt(cluster)
+        begin_leadership_check(cluster)
     changes = dict(FALSE[false])
     if "registration" in changes:
         changes["registration"] = one.registration

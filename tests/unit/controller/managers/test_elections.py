@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.managers.elections import Mode, Rules, change_partition
+from controller.managers.elections import ElectionMode, Rules, change_partition
 from metadata.image import Partition
 from metadata.records import NO_LEADER, NO_LEADER_CHANGE
 
@@ -30,7 +30,7 @@ def start(**changes):
     return Partition(**{**fields, **changes})
 
 
-class Story:
+class Scenario:
     """A partition and its three brokers."""
 
     def __init__(self, rules, partition=None):
@@ -80,7 +80,7 @@ class Story:
 
 
 def a(rules):
-    return Story(rules).fence(1)
+    return Scenario(rules).fence(1)
 
 
 def e(rules):
@@ -109,7 +109,7 @@ def f(rules):
     ],
 )
 def test_worked_cases(case, rules, expected):
-    stories = {
+    scenarios = {
         "a": a,
         "b": lambda r: a(r).unfence(1),
         "e": e,
@@ -117,17 +117,17 @@ def test_worked_cases(case, rules, expected):
         "g": lambda r: f(r).unfence(2),
         "h": lambda r: f(r).unfence(3),
     }
-    assert stories[case](rules).seen() == expected
+    assert scenarios[case](rules).seen() == expected
 
 
 def test_case_i_unclean_election_loses_what_must_be_lost_and_says_so():
-    story = f(PLAIN)
-    story.rules = PLAIN._replace(mode=Mode.UNCLEAN)
-    story.unfence(2)
-    assert story.seen() == (2, (2,), set(), (), 4, 4)
-    assert story.partition.leader_recovery_state == 1
+    scenario = f(PLAIN)
+    scenario.rules = PLAIN._replace(mode=ElectionMode.UNCLEAN)
+    scenario.unfence(2)
+    assert scenario.seen() == (2, (2,), set(), (), 4, 4)
+    assert scenario.partition.leader_recovery_state == 1
     clean = f(ELR)
-    clean.rules = ELR._replace(mode=Mode.UNCLEAN)
+    clean.rules = ELR._replace(mode=ElectionMode.UNCLEAN)
     clean.unfence(2)
     assert clean.partition.leader_recovery_state == 0
     assert clean.seen()[:3] == (2, (2,), {3})
@@ -136,16 +136,16 @@ def test_case_i_unclean_election_loses_what_must_be_lost_and_says_so():
 @pytest.mark.parametrize(
     ("mode", "isr", "alive", "leader"),
     [
-        (Mode.ONLINE, (1, 2, 3), {1, 2, 3}, 2),  # (1) the leader that is there
-        (Mode.ONLINE, (1, 3), {1, 2, 3}, 1),  # (2) the first valid one
-        (Mode.PREFERRED, (1, 2, 3), {1, 2, 3}, 1),
-        (Mode.PREFERRED, (1, 2, 3), {2, 3}, 2),
-        (Mode.PREFERRED, (3,), {2, 3}, 3),
-        (Mode.ONLINE, (1,), {2, 3}, NO_LEADER),
-        (Mode.PREFERRED, (1,), {2, 3}, NO_LEADER),  # never turns unclean
-        (Mode.UNCLEAN, (1,), {2, 3}, 2),
-        (Mode.UNCLEAN, (1,), set(), NO_LEADER),
-        (Mode.UNCLEAN, (3,), {2, 3}, 3),  # a clean one comes first
+        (ElectionMode.ONLINE, (1, 2, 3), {1, 2, 3}, 2),  # (1) the leader that is there
+        (ElectionMode.ONLINE, (1, 3), {1, 2, 3}, 1),  # (2) the first valid one
+        (ElectionMode.PREFERRED, (1, 2, 3), {1, 2, 3}, 1),
+        (ElectionMode.PREFERRED, (1, 2, 3), {2, 3}, 2),
+        (ElectionMode.PREFERRED, (3,), {2, 3}, 3),
+        (ElectionMode.ONLINE, (1,), {2, 3}, NO_LEADER),
+        (ElectionMode.PREFERRED, (1,), {2, 3}, NO_LEADER),  # never turns unclean
+        (ElectionMode.UNCLEAN, (1,), {2, 3}, 2),
+        (ElectionMode.UNCLEAN, (1,), set(), NO_LEADER),
+        (ElectionMode.UNCLEAN, (3,), {2, 3}, 3),  # a clean one comes first
     ],
 )
 def test_order_of_attempts(mode, isr, alive, leader):
@@ -185,22 +185,25 @@ def test_who_stopped_uncleanly_does_not_stay_eligible():
 
 @given(
     rules=st.builds(
-        Rules, elr=st.booleans(), min_isr=st.integers(1, 3), mode=st.sampled_from(list(Mode))
+        Rules,
+        elr=st.booleans(),
+        min_isr=st.integers(1, 3),
+        mode=st.sampled_from(list(ElectionMode)),
     ),
     steps=st.lists(st.tuples(st.booleans(), st.integers(1, 3)), max_size=20),
 )
 def test_invariants_hold_in_every_history_of_fencing(rules, steps):
-    story = Story(rules)
+    scenario = Scenario(rules)
     for fence, broker in steps:
-        before = story.partition
-        story.fence(broker) if fence else story.unfence(broker)
-        p = story.partition
+        before = scenario.partition
+        scenario.fence(broker) if fence else scenario.unfence(broker)
+        p = scenario.partition
         assert p.leader == -1 or p.leader in p.isr
-        assert p.leader == -1 or p.leader in story.alive
+        assert p.leader == -1 or p.leader in scenario.alive
         assert set(p.isr) <= set(p.replicas)
         assert not set(p.isr) & set(p.elr)
         assert p.isr or rules.elr
-        assert set(p.isr) & story.alive or p.leader == -1
+        assert set(p.isr) & scenario.alive or p.leader == -1
         if len(p.isr) >= min(rules.min_isr, 3):
             assert p.elr == ()
         assert p.leader_epoch >= before.leader_epoch

@@ -17,7 +17,7 @@ from metadata.records import (
     UnregisterControllerRecord,
 )
 from tests.unit.controller.cluster import DECLARED, Broker, Cluster
-from tests.unit.controller.leader.test_registering import levels, old_log
+from tests.unit.controller.leader.test_self_registration import levels, old_log
 
 
 @pytest.fixture

@@ -89,10 +89,10 @@ def test_a_long_batch_is_applied_in_slices_and_idle_means_all_of_it(bench):
     bench.run(commit)
     assert bench.applier.image.offset == 0
     assert bench.idle == []
-    assert bench.applier.handed_up == 20_005
+    assert bench.applier.delivered == 20_005
     bench.world.run_for(5.0)
     assert bench.idle == [20_005]
-    assert bench.applier.handed_up == 20_005
+    assert bench.applier.delivered == 20_005
 
 
 def test_what_was_handed_up_before_the_ledger_is_open_counts_as_handed_up(bench):
@@ -103,9 +103,9 @@ def test_what_was_handed_up_before_the_ledger_is_open_counts_as_handed_up(bench)
     image = msgspec.structs.replace(EMPTY, offset=3)
     bench.run(lambda: bench.applier.begin(bench.ledger, image, Mark(1, 1, b"")))
     assert bench.applier.image.offset == 3
-    assert bench.applier.handed_up == 20_008  # a linearizable read waits for this
+    assert bench.applier.delivered == 20_008  # a linearizable read waits for this
     bench.run(lambda: bench.applier.on_committed(3, 1, [last]))
-    assert bench.applier.handed_up == 20_015
+    assert bench.applier.delivered == 20_015
     bench.world.run_for(5.0)
     assert bench.applier.image.offset == 20_015
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from controller.replica.freshness import Freshness
+from controller.replica.freshness import ImageFreshness
 from metadata.image import EMPTY
 from tests.unit.controller.real_cluster import RealCluster
 
@@ -14,7 +14,7 @@ def at(offset):
 
 @pytest.fixture
 def fresh():
-    return Freshness()
+    return ImageFreshness()
 
 
 def test_before_anything_is_told_the_age_is_not_known(fresh):

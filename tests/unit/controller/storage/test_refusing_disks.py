@@ -24,7 +24,7 @@ from tests.unit.controller.storage.test_storage import (
 
 CHANGES = ("create", "write", "sync", "rename", "unlink", "sync_folder")
 SKIPPED = (0, 1, 5)
-Story = Callable[[Cluster], Callable[[], bool]]
+Scenario = Callable[[Cluster], Callable[[], bool]]
 """Brings node 3 into need; returns what tells that it is over it."""
 
 
@@ -35,14 +35,14 @@ def behind(cluster: Cluster) -> None:
     checkpoint(cluster, 1)
 
 
-def jump_by_checkpoint(cluster: Cluster) -> Callable[[], bool]:
+def catch_up_by_checkpoint(cluster: Cluster) -> Callable[[], bool]:
     behind(cluster)
     forget_journal(cluster)
     cluster.shared.heal()
     return lambda: bool(cluster.events("catch_up_ready"))
 
 
-def jump_by_segments(cluster: Cluster) -> Callable[[], bool]:
+def catch_up_by_segments(cluster: Cluster) -> Callable[[], bool]:
     behind(cluster)
     disk = cluster.shared.disks[1]
     disk.unlink(f"checkpoints/{list_checkpoints(disk)[-1].name}")
@@ -77,22 +77,22 @@ def mend(cluster: Cluster) -> Callable[[], bool]:
     return lambda: bool(cluster.events("ledger_mended"))
 
 
-def refused(story: Story, operation: str, error: int) -> Iterator[tuple[Cluster, Callable]]:
+def refused(scenario: Scenario, operation: str, error: int) -> Iterator[tuple[Cluster, Callable]]:
     for skipped in SKIPPED:
         cluster = Cluster(**SMALL)
         cluster.online(1)
-        over = story(cluster)
+        over = scenario(cluster)
         cluster.faults[3].fail(operation, skipped, error, lasting=True)
         yield cluster, over
 
 
 @pytest.mark.parametrize("operation", [*CHANGES, "read"])
-@pytest.mark.parametrize("story", [jump_by_checkpoint, jump_by_segments, backfill, mend])
-def test_a_broken_disk_ends_the_node_with_a_clear_word(story: Story, operation: str) -> None:
+@pytest.mark.parametrize("scenario", [catch_up_by_checkpoint, catch_up_by_segments, backfill, mend])
+def test_a_broken_disk_ends_the_node_with_a_clear_word(scenario: Scenario, operation: str) -> None:
     error, word = errno.EROFS, "read-only"
     if operation == "read":
         error, word = errno.EIO, "input/output error"
-    for cluster, _ in refused(story, operation, error):
+    for cluster, _ in refused(scenario, operation, error):
         cluster.run(5.0)
         if 3 in cluster.stopped:
             assert word in cluster.stopped[3].lower()
@@ -103,13 +103,13 @@ def test_a_broken_disk_ends_the_node_with_a_clear_word(story: Story, operation: 
 
 
 @pytest.mark.parametrize("operation", CHANGES)
-@pytest.mark.parametrize("story", [jump_by_checkpoint, jump_by_segments, backfill, mend])
-def test_a_full_disk_is_waited_for(story: Story, operation: str) -> None:
-    for cluster, over in refused(story, operation, errno.ENOSPC):
+@pytest.mark.parametrize("scenario", [catch_up_by_checkpoint, catch_up_by_segments, backfill, mend])
+def test_a_full_disk_is_waited_for(scenario: Scenario, operation: str) -> None:
+    for cluster, over in refused(scenario, operation, errno.ENOSPC):
         cluster.run(5.0)
         cluster.faults[3].succeed()
         if 3 in cluster.stopped:
-            # Past the jump, or by a sync that failed.
+            # Past the catch-up, or by a sync that failed.
             assert re.search("disk is full|No space left", cluster.stopped[3])
         else:
             cluster.run_until(over, 70.0)

@@ -129,10 +129,10 @@ def test_the_ledger_is_synced_before_the_journal_may_forget(seed):
 )
 def test_a_mark_that_a_peer_made_up_is_refused_and_stops_nobody(cluster, data):
     quorum = cluster.shared.nodes[2]
-    cluster.processes[2].run(partial(quorum.listener.on_install, Mark(9, 1, data), 1))
+    cluster.processes[2].run(partial(quorum.listener.on_catch_up, Mark(9, 1, data), 1))
     cluster.run(0.1)
     assert cluster.events("catch_up_refused")
-    cluster.processes[2].run(quorum.listener.on_install_dropped)
+    cluster.processes[2].run(quorum.listener.on_catch_up_dropped)
     fill(cluster, 3)
     cluster.run(1.0)
     assert not cluster.stopped
@@ -277,8 +277,8 @@ def test_a_jump_that_is_not_needed_any_more_is_dropped(cluster):
 
     def overtake():
         cluster.shared.compacted = 0
-        quorum.installing = None
-        quorum.listener.on_install_dropped()
+        quorum.catching_up = None
+        quorum.listener.on_catch_up_dropped()
         quorum.deliver()
 
     cluster.processes[3].run(overtake)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quorum.wire.frames import Kind, encode
+from quorum.wire.frames import FrameKind, encode
 from runtime.links import LinkEnd
 from tests.unit.quorum.bench import DIRECTORIES, Bench
 
@@ -12,9 +12,9 @@ def test_a_silent_leader_is_doubted_after_one_to_two_timeouts_and_not_before() -
     bench.append(2, 1, 1, 1, 0)
     bench.taken()
     bench.settle(0.49)
-    assert bench.taken(Kind.PREVOTE_REQUEST) == []
+    assert bench.taken(FrameKind.PREVOTE_REQUEST) == []
     bench.settle(0.6)
-    assert {number for number, _ in bench.taken(Kind.PREVOTE_REQUEST)} == {2, 3}
+    assert {number for number, _ in bench.taken(FrameKind.PREVOTE_REQUEST)} == {2, 3}
 
 
 def test_asking_moves_nobodys_term() -> None:
@@ -30,8 +30,8 @@ def test_a_refused_prevote_moves_no_term_either() -> None:
     bench = Bench()
     for _ in range(50):
         bench.settle(0.2)
-        for number, fields in bench.taken(Kind.PREVOTE_REQUEST):
-            bench.say(number, Kind.PREVOTE, 0, fields[0], False)
+        for number, fields in bench.taken(FrameKind.PREVOTE_REQUEST):
+            bench.say(number, FrameKind.PREVOTE, 0, fields[0], False)
     assert bench.term == 0
 
 
@@ -39,55 +39,55 @@ def test_a_majority_of_prevotes_lets_it_stand_and_the_request_waits_for_its_own_
     bench = Bench()
     bench.synced()
     bench.stick_disk()
-    while not (requests := bench.taken(Kind.PREVOTE_REQUEST)):
+    while not (requests := bench.taken(FrameKind.PREVOTE_REQUEST)):
         bench.settle(0.05)
-    bench.say(3, Kind.PREVOTE, 0, requests[0][1][0], True)
+    bench.say(3, FrameKind.PREVOTE, 0, requests[0][1][0], True)
     assert bench.role == "candidate"
     assert bench.term == 1
-    assert bench.taken(Kind.VOTE_REQUEST) == []
+    assert bench.taken(FrameKind.VOTE_REQUEST) == []
     bench.free_disk()
-    assert bench.taken(Kind.VOTE_REQUEST) == [(2, (1, 0, False)), (3, (1, 0, False))]
+    assert bench.taken(FrameKind.VOTE_REQUEST) == [(2, (1, 0, False)), (3, (1, 0, False))]
 
 
 @pytest.mark.parametrize("old", ["round", "term"])
 def test_prevotes_of_another_round_or_term_do_not_count(old: str) -> None:
     bench = Bench()
-    while not (requests := bench.taken(Kind.PREVOTE_REQUEST)):
+    while not (requests := bench.taken(FrameKind.PREVOTE_REQUEST)):
         bench.settle(0.05)
     number = requests[0][1][0]
     if old == "round":
-        bench.say(3, Kind.PREVOTE, 0, number - 1, True)
+        bench.say(3, FrameKind.PREVOTE, 0, number - 1, True)
     else:
-        bench.say(2, Kind.PROBE, 4, 1)
-        bench.say(3, Kind.PREVOTE, 0, number, True)
+        bench.say(2, FrameKind.PROBE, 4, 1)
+        bench.say(3, FrameKind.PREVOTE, 0, number, True)
     assert bench.role == "follower"
 
 
 def test_one_voters_vote_delivered_twice_counts_once() -> None:
     bench = Bench(voters=5)
-    while not (requests := bench.taken(Kind.PREVOTE_REQUEST)):
+    while not (requests := bench.taken(FrameKind.PREVOTE_REQUEST)):
         bench.settle(0.05)
     for number in (2, 3):
-        bench.say(number, Kind.PREVOTE, 0, requests[0][1][0], True)
+        bench.say(number, FrameKind.PREVOTE, 0, requests[0][1][0], True)
     assert bench.role == "candidate"
     for _ in range(4):
-        bench.say(2, Kind.VOTE, 1)
+        bench.say(2, FrameKind.VOTE, 1)
     assert bench.role == "candidate"
-    bench.say(3, Kind.VOTE, 1)
+    bench.say(3, FrameKind.VOTE, 1)
     assert bench.role == "leader"
 
 
 def test_a_vote_of_an_older_term_counts_for_nothing() -> None:
     bench = Bench()
     bench.win()
-    bench.say(2, Kind.PROBE, 9, 1)
+    bench.say(2, FrameKind.PROBE, 9, 1)
     assert bench.role == "follower"
-    while not (requests := bench.taken(Kind.PREVOTE_REQUEST)):
+    while not (requests := bench.taken(FrameKind.PREVOTE_REQUEST)):
         bench.settle(0.05)
-    bench.say(3, Kind.PREVOTE, 9, requests[0][1][0], True)
+    bench.say(3, FrameKind.PREVOTE, 9, requests[0][1][0], True)
     assert bench.term == 10
-    bench.say(2, Kind.VOTE, 1)
-    bench.say(3, Kind.VOTE, 9)
+    bench.say(2, FrameKind.VOTE, 1)
+    bench.say(3, FrameKind.VOTE, 9)
     assert bench.role == "candidate"
 
 
@@ -98,10 +98,10 @@ def test_votes_and_prevotes_of_an_observer_do_not_count() -> None:
     requests: list[tuple[int, tuple[int, ...]]] = []
     for _ in range(20):
         bench.settle(0.05)
-        requests += bench.taken(Kind.PREVOTE_REQUEST)
+        requests += bench.taken(FrameKind.PREVOTE_REQUEST)
     assert {number for number, _ in requests} == {2}
     for _, fields in requests:
-        frame = encode(Kind.PREVOTE, 0, DIRECTORIES[9], fields[0], True)
+        frame = encode(FrameKind.PREVOTE, 0, DIRECTORIES[9], fields[0], True)
         bench.call(bench.node.on_frame, 3, frame)
     assert bench.role == "follower"
 
@@ -110,26 +110,26 @@ def test_a_vote_is_sent_once_it_is_durable_and_to_one_candidate_a_term() -> None
     bench = Bench()
     bench.synced()
     bench.stick_disk()
-    bench.say(2, Kind.VOTE_REQUEST, 1, 1, 0, False)
-    assert bench.taken(Kind.VOTE) == []
+    bench.say(2, FrameKind.VOTE_REQUEST, 1, 1, 0, False)
+    assert bench.taken(FrameKind.VOTE) == []
     bench.free_disk()
-    assert bench.taken(Kind.VOTE) == [(2, ())]
-    bench.say(3, Kind.VOTE_REQUEST, 1, 1, 0, False)
+    assert bench.taken(FrameKind.VOTE) == [(2, ())]
+    bench.say(3, FrameKind.VOTE_REQUEST, 1, 1, 0, False)
     bench.synced()
-    assert bench.taken(Kind.VOTE) == []
+    assert bench.taken(FrameKind.VOTE) == []
 
 
 def test_a_vote_survives_a_loss_of_power() -> None:
     bench = Bench()
-    bench.say(2, Kind.VOTE_REQUEST, 1, 1, 0, False)
+    bench.say(2, FrameKind.VOTE_REQUEST, 1, 1, 0, False)
     bench.synced()
-    assert bench.taken(Kind.VOTE) == [(2, ())]
+    assert bench.taken(FrameKind.VOTE) == [(2, ())]
     bench.host.lose_power()
     bench.boot()
     bench.link(3)
-    bench.say(3, Kind.VOTE_REQUEST, 1, 1, 0, False)
+    bench.say(3, FrameKind.VOTE_REQUEST, 1, 1, 0, False)
     bench.synced()
-    assert bench.taken(Kind.VOTE) == []
+    assert bench.taken(FrameKind.VOTE) == []
 
 
 def test_nobody_is_voted_for_while_a_leader_is_heard() -> None:
@@ -137,11 +137,11 @@ def test_nobody_is_voted_for_while_a_leader_is_heard() -> None:
     bench.append(2, 1, 1, 1, 0)
     bench.synced()
     bench.taken()
-    bench.say(3, Kind.PREVOTE_REQUEST, 1, 5, 9, 1)
+    bench.say(3, FrameKind.PREVOTE_REQUEST, 1, 5, 9, 1)
     assert bench.taken() == [(3, (5, False))]
-    bench.say(3, Kind.VOTE_REQUEST, 2, 9, 1, False)
+    bench.say(3, FrameKind.VOTE_REQUEST, 2, 9, 1, False)
     bench.synced()
-    assert bench.taken(Kind.VOTE) == []
+    assert bench.taken(FrameKind.VOTE) == []
     assert bench.term == 1
 
 
@@ -150,9 +150,9 @@ def test_a_transfer_by_the_leader_is_the_exception() -> None:
     bench.append(2, 1, 1, 1, 0)
     bench.synced()
     bench.taken()
-    bench.say(3, Kind.VOTE_REQUEST, 2, 9, 1, True)
+    bench.say(3, FrameKind.VOTE_REQUEST, 2, 9, 1, True)
     bench.synced()
-    assert bench.taken(Kind.VOTE) == [(3, ())]
+    assert bench.taken(FrameKind.VOTE) == [(3, ())]
 
 
 def test_a_shorter_log_gets_neither_prevote_nor_vote() -> None:
@@ -160,24 +160,24 @@ def test_a_shorter_log_gets_neither_prevote_nor_vote() -> None:
     bench.append(2, 1, 2, 1, 0, 1)
     bench.settle(0.55)
     bench.taken()
-    bench.say(3, Kind.PREVOTE_REQUEST, 1, 5, 1, 0)
-    assert (3, (5, False)) in bench.taken(Kind.PREVOTE)
-    bench.say(3, Kind.VOTE_REQUEST, 2, 1, 0, False)
+    bench.say(3, FrameKind.PREVOTE_REQUEST, 1, 5, 1, 0)
+    assert (3, (5, False)) in bench.taken(FrameKind.PREVOTE)
+    bench.say(3, FrameKind.VOTE_REQUEST, 2, 1, 0, False)
     bench.synced()
-    assert bench.taken(Kind.VOTE) == []
+    assert bench.taken(FrameKind.VOTE) == []
 
 
 def test_timeout_now_of_the_leader_stands_at_once_and_of_nobody_else() -> None:
     bench = Bench()
     bench.append(2, 1, 1, 1, 0)
     bench.synced()
-    bench.say(3, Kind.TIMEOUT_NOW, 1)
+    bench.say(3, FrameKind.TIMEOUT_NOW, 1)
     assert bench.role == "follower"
     bench.taken()
-    bench.say(2, Kind.TIMEOUT_NOW, 1)
+    bench.say(2, FrameKind.TIMEOUT_NOW, 1)
     assert bench.role == "candidate"
     bench.synced()
-    assert (3, (1, 0, True)) in bench.taken(Kind.VOTE_REQUEST)
+    assert (3, (1, 0, True)) in bench.taken(FrameKind.VOTE_REQUEST)
 
 
 def test_a_leader_that_was_reset_and_refuses_is_replaced_at_once() -> None:
@@ -190,7 +190,7 @@ def test_a_leader_that_was_reset_and_refuses_is_replaced_at_once() -> None:
     bench.unlink(2, LinkEnd.REFUSED)
     assert bench.node.leader_and_epoch().leader is None
     bench.settle(0.051)
-    assert bench.taken(Kind.PREVOTE_REQUEST)
+    assert bench.taken(FrameKind.PREVOTE_REQUEST)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_leader_of_which_less_is_known_is_waited_for(ends: tuple[LinkEnd, ...]
     bench.unlink(2, *ends)
     bench.taken()
     bench.settle(0.4)
-    assert bench.taken(Kind.PREVOTE_REQUEST) == []
+    assert bench.taken(FrameKind.PREVOTE_REQUEST) == []
 
 
 def test_a_leader_that_came_back_after_the_reset_is_not_doubted() -> None:
@@ -220,7 +220,7 @@ def test_a_leader_that_came_back_after_the_reset_is_not_doubted() -> None:
     bench.link(2)
     bench.unlink(2, LinkEnd.REFUSED)
     bench.settle(0.3)
-    assert bench.taken(Kind.PREVOTE_REQUEST) == []
+    assert bench.taken(FrameKind.PREVOTE_REQUEST) == []
 
 
 def test_another_followers_end_does_not_matter() -> None:
@@ -228,13 +228,13 @@ def test_another_followers_end_does_not_matter() -> None:
     bench.append(2, 1, 1, 1, 0)
     bench.unlink(3, LinkEnd.RESET, LinkEnd.REFUSED)
     bench.settle(0.3)
-    assert bench.taken(Kind.PREVOTE_REQUEST) == []
+    assert bench.taken(FrameKind.PREVOTE_REQUEST) == []
 
 
 def test_a_full_or_stuck_disk_does_not_stand() -> None:
     bench = Bench()
     bench.host.faults.capacity_bytes = 10_000
     bench.settle(5)
-    assert bench.taken(Kind.PREVOTE_REQUEST) == [] or bench.term == 0
+    assert bench.taken(FrameKind.PREVOTE_REQUEST) == [] or bench.term == 0
     note = bench.node.status().note
     assert "the disk is almost full: 0 MiB are free, 64 MiB are kept in reserve" in note

@@ -1,11 +1,11 @@
-"""A leader: what it counts, what it sends, what it hands up, and how it stops leading."""
+"""A leader: what it counts, what it sends, what it delivers, and how it stops leading."""
 
 import pytest
 
 from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError
 from quorum.config import ENTRY_BYTES_MAX
 from quorum.wire.codec import loads
-from quorum.wire.frames import Kind, encode
+from quorum.wire.frames import FrameKind, encode
 from tests.unit.quorum.bench import DIRECTORIES, Bench
 
 
@@ -17,7 +17,7 @@ def leader(voters: int = 3, **settings: int) -> Bench:
 
 def appended(bench: Bench) -> list[tuple[int, list[int]]]:
     """Who was sent which entries."""
-    return [(n, [e[1] for e in f[3]]) for n, f in bench.taken(Kind.APPEND) if f[3]]
+    return [(n, [e[1] for e in f[3]]) for n, f in bench.taken(FrameKind.APPEND) if f[3]]
 
 
 # Proposing.
@@ -46,7 +46,7 @@ def test_what_waits_during_a_sync_becomes_one_entry() -> None:
         bench.call(bench.node.propose, bytes([number]))
     assert appended(bench) == [(2, [3]), (3, [3])]
     bench.free_disk()
-    frames = [f for n, f in bench.taken(Kind.APPEND) if f[3] and n == 2]
+    frames = [f for n, f in bench.taken(FrameKind.APPEND) if f[3] and n == 2]
     [(command, index, _)] = frames[0][3]
     assert index == 4
     assert loads(command[1:]) == (0, ((b"\1", b"\2", b"\3", b"\4"),))
@@ -77,7 +77,7 @@ def test_an_entry_is_at_most_four_mib() -> None:
     for _ in range(4):
         bench.synced()
         bench.ack(2)
-    sizes = [len(entry[0]) for entry in bench.node.inside.journal[2:]]  # type: ignore[union-attr,arg-type]
+    sizes = [len(entry[0]) for entry in bench.node.context.journal[2:]]  # type: ignore[union-attr,arg-type]
     assert len(sizes) == 3
     assert max(sizes) <= ENTRY_BYTES_MAX
     with pytest.raises(ValueError, match="4 MiB"):
@@ -131,20 +131,20 @@ def test_an_answer_of_another_term_moves_nothing() -> None:
     term = bench.term
     bench.call(bench.node.propose, b"x")
     bench.synced()
-    bench.say(2, Kind.ACK, term - 1, 3, 0, True)
+    bench.say(2, FrameKind.ACK, term - 1, 3, 0, True)
     assert bench.commit == 2
-    bench.say(2, Kind.ACK, term, 3, 0, True)
+    bench.say(2, FrameKind.ACK, term, 3, 0, True)
     assert bench.commit == 3
 
 
 def test_an_answer_beyond_our_log_moves_nothing() -> None:
     bench = leader()
-    bench.say(2, Kind.ACK, bench.term, 9, 0, True)
-    bench.say(3, Kind.ACK, bench.term, 9, 0, True)
+    bench.say(2, FrameKind.ACK, bench.term, 9, 0, True)
+    bench.say(3, FrameKind.ACK, bench.term, 9, 0, True)
     bench.call(bench.node.propose, b"x")
     bench.synced()
     assert bench.commit == 2
-    assert bench.node.inside.counters["ack_beyond_our_log"] == 2
+    assert bench.node.context.counters["ack_beyond_our_log"] == 2
 
 
 def test_answers_count_no_further_than_our_own_durable_copy() -> None:
@@ -179,7 +179,7 @@ def test_an_observer_is_sent_entries_but_not_counted() -> None:
     bench.call(bench.node.propose, b"x")
     bench.synced()
     assert (3, [3]) in appended(bench)
-    frame = encode(Kind.ACK, bench.term, DIRECTORIES[9], 3, 0, True)
+    frame = encode(FrameKind.ACK, bench.term, DIRECTORIES[9], 3, 0, True)
     bench.call(bench.node.on_frame, 3, frame)
     assert bench.commit == 2
     state = next(r for r in bench.node.status().replicas if r.node_id == 3)
@@ -190,7 +190,7 @@ def test_a_damaged_voter_is_not_counted_either() -> None:
     bench = leader()
     bench.call(bench.node.propose, b"x")
     bench.synced()
-    bench.say(2, Kind.ACK, bench.term, 3, 0, False)
+    bench.say(2, FrameKind.ACK, bench.term, 3, 0, False)
     assert bench.commit == 2
     bench.ack(3)
     assert bench.commit == 3
@@ -213,7 +213,7 @@ def test_a_follower_that_asks_is_sent_again_from_there() -> None:
         bench.call(bench.node.propose, bytes([number]))
         bench.synced()
     bench.taken()
-    bench.say(2, Kind.ACK, bench.term, -1, 4, True)
+    bench.say(2, FrameKind.ACK, bench.term, -1, 4, True)
     bench.settle(0.2)
     assert (2, [4, 5]) in appended(bench)
 
@@ -224,7 +224,7 @@ def test_a_stale_request_to_go_back_below_what_is_acknowledged_is_ignored() -> N
     bench.synced()
     bench.ack(2)
     bench.taken()
-    bench.say(2, Kind.ACK, bench.term, -1, 2, True)
+    bench.say(2, FrameKind.ACK, bench.term, -1, 2, True)
     bench.settle(0.3)
     assert [entries for n, entries in appended(bench) if n == 2] == []
 
@@ -237,7 +237,7 @@ def test_a_follower_that_insists_on_lacking_what_it_acknowledged_is_sent_it_agai
     bench.ack(2)
     bench.taken()
     for _ in range(12):
-        bench.say(2, Kind.ACK, bench.term, -1, 2, True)
+        bench.say(2, FrameKind.ACK, bench.term, -1, 2, True)
         bench.settle(0.05)
     assert (2, [2, 3]) in appended(bench)
 
@@ -249,7 +249,7 @@ def test_who_lacked_once_and_matches_since_does_not_insist() -> None:
     bench.ack(2)
     bench.taken()
     for _ in range(3):
-        bench.say(2, Kind.ACK, bench.term, -1, 2, True)
+        bench.say(2, FrameKind.ACK, bench.term, -1, 2, True)
         bench.settle(0.3)
         bench.ack(2)
     assert [entries for n, entries in appended(bench) if n == 2] == []
@@ -280,11 +280,11 @@ def test_a_full_queue_of_the_link_loses_nothing() -> None:
     bench.links.full.clear()
     for _ in range(4):
         bench.settle(0.15)
-        for number, fields in bench.taken(Kind.APPEND):
+        for number, fields in bench.taken(FrameKind.APPEND):
             if number == 2 and fields[3]:
                 return
             if number == 2:
-                bench.say(2, Kind.ACK, bench.term, -1, 3, True)
+                bench.say(2, FrameKind.ACK, bench.term, -1, 3, True)
             bench.ack(3)
     raise AssertionError("the entry was never sent again")
 
@@ -320,17 +320,17 @@ def test_a_higher_term_in_any_answer_ends_leadership_and_drops_what_waited() -> 
     bench.stick_disk()
     for _ in range(3):
         bench.call(bench.node.propose, b"x")
-    bench.say(3, Kind.ACK, bench.term + 5, -1, 0, True)
+    bench.say(3, FrameKind.ACK, bench.term + 5, -1, 0, True)
     assert bench.role == "follower"
     bench.free_disk()
     assert "lost" in bench.heard.kinds()
-    assert bench.node.inside.view.last == 3
+    assert bench.node.context.view.last == 3
 
 
 def test_a_vote_request_does_not_unseat_a_leader_that_is_followed() -> None:
     bench = leader()
     term = bench.term
-    bench.say(3, Kind.VOTE_REQUEST, term + 1, 9, term, False)
+    bench.say(3, FrameKind.VOTE_REQUEST, term + 1, 9, term, False)
     assert (bench.role, bench.term) == ("leader", term)
 
 
@@ -341,12 +341,12 @@ def test_resigning_pauses_proposals_and_tells_the_most_caught_up_voter() -> None
     bench.ack(3)
     bench.taken()
     bench.call(bench.node.resign, "a test")
-    assert bench.taken(Kind.TIMEOUT_NOW) == [(3, ())]
+    assert bench.taken(FrameKind.TIMEOUT_NOW) == [(3, ())]
     bench.call(bench.node.propose, b"meanwhile")
-    assert bench.node.inside.view.last == 3
-    bench.say(3, Kind.VOTE_REQUEST, bench.term + 1, 3, bench.term, True)
+    assert bench.node.context.view.last == 3
+    bench.say(3, FrameKind.VOTE_REQUEST, bench.term + 1, 3, bench.term, True)
     bench.synced()
-    assert bench.taken(Kind.VOTE) == [(3, ())]
+    assert bench.taken(FrameKind.VOTE) == [(3, ())]
     assert bench.role == "follower"
 
 
@@ -385,7 +385,7 @@ def test_a_leader_whose_disk_is_stuck_hands_over() -> None:
     bench.call(bench.node.propose, b"x")
     for _ in range(40):
         bench.settle(0.05)
-        if bench.taken(Kind.TIMEOUT_NOW):
+        if bench.taken(FrameKind.TIMEOUT_NOW):
             return
         if bench.role == "leader":
             bench.ack(2)
@@ -395,12 +395,12 @@ def test_a_leader_whose_disk_is_stuck_hands_over() -> None:
 def test_commands_are_never_forwarded() -> None:
     bench = leader()
     bench.stick_disk()
-    core = bench.node.inside.core
+    core = bench.node.context.core
     assert core is not None
-    bench.say(3, Kind.APPEND, bench.term + 1, 2, 2, bench.term, [])
+    bench.say(3, FrameKind.APPEND, bench.term + 1, 2, 2, bench.term, [])
     core.append([b"x"])
     bench.call(core.tick)
-    assert bench.node.inside.counters == {"forwarding_refused": 1}
+    assert bench.node.context.counters == {"forwarding_refused": 1}
 
 
 # Reads.
@@ -411,9 +411,9 @@ def test_a_read_waits_for_a_majority_that_answers_after_the_call() -> None:
     ready: list[bool] = []
     bench.call(bench.node.read_index, ready.append)
     assert ready == []
-    probes = bench.taken(Kind.PROBE)
+    probes = bench.taken(FrameKind.PROBE)
     assert {number for number, _ in probes} == {2, 3}
-    bench.say(2, Kind.PROBE_ANSWER, bench.term, probes[0][1][0], 2, True)
+    bench.say(2, FrameKind.PROBE_ANSWER, bench.term, probes[0][1][0], 2, True)
     assert ready == [True]
 
 
@@ -422,11 +422,11 @@ def test_answers_that_prove_nothing_do_not_count(wrong: str) -> None:
     bench = leader()
     ready: list[bool] = []
     bench.call(bench.node.read_index, ready.append)
-    number = bench.taken(Kind.PROBE)[0][1][0]
+    number = bench.taken(FrameKind.PROBE)[0][1][0]
     number -= wrong == "round"
     term = bench.term - (wrong == "term")
     for _ in range(3):
-        bench.say(2, Kind.PROBE_ANSWER, term, number, 2, wrong != "damaged")
+        bench.say(2, FrameKind.PROBE_ANSWER, term, number, 2, wrong != "damaged")
     assert ready == []
 
 
@@ -434,14 +434,14 @@ def test_reads_that_come_during_a_round_share_the_next() -> None:
     bench = leader()
     ready: list[str] = []
     bench.call(bench.node.read_index, lambda _: ready.append("first"))
-    first = bench.taken(Kind.PROBE)[0][1][0]
+    first = bench.taken(FrameKind.PROBE)[0][1][0]
     for _ in range(10):
         bench.call(bench.node.read_index, lambda _: ready.append("later"))
-    assert bench.taken(Kind.PROBE) == []
-    bench.say(2, Kind.PROBE_ANSWER, bench.term, first, 2, True)
+    assert bench.taken(FrameKind.PROBE) == []
+    bench.say(2, FrameKind.PROBE_ANSWER, bench.term, first, 2, True)
     assert ready == ["first"]
-    [(_, (second,)), _] = bench.taken(Kind.PROBE)
-    bench.say(3, Kind.PROBE_ANSWER, bench.term, second, 2, True)
+    [(_, (second,)), _] = bench.taken(FrameKind.PROBE)
+    bench.say(3, FrameKind.PROBE_ANSWER, bench.term, second, 2, True)
     assert ready == ["first"] + ["later"] * 10
 
 
@@ -449,7 +449,7 @@ def test_reads_fail_when_leadership_is_lost_and_where_it_never_was() -> None:
     bench = leader()
     ready: list[bool] = []
     bench.call(bench.node.read_index, ready.append)
-    bench.say(2, Kind.ACK, bench.term + 1, -1, 0, True)
+    bench.say(2, FrameKind.ACK, bench.term + 1, -1, 0, True)
     assert ready == [False]
     bench.call(bench.node.read_index, ready.append)
     assert ready == [False, False]
@@ -460,5 +460,5 @@ def test_a_node_answers_a_probe_of_its_term_and_a_wiped_one_never() -> None:
     bench.append(2, 1, 1, 1, 0)
     bench.synced()
     bench.taken()
-    bench.say(2, Kind.PROBE, 1, 77)
-    assert bench.taken(Kind.PROBE_ANSWER) == [(2, (77, 1, True))]
+    bench.say(2, FrameKind.PROBE, 1, 77)
+    assert bench.taken(FrameKind.PROBE_ANSWER) == [(2, (77, 1, True))]

@@ -3,10 +3,10 @@
 import pytest
 
 from quorum.journal import Known
-from quorum.wire.frames import Kind
+from quorum.wire.frames import FrameKind
 from tests.unit.quorum.bench import DIRECTORIES, Bench
 
-LIFE = b"\0\0\0\0a life.."
+INCARNATION = b"\0\0\0\0a life.."
 
 
 @pytest.fixture
@@ -19,21 +19,21 @@ def bench() -> Bench:
 
 def told(bench: Bench, number: int) -> tuple[object, ...]:
     """The newest that the node told a peer."""
-    return [fields for n, fields in bench.taken(Kind.REMEMBER) if n == number][-1]
+    return [fields for n, fields in bench.taken(FrameKind.REMEMBER) if n == number][-1]
 
 
-def remembers(bench: Bench, number: int, life: bytes, position: int) -> None:
-    bench.say(number, Kind.REMEMBER, 0, b"", 0, life, position)
+def remembers(bench: Bench, number: int, incarnation: bytes, position: int) -> None:
+    bench.say(number, FrameKind.REMEMBER, 0, b"", 0, incarnation, position)
 
 
 def test_it_tells_every_peer_its_life_and_how_far_it_is_durable(bench: Bench) -> None:
-    journal = bench.node.inside.journal
+    journal = bench.node.context.journal
     for number in bench.others:
-        last = bench.node.inside.view.last
+        last = bench.node.context.view.last
         bench.append(2, 1, 1, last, int(last > 1), 1, 1)
         bench.settle(0.3)
-        assert bench.node.inside.view.last == last + 2
-        assert told(bench, number)[:2] == (journal.lineage.life, journal.durable_position)
+        assert bench.node.context.view.last == last + 2
+        assert told(bench, number)[:2] == (journal.lineage.incarnation, journal.durable_position)
 
 
 def test_the_leader_knows_how_far_it_is_before_it_is_acknowledged_to(bench: Bench) -> None:
@@ -41,38 +41,40 @@ def test_the_leader_knows_how_far_it_is_before_it_is_acknowledged_to(bench: Benc
     bench.synced()
     sent = [(frame[0], frame) for number, frame in bench.links.sent if number == 2]
     kinds = [kind for kind, _ in sent]
-    assert Kind.ACK in kinds
-    before = [frame for kind, frame in sent[: kinds.index(Kind.ACK)] if kind == Kind.REMEMBER]
-    journal = bench.node.inside.journal
-    assert before[-1][3:5] == (journal.lineage.life, journal.durable_position)
+    assert FrameKind.ACK in kinds
+    before = [
+        frame for kind, frame in sent[: kinds.index(FrameKind.ACK)] if kind == FrameKind.REMEMBER
+    ]
+    journal = bench.node.context.journal
+    assert before[-1][3:5] == (journal.lineage.incarnation, journal.durable_position)
     assert before[-1][4] >= journal.position_of_entry(journal.last_index)
 
 
 def test_all_know_how_far_it_is_before_it_votes(bench: Bench) -> None:
     bench.settle(2)
     bench.links.sent.clear()
-    bench.say(2, Kind.VOTE_REQUEST, bench.term + 1, 99, bench.term + 1, False)
+    bench.say(2, FrameKind.VOTE_REQUEST, bench.term + 1, 99, bench.term + 1, False)
     bench.synced()
     kinds = [frame[0] for _, frame in bench.links.sent]
-    assert kinds.index(Kind.REMEMBER) < kinds.index(Kind.VOTE)
-    position = bench.node.inside.journal.position_of_vote
-    told = {n: f[4] for n, f in bench.links.sent if f[0] == Kind.REMEMBER}
+    assert kinds.index(FrameKind.REMEMBER) < kinds.index(FrameKind.VOTE)
+    position = bench.node.context.journal.position_of_vote
+    told = {n: f[4] for n, f in bench.links.sent if f[0] == FrameKind.REMEMBER}
     assert set(told) == {2, 3}
     assert min(told.values()) >= position
 
 
 def test_it_says_back_what_a_peer_said_of_itself_when_the_link_opens_again(bench: Bench) -> None:
-    bench.say(2, Kind.REMEMBER, 0, LIFE, 512, b"", 0)
+    bench.say(2, FrameKind.REMEMBER, 0, INCARNATION, 512, b"", 0)
     bench.unlink(2)
     bench.taken()
     bench.link(2)
-    assert told(bench, 2)[2:] == (LIFE, 512)
+    assert told(bench, 2)[2:] == (INCARNATION, 512)
     bench.settle(1.2)
     bench.host.kill()
     bench.boot()
     bench.link(2)
-    assert bench.taken()[0] == (2, (b"", 0, LIFE, 512))
-    assert bench.node.inside.journal.known == {DIRECTORIES[2]: Known(LIFE, 512)}
+    assert bench.taken()[0] == (2, (b"", 0, INCARNATION, 512))
+    assert bench.node.context.journal.known == {DIRECTORIES[2]: Known(INCARNATION, 512)}
 
 
 def test_it_says_nothing_of_itself_to_a_peer_that_has_not_spoken(bench: Bench) -> None:
@@ -81,19 +83,19 @@ def test_it_says_nothing_of_itself_to_a_peer_that_has_not_spoken(bench: Bench) -
     bench.call(bench.node.judge, None, bench.greeting_of(2), None)
     bench.call(bench.node.on_link_up, 2)
     bench.settle(1.0)
-    assert {fields[:2] for _, fields in bench.taken(Kind.REMEMBER)} == {(b"", 0)}
+    assert {fields[:2] for _, fields in bench.taken(FrameKind.REMEMBER)} == {(b"", 0)}
     remembers(bench, 2, b"", 0)
     bench.settle(0.2)
-    assert told(bench, 2)[0] == bench.node.inside.journal.lineage.life
+    assert told(bench, 2)[0] == bench.node.context.journal.lineage.incarnation
 
 
 def test_who_is_remembered_with_more_than_it_holds_is_damaged(bench: Bench) -> None:
-    remembers(bench, 3, bench.node.inside.journal.lineage.life, 1)
+    remembers(bench, 3, bench.node.context.journal.lineage.incarnation, 1)
     assert bench.role == "follower"
-    remembers(bench, 3, LIFE, 4096)
+    remembers(bench, 3, INCARNATION, 4096)
     assert bench.role == "damaged"
     assert "node 3 remembers" in bench.node.status().note
-    assert not bench.node.inside.may_vote
+    assert not bench.node.context.may_vote
     bench.synced()
     bench.host.lose_power()
     bench.boot()
@@ -102,22 +104,22 @@ def test_who_is_remembered_with_more_than_it_holds_is_damaged(bench: Bench) -> N
 
 def test_a_leader_that_hears_it_leads_no_more(bench: Bench) -> None:
     term = bench.lead()
-    remembers(bench, 3, LIFE, 4096)
+    remembers(bench, 3, INCARNATION, 4096)
     assert bench.role == "damaged"
     assert bench.term == term + 1
     bench.synced()
     assert ("lost", term) in bench.heard.events
     bench.settle(5)
-    assert bench.taken(Kind.PREVOTE_REQUEST) == []
+    assert bench.taken(FrameKind.PREVOTE_REQUEST) == []
 
 
 def test_who_is_damaged_promises_nothing_and_asks_nobody_to_remember_it(bench: Bench) -> None:
     """So the folder as it was before the damage may be put back."""
-    remembers(bench, 3, LIFE, 4096)
+    remembers(bench, 3, INCARNATION, 4096)
     bench.synced()
     bench.taken()
     bench.settle(2.0)
-    assert {fields[:2] for _, fields in bench.taken(Kind.REMEMBER)} <= {(b"", 0)}
+    assert {fields[:2] for _, fields in bench.taken(FrameKind.REMEMBER)} <= {(b"", 0)}
 
 
 def test_a_vote_that_waits_for_the_disk_does_not_leave_a_folder_that_was_found_out(
@@ -126,27 +128,27 @@ def test_a_vote_that_waits_for_the_disk_does_not_leave_a_folder_that_was_found_o
     bench.settle(2)
     bench.taken()
     bench.stick_disk()
-    bench.say(2, Kind.VOTE_REQUEST, bench.term + 1, 99, bench.term + 1, False)
-    remembers(bench, 3, LIFE, 4096)
+    bench.say(2, FrameKind.VOTE_REQUEST, bench.term + 1, 99, bench.term + 1, False)
+    remembers(bench, 3, INCARNATION, 4096)
     assert bench.role == "damaged"
     bench.free_disk()
     bench.settle(0.2)
-    assert bench.taken(Kind.VOTE) == []
+    assert bench.taken(FrameKind.VOTE) == []
 
 
 def test_nor_does_an_acknowledgement(bench: Bench) -> None:
     bench.stick_disk()
     bench.append(2, 1, 1, 1, 0, 1, 1)
-    remembers(bench, 3, LIFE, 4096)
+    remembers(bench, 3, INCARNATION, 4096)
     bench.free_disk()
     bench.settle(0.2)
-    assert not any(counts for _, (_, _, counts) in bench.taken(Kind.ACK))
+    assert not any(counts for _, (_, _, counts) in bench.taken(FrameKind.ACK))
 
 
 def test_a_loss_counts_once_whoever_remembers_it(bench: Bench) -> None:
-    remembers(bench, 3, LIFE, 4096)
-    bench.node.inside.journal.repaired(b"repaired")
-    remembers(bench, 2, LIFE, 4000)
+    remembers(bench, 3, INCARNATION, 4096)
+    bench.node.context.journal.repaired(b"repaired")
+    remembers(bench, 2, INCARNATION, 4000)
     assert bench.role == "follower"
     # Another life that went with it, which nobody spoke of at the time.
     remembers(bench, 2, b"\0\0\0\0older...", 5000)
@@ -160,15 +162,15 @@ def test_its_voice_waits_until_all_have_spoken_but_not_for_ever(bench: Bench) ->
     bench.boot()
     bench.link(2)
     bench.taken()
-    bench.say(2, Kind.PREVOTE_REQUEST, bench.term + 1, 1, 9, bench.term + 1)
+    bench.say(2, FrameKind.PREVOTE_REQUEST, bench.term + 1, 1, 9, bench.term + 1)
     bench.append(2, 9, 1, 1, 0, 9)
-    assert bench.taken(Kind.PREVOTE) == []
+    assert bench.taken(FrameKind.PREVOTE) == []
     bench.synced()
-    assert bench.taken(Kind.ACK)[-1] == (2, (2, 0, False))
+    assert bench.taken(FrameKind.ACK)[-1] == (2, (2, 0, False))
     bench.settle(0.6)
     bench.append(2, 9, 1, 2, 9)
     bench.synced()
-    assert bench.taken(Kind.ACK)[-1] == (2, (2, 0, True))
+    assert bench.taken(FrameKind.ACK)[-1] == (2, (2, 0, True))
 
 
 def test_its_voice_counts_at_once_when_all_have_spoken(bench: Bench) -> None:
@@ -177,8 +179,8 @@ def test_its_voice_counts_at_once_when_all_have_spoken(bench: Bench) -> None:
     bench.link(2)
     bench.link(3)
     bench.taken()
-    bench.say(2, Kind.PREVOTE_REQUEST, bench.term + 1, 1, 9, bench.term + 1)
-    assert bench.taken(Kind.PREVOTE) == [(2, (1, True))]
+    bench.say(2, FrameKind.PREVOTE_REQUEST, bench.term + 1, 1, 9, bench.term + 1)
+    assert bench.taken(FrameKind.PREVOTE) == [(2, (1, True))]
 
 
 def test_a_wiped_disk_under_a_voters_id_does_not_speak_for_the_voter(bench: Bench) -> None:
@@ -186,20 +188,20 @@ def test_a_wiped_disk_under_a_voters_id_does_not_speak_for_the_voter(bench: Benc
     bench.boot()
     bench.link(2)
     bench.link(3, directory_id=b"w" * 16, empty=False)
-    assert not bench.node.inside.may_vote
+    assert not bench.node.context.may_vote
     bench.settle(0.6)
-    assert bench.node.inside.may_vote
+    assert bench.node.context.may_vote
 
 
 def test_a_strangers_memory_says_nothing(bench: Bench) -> None:
     """A wiped disk under a voter's id is no voter: nothing is taken from it."""
     bench.unlink(3)
     bench.link(3, directory_id=b"w" * 16, empty=False)
-    frame_life = bench.node.inside.journal.known
+    frame_incarnation = bench.node.context.journal.known
     bench.call(
         bench.node._memory.on_remember,
-        bench.node.inside.replicas.get(3),
-        (LIFE, 10, LIFE, 4096),
+        bench.node.context.replicas.get(3),
+        (INCARNATION, 10, INCARNATION, 4096),
     )
     assert bench.role == "follower"
-    assert bench.node.inside.journal.known == frame_life
+    assert bench.node.context.journal.known == frame_incarnation

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quorum.wire.frames import Kind
+from quorum.wire.frames import FrameKind
 from tests.unit.quorum.bench import Bench
 
 
@@ -26,28 +26,28 @@ def bench() -> Bench:
 
 def answer(bench: Bench, number: int, term: int, last: int) -> None:
     """Answer the newest question."""
-    bench.say(number, Kind.PROBE_ANSWER, term, bench.node._repair._round, last, True)
+    bench.say(number, FrameKind.PROBE_ANSWER, term, bench.node._repair._round, last, True)
 
 
 def test_it_neither_votes_nor_stands(bench: Bench) -> None:
-    bench.say(2, Kind.VOTE_REQUEST, 9, 99, 9, False)
-    bench.say(2, Kind.PREVOTE_REQUEST, 9, 1, 99, 9)
+    bench.say(2, FrameKind.VOTE_REQUEST, 9, 99, 9, False)
+    bench.say(2, FrameKind.PREVOTE_REQUEST, 9, 1, 99, 9)
     bench.settle(5)
-    assert bench.taken(Kind.VOTE) == []
-    assert bench.taken(Kind.PREVOTE) == []
-    assert bench.taken(Kind.PREVOTE_REQUEST) == []
+    assert bench.taken(FrameKind.VOTE) == []
+    assert bench.taken(FrameKind.PREVOTE) == []
+    assert bench.taken(FrameKind.PREVOTE_REQUEST) == []
 
 
 def test_its_answers_say_that_they_do_not_count(bench: Bench) -> None:
     bench.append(2, 2, 3, 3, 1, 2)
     bench.synced()
-    assert bench.taken(Kind.ACK) == [(2, (4, 0, False))]
-    bench.say(2, Kind.PROBE, 2, 5)
-    assert (2, (5, 4, False)) in bench.taken(Kind.PROBE_ANSWER)
+    assert bench.taken(FrameKind.ACK) == [(2, (4, 0, False))]
+    bench.say(2, FrameKind.PROBE, 2, 5)
+    assert (2, (5, 4, False)) in bench.taken(FrameKind.PROBE_ANSWER)
 
 
 def test_it_is_not_empty(bench: Bench) -> None:
-    assert not bench.node.inside.formation.is_empty
+    assert not bench.node.context.formation.is_empty
 
 
 def test_it_votes_again_once_it_holds_what_the_leader_held_and_all_have_answered(
@@ -55,7 +55,7 @@ def test_it_votes_again_once_it_holds_what_the_leader_held_and_all_have_answered
 ) -> None:
     bench.append(2, 3, 3, 3, 1, 1, 1, 1, 3)
     bench.settle(0.6)
-    assert bench.taken(Kind.PROBE)
+    assert bench.taken(FrameKind.PROBE)
     answer(bench, 2, 3, 7)
     bench.append(2, 3, 3, 7, 3)
     assert bench.role == "damaged"
@@ -66,12 +66,12 @@ def test_it_votes_again_once_it_holds_what_the_leader_held_and_all_have_answered
     bench.settle(1.0)
     bench.taken()
     # Not in this term: its forgotten vote may have been cast in it.
-    bench.say(3, Kind.VOTE_REQUEST, 3, 99, 3, True)
+    bench.say(3, FrameKind.VOTE_REQUEST, 3, 99, 3, True)
     bench.synced()
-    assert bench.taken(Kind.VOTE) == []
-    bench.say(3, Kind.VOTE_REQUEST, 4, 99, 3, True)
+    assert bench.taken(FrameKind.VOTE) == []
+    bench.say(3, FrameKind.VOTE_REQUEST, 4, 99, 3, True)
     bench.synced()
-    assert bench.taken(Kind.VOTE) == [(3, ())]
+    assert bench.taken(FrameKind.VOTE) == [(3, ())]
 
 
 def test_not_before_every_voter_has_said_what_it_remembers(bench: Bench) -> None:
@@ -85,7 +85,7 @@ def test_not_before_every_voter_has_said_what_it_remembers(bench: Bench) -> None
     bench.settle(0.6)
     for spoken in (False, True):
         if spoken:
-            bench.say(3, Kind.REMEMBER, 0, b"", 0, b"", 0)
+            bench.say(3, FrameKind.REMEMBER, 0, b"", 0, b"", 0)
             bench.settle(0.6)
         answer(bench, 3, 3, 7)
         answer(bench, 2, 3, 7)
@@ -104,17 +104,17 @@ def test_it_has_no_voice_before_a_durable_frame_says_that_the_repair_was_durable
     bench.stick_disk()
     bench.append(2, 3, 3, 7, 3)
     assert bench.role == "follower"
-    assert not bench.node.inside.may_vote
+    assert not bench.node.context.may_vote
     bench.free_disk()
     bench.settle(0.2)
-    assert bench.node.inside.may_vote
+    assert bench.node.context.may_vote
 
 
 def test_not_while_a_voter_names_a_higher_term_than_the_leaders(bench: Bench) -> None:
     bench.append(2, 3, 3, 3, 1, 1, 1, 1, 3)
     bench.settle(0.6)
     answer(bench, 3, 5, 7)
-    bench.say(2, Kind.APPEND, 3, 3, 7, 3, ())
+    bench.say(2, FrameKind.APPEND, 3, 3, 7, 3, ())
     answer(bench, 2, 3, 7)
     bench.append(2, 3, 3, 7, 3)
     bench.synced()
@@ -152,6 +152,6 @@ def test_repair_survives_a_restart_and_damage_does_too(bench: Bench) -> None:
     assert bench.role == "follower"
     for number in bench.others:
         bench.link(number)
-    bench.say(3, Kind.VOTE_REQUEST, 3, 99, 3, True)
+    bench.say(3, FrameKind.VOTE_REQUEST, 3, 99, 3, True)
     bench.synced()
-    assert bench.taken(Kind.VOTE) == []
+    assert bench.taken(FrameKind.VOTE) == []

@@ -6,7 +6,7 @@ from quorum.guard.ceiling import CLIMB_ALONE, CLIMB_LED
 from quorum.journal.opening import UNKNOWN_VOTE
 from quorum.node import ACCEPT_EPOCH
 from quorum.terms import LEAP_MAX, TERM_MAX, leap_from
-from quorum.wire.frames import Kind, encode
+from quorum.wire.frames import FrameKind, encode
 from runtime.simulated.world import SimulationFailedError
 from tests.unit.quorum.bench import DIRECTORIES, Bench, entry, formation
 from tests.unit.quorum.wire.test_frames import FRAMES
@@ -26,7 +26,7 @@ def with_fresh_directory() -> Bench:
 
 
 @pytest.mark.parametrize(("kind", "fields"), FRAMES, ids=lambda item: getattr(item, "name", ""))
-def test_the_term_of_a_non_voter_means_nothing(kind: Kind, fields: tuple[object, ...]) -> None:
+def test_the_term_of_a_non_voter_means_nothing(kind: FrameKind, fields: tuple[object, ...]) -> None:
     bench = with_fresh_directory()
     before = bench.term
     bench.call(bench.node.on_frame, 3, encode(kind, HIGH, FRESH, *fields))
@@ -47,14 +47,14 @@ def test_an_extreme_term_raises_nobodys(term: int, fresh: bool) -> None:
 
 def test_a_voters_term_counts_up_to_the_leap_and_no_further() -> None:
     bench = Bench()
-    bench.say(2, Kind.PROBE, LEAP_MAX + 1, 1)
+    bench.say(2, FrameKind.PROBE, LEAP_MAX + 1, 1)
     assert bench.term == 0
-    assert bench.node.inside.counters["epoch_too_far_ahead"] == 1
+    assert bench.node.context.counters["epoch_too_far_ahead"] == 1
     assert ("epoch_too_far_ahead", 1) in bench.node.status().refused
-    bench.say(2, Kind.PROBE, LEAP_MAX, 1)
+    bench.say(2, FrameKind.PROBE, LEAP_MAX, 1)
     assert bench.term == LEAP_MAX
     # The ceiling is of the process, not of the frame: leaps don't add up.
-    bench.say(2, Kind.PROBE, LEAP_MAX + 1, 1)
+    bench.say(2, FrameKind.PROBE, LEAP_MAX + 1, 1)
     assert bench.term == LEAP_MAX
 
 
@@ -66,12 +66,12 @@ def test_an_observer_learns_terms_from_voters() -> None:
     bench.append(2, HIGH, 1, 1, 0, HIGH)
     assert bench.term == HIGH
     bench.synced()
-    assert bench.taken(Kind.ACK)[-1] == (2, (2, 0, False))
+    assert bench.taken(FrameKind.ACK)[-1] == (2, (2, 0, False))
 
 
 def show(bench: Bench, term: int, seconds: float) -> None:
     for _ in range(int(seconds / 0.1)):
-        bench.say(2, Kind.PROBE, term, 1)
+        bench.say(2, FrameKind.PROBE, term, 1)
         bench.settle(0.1)
 
 
@@ -88,7 +88,7 @@ def test_a_node_that_is_truly_that_far_behind_says_so_and_follows_step_by_step()
 
 def test_a_frame_that_came_once_moves_no_ceiling() -> None:
     bench = Bench()
-    bench.say(2, Kind.PROBE, TERM_MAX, 1)
+    bench.say(2, FrameKind.PROBE, TERM_MAX, 1)
     for _ in range(100):
         bench.append(3, 1, 1, 1, 0)
         bench.settle(0.1)
@@ -100,7 +100,7 @@ def test_while_a_leader_is_heard_the_ceiling_rises_slowly() -> None:
     bench = Bench()
     for _ in range(50):
         bench.append(3, 1, 1, 1, 0)
-        bench.say(2, Kind.PROBE, TERM_MAX, 1)
+        bench.say(2, FrameKind.PROBE, TERM_MAX, 1)
         bench.settle(0.1)
     assert bench.term == 1
     assert 0 < bench.node._ceiling.term - LEAP_MAX <= 10 * CLIMB_LED
@@ -116,7 +116,7 @@ def test_forged_leaps_never_use_up_the_terms() -> None:
 def at_the_end() -> Bench:
     """A node in the last term, by its journal."""
     bench = Bench()
-    bench.node.inside.journal.set_term(TERM_MAX, None)
+    bench.node.context.journal.set_term(TERM_MAX, None)
     bench.settle(1.5)
     bench.host.kill()
     bench.boot()
@@ -129,7 +129,7 @@ def at_the_end() -> Bench:
 def test_nobody_stands_in_the_last_term_and_it_says_so() -> None:
     bench = at_the_end()
     bench.settle(5)
-    assert bench.taken(Kind.PREVOTE_REQUEST) == []
+    assert bench.taken(FrameKind.PREVOTE_REQUEST) == []
     assert bench.term == TERM_MAX
     assert "is the last one" in bench.node.status().note
 
@@ -138,8 +138,8 @@ def test_a_leader_of_the_last_term_is_followed_and_its_transfer_refused() -> Non
     bench = at_the_end()
     bench.append(2, TERM_MAX, 2, 1, 0, TERM_MAX)
     bench.synced()
-    assert bench.taken(Kind.ACK)[-1] == (2, (2, 0, True))
-    bench.say(2, Kind.TIMEOUT_NOW, TERM_MAX)
+    assert bench.taken(FrameKind.ACK)[-1] == (2, (2, 0, True))
+    bench.say(2, FrameKind.TIMEOUT_NOW, TERM_MAX)
     assert (bench.role, bench.term) == ("follower", TERM_MAX)
 
 
@@ -147,7 +147,7 @@ def poisoned() -> Bench:
     """A journal that 0.1 wrote after a forged frame: its last word is a term that can't be."""
     bench = Bench()
     bench.append(2, 1, 2, 1, 0, 1)
-    bench.node.inside.journal.set_term(2**62 - 1, None)
+    bench.node.context.journal.set_term(2**62 - 1, None)
     bench.settle(1.5)
     bench.host.kill()
     return bench
@@ -166,7 +166,7 @@ def test_the_operators_word_leads_back_from_an_impossible_epoch_once() -> None:
     bench.host.platter.put(ACCEPT_EPOCH, b"")
     bench.boot()
     assert bench.term == 1 + LEAP_MAX
-    assert bench.node.inside.journal.voted_for == UNKNOWN_VOTE
+    assert bench.node.context.journal.voted_for == UNKNOWN_VOTE
     assert not bench.disk.exists(ACCEPT_EPOCH)
     assert bench.terms == [0, 1]
     bench.host.lose_power()
@@ -176,7 +176,7 @@ def test_the_operators_word_leads_back_from_an_impossible_epoch_once() -> None:
 
 def test_an_entry_of_an_impossible_epoch_has_no_way_back() -> None:
     bench = Bench()
-    journal = bench.node.inside.journal
+    journal = bench.node.context.journal
     bench.call(journal.add, entry(2, 2**31)[0], 2, 2**31)
     bench.call(journal.sync)
     bench.synced()

@@ -1,4 +1,4 @@
-"""One node's journal on a simulated disk, over as many lives as a test likes."""
+"""One node's journal on a simulated disk, over as many incarnations as a test likes."""
 
 import logging
 
@@ -6,7 +6,7 @@ import structlog
 
 from quorum.api import Voter
 from quorum.journal import RaftJournal
-from quorum.journal.manifest import Manifest
+from quorum.journal.manifest import JournalManifest
 from quorum.journal.manifest_store import ManifestStore
 from runtime.simulated.disk import SimulatedDisk
 from runtime.simulated.disk_faults import DiskFaults
@@ -54,7 +54,7 @@ class Rig:
         self.disk.close()
         self.kill()
 
-    def open(self, manifest: Manifest | None = None, **settings) -> RaftJournal:
+    def open(self, manifest: JournalManifest | None = None, **settings) -> RaftJournal:
         def durable() -> None:
             self.durable_calls += 1
 
@@ -103,11 +103,11 @@ def entries(journal: RaftJournal) -> list[tuple[bytes, int, int]]:
     return list(journal[:])
 
 
-def manifest_at(journal: RaftJournal, index: int, data: bytes = b"mark") -> Manifest:
+def manifest_at(journal: RaftJournal, index: int, data: bytes = b"mark") -> JournalManifest:
     first, second = journal.entry(index - 1), journal.entry(index)
     assert first is not None
     assert second is not None
-    return Manifest(
+    return JournalManifest(
         cluster_id="cluster-a",
         first=first,
         second=second,

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from quorum.journal import RaftJournal
-from quorum.journal.manifest import Manifest
+from quorum.journal.manifest import JournalManifest
 from runtime.simulated.process import Death
 from runtime.simulated.world import ProcessKilledError
 from tests.unit.quorum.journal.rig import Rig, manifest_at
@@ -23,7 +23,7 @@ class History:
 
     def __init__(self) -> None:
         self.journal: RaftJournal | None = None
-        self.manifest: Manifest | None = None
+        self.manifest: JournalManifest | None = None
         self.jumps = 0
         self._moments: list[tuple[int, Snapshot]] = []
 
@@ -105,7 +105,7 @@ def step(rig: Rig, dice: Random, journal: RaftJournal, history: History) -> None
 
 
 def install(dice: Random, journal: RaftJournal, history: History) -> None:
-    """A jump: the manifest is durable before the core begins again from it."""
+    """A catch-up: the manifest is durable before the core begins again from it."""
     index = journal.last_index + dice.choice([-1, 2, 50])
     newest = history.manifest.second[1] if history.manifest is not None else 1
     if index - 1 <= max(newest, journal.commit_index):
@@ -116,7 +116,7 @@ def install(dice: Random, journal: RaftJournal, history: History) -> None:
     journal.set_term(term, None)
     history.note()
     first, second = (b"far", index - 1, term), (b"further", index, term)
-    history.manifest = Manifest(
+    history.manifest = JournalManifest(
         cluster_id="cluster-a",
         first=first,
         second=second,
@@ -150,7 +150,7 @@ def test_crashes_at_random(block: int) -> None:
             crash(rig, dice.choice([Death.POWER, Death.KILLED]))
 
 
-def life(rig: Rig, history: History, dice: Random) -> None:
+def incarnation(rig: Rig, history: History, dice: Random) -> None:
     journal = rig.open(history.manifest)
     history.begin(journal)
     for _ in range(40):
@@ -167,7 +167,7 @@ def test_a_crash_at_every_step_of_the_disk(how: Death, torn: float) -> None:
         history = History()
         rig.faults.kill_at(at, torn)
         try:
-            life(rig, history, Random(7))
+            incarnation(rig, history, Random(7))
             rig.settle()
         except ProcessKilledError:
             pass

@@ -78,7 +78,7 @@ def run(rig: Rig, operations) -> None:
             journal = rig.open(manifest)
             assert journal.damage == ""
             assert journal.durable_position == journal.written_position
-            # What a peer was told is never above where the next life begins.
+            # What a peer was told is never above where the next incarnation begins.
             assert journal.written_position >= before
         assert entries(journal) == model.entries
         assert len(journal) == len(model.entries)
@@ -252,14 +252,14 @@ def test_bytes_after_tells_what_a_compaction_would_keep() -> None:
 def test_positions_go_on_over_restarts() -> None:
     rig = Rig()
     last = 0
-    for life in range(5):
+    for incarnation in range(5):
         journal = rig.open()
         assert journal.written_position >= last
         fill(journal, journal.last_index + 1, journal.last_index + 3)
         journal.sync()
         rig.settle()
         last = journal.durable_position
-        if life % 2:
+        if incarnation % 2:
             rig.stop(journal)
         else:
             rig.kill()
@@ -279,7 +279,7 @@ def test_reopening_a_stopped_journal_writes_no_new_segment() -> None:
 @pytest.mark.parametrize("how", ["kill", "power"])
 def test_many_restarts_leave_few_segments(how: str) -> None:
     rig = Rig(segment_bytes=1 << 20)
-    for life in range(30):
+    for incarnation in range(30):
         journal = rig.open()
         fill(journal, journal.last_index + 1, journal.last_index + 1)
         journal.sync()
@@ -288,7 +288,7 @@ def test_many_restarts_leave_few_segments(how: str) -> None:
             rig.kill()
         else:
             rig.lose_power()
-        assert life < 2 or len(journal.segment_names) <= life + 1
+        assert incarnation < 2 or len(journal.segment_names) <= incarnation + 1
     assert rig.open().last_index == 30
 
 
@@ -492,15 +492,15 @@ def test_on_a_real_disk(tmp_path: Path) -> None:
         )
 
     failures: list[OSError] = []
-    for life in range(3):
+    for incarnation in range(3):
         disk = RealDisk(tmp_path)
         disk.lock()
         journal = open_it(disk)
-        assert journal.last_index == life * 50
-        for index in range(life * 50 + 1, life * 50 + 51):
+        assert journal.last_index == incarnation * 50
+        for index in range(incarnation * 50 + 1, incarnation * 50 + 51):
             journal.add(command(index), index, 1)
             journal.note_synced()
-        if life == 1:
+        if incarnation == 1:
             journal.note_synced()
         else:
             journal.close()

@@ -5,7 +5,7 @@ import pytest
 
 from quorum.journal import Known, RaftJournal
 from quorum.journal.frames import HEADER_BYTES
-from quorum.journal.lineage import KEPT, LIFE_BYTES, OPEN, Lineage
+from quorum.journal.lineage import INCARNATION_BYTES, KEPT, OPEN, Lineage
 from quorum.journal.opening import UNKNOWN_VOTE
 from quorum.journal.segments import BUFFER_BYTES_MAX
 from quorum.journal.state import ENTRY_HEAD
@@ -33,17 +33,17 @@ def test_what_is_known_to_be_lost_is_taken_account_of_once() -> None:
     assert not lineage.holds(C, 301)
     lineage.note_lost(A, 150)
     assert lineage.holds(A, 150)
-    assert lineage.life == B
+    assert lineage.incarnation == B
 
 
 def test_of_lives_forgotten_by_name_the_position_tells() -> None:
     lineage = Lineage()
     for number in range(KEPT + 2):
-        lineage.begin(number.to_bytes(LIFE_BYTES, "big"), number * 10)
-    lineage = Lineage(lineage.lives)
-    assert lineage.lives[0] == (b"", 20)
-    assert lineage.lives[1] == ((2).to_bytes(LIFE_BYTES, "big"), 30)
-    assert len(lineage.lives) == 1 + KEPT
+        lineage.begin(number.to_bytes(INCARNATION_BYTES, "big"), number * 10)
+    lineage = Lineage(lineage.incarnations)
+    assert lineage.incarnations[0] == (b"", 20)
+    assert lineage.incarnations[1] == ((2).to_bytes(INCARNATION_BYTES, "big"), 30)
+    assert len(lineage.incarnations) == 1 + KEPT
     assert lineage.holds(A, 20)
     assert not lineage.holds(A, 21)
 
@@ -51,9 +51,9 @@ def test_of_lives_forgotten_by_name_the_position_tells() -> None:
 def test_a_loss_stays_accounted_for_however_many_lives_there_were() -> None:
     lineage = Lineage()
     for number in range(2 * KEPT):
-        lineage.begin(number.to_bytes(LIFE_BYTES, "big"), number * 10)
+        lineage.begin(number.to_bytes(INCARNATION_BYTES, "big"), number * 10)
     lineage.note_lost(A, 10**6)
-    lineage.begin((2 * KEPT).to_bytes(LIFE_BYTES, "big"), 2 * KEPT * 10)
+    lineage.begin((2 * KEPT).to_bytes(INCARNATION_BYTES, "big"), 2 * KEPT * 10)
     assert lineage.holds(A, 10**6)
     assert not lineage.holds(B, 10**6)
 
@@ -61,7 +61,7 @@ def test_a_loss_stays_accounted_for_however_many_lives_there_were() -> None:
 def test_lives_and_what_is_known_of_peers_outlive_kills_segments_and_compaction() -> None:
     rig = Rig(segment_bytes=400)
     journal = rig.open()
-    journal.begin_life(DRAWN[0])
+    journal.begin_incarnation(DRAWN[0])
     journal.remember(b"d" * 16, Known(B, 7))
     fill(journal, 1, 60)
     journal.sync()
@@ -70,18 +70,18 @@ def test_lives_and_what_is_known_of_peers_outlive_kills_segments_and_compaction(
     rig.kill()
     journal = rig.open()
     assert len(journal.segment_names) > 1
-    assert journal.lineage.life == A
+    assert journal.lineage.incarnation == A
     assert journal.known == {b"d" * 16: Known(B, 7)}
-    journal.begin_life(DRAWN[2])
+    journal.begin_incarnation(DRAWN[2])
     assert journal.lineage.holds(A, told)
     rig.stop(journal)
-    assert rig.open().lineage.life == C
+    assert rig.open().lineage.incarnation == C
 
 
 def test_a_copy_of_earlier_is_told_from_the_folder_that_it_was() -> None:
     rig = Rig()
     journal = rig.open()
-    journal.begin_life(DRAWN[0])
+    journal.begin_incarnation(DRAWN[0])
     fill(journal, 1, 5)
     journal.sync()
     rig.settle()
@@ -92,7 +92,7 @@ def test_a_copy_of_earlier_is_told_from_the_folder_that_it_was() -> None:
     told = journal.durable_position
     for files, held in ((rig.files(), True), (copy, False)):
         other = rig.with_files(files).open()
-        other.begin_life(DRAWN[1])
+        other.begin_incarnation(DRAWN[1])
         assert other.damage == ""
         assert other.lineage.holds(A, told) is held
         # However much it writes from now on.
@@ -103,7 +103,7 @@ def test_a_copy_of_earlier_is_told_from_the_folder_that_it_was() -> None:
 def test_a_loss_is_damage_until_it_is_repaired_and_stays_accounted_for() -> None:
     rig = Rig()
     journal = rig.open()
-    journal.begin_life(DRAWN[0])
+    journal.begin_incarnation(DRAWN[0])
     fill(journal, 1, 5)
     journal.lost(B, 900, "a peer remembers more")
     assert journal.position_of_vote == journal.written_position
@@ -119,7 +119,7 @@ def test_a_loss_is_damage_until_it_is_repaired_and_stays_accounted_for() -> None
     assert journal.damage == ""
     assert journal.lineage.holds(B, 900)
     # Nor is any other life that went with it, whoever recalls it later.
-    assert journal.lineage.life == b"\0\0\0\1" + DRAWN[2]
+    assert journal.lineage.incarnation == b"\0\0\0\1" + DRAWN[2]
     assert journal.lineage.holds(b"\0\0\0\0unheard!", 10**9)
     assert not journal.lineage.holds(b"\0\0\0\1unheard!", 0)
 
@@ -130,9 +130,9 @@ def test_a_repair_begins_a_generation_above_all_that_were_heard_of() -> None:
     lineage.begin(lineage.named(DRAWN[0]), 0)
     lineage.note_lost(b"\0\0\0\7" + DRAWN[1], 500)
     lineage.begin(lineage.named_after_repair(DRAWN[2]), 100)
-    assert lineage.life == b"\0\0\0\10" + DRAWN[2]
+    assert lineage.incarnation == b"\0\0\0\10" + DRAWN[2]
     assert lineage.named(DRAWN[0])[:4] == b"\0\0\0\10"
-    assert not Lineage([(b"\0\0\0\7" + DRAWN[1], OPEN)]).holds(lineage.life, 101)
+    assert not Lineage([(b"\0\0\0\7" + DRAWN[1], OPEN)]).holds(lineage.incarnation, 101)
 
 
 def drawn(number: int) -> bytes:
@@ -145,10 +145,10 @@ def test_a_repair_is_above_what_was_heard_however_often_the_node_was_restarted_d
     heard = b"\0\0\0\7" + DRAWN[0]
     lineage.note_lost(heard, 5000)
     for number in range(2, 3 * KEPT):
-        lineage = Lineage(lineage.lives)
+        lineage = Lineage(lineage.incarnations)
         lineage.begin(lineage.named(drawn(number)), number * 10)
     lineage.begin(lineage.named_after_repair(DRAWN[2]), 2000)
-    assert not Lineage([(heard, OPEN)]).holds(lineage.life, 3000)
+    assert not Lineage([(heard, OPEN)]).holds(lineage.incarnation, 3000)
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2 * KEPT), (2 * KEPT, 1)])
@@ -163,12 +163,12 @@ def test_what_was_lost_before_a_repair_does_not_speak_for_lives_that_come_after_
         lineage.begin(lineage.named(drawn(number)), number)
     lineage.begin(lineage.named_after_repair(b"repaired"), 1000)
     for number in range(after):
-        lineage = Lineage(lineage.lives)
+        lineage = Lineage(lineage.incarnations)
         lineage.begin(lineage.named(drawn(number)), 1000 + number)
-    copy = Lineage(lineage.lives)
+    copy = Lineage(lineage.incarnations)
     lineage.begin(lineage.named(DRAWN[0]), 200_000)
     copy.begin(copy.named(DRAWN[1]), 100_000)
-    assert not copy.holds(lineage.life, 300_000)
+    assert not copy.holds(lineage.incarnation, 300_000)
 
 
 def test_a_life_of_a_later_generation_is_not_held_because_its_position_is_low() -> None:
@@ -182,10 +182,10 @@ def test_a_life_of_a_later_generation_is_not_held_because_its_position_is_low() 
 def test_an_accepted_loss_is_above_the_repairs_that_another_copy_has_seen() -> None:
     lineage = Lineage([(b"\0\0\0\2" + DRAWN[0], OPEN)])
     lineage.begin(lineage.named_after_loss(DRAWN[1]), 10)
-    assert lineage.life[:4] == b"\0\1\0\0"
-    assert not Lineage([(b"\0\0\0\5" + DRAWN[2], OPEN)]).holds(lineage.life, 11)
+    assert lineage.incarnation[:4] == b"\0\1\0\0"
+    assert not Lineage([(b"\0\0\0\5" + DRAWN[2], OPEN)]).holds(lineage.incarnation, 11)
     lineage.begin(lineage.named_after_repair(DRAWN[2]), 20)
-    assert lineage.life[:4] == b"\0\1\0\1"
+    assert lineage.incarnation[:4] == b"\0\1\0\1"
 
 
 @pytest.mark.parametrize("what", ["an entry", "a vote"])
@@ -194,7 +194,7 @@ def test_a_copy_that_lacks_one_frame_is_told_from_the_folder(what: str, noted: b
     """What the opening itself writes may be longer than the frame that is missing."""
     rig = Rig()
     journal = rig.open()
-    journal.begin_life(DRAWN[0])
+    journal.begin_incarnation(DRAWN[0])
     journal.set_formation(b"f" * 100)
     fill(journal, 1, 5)
     journal.sync()
@@ -202,7 +202,7 @@ def test_a_copy_that_lacks_one_frame_is_told_from_the_folder(what: str, noted: b
     if noted:
         # As every second: the copy ends beyond what it knows to be durable.
         journal.note_synced()
-    copy, end, life = rig.files(), journal.written_position, journal.lineage.life
+    copy, end, incarnation = rig.files(), journal.written_position, journal.lineage.incarnation
     if what == "an entry":
         fill(journal, 6, 6)
     else:
@@ -210,14 +210,14 @@ def test_a_copy_that_lacks_one_frame_is_told_from_the_folder(what: str, noted: b
     journal.sync()
     rig.settle()
     other = rig.with_files(copy).open()
-    other.begin_life(DRAWN[1])
-    assert other.lineage.holds(life, end)
-    assert not other.lineage.holds(life, end + 1)
-    assert not other.lineage.holds(life, journal.durable_position)
+    other.begin_incarnation(DRAWN[1])
+    assert other.lineage.holds(incarnation, end)
+    assert not other.lineage.holds(incarnation, end + 1)
+    assert not other.lineage.holds(incarnation, journal.durable_position)
 
 
 def test_a_copy_from_the_midst_of_a_jump_is_told_from_the_folder() -> None:
-    """Between a jump's manifest and the journal's reset, which the opening does."""
+    """Between a catch-up's manifest and the journal's reset, which the opening does."""
     longer = Rig()
     source = longer.open()
     fill(source, 1, 20)
@@ -225,7 +225,7 @@ def test_a_copy_from_the_midst_of_a_jump_is_told_from_the_folder() -> None:
     longer.settle()
     rig = Rig()
     journal = rig.open()
-    journal.begin_life(DRAWN[0])
+    journal.begin_incarnation(DRAWN[0])
     fill(journal, 1, 5)
     journal.sync()
     rig.settle()
@@ -234,28 +234,28 @@ def test_a_copy_from_the_midst_of_a_jump_is_told_from_the_folder() -> None:
         directory_id=journal.directory_id,
         journal_position=journal.durable_position,
     )
-    copy, life = rig.files(), journal.lineage.life
+    copy, incarnation = rig.files(), journal.lineage.incarnation
     journal.set_term(7, "2@dir")
     journal.sync()
     rig.settle()
     other = rig.with_files(copy).open(manifest)
     assert other.was_reset
     assert not other.damage
-    other.begin_life(DRAWN[1])
-    assert not other.lineage.holds(life, journal.durable_position)
+    other.begin_incarnation(DRAWN[1])
+    assert not other.lineage.holds(incarnation, journal.durable_position)
 
 
 def test_a_life_read_back_ends_where_the_next_one_began() -> None:
     rig = Rig()
     journal = rig.open()
-    journal.begin_life(DRAWN[0])
+    journal.begin_incarnation(DRAWN[0])
     fill(journal, 1, 3)
-    journal.begin_life(DRAWN[1])
+    journal.begin_incarnation(DRAWN[1])
     journal.sync()
     rig.settle()
-    lives = journal.lineage.lives
+    incarnations = journal.lineage.incarnations
     rig.kill()
-    assert rig.open().lineage.lives[0] == lives[0]
+    assert rig.open().lineage.incarnations[0] == incarnations[0]
 
 
 @pytest.mark.parametrize("is_repair", [False, True])
@@ -264,7 +264,7 @@ def test_lives_read_back_are_those_that_were_written(is_repair: bool) -> None:
     for spare in (0, 10, 1000):
         rig = Rig(segment_bytes=1000)
         journal = rig.open()
-        journal.begin_life(DRAWN[0])
+        journal.begin_incarnation(DRAWN[0])
         fill(journal, 1, 3)
         if is_repair:
             journal.lost(b"\0\0\0\0lostlost", 10**6, "a peer remembers more")
@@ -274,23 +274,25 @@ def test_lives_read_back_are_those_that_were_written(is_repair: bool) -> None:
         room = BUFFER_BYTES_MAX - journal._writer._buffered - head - spare
         journal.add(b"x" * room, 4, 1)
         segments = len(journal.segment_names)
-        (journal.repaired if is_repair else journal.begin_life)(DRAWN[1])
+        (journal.repaired if is_repair else journal.begin_incarnation)(DRAWN[1])
         assert (len(journal.segment_names) > segments) is (spare < 1000)
-        lives = journal.lineage.lives
+        incarnations = journal.lineage.incarnations
         journal.sync()
         rig.settle()
         told = journal.durable_position
         rig.kill()
         again = rig.open()
-        assert [life for life, _ in again.lineage.lives] == [life for life, _ in lives]
-        assert again.lineage.lives[:-1] == lives[:-1]
-        again.begin_life(DRAWN[2])
-        assert again.lineage.holds(lives[-1][0], told)
+        assert [incarnation for incarnation, _ in again.lineage.incarnations] == [
+            incarnation for incarnation, _ in incarnations
+        ]
+        assert again.lineage.incarnations[:-1] == incarnations[:-1]
+        again.begin_incarnation(DRAWN[2])
+        assert again.lineage.holds(incarnations[-1][0], told)
 
 
 def damaged(rig: Rig) -> RaftJournal:
     journal = rig.open()
-    journal.begin_life(DRAWN[0])
+    journal.begin_incarnation(DRAWN[0])
     fill(journal, 1, 3)
     journal.lost(B, 10**6, "a peer remembers more")
     journal.sync()
@@ -331,7 +333,7 @@ def test_a_repair_that_is_noted_outlives_a_loss_of_power(seed: int) -> None:
 def test_behind_the_last_generation_there_is_none() -> None:
     """Any peer may name any: a repair must not fail for that."""
     lineage = Lineage([(A, OPEN)])
-    lineage.note_lost(b"\xff" * LIFE_BYTES, 5)
+    lineage.note_lost(b"\xff" * INCARNATION_BYTES, 5)
     for name in (lineage.named_after_repair, lineage.named_after_loss):
         assert name(DRAWN[0]) == b"\xff\xff\xff\xff" + DRAWN[0]
 
@@ -339,7 +341,7 @@ def test_behind_the_last_generation_there_is_none() -> None:
 def test_an_accepted_loss_is_durable_on_return() -> None:
     rig = Rig()
     journal = rig.open()
-    journal.begin_life(DRAWN[0])
+    journal.begin_incarnation(DRAWN[0])
     journal.lost(B, 10**6, "a peer remembers more")
     journal.accept_loss()
     assert journal.durable_position == journal.written_position

@@ -9,13 +9,20 @@ from pysyncobj.config import SERIALIZER_STATE
 
 from quorum.api import Voter
 from quorum.journal import DamagedError, WrongFolderError
-from quorum.journal.manifest import _HEAD, _MAGIC, FILE, Manifest, decode_manifest, encode_manifest
+from quorum.journal.manifest import (
+    _HEAD,
+    _MAGIC,
+    FILE,
+    JournalManifest,
+    decode_manifest,
+    encode_manifest,
+)
 from quorum.raft.core_dump import CoreDump, replaced_os
 from quorum.raft.core_node import CoreNode
 from tests.unit.quorum.journal.rig import Rig, command, entries, fill, manifest_at
 
 
-def manifest(index: int = 20, term: int = 3, **changes: object) -> Manifest:
+def manifest(index: int = 20, term: int = 3, **changes: object) -> JournalManifest:
     fields: dict[str, object] = {
         "cluster_id": "cluster-a",
         "first": (command(index - 1), index - 1, term),
@@ -23,7 +30,7 @@ def manifest(index: int = 20, term: int = 3, **changes: object) -> Manifest:
         "mark_data": b"log end and head",
         "voters": (Voter(1, b"\x01" * 16, "one", 1), Voter(2, b"\x02" * 16, "two", 2)),
     }
-    return Manifest(**(fields | changes))
+    return JournalManifest(**(fields | changes))
 
 
 def serializer(store: object) -> CoreDump:

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from quorum.journal import DamagedError, WrongFolderError
-from quorum.journal.manifest import FILE, Manifest, decode_manifest, encode_manifest
+from quorum.journal.manifest import FILE, JournalManifest, decode_manifest, encode_manifest
 from quorum.journal.manifest_copies import COPY
 from quorum.journal.manifest_store import ManifestStore
 from tests.unit.quorum.journal.rig import Rig, fill, manifest_at
@@ -130,7 +130,7 @@ def test_what_a_later_release_wrote_is_never_replaced(name: str) -> None:
     assert rig.files()[name] == later
 
 
-def cut_twice() -> tuple[Rig, Manifest, Manifest]:
+def cut_twice() -> tuple[Rig, JournalManifest, JournalManifest]:
     """A journal that was cut at 10 and then at 25, and both manifests."""
     rig = Rig(segment_bytes=400)
     journal, store = rig.open(), rig.store()

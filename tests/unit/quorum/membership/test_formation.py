@@ -7,12 +7,12 @@ import pytest
 from quorum.membership.formation import encode_formation
 from quorum.membership.greeting import certificate_name
 from quorum.wire.codec import dumps
-from quorum.wire.frames import Kind
+from quorum.wire.frames import FrameKind
 from tests.unit.quorum.bench import CLUSTER, DIRECTORIES, Bench, formation
 
 
 def me(bench: Bench) -> bytes:
-    return bench.node.inside.journal.directory_id
+    return bench.node.context.journal.directory_id
 
 
 def all_of(bench: Bench, *numbers: int) -> bytes:
@@ -27,7 +27,7 @@ def test_nothing_is_formed_before_every_configured_controller_is_there() -> None
     assert "not here: [3]" in bench.node.status().note
     bench.link(3)
     assert [voter.node_id for voter in bench.node.voters()] == [1, 2, 3]
-    assert bench.taken(Kind.FORMATION) == [
+    assert bench.taken(FrameKind.FORMATION) == [
         (2, (all_of(bench, 2, 3),)),
         (3, (all_of(bench, 2, 3),)),
     ]
@@ -52,11 +52,11 @@ def test_who_is_not_empty_and_has_no_formation_holds_it_up() -> None:
 def test_a_formation_that_names_our_directory_is_adopted() -> None:
     bench = Bench(formed=False)
     bench.link(2, empty=False, formation=all_of(bench, 2, 3))
-    assert bench.node.inside.formation.we_vote
+    assert bench.node.context.formation.we_vote
     bench.synced()
     bench.host.lose_power()
     bench.boot()
-    assert bench.node.inside.formation.we_vote
+    assert bench.node.context.formation.we_vote
 
 
 def test_one_that_does_not_makes_us_an_observer_that_writes_nothing() -> None:
@@ -64,21 +64,21 @@ def test_one_that_does_not_makes_us_an_observer_that_writes_nothing() -> None:
     others = formation((1, b"o" * 16), (2, DIRECTORIES[2]), (3, DIRECTORIES[3]))
     bench.link(2, empty=False, formation=others)
     assert bench.role == "observer"
-    assert bench.node.inside.journal.formation is None
+    assert bench.node.context.journal.formation is None
     bench.append(2, 3, 2, 1, 0, 3)
     bench.synced()
     assert bench.heard.payloads() == [b"2/3"]
-    bench.say(2, Kind.VOTE_REQUEST, 9, 9, 9, False)
+    bench.say(2, FrameKind.VOTE_REQUEST, 9, 9, 9, False)
     bench.settle(3)
-    assert bench.taken(Kind.VOTE) == []
-    assert bench.taken(Kind.PREVOTE_REQUEST) == []
+    assert bench.taken(FrameKind.VOTE) == []
+    assert bench.taken(FrameKind.PREVOTE_REQUEST) == []
 
 
 def test_an_empty_node_hears_of_the_formation_later_too() -> None:
     bench = Bench(formed=False)
     bench.link(2)
-    bench.say(2, Kind.FORMATION, 0, all_of(bench, 2, 3))
-    assert bench.node.inside.formation.we_vote
+    bench.say(2, FrameKind.FORMATION, 0, all_of(bench, 2, 3))
+    assert bench.node.context.formation.we_vote
 
 
 def test_peers_formed_otherwise_are_not_talked_to() -> None:
@@ -87,7 +87,7 @@ def test_peers_formed_otherwise_are_not_talked_to() -> None:
     bench.unlink(2)
     refused = bench.link(2, empty=False, formation=other)
     assert "formed with other voters" in str(refused)
-    bench.say(3, Kind.FORMATION, 0, other)
+    bench.say(3, FrameKind.FORMATION, 0, other)
     bench.append(3, 5, 1, 1, 0)
     assert bench.term == 0
 
@@ -101,7 +101,7 @@ def test_a_formation_of_another_cluster_or_of_rubbish_is_refused() -> None:
         b"x",
         b"\x92\xa1c\1",
     ):
-        bench.say(2, Kind.FORMATION, 0, rubbish)
+        bench.say(2, FrameKind.FORMATION, 0, rubbish)
     assert bench.node.voters() == ()
 
 
@@ -165,14 +165,14 @@ def test_a_wiped_peer_is_linked_as_an_observer() -> None:
     bench = Bench()
     bench.unlink(3)
     assert bench.link(3, directory_id=DIRECTORIES[9]) == 3
-    assert bench.node.inside.replicas.linked_voters()[0].node_id == 2
-    assert len(bench.node.inside.replicas.linked_voters()) == 1
+    assert bench.node.context.replicas.linked_voters()[0].node_id == 2
+    assert len(bench.node.context.replicas.linked_voters()) == 1
 
 
 @pytest.mark.parametrize("directory", [2**62, -1, "text", None, 1.5, ()])
 def test_a_formation_of_other_things_is_refused_and_costs_nothing(directory: object) -> None:
     bench = Bench(formed=False)
-    forged = dumps((CLUSTER, ((1, bench.node.inside.journal.directory_id), (2, directory))))
+    forged = dumps((CLUSTER, ((1, bench.node.context.journal.directory_id), (2, directory))))
     assert bench.link(2, empty=False, formation=forged) == 2
-    assert not bench.node.inside.formation.known
+    assert not bench.node.context.formation.known
     assert "stopped" not in bench.heard.kinds()

@@ -10,7 +10,7 @@ from pysyncobj.transport import Transport
 
 from quorum.api import Voter
 from quorum.journal import RaftJournal
-from quorum.journal.manifest import Manifest, encode_manifest
+from quorum.journal.manifest import JournalManifest, encode_manifest
 from quorum.journal.manifest_store import ManifestStore
 from quorum.raft.core_dump import CoreDump, replaced_os
 from quorum.raft.core_journal import CoreJournal
@@ -152,7 +152,7 @@ def test_the_core_takes_an_installed_manifest(clock: list[float]) -> None:
     core = Core(journal, store)
     core.doTick(0)
     other = CoreNode(2, b"\2" * 16)
-    far = Manifest(
+    far = JournalManifest(
         cluster_id="cluster-a",
         first=(b"\x00far", 499, 7),
         second=(b"\x00further", 500, 7),

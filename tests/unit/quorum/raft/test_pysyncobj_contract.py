@@ -10,20 +10,20 @@ import pytest
 
 from quorum.config import QuorumConfig
 from quorum.journal import Entry
-from quorum.raft import seams
+from quorum.raft import core_world
 from quorum.raft.core import Core, Role
 from quorum.raft.core_node import CoreNode
+from quorum.raft.core_world import WrongCoreError, check_core
 from quorum.raft.messages import (
     AppendEntries,
     AppendReply,
     Forward,
     FromCore,
     Heartbeat,
-    Install,
+    InstallSnapshot,
     RequestVote,
     VoteGranted,
 )
-from quorum.raft.seams import WrongCoreError, check_core
 from runtime.links import Peer
 from tests.unit.quorum.journal.rig import Rig
 
@@ -90,13 +90,13 @@ def test_the_installed_release_is_the_one_that_was_proved() -> None:
 
 
 def test_another_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seams, "VERSION", "0.3.18")
+    monkeypatch.setattr(core_world, "VERSION", "0.3.18")
     with pytest.raises(WrongCoreError, match=r"install pysyncobj==0\.3\.17"):
         check_core()
 
 
 def test_a_release_that_speaks_other_messages_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seams, "WORDS", seams.WORDS | {"install_snapshot"})
+    monkeypatch.setattr(core_world, "WORDS", core_world.WORDS | {"install_snapshot"})
     with pytest.raises(WrongCoreError, match="install_snapshot"):
         check_core()
 
@@ -326,5 +326,5 @@ def test_a_leader_without_a_manifest_sends_an_empty_one_to_who_needs_the_first_e
     bench.core.receive(B, AppendReply(next_index=1, success=False, reset=True))
     bench.now += 0.2
     bench.core.tick()
-    [(_, message)] = [item for item in bench.sent if isinstance(item[1], Install)]
-    assert message == Install(term=1, commit_index=1, manifest=b"")
+    [(_, message)] = [item for item in bench.sent if isinstance(item[1], InstallSnapshot)]
+    assert message == InstallSnapshot(term=1, commit_index=1, manifest=b"")

@@ -9,39 +9,39 @@ from hypothesis import strategies as st
 
 from quorum.wire import codec
 from quorum.wire.codec import BadBytesError
-from quorum.wire.frames import Kind, decode, encode
+from quorum.wire.frames import FrameKind, decode, encode
 from tests.unit.quorum.bench import entry
 
 D = b"d" * 16
 FRAMES = [
-    (Kind.APPEND, (7, 3, 2, (entry(4, 2), entry(5, 3)))),
-    (Kind.APPEND, (7, 3, 2, ())),
-    (Kind.ACK, (-1, 5, True)),
-    (Kind.SNAPSHOT, (1, b"manifest")),
-    (Kind.VOTE_REQUEST, (5, 2, False)),
-    (Kind.VOTE, ()),
-    (Kind.PREVOTE_REQUEST, (1, 5, 2)),
-    (Kind.PREVOTE, (1, True)),
-    (Kind.TIMEOUT_NOW, ()),
-    (Kind.PROBE, (4,)),
-    (Kind.PROBE_ANSWER, (4, 9, True)),
-    (Kind.FORMATION, (b"f",)),
-    (Kind.DIGEST, (b"d" * 512, 7_000_000, -1, 9, -1, True)),
-    (Kind.LIST, (1, "log")),
-    (Kind.LISTED, (1, True, (("a", 5), ("b", 6)))),
-    (Kind.READ, (1, "log/a", 0, 100)),
-    (Kind.PIECE, (1, -1, b"")),
-    (Kind.REMEMBER, (b"0001a-life-1", 5, b"", 0)),
+    (FrameKind.APPEND, (7, 3, 2, (entry(4, 2), entry(5, 3)))),
+    (FrameKind.APPEND, (7, 3, 2, ())),
+    (FrameKind.ACK, (-1, 5, True)),
+    (FrameKind.SNAPSHOT, (1, b"manifest")),
+    (FrameKind.VOTE_REQUEST, (5, 2, False)),
+    (FrameKind.VOTE, ()),
+    (FrameKind.PREVOTE_REQUEST, (1, 5, 2)),
+    (FrameKind.PREVOTE, (1, True)),
+    (FrameKind.TIMEOUT_NOW, ()),
+    (FrameKind.PROBE, (4,)),
+    (FrameKind.PROBE_ANSWER, (4, 9, True)),
+    (FrameKind.FORMATION, (b"f",)),
+    (FrameKind.DIGEST, (b"d" * 512, 7_000_000, -1, 9, -1, True)),
+    (FrameKind.LIST, (1, "log")),
+    (FrameKind.LISTED, (1, True, (("a", 5), ("b", 6)))),
+    (FrameKind.READ, (1, "log/a", 0, 100)),
+    (FrameKind.PIECE, (1, -1, b"")),
+    (FrameKind.REMEMBER, (b"0001a-life-1", 5, b"", 0)),
 ]
 
 
 @pytest.mark.parametrize(("kind", "fields"), FRAMES)
-def test_a_frame_comes_back_as_it_was(kind: Kind, fields: tuple[object, ...]) -> None:
+def test_a_frame_comes_back_as_it_was(kind: FrameKind, fields: tuple[object, ...]) -> None:
     assert decode(encode(kind, 3, D, *fields)) == (kind, 3, D, *fields)
 
 
 def test_every_kind_is_in_the_list_above() -> None:
-    assert {kind for kind, _ in FRAMES} == set(Kind)
+    assert {kind for kind, _ in FRAMES} == set(FrameKind)
 
 
 @pytest.mark.parametrize(
@@ -54,53 +54,53 @@ def test_every_kind_is_in_the_list_above() -> None:
         codec.dumps([True, 1, D]),
         codec.dumps([5.0, 1, D]),
         codec.dumps({"kind": 5}),
-        encode(Kind.VOTE, -1, D),
-        encode(Kind.VOTE, 2**31, D),
-        encode(Kind.VOTE, 2**62 - 1, D),
-        encode(Kind.VOTE, 2**63, D),
-        encode(Kind.ACK, 1, D, -2, 0, True),
-        encode(Kind.ACK, 1, D, -1, -1, True),
-        encode(Kind.ACK, 1, D, 2**62, 0, True),
-        encode(Kind.SNAPSHOT, 1, D, -1, b""),
-        encode(Kind.VOTE_REQUEST, 3, D, -1, 2, False),
-        encode(Kind.VOTE_REQUEST, 3, D, 1, 4, False),
-        encode(Kind.PREVOTE_REQUEST, 3, D, 1, 1, 4),
-        encode(Kind.PREVOTE_REQUEST, 3, D, -1, 1, 3),
-        encode(Kind.PROBE, 3, D, 2**62),
-        encode(Kind.PROBE_ANSWER, 3, D, 1, -1, True),
-        encode(Kind.DIGEST, 1, D, b"d", -1, 0, 0, 0, True),
-        encode(Kind.DIGEST, 1, D, b"d", 0, 0, 0, -2, True),
-        encode(Kind.DIGEST, 1, D, b"d", 0, 0, 2**62, 0, True),
-        encode(Kind.READ, 1, D, 1, "log/a", -1, 5),
-        encode(Kind.READ, 1, D, 1, "log/a", 2**63, 5),
-        encode(Kind.READ, 1, D, 1, "log/a", 0, -1),
-        encode(Kind.PIECE, 1, D, 1, -2, b""),
-        encode(Kind.PIECE, 1, D, 1, 1, bytes(2**21)),
-        encode(Kind.FORMATION, 1, D, bytes(2**17)),
-        encode(Kind.REMEMBER, 1, D, bytes(12), 2**62, b"", 0),
-        encode(Kind.REMEMBER, 1, D, bytes(11), 0, b"", 0),
-        encode(Kind.LISTED, 1, D, 1, True, (("a", -1),)),
-        encode(Kind.LISTED, 1, D, 1, True, (("a", 2**62),)),
-        b"\xdc\x00\x03" + encode(Kind.VOTE, 1, D)[1:],
-        encode(Kind.VOTE, 1, b"short"),
-        encode(Kind.VOTE, 1, D, 1),
-        encode(Kind.PREVOTE, 1, D, 1),
-        encode(Kind.PREVOTE, 1, D, 1, 1),
-        encode(Kind.PREVOTE, 1, D, True, True),
-        encode(Kind.APPEND, 3, D, -1, 3, 2, ()),
-        encode(Kind.APPEND, 3, D, 1, 2**62, 2, ()),
-        encode(Kind.APPEND, 3, D, 1, 3, 4, ()),
-        encode(Kind.APPEND, 3, D, 1, 3, 2, (entry(5, 2),)),
-        encode(Kind.APPEND, 3, D, 1, 3, 2, (entry(4, 1),)),
-        encode(Kind.APPEND, 3, D, 1, 3, 2, (entry(4, 4),)),
-        encode(Kind.APPEND, 3, D, 1, 3, 2, ((b"", 4, 2),)),
-        encode(Kind.APPEND, 3, D, 1, 3, 2, (("text", 4, 2),)),
-        encode(Kind.APPEND, 3, D, 1, 3, 2, (7,)),
-        encode(Kind.DIGEST, 1, D, b"d" * 513, 0, 0, 0, 0, True),
-        encode(Kind.LISTED, 1, D, 1, True, ((b"a", 5),)),
-        encode(Kind.LISTED, 1, D, 1, True, (5,)),
-        encode(Kind.VOTE, 1, D) + b"\0",
-        encode(Kind.VOTE, 1, D)[:-1],
+        encode(FrameKind.VOTE, -1, D),
+        encode(FrameKind.VOTE, 2**31, D),
+        encode(FrameKind.VOTE, 2**62 - 1, D),
+        encode(FrameKind.VOTE, 2**63, D),
+        encode(FrameKind.ACK, 1, D, -2, 0, True),
+        encode(FrameKind.ACK, 1, D, -1, -1, True),
+        encode(FrameKind.ACK, 1, D, 2**62, 0, True),
+        encode(FrameKind.SNAPSHOT, 1, D, -1, b""),
+        encode(FrameKind.VOTE_REQUEST, 3, D, -1, 2, False),
+        encode(FrameKind.VOTE_REQUEST, 3, D, 1, 4, False),
+        encode(FrameKind.PREVOTE_REQUEST, 3, D, 1, 1, 4),
+        encode(FrameKind.PREVOTE_REQUEST, 3, D, -1, 1, 3),
+        encode(FrameKind.PROBE, 3, D, 2**62),
+        encode(FrameKind.PROBE_ANSWER, 3, D, 1, -1, True),
+        encode(FrameKind.DIGEST, 1, D, b"d", -1, 0, 0, 0, True),
+        encode(FrameKind.DIGEST, 1, D, b"d", 0, 0, 0, -2, True),
+        encode(FrameKind.DIGEST, 1, D, b"d", 0, 0, 2**62, 0, True),
+        encode(FrameKind.READ, 1, D, 1, "log/a", -1, 5),
+        encode(FrameKind.READ, 1, D, 1, "log/a", 2**63, 5),
+        encode(FrameKind.READ, 1, D, 1, "log/a", 0, -1),
+        encode(FrameKind.PIECE, 1, D, 1, -2, b""),
+        encode(FrameKind.PIECE, 1, D, 1, 1, bytes(2**21)),
+        encode(FrameKind.FORMATION, 1, D, bytes(2**17)),
+        encode(FrameKind.REMEMBER, 1, D, bytes(12), 2**62, b"", 0),
+        encode(FrameKind.REMEMBER, 1, D, bytes(11), 0, b"", 0),
+        encode(FrameKind.LISTED, 1, D, 1, True, (("a", -1),)),
+        encode(FrameKind.LISTED, 1, D, 1, True, (("a", 2**62),)),
+        b"\xdc\x00\x03" + encode(FrameKind.VOTE, 1, D)[1:],
+        encode(FrameKind.VOTE, 1, b"short"),
+        encode(FrameKind.VOTE, 1, D, 1),
+        encode(FrameKind.PREVOTE, 1, D, 1),
+        encode(FrameKind.PREVOTE, 1, D, 1, 1),
+        encode(FrameKind.PREVOTE, 1, D, True, True),
+        encode(FrameKind.APPEND, 3, D, -1, 3, 2, ()),
+        encode(FrameKind.APPEND, 3, D, 1, 2**62, 2, ()),
+        encode(FrameKind.APPEND, 3, D, 1, 3, 4, ()),
+        encode(FrameKind.APPEND, 3, D, 1, 3, 2, (entry(5, 2),)),
+        encode(FrameKind.APPEND, 3, D, 1, 3, 2, (entry(4, 1),)),
+        encode(FrameKind.APPEND, 3, D, 1, 3, 2, (entry(4, 4),)),
+        encode(FrameKind.APPEND, 3, D, 1, 3, 2, ((b"", 4, 2),)),
+        encode(FrameKind.APPEND, 3, D, 1, 3, 2, (("text", 4, 2),)),
+        encode(FrameKind.APPEND, 3, D, 1, 3, 2, (7,)),
+        encode(FrameKind.DIGEST, 1, D, b"d" * 513, 0, 0, 0, 0, True),
+        encode(FrameKind.LISTED, 1, D, 1, True, ((b"a", 5),)),
+        encode(FrameKind.LISTED, 1, D, 1, True, (5,)),
+        encode(FrameKind.VOTE, 1, D) + b"\0",
+        encode(FrameKind.VOTE, 1, D)[:-1],
         b"\x91" * 100_000,
         b"\xdf\xff\xff\xff\xff",
         msgpack.packb(msgpack.Timestamp(1)),
@@ -125,7 +125,7 @@ def test_random_bytes_are_read_or_refused(data: bytes) -> None:
 
 @given(st.sampled_from(FRAMES), st.data())
 def test_damaged_frames_are_read_or_refused(
-    frame: tuple[Kind, tuple[object, ...]], data: st.DataObject
+    frame: tuple[FrameKind, tuple[object, ...]], data: st.DataObject
 ) -> None:
     whole = bytearray(encode(frame[0], 3, D, *frame[1]))
     for _ in range(data.draw(st.integers(1, 4))):

@@ -1,0 +1,145 @@
+"""What runs only while this controller leads: from on_leadership to its loss.
+
+Rule: on_leadership → all that was committed is applied → pending := committed → the heartbeat table
+counts every unfenced broker as just heard from → BeginEpoch is the first thing decided. Losing
+leadership drops all of it at once.
+"""
+
+from collections.abc import Callable, Sequence
+
+from structlog.typing import FilteringBoundLogger
+
+from controller.leader.activation import begin_epoch
+from controller.leader.fencing import Fencing
+from controller.leader.heartbeats import Heartbeats
+from controller.leader.leftover_elections import LeftoverElections
+from controller.leader.proposer import Decision, Outcome, Proposer, Written
+from controller.leader.self_registration import SelfRegistration
+from controller.replica.applier import Applier
+from controller.replica.pending import Pending
+from ledger.batch import Provenance
+from ledger.ledger import Ledger
+from metadata.records import (
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    Record,
+    RegisterBrokerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from quorum.api import Voter
+
+
+def provenance_of_node(node_id: int) -> Callable[[str], Provenance]:
+    """Make the provenance of an operation of our own."""
+    return lambda operation: Provenance(
+        principal=f"Controller:{node_id}", auth_method="internal", operation=operation
+    )
+
+
+class LeaderDuties:
+    """One controller's turns as the active one."""
+
+    def __init__(
+        self,
+        node_id: int,
+        applier: Applier,
+        proposer: Proposer,
+        heartbeats: Heartbeats,
+        fencing: Fencing,
+        leftover_elections: LeftoverElections,
+        self_registration: SelfRegistration,
+        voters: Callable[[], tuple[Voter, ...]],
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._node_id = node_id
+        self._applier = applier
+        self._proposer = proposer
+        self._heartbeats = heartbeats
+        self._fencing = fencing
+        self._leftover_elections = leftover_elections
+        self._self_registration = self_registration
+        self._voters = voters
+        self._log = log
+        self._elected = -1
+        self.active = False
+        """The begin of our epoch is committed."""
+
+    @property
+    def elected(self) -> bool:
+        """We lead, active already or about to be."""
+        return self._elected >= 0
+
+    def begin(self, epoch: int, ledger: Callable[[], Ledger | None]) -> None:
+        """We were elected: become active when all that was committed before is applied."""
+        self._elected = epoch
+        self._applier.when_idle(lambda: self._activate(epoch, ledger()))
+
+    def end(self) -> None:
+        """We lead no more."""
+        self._elected = -1
+        if self._proposer.pending is None:
+            return
+        self.active = False
+        self._applier.pending = None
+        self._applier.leading_epoch = -1
+        self._fencing.end()
+        self._self_registration.end()
+        self._leftover_elections.end()
+        self._heartbeats.clear()
+        self._proposer.end()
+        self._log.info("controller_resigned", epoch=self._proposer.epoch)
+
+    def follow(self, records: Sequence[Record]) -> None:
+        """Records were proposed: the heartbeat table changes with them, not at their commit."""
+        pending = self._proposer.pending
+        if pending is None:
+            return
+        for record in records:
+            match record:
+                case RegisterBrokerRecord() | BrokerRegistrationChangeRecord():
+                    broker_id = record.broker_id
+                case FenceBrokerRecord() | UnfenceBrokerRecord():
+                    broker_id = record.id
+                case UnregisterBrokerRecord():
+                    self._heartbeats.forget(record.broker_id)
+                    continue
+                case _:
+                    continue
+            broker = pending.image.cluster.brokers.get(broker_id)
+            if broker is None:
+                continue
+            watched = not broker.fenced
+            if isinstance(record, RegisterBrokerRecord):
+                self._heartbeats.register(broker_id, broker.broker_epoch, watched=watched)
+            else:
+                self._heartbeats.watch(broker_id, watched=watched)
+        self._fencing.reschedule()
+
+    def _activate(self, epoch: int, ledger: Ledger | None) -> None:
+        if self._elected != epoch or ledger is None:
+            return
+        pending = Pending(self._applier.image.without_branch(), ledger.mark())
+        self._applier.pending = pending
+        self._applier.leading_epoch = epoch
+        self._heartbeats.begin(
+            (b.broker_id, b.broker_epoch, b.fenced) for b in pending.image.cluster.brokers.values()
+        )
+        self._proposer.begin(epoch, pending)
+        self._fencing.begin()
+
+        def begun(outcome: Outcome) -> None:
+            if isinstance(outcome, Written):
+                self.active = True
+                self._log.info("controller_active", epoch=epoch, offset=outcome.offset)
+                self._self_registration.begin()
+                self._leftover_elections.begin()
+
+        self._proposer.submit(
+            Decision(
+                lambda image: begin_epoch(image, self._node_id, self._voters()),
+                provenance_of_node(self._node_id)("BeginEpoch"),
+                begun,
+                begins_epoch=True,
+            )
+        )

@@ -1,0 +1,218 @@
+"""Controllers register themselves in the log (KIP-919), and an old log gets its levels.
+
+Rule: nobody but the active controller writes, and commands are never forwarded. A controller whose
+registration is not in the log announces it over the links to its peers, with every heartbeat. The
+active controller writes it, under the principal of the controller that the link belongs to. A peer
+of release 0.1 ignores the announcement.
+
+While a log has no levels everybody goes on announcing. Levels begin when every voter is heard at
+the same time: one that registered and was put back to release 0.1 since is silent.
+
+A record is written only when it changes something, so what is announced twice is written once.
+"""
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from structlog.typing import FilteringBoundLogger
+
+from controller.config import ControllerConfig
+from controller.leader.proposer import Decision, Outcome, Proposer, Written
+from controller.managers.features import (
+    begin_levels,
+    has_levels,
+    register_controller,
+    what_begins_later,
+)
+from controller.result import Decide
+from ledger.batch import Provenance
+from metadata.codec import RecordDecodeError, decode_record, encode_record
+from metadata.errors import LogbergError
+from metadata.features import BASE, SUPPORTED
+from metadata.image import MetadataImage
+from metadata.records import (
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterControllerRecord,
+    SecurityProtocol,
+)
+from quorum.api import Voter
+from runtime.clock import Clock
+
+ANNOUNCEMENT = b"\x02"
+"""The first byte. A digest begins with 1."""
+_HOST_MAX = 255
+_HEARD_S = 2.0
+"""An announcement counts for so long; a heartbeat comes several times a second."""
+_AGAIN_S = 1.0
+"""Until a refused decision is tried again."""
+
+
+def registration_of(config: ControllerConfig, incarnation_id: bytes) -> RegisterControllerRecord:
+    """Return what this controller says of itself."""
+    url = urlsplit(config.controller_urls.get(config.node_id, ""))
+    endpoints: tuple[ControllerEndpoint, ...] = ()
+    if url.hostname and len(url.hostname) <= _HOST_MAX:
+        secure = url.scheme == "https"
+        protocol = SecurityProtocol.SSL if secure else SecurityProtocol.PLAINTEXT
+        port = url.port or (443 if secure else 80)
+        endpoints = (ControllerEndpoint("CONTROLLER", url.hostname, port, int(protocol)),)
+    features = tuple(
+        ControllerFeature(name, levels.low, levels.high)
+        for name, levels in sorted(SUPPORTED.items())
+    )
+    return RegisterControllerRecord(config.node_id, incarnation_id, False, endpoints, features)
+
+
+class SelfRegistration:
+    """Announces our registration, and writes everybody's while we lead."""
+
+    def __init__(
+        self,
+        own: RegisterControllerRecord,
+        clock: Clock,
+        proposer: Proposer,
+        announce: Callable[[bytes], None],
+        voters: Callable[[], tuple[Voter, ...]],
+        image: Callable[[], MetadataImage],
+        provenance: Callable[[int, str], Provenance],
+        log: FilteringBoundLogger,
+    ) -> None:
+        """`image` is the committed one; `provenance` that of an operation of one controller."""
+        self._own = own
+        self._clock = clock
+        self._proposer = proposer
+        self._announce = announce
+        self._voters = voters
+        self._image = image
+        self._provenance = provenance
+        self._log = log
+        self._announcing = False
+        self._leads = False
+        self._under_way: set[tuple[str, int]] = set()
+        self._seen: tuple[object, object] | None = None
+        self._waits_for = ""
+        self._heard: dict[int, float] = {}
+        """When a controller last announced the registration that the log has of it."""
+
+    def begin(self) -> None:
+        """We are the active controller now."""
+        self._leads = True
+        self._under_way.clear()
+        self._seen = None
+        self.look()
+
+    def end(self) -> None:
+        """We are it no more."""
+        self._leads = False
+        self._waits_for = ""
+
+    def look(self) -> None:
+        """The committed image may have moved on: do what is due."""
+        image = self._image()
+        seen = (image.cluster, image.features)
+        if self._seen is not None and self._seen[0] is seen[0] and self._seen[1] is seen[1]:
+            return
+        self._seen = seen
+        registered = image.cluster.controllers.get(self._own.controller_id) == self._own
+        announcing = not registered or not has_levels(image)
+        if self._announcing is not announcing:
+            self._announcing = announcing
+            self._announce(ANNOUNCEMENT + encode_record(self._own) if announcing else b"")
+        if not self._leads:
+            return
+        if not registered:
+            self._register(self._own)
+        elif not has_levels(image):
+            self._begin_levels(image)
+
+    def on_announcement(self, node_id: int, data: bytes) -> None:
+        """A peer says what it is; we write it, if we lead and the log doesn't say so."""
+        if not self._leads:
+            return
+        try:
+            record = decode_record(data[len(ANNOUNCEMENT) :])
+        except RecordDecodeError as error:
+            self._log.warning("announcement_refused", node=node_id, why=str(error))
+            return
+        if not isinstance(record, RegisterControllerRecord) or record.controller_id != node_id:
+            why = "it is not a registration of the node that sent it"
+            self._log.warning("announcement_refused", node=node_id, why=why)
+            return
+        image = self._image()
+        if image.cluster.controllers.get(node_id) != record:
+            self._register(record)
+        elif not has_levels(image):
+            self._heard[node_id] = self._clock.monotonic()
+            self._begin_levels(image)
+
+    def _register(self, record: RegisterControllerRecord) -> None:
+        node_id = record.controller_id
+
+        def written(offset: int) -> None:
+            self._log.info("controller_registered", controller=node_id, offset=offset)
+
+        self._submit(
+            "RegisterController",
+            node_id,
+            lambda image: register_controller(image, record),
+            written,
+        )
+
+    def _begin_levels(self, image: MetadataImage) -> None:
+        """Write the upgrade batch of an old log, or say once what it waits for."""
+        voters = [voter.node_id for voter in self._voters()]
+        waits_for = what_begins_later(image, voters) or self._who_is_silent(voters)
+        if waits_for:
+            if waits_for != self._waits_for:
+                self._log.warning("feature_levels_wait", reason=waits_for)
+            self._waits_for = waits_for
+            return
+
+        def written(offset: int) -> None:
+            self._log.info("feature_levels_began", levels=dict(BASE), offset=offset)
+
+        self._submit(
+            "BeginFeatureLevels",
+            self._own.controller_id,
+            lambda pending: begin_levels(pending, voters),
+            written,
+        )
+
+    def _who_is_silent(self, voters: list[int]) -> str:
+        since = self._clock.monotonic() - _HEARD_S
+        silent = [
+            voter
+            for voter in sorted(voters)
+            if voter != self._own.controller_id and self._heard.get(voter, since - 1) < since
+        ]
+        if not silent:
+            return ""
+        names = ", ".join(map(str, silent))
+        return f"voters that are not up on this release now: {names}. Start them on it"
+
+    def _submit(
+        self, operation: str, node_id: int, decide: Decide, on_written: Callable[[int], None]
+    ) -> None:
+        """Decide, one at a time for each node; again a little later when it was refused."""
+        key = (operation, node_id)
+        if key in self._under_way:
+            return
+        self._under_way.add(key)
+
+        def again() -> None:
+            self._under_way.discard(key)
+            self._seen = None
+            self.look()
+
+        def done(outcome: Outcome) -> None:
+            if isinstance(outcome, Written):
+                self._under_way.discard(key)
+                if outcome.wrote:
+                    on_written(outcome.offset)
+            elif isinstance(outcome, LogbergError):
+                self._clock.call_later(_AGAIN_S, again)
+
+        self._proposer.submit(
+            Decision(decide, self._provenance(node_id, operation), done, first=True)
+        )

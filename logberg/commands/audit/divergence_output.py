@@ -1,0 +1,68 @@
+"""How `verify` and `compare` tell where replicas differ."""
+
+from typing import Any
+
+from audit.questions.compare import Comparison, ReplicaDivergence
+from audit.reading.dump import caller_of
+from logberg.commands.audit.record_output import short
+from logberg.output import say
+
+
+def show_divergences(compared: Comparison) -> None:
+    """Print who agrees, who was left out, and each first difference in the words of both."""
+    if not compared.divergences and len(compared.agreed) > 1:
+        say(f"{len(compared.agreed)} logs agree up to offset {compared.common_offset}")
+    for name, why in compared.left_out.items():
+        say(f"{name} could not be compared: {why}")
+    for found in compared.divergences:
+        say(_sentence(found, compared))
+        for name, batch in ((found.replica, found.batch), (found.other, found.other_batch)):
+            _show_batch(name, batch)
+
+
+def first_difference(compared: Comparison) -> str:
+    """Return a sentence about the first difference."""
+    return _sentence(min(compared.divergences, key=lambda found: found.offset), compared)
+
+
+def comparison_json(compared: Comparison) -> dict[str, Any]:
+    """Return all of it as plain values."""
+    return {
+        "commonOffset": compared.common_offset,
+        "agreed": compared.agreed,
+        "majority": compared.majority,
+        "divergences": [
+            {
+                "log": found.replica,
+                "other": found.other,
+                "offset": found.offset,
+                "batch": found.batch,
+                "otherBatch": found.other_batch,
+            }
+            for found in compared.divergences
+        ],
+        "leftOut": compared.left_out,
+    }
+
+
+def _sentence(found: ReplicaDivergence, compared: Comparison) -> str:
+    judged = (
+        f"{len(compared.agreed)} logs agree against it"
+        if compared.majority
+        else "there is no majority to say which one is right"
+    )
+    return f"{found.replica} differs from {found.other} from offset {found.offset} on; {judged}"
+
+
+def _show_batch(name: str, batch: dict[str, Any]) -> None:
+    if not batch:
+        say(f"  {name}: nothing there")
+        return
+    who = caller_of(batch)
+    said = f"{batch.get('time', '')}  {who}  {batch.get('operation', '-')}"
+    say(f"  {name}: {batch['baseOffset']}  {said}  #{batch['hash'][:16]}")
+    for record in batch.get("records", ()):
+        fields = " ".join(f"{field}={short(value)}" for field, value in record["data"].items())
+        say(f"      {record['offset']}  {record['type']}  {fields}")
+    if "unreadable" in batch:
+        say(f"      {batch['unreadable']}")

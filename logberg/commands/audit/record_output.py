@@ -1,0 +1,124 @@
+"""Records and batches in words, as `logberg audit log`, `who`, `history` and `follow` print them.
+
+Rule: who, when and why come first; what doesn't count is flagged where it stands.
+"""
+
+from typing import Any
+
+import msgspec
+from rich.text import Text
+
+from audit.questions.search import FoundRecord
+from audit.reading.callers import caller
+from audit.reading.dump import utc
+from audit.reading.settling import SETTLED, Logged
+from ledger.batch import BatchHeader
+from logberg.output import Piece, print_line, say
+from metadata.messages.records_json import record_to_json
+from metadata.uuids import uuid_text
+
+STYLES = {"aborted": "red", "open": "yellow", "created": "green", "removed": "red"}
+
+
+def batch_line(header: BatchHeader) -> str:
+    """Return a batch's heading: offsets, epoch, time, caller, operation, reason."""
+    end = header.end_offset - 1
+    span = f"{header.base_offset}" if header.count == 1 else f"{header.base_offset}-{end}"
+    return f"{span}  epoch {header.epoch}  {utc(header.timestamp_ms)}  {cause(header)}"
+
+
+def cause(header: BatchHeader) -> str:
+    """Return the caller, operation, reason and request id, as far as they are known."""
+    said = header.provenance
+    carried = (said.auth_method, said.client_address)
+    who = caller(said.principal, said.on_behalf_of, *carried, header.acted_as)
+    words = [who, said.operation or "-"]
+    if said.reason:
+        words.append(f"“{said.reason}”")
+    if said.request_id:
+        words.append(f"request {uuid_text(said.request_id)}")
+    return "  ".join(words)
+
+
+def cause_json(header: BatchHeader) -> dict[str, Any]:
+    """Return a batch's heading as plain values; what is empty is left out."""
+    said = header.provenance
+    words = {
+        "principal": said.principal,
+        "actedAs": header.acted_as,
+        "authMethod": said.auth_method,
+        "onBehalfOf": said.on_behalf_of,
+        "clientAddress": said.client_address,
+        "clientId": said.client_id,
+        "requestId": uuid_text(said.request_id) if said.request_id else "",
+        "operation": said.operation,
+        "reason": said.reason,
+    }
+    return {
+        "baseOffset": header.base_offset,
+        "epoch": header.epoch,
+        "time": utc(header.timestamp_ms),
+        **{name: value for name, value in words.items() if value},
+    }
+
+
+def record_line(found: FoundRecord, *, show_secrets: bool) -> tuple[Piece, ...]:
+    """Return a record: what it is about, its outcome unless it is settled, its fields."""
+    logged = found.logged
+    words = record_to_json(logged.record, show_secrets=show_secrets)
+    fields = " ".join(f"{name}={short(value)}" for name, value in words["data"].items())
+    about = f"  {found.subjects[0]}" if found.subjects else ""
+    flag = () if logged.outcome == SETTLED else ("  ", styled(logged.outcome.upper()))
+    return (f"    {logged.offset}  {words['type']}{about}", *flag, f"  {fields}" if fields else "")
+
+
+def record_json(logged: Logged, subjects: tuple[str, ...], *, show_secrets: bool) -> dict[str, Any]:
+    """Return a record, its batch's heading and what became of it as plain values."""
+    return {
+        "offset": logged.offset,
+        **cause_json(logged.header),
+        "outcome": logged.outcome,
+        "settledBase": logged.settled_base,
+        "subjects": subjects,
+        **record_to_json(logged.record, show_secrets=show_secrets),
+    }
+
+
+class RecordPrinter:
+    """Records under the headings of their batches, or one JSON document a line."""
+
+    def __init__(self, *, show_secrets: bool, as_json: bool) -> None:
+        self.shown = 0
+        self._show_secrets = show_secrets
+        self._as_json = as_json
+        self._header: BatchHeader | None = None
+
+    def show(self, found: FoundRecord) -> None:
+        """Print one record."""
+        self.shown += 1
+        logged = found.logged
+        if self._as_json:
+            print_line(record_json(logged, found.subjects, show_secrets=self._show_secrets))
+            return
+        if logged.header is not self._header:
+            self._header = logged.header
+            say(batch_line(logged.header))
+        say(*record_line(found, show_secrets=self._show_secrets))
+
+
+def styled(word: str) -> Text:
+    """A word in its colour."""
+    return Text(word, style=STYLES.get(word.lower(), ""))
+
+
+def short(value: Any) -> str:
+    """Return a value in the fewest characters."""
+    if value is None:
+        return "-"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(short(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{name}:{short(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, bool):
+        return msgspec.json.encode(value).decode()
+    return str(value)

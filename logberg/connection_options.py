@@ -1,0 +1,193 @@
+"""The options by which a command reaches its cluster, and its conversation with it.
+
+Rule: every option of a connection has an environment variable; an option on the command line
+beats every variable. A change that may have been made ends with its request id.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from click.core import ParameterSource
+
+from logberg.access import Access
+from logberg.client import ClientError, LogbergClient, unknown_outcome
+from logberg.cluster_lookup import Named, find
+from logberg.default_folder import DEFAULT_FOLDER, or_old_folder
+from logberg.failure import Failure
+from logberg.output import note as print_note
+from logberg.output import output_option
+from runtime.tls import TlsFilesError
+
+T = TypeVar("T")
+
+
+class ClusterConnection(msgspec.Struct, frozen=True):
+    """Where the controllers are, and how to be let in."""
+
+    urls: tuple[str, ...]
+    access: Access
+    deadline_s: float
+    note: str = ""
+    """What to say beside an error of a cluster that was shown no token."""
+
+    def ask(self, question: Callable[[LogbergClient], Awaitable[T]]) -> T:
+        """Run one conversation with the controllers. Raises Failure."""
+        client = LogbergClient(self.urls, self.access, self.deadline_s)
+
+        async def conversation() -> T:
+            async with client:
+                return await question(client)
+
+        try:
+            return asyncio.run(conversation())
+        except ClientError as error:
+            raise self._failure(error) from None
+        except TlsFilesError as error:
+            raise Failure(f"{error}; check --ca, --cert and --key") from None
+        except KeyboardInterrupt:
+            if not client.in_doubt:
+                raise
+            raise self._failure(unknown_outcome(min(client.in_doubt), "interrupted")) from None
+
+    def _failure(self, error: ClientError) -> Failure:
+        said = f"{error}; {self.note}" if self.note else str(error)
+        reply = msgspec.structs.replace(error.reply, message=said)
+        return Failure(f"{said} [{error.code}]", reply)
+
+
+_CONNECTION: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
+    click.option(
+        "--controllers",
+        envvar="LOGBERG_CONTROLLERS",
+        show_envvar=True,
+        help="URLs of controllers, separated by commas.",
+    ),
+    click.option(
+        "--data",
+        type=click.Path(path_type=Path),
+        default=DEFAULT_FOLDER,
+        show_default=True,
+        callback=or_old_folder,
+        envvar="LOGBERG_DATA",
+        show_envvar=True,
+        help="Folder of `logberg up`.",
+    ),
+    click.option(
+        "--token-file",
+        type=click.Path(path_type=Path),
+        envvar="LOGBERG_TOKEN_FILE",
+        show_envvar=True,
+        help="File with a bearer token. It is sent only to controllers that prove themselves.",
+    ),
+    click.option(
+        "--send-token-in-clear",
+        is_flag=True,
+        envvar="LOGBERG_SEND_TOKEN_IN_CLEAR",
+        show_envvar=True,
+        help="Send the token over plain http:// as well, to the controllers that are named.",
+    ),
+    click.option(
+        "--ca",
+        envvar="LOGBERG_CA",
+        show_envvar=True,
+        help="The CA that signed the controllers' certificates (PEM).",
+    ),
+    click.option(
+        "--cert", envvar="LOGBERG_CERT", show_envvar=True, help="Our certificate (PEM), with --key."
+    ),
+    click.option(
+        "--key", envvar="LOGBERG_KEY", show_envvar=True, help="Our certificate's key (PEM)."
+    ),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=10.0,
+        show_default=True,
+        envvar="LOGBERG_TIMEOUT",
+        show_envvar=True,
+        help="Seconds in all.",
+    ),
+)
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that find a cluster; it gets `cluster` and `output`."""
+
+    @output_option
+    @wraps(command)
+    def with_cluster(
+        *,
+        controllers: str | None,
+        data: Path,
+        token_file: Path | None,
+        send_token_in_clear: bool,
+        ca: str | None,
+        cert: str | None,
+        key: str | None,
+        timeout: float,
+        **others: Any,
+    ) -> Any:
+        if _said("data") and not _said("controllers"):
+            controllers = None
+        found = find(
+            Named(controllers, data, token_file, ca, cert, key, token_in_clear=send_token_in_clear)
+        )
+        if found.note and others["output"] != "json":
+            print_note(found.note)
+        note = found.note if others["output"] == "json" else ""
+        return command(cluster=ClusterConnection(found.urls, found.access, timeout, note), **others)
+
+    for option in reversed(_CONNECTION):
+        with_cluster = option(with_cluster)
+    return with_cluster
+
+
+class ChangeOptions(msgspec.Struct, frozen=True):
+    """What every command that changes something is told beside what to change."""
+
+    dry_run: bool
+    reason: str
+    request_id: str | None
+
+    async def make(
+        self,
+        client: LogbergClient,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        query: dict[str, str] | None = None,
+    ) -> Any:
+        """Send the change. Raises ClientError."""
+        return await client.change(
+            method, path, body, self.reason, request_id=self.request_id, query=query
+        )
+
+
+def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command that changes something its options; it gets `change`."""
+
+    @click.option(
+        "--dry-run", is_flag=True, help="Show the records that would be written; write none."
+    )
+    @click.option("--reason", default="", help="Why; it is kept in the log.")
+    @click.option(
+        "--request-id",
+        help="Of an earlier try whose outcome is unknown: it takes effect at most once.",
+    )
+    @cluster_options
+    @wraps(command)
+    def with_change(*, dry_run: bool, reason: str, request_id: str | None, **others: Any) -> Any:
+        return command(change=ChangeOptions(dry_run, reason, request_id), **others)
+
+    return with_change
+
+
+def _said(name: str) -> bool:
+    """Whether an option stands on the command line itself."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is ParameterSource.COMMANDLINE

@@ -1,0 +1,79 @@
+"""What SIGHUP changes in a controller: tokens and certificates, without a restart.
+
+Rule: the file is checked whole first; when anything in it is wrong, all stays as it was and the
+log says why. What was removed works no more at once: connections whose caller it authenticated
+end. Other settings take effect at the next start.
+"""
+
+import ssl
+from pathlib import Path
+
+from structlog.typing import FilteringBoundLogger
+
+from logberg.principals import Principals
+from logberg.settings import ControllerSettings, SettingsError, check_controller, load
+from logberg.tls_files import tls_files
+from runtime.http_server import HttpServer
+from runtime.tcp_links import TcpLinks
+from runtime.tls import PeerTls, peer_tls, server_context
+
+
+class CredentialReload:
+    """Reads a controller's file again."""
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        config_file: Path,
+        principals: Principals,
+        http: HttpServer,
+        links: TcpLinks,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._settings = settings
+        self._config_file = config_file
+        self._principals = principals
+        self._http = http
+        self._links = links
+        self._log = log
+
+    def reload(self) -> None:
+        """Take up what the file says now, or nothing of it."""
+        try:
+            fresh = self._read()
+            contexts = self._contexts(fresh)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with them, we go on
+            self._log.error("certificates_not_reloaded", why=str(error))
+            return
+        before, now = set(self._settings.tokens), set(fresh.tokens)
+        self._settings = fresh
+        self._principals.set_tokens(fresh.tokens)
+        ended = self._http.judge_again()
+        if before != now:
+            self._log.info(
+                "tokens_reloaded",
+                added=len(now - before),
+                removed=len(before - now),
+                connections_ended=ended,
+            )
+        if contexts is not None:
+            server, links = contexts
+            self._http.reload_tls(server)
+            self._links.set_tls(links)
+            self._log.info("certificates_reloaded")
+
+    def _read(self) -> ControllerSettings:
+        fresh = load(self._config_file, ControllerSettings)
+        if problems := check_controller(fresh):
+            raise SettingsError(f"{self._config_file}: {' '.join(problems)}")
+        if (fresh.tls is None) is not (self._settings.tls is None):
+            raise SettingsError(
+                f"{self._config_file}: TLS is turned on or off by a restart, not by SIGHUP"
+            )
+        return fresh
+
+    def _contexts(self, fresh: ControllerSettings) -> tuple[ssl.SSLContext, PeerTls] | None:
+        if fresh.tls is None:
+            return None
+        files = tls_files(fresh.tls, self._config_file)
+        return server_context(files), peer_tls(files)

@@ -1,0 +1,288 @@
+"""The demonstration, step by step: each step acts on real processes and checks its claim.
+
+Rule: a line is ticked only when its claim was observed, and the claims that can be read from the
+log (who was fenced, when, by whom) are read from it at the end as well. Any claim that fails
+ends the story with what was seen instead.
+"""
+
+import asyncio
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from audit.questions.agreement import agree
+from audit.reading.dump import dump
+from audit.reading.replay import replay
+from logberg.client import ClientError, LogbergClient
+from logberg.commands.status import observe
+from logberg.commands.up import is_ready
+from logberg.local_cluster import LocalCluster
+
+_START_LIMIT_S = 30.0
+_STEP_LIMIT_S = 20.0
+_POLL_S = 0.02
+TOPIC, PARTITIONS = "orders", 12
+PAUSED, STOPPED = 2, 3
+
+Say = Callable[[str, float], None]
+
+
+class ClaimError(Exception):
+    """Something that should have held did not."""
+
+
+class DemoSteps:
+    """The steps, in order; `steps` is the table of contents."""
+
+    def __init__(self, cluster: LocalCluster, client: LogbergClient, say: Say) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._say = say
+        self._killed = 0
+        self._before_kill = 0
+        self._after_failover = 0
+        self._before_stopping = 0
+        self.proof = ""
+
+    def steps(self) -> list[Callable[[], Awaitable[str]]]:
+        """What happens, in order."""
+        return [
+            self.controllers_agree,
+            self.brokers_come_online,
+            self.topic_is_created,
+            self.active_controller_is_killed,
+            self.brokers_stayed_online,
+            self.broker_is_paused_and_fenced,
+            self.broker_returns,
+            self.broker_stops_cleanly,
+            self.killed_controller_catches_up,
+            self.everything_stops,
+            self.logs_agree,
+            self.states_agree,
+        ]
+
+    async def tell(self) -> None:
+        """Run all steps. Raises ClaimError, ClientError."""
+        for step in self.steps():
+            began = time.monotonic()
+            line = await step()
+            self._say(line, time.monotonic() - began)
+
+    # The steps.
+
+    async def controllers_agree(self) -> str:
+        for child in self._cluster.controllers.values():
+            child.start()
+        found = await self._until(
+            lambda seen: (
+                seen["active"] is not None
+                and all(answer["role"] != "down" for answer in seen["controllers"])
+            ),
+            "three controllers answer and one is active",
+            _START_LIMIT_S,
+        )
+        return (
+            f"three controllers agree: {found['active']} is active, epoch {found['epoch']}, "
+            f"cluster {found['clusterId']}"
+        )
+
+    async def brokers_come_online(self) -> str:
+        for child in self._cluster.brokers.values():
+            child.start()
+        await self._until(
+            lambda seen: is_ready(seen, len(self._cluster.brokers)),
+            "every broker is online",
+            _START_LIMIT_S,
+        )
+        self._cluster.write_cluster_file()
+        return "three brokers registered over HTTP: fenced, caught up, online"
+
+    async def topic_is_created(self) -> str:
+        await self._create(TOPIC, PARTITIONS, "the demonstration's first topic")
+        leaders = await self._leaders(TOPIC)
+        spread = [leaders.count(broker) for broker in sorted(self._cluster.brokers)]
+        if max(spread) - min(spread) > 1:
+            self._fail(f"leaders are spread {spread}, which is not even")
+        return (
+            f"topic '{TOPIC}' created: {PARTITIONS} partitions, 3 replicas each, "
+            f"leaders spread {'/'.join(map(str, spread))}"
+        )
+
+    async def active_controller_is_killed(self) -> str:
+        found = await observe(self._client, tuple(self._cluster.controller_urls))
+        self._killed = found["active"]
+        self._before_kill = _log_end(found)
+        child = self._cluster.controllers[self._killed]
+        began = time.monotonic()
+        child.kill()
+        await self._create("payments", 3, "written while the old controller lies dead")
+        took_ms = (time.monotonic() - began) * 1000
+        found = await self._until(
+            lambda seen: seen["active"] not in {None, self._killed}, "another controller is active"
+        )
+        return (
+            f"controller {self._killed} killed with SIGKILL; {found['active']} took over and "
+            f"committed the next change [bold]{took_ms:.0f} ms[/bold] after the kill"
+        )
+
+    async def brokers_stayed_online(self) -> str:
+        # Long enough for every broker to have found the new controller, or to be fenced.
+        until = time.monotonic() + 2 * self._cluster.timing.heartbeat_ms / 1000 + 0.5
+        while time.monotonic() < until:
+            found = await observe(self._client, tuple(self._cluster.controller_urls))
+            states = {broker["brokerId"]: broker["state"] for broker in found["brokers"]}
+            if states and set(states.values()) != {"online"}:
+                self._fail(f"a broker did not stay online: {states}")
+            await asyncio.sleep(_POLL_S)
+        self._after_failover = _log_end(found)
+        return "every broker stayed online through it, and follows the new controller"
+
+    async def broker_is_paused_and_fenced(self) -> str:
+        self._cluster.brokers[PAUSED].signal(signal.SIGSTOP)
+        led = (await self._leaders(TOPIC)).count(PAUSED)
+        await self._until(
+            lambda seen: _state(seen, PAUSED) in {"fenced", "offline"},
+            "the paused broker is fenced",
+        )
+        leaders = await self._leaders(TOPIC)
+        if PAUSED in leaders or -1 in leaders:
+            self._fail(f"partitions did not get new leaders: {leaders}")
+        return (
+            f"broker {PAUSED} paused: silent for a session, it was fenced; "
+            f"its {led} partitions have new leaders"
+        )
+
+    async def broker_returns(self) -> str:
+        self._cluster.brokers[PAUSED].signal(signal.SIGCONT)
+        await self._until(lambda seen: _state(seen, PAUSED) == "online", "the broker returns")
+        return f"broker {PAUSED} goes on: it had fenced itself, caught up, and is online again"
+
+    async def broker_stops_cleanly(self) -> str:
+        child = self._cluster.brokers[STOPPED]
+        child.signal(signal.SIGTERM)
+        if not await asyncio.to_thread(child.wait, _STEP_LIMIT_S):
+            self._fail(f"broker {STOPPED} did not stop within {_STEP_LIMIT_S:.0f} s")
+        if child.exit_code != 0:
+            self._fail(f"broker {STOPPED} stopped with exit code {child.exit_code}")
+        leaders = await self._leaders(TOPIC)
+        if STOPPED in leaders or -1 in leaders:
+            self._fail(f"leaders were not moved before the broker stopped: {leaders}")
+        return f"broker {STOPPED} stopped cleanly: leaders moved first, everyone knew, then it went"
+
+    async def killed_controller_catches_up(self) -> str:
+        self._cluster.controllers[self._killed].start()
+        found = await self._until(
+            lambda seen: _has_caught_up(seen, self._killed), "the killed controller catches up"
+        )
+        self._before_stopping = _log_end(found)
+        return f"controller {self._killed} restarted and caught up to offset {_log_end(found)}"
+
+    async def everything_stops(self) -> str:
+        forced = await asyncio.to_thread(self._cluster.stop)
+        if forced:
+            self._fail(f"{', '.join(forced)} had to be ended by force")
+        return "brokers, then controllers stopped cleanly"
+
+    async def logs_agree(self) -> str:
+        folders = self._folders()
+        found = await asyncio.to_thread(agree, dict.fromkeys(folders))
+        if not found.ok:
+            bad = next((n.report.first_bad for n in found.nodes if n.report.first_bad), None)
+            self._fail(found.problem or str(bad))
+        ends = {node.report.log_end for node in found.nodes}
+        if len(ends) != 1:
+            self._fail(f"the logs end at {sorted(ends)}")
+        self._check_fencings(folders[0])
+        report = found.nodes[0].report
+        self.proof = f"3 logs, {report.batches} batches"
+        return (
+            f"three logs verified: {report.records} records in {report.batches} batches, "
+            f"one chain, head {report.head.hex()[:12]}…"
+        )
+
+    async def states_agree(self) -> str:
+        states = [await asyncio.to_thread(replay, folder) for folder in self._folders()]
+        hashes = {state.state_hash for state in states}
+        if len(hashes) != 1:
+            self._fail("the replayed states differ")
+        self.proof += ", one state hash"
+        return f"three logs replayed: one state hash, {states[0].state_hash.hex()[:12]}…"
+
+    # What the steps use.
+
+    def _check_fencings(self, folder: Path) -> None:
+        """Read from the log itself: the failover fenced nobody, the pause exactly one."""
+        fenced = [
+            (record["offset"], record["data"]["brokerId"])
+            for batch in dump(folder, None, None)
+            for record in batch["records"]
+            if record["type"] == "BROKER_REGISTRATION_CHANGE_RECORD" and _is_fencing(record)
+        ]
+        by_failover = [b for at, b in fenced if self._before_kill <= at < self._after_failover]
+        if by_failover:
+            self._fail(f"the failover fenced brokers {by_failover}")
+        # Brokers that stop at the end are fenced as they go; that is no fault.
+        paused = [at for at, b in fenced if b == PAUSED and at < self._before_stopping]
+        if len(paused) != 1:
+            self._fail(f"broker {PAUSED} should have been fenced once; the log says {fenced}")
+
+    def _folders(self) -> list[Path]:
+        return [self._cluster.folder / f"controller-{n}" for n in self._cluster.controllers]
+
+    async def _create(self, name: str, partitions: int, reason: str) -> None:
+        body = {"topics": [{"name": name, "numPartitions": partitions, "replicationFactor": 3}]}
+        reply = await self._client.change("POST", "/v1/topics", body, reason)
+        error = reply["topics"][0]["error"]
+        if error is not None:
+            self._fail(f"topic {name} was refused: {error['message']}")
+
+    async def _leaders(self, topic: str) -> list[int]:
+        reply = await self._client.get(f"/v1/topics/{topic}")
+        return [partition["leader"] for partition in reply["topics"][0]["partitions"]]
+
+    async def _until(
+        self,
+        holds: Callable[[dict[str, Any]], bool],
+        claim: str,
+        limit_s: float = _STEP_LIMIT_S,
+    ) -> dict[str, Any]:
+        until = time.monotonic() + limit_s
+        while True:
+            found = await observe(self._client, tuple(self._cluster.controller_urls))
+            if holds(found):
+                return found
+            if time.monotonic() > until:
+                self._fail(f"not within {limit_s:.0f} s: {claim}. Seen last: {_brief(found)}")
+            self._cluster.check_alive()
+            await asyncio.sleep(_POLL_S)
+
+    def _fail(self, what: str) -> NoReturn:
+        raise ClaimError(what)
+
+
+def _is_fencing(record: dict[str, Any]) -> bool:
+    return bool(record["data"].get("fenced") == "FENCE")
+
+
+def _state(found: dict[str, Any], broker_id: int) -> str | None:
+    return next((b["state"] for b in found["brokers"] if b["brokerId"] == broker_id), None)
+
+
+def _log_end(found: dict[str, Any]) -> int:
+    return max(int(answer.get("logEnd", 0)) for answer in found["controllers"])
+
+
+def _has_caught_up(found: dict[str, Any], node_id: int) -> bool:
+    own = next((a for a in found["controllers"] if a.get("nodeId") == node_id), None)
+    return own is not None and found["active"] is not None and own["logEnd"] == _log_end(found)
+
+
+def _brief(found: dict[str, Any]) -> str:
+    controllers = {a.get("nodeId", a["url"]): a["role"] for a in found["controllers"]}
+    brokers = {b["brokerId"]: b["state"] for b in found["brokers"]}
+    return f"controllers {controllers}, brokers {brokers}"
+
+
+EXPECTED_ERRORS = (ClaimError, ClientError)

@@ -1,0 +1,114 @@
+"""What is put under the core: its clock, dice, journal, dump file, codec and poller.
+
+Rule: PySyncObj finds these as globals of one module, so they are replaced once for the process,
+by stand-ins that ask for the *current* node. Whoever enters the core calls `enter` first; many
+nodes on different clocks can therefore share a process, as in the simulator.
+
+Why: the library opens, renames and unpickles files behind our back, reads the wall of the
+machine and throws its own dice. None of that is safe or repeatable.
+"""
+
+from types import CodeType
+from typing import Protocol
+
+import pysyncobj.syncobj as core_module
+from pysyncobj.version import VERSION
+
+from quorum.journal import RaftJournal
+from quorum.raft.core_dump import CoreDump, replaced_os
+from quorum.raft.core_journal import CoreJournal
+from quorum.raft.dicts import WORDS
+from quorum.wire import codec
+
+CORE_VERSION = "0.3.17"
+
+
+class WrongCoreError(Exception):
+    """The installed PySyncObj is not the one that the guard was written for."""
+
+
+class CoreWorld(Protocol):
+    """What one node puts under its core."""
+
+    @property
+    def journal(self) -> RaftJournal:
+        """What the core writes to."""
+
+    def monotonic(self) -> float:
+        """Seconds, above zero."""
+
+    def dice(self) -> float:
+        """From 0 to below 1."""
+
+
+class _Current:
+    """The node that is in the core now, and the stand-ins that dispatch to it."""
+
+    def __init__(self) -> None:
+        self.world: CoreWorld | None = None
+
+    def context(self) -> CoreWorld:
+        assert self.world is not None, "the core was entered without `enter`"
+        return self.world
+
+    def monotonic_time(self) -> float:
+        return self.context().monotonic()
+
+    def random(self) -> float:
+        return self.context().dice()
+
+    def create_journal(self, _name: str | None) -> CoreJournal:
+        return CoreJournal(self.context().journal)
+
+
+class _NullPoller:
+    """The core polls no descriptor of ours."""
+
+    def poll(self, _timeout: float) -> None:
+        """Return at once."""
+
+
+_current = _Current()
+
+
+def enter(world: CoreWorld) -> None:
+    """Say whose core is called next."""
+    _current.world = world
+
+
+def words_of(container: type) -> set[str]:
+    """Return every string constant in the methods of a class."""
+    words: set[str] = set()
+    waiting = [item.__code__ for item in vars(container).values() if hasattr(item, "__code__")]
+    while waiting:
+        for constant in waiting.pop().co_consts:
+            if isinstance(constant, str):
+                words.add(constant)
+            elif isinstance(constant, CodeType):
+                waiting.append(constant)
+    return words
+
+
+def check_core() -> None:
+    """Raise WrongCoreError unless the library is the one this package was proved with."""
+    if VERSION != CORE_VERSION:
+        raise WrongCoreError(
+            f"PySyncObj {VERSION} is installed, Logberg is proved with {CORE_VERSION} only: "
+            f"install pysyncobj=={CORE_VERSION}"
+        )
+    missing = WORDS - words_of(core_module.SyncObj)
+    if missing:
+        raise WrongCoreError(f"PySyncObj no longer speaks of {', '.join(sorted(missing))}")
+
+
+def install() -> None:
+    """Replace the globals. Harmless when done already."""
+    check_core()
+    core_module.monotonicTime = _current.monotonic_time
+    core_module.random = _current
+    core_module.os = replaced_os
+    core_module.createJournal = _current.create_journal
+    core_module.Serializer = CoreDump
+    core_module.pickle = codec
+    core_module.createPoller = lambda _kind: _NullPoller()
+    core_module.PIPE_NOTIFIER_ENABLED = False

@@ -1,0 +1,91 @@
+"""How a node stands, for people and metrics."""
+
+from quorum.api import QuorumStatus, ReplicaState
+from quorum.guard.catch_up import FollowerCatchUp
+from quorum.guard.ceiling import Ceiling
+from quorum.guard.context import NodeContext
+from quorum.guard.delivery import Delivery
+from quorum.guard.elections import Elections
+from quorum.guard.replicas import NEVER, PeerReplica
+from quorum.raft.core import Role
+from quorum.terms import TERM_MAX
+
+
+def node_status(
+    context: NodeContext,
+    elections: Elections,
+    delivery: Delivery,
+    catch_up: FollowerCatchUp,
+    ceiling: Ceiling,
+) -> QuorumStatus:
+    """Return a node's status."""
+    core = context.core
+    leads = core is not None and core.role is Role.LEADER
+    return QuorumStatus(
+        node_id=context.config.node_id,
+        directory_id=context.journal.directory_id,
+        role=_role(context),
+        leader=elections.leader,
+        epoch=context.term,
+        commit_index=core.commit_index if core is not None else 0,
+        applied_index=delivery.delivered_index,
+        last_index=context.view.last,
+        durable_index=context.view.durable,
+        journal_bytes=context.journal.size_bytes,
+        replicas=tuple(_replica(context, replica) for replica in context.replicas) if leads else (),
+        note=_note(context, catch_up, ceiling),
+        damages=len(context.repairs) + bool(context.journal.damage),
+        repairs=tuple(context.repairs),
+        refused=tuple(sorted(context.counters.items())),
+    )
+
+
+def _role(context: NodeContext) -> str:
+    if context.formation.known and not context.formation.we_vote:
+        return "observer"
+    if context.journal.damage:
+        return "damaged"
+    return Role.FOLLOWER.name.lower() if context.core is None else context.core.role.name.lower()
+
+
+def _replica(context: NodeContext, replica: PeerReplica) -> ReplicaState:
+    answered_at = replica.answered_at
+    return ReplicaState(
+        node_id=replica.node_id,
+        directory_id=replica.node.directory_id,
+        match_index=replica.acked,
+        last_contact_s=-1.0 if answered_at == NEVER else context.now - answered_at,
+        is_voter=replica.is_voter,
+        wire_format=replica.wire_format if replica.linked else 0,
+    )
+
+
+def _note(context: NodeContext, catch_up: FollowerCatchUp, ceiling: Ceiling) -> str:
+    if context.stopped:
+        return "stopped"
+    if context.journal.damage:
+        return f"does not vote until it has caught up: {context.journal.damage}"
+    if (shown := ceiling.shown) is not None:
+        return (
+            f"node {shown.node_id} is in epoch {shown.term}, too far above ours ({context.term}) "
+            f"to be believed at once; we take up to {ceiling.term}, and more step by step. If that "
+            "node was not misled by forged frames, it is the one that forges"
+        )
+    if context.term == TERM_MAX:
+        return f"epoch {TERM_MAX} is the last one: there can be no further election"
+    if not context.formation.known:
+        missing = sorted(
+            {peer.node_id for peer in context.config.peers}
+            - {replica.node_id for replica in context.replicas.linked()}
+            - {context.config.node_id}
+        )
+        return f"waits for every configured controller to form the quorum; not here: {missing}"
+    if catch_up.pending is not None:
+        return f"too far behind for entries: fetches what is behind index {catch_up.pending.index}"
+    if not context.formation.we_vote:
+        return "observes: this folder is not among those the quorum was formed with"
+    if context.disk_is_stuck:
+        return "the disk does not answer"
+    if not context.journal.has_room:
+        return f"{context.journal.lack_of_room}; it neither leads nor takes proposals"
+    return ""

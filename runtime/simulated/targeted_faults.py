@@ -1,0 +1,85 @@
+"""A hunt: each of a few faults waits for an operation of its own, and strikes in the midst of it.
+
+Rule: it looks after every event, so it meets what is over within a millisecond too. Which pairs of
+fault and operation a run hunts is the affair of whoever starts it: told by a seed's number, as many
+runs as there are pairs come by all of them, and no cell of the table hangs on luck.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from runtime.simulated.fault_injector import FaultInjector
+from runtime.simulated.process import SimulatedProcess
+from runtime.simulated.world import US
+
+Pair = tuple[str, str]
+"""A fault, and the operation that it waits for."""
+PATIENCE_S = 2.5
+"""For one pair; then it is another's turn."""
+
+
+class TargetedFaults:
+    """Hunts its pairs in turn, those first that were not met yet, while the nemesis goes on."""
+
+    def __init__(
+        self,
+        injector: FaultInjector,
+        acts: Mapping[str, Callable[[], None]],
+        pairs: Sequence[Pair],
+        ready: Callable[[str, int], bool],
+    ) -> None:
+        """`ready` tells whether a fault would hit a node now."""
+        self._injector = injector
+        self._acts = acts
+        self._every = tuple(pairs)
+        self._left = deque(pairs)
+        """Those that have not been met since all were."""
+        self._ready = ready
+        self._wanted: Pair | None = None
+        self._turn = 0
+
+    def start(self) -> None:
+        """Begin with the first pair at once: a start can be hunted too."""
+        if self._every:
+            self._injector.world.after_event(self._look)
+            self._next()
+
+    def _next(self) -> None:
+        if self._injector.going:
+            self._turn += 1
+            self._wanted = self._left[0]
+            self._left.rotate(-1)
+            give_up = partial(self._give_up, self._turn)
+            self._injector.world.schedule(int(PATIENCE_S * US), give_up, None, "hunt")
+
+    def _give_up(self, turn: int) -> None:
+        if self._wanted is not None and turn == self._turn:
+            self._next()
+
+    def _look(self, process: SimulatedProcess | None) -> None:
+        if self._wanted is None or process is None or not self._injector.going:
+            return
+        node_id, (fault, operation) = process.node_id, self._wanted
+        if node_id not in self._injector.cluster.hosts:
+            return
+        if operation in self._injector.under_way([node_id]) and self._ready(fault, node_id):
+            self._wanted = None
+            self._injector.world.schedule(
+                0, partial(self._inject, fault, operation, node_id), None, "hunt"
+            )
+
+    def _inject(self, fault: str, operation: str, node_id: int) -> None:
+        injector = self._injector
+        if not injector.going:
+            return
+        injector.record(f"hunt: {fault} at {operation}")
+        self._left.remove((fault, operation))
+        self._left.extend(self._every if not self._left else ())
+        injector.aim, injector.kind = node_id, fault
+        self._acts[fault]()
+        injector.aim = None
+        low, high = injector.fault_schedule.gap_s
+        injector.world.schedule(
+            int(injector.dice.uniform(low, high) * US), self._next, None, "hunt"
+        )

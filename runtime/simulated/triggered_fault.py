@@ -1,0 +1,60 @@
+"""An ambush: a fault that waits until a certain operation is under way, and hits it there.
+
+Rule: rare operations (a jump, a checkpoint being loaded) are over in milliseconds; faults that
+strike at drawn times would miss them for thousands of seeds.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from runtime.simulated.fault_injector import FaultInjector
+
+LOOK_EVERY_US = 4_000
+LOOKS_MAX = 500
+"""Two seconds; then the ambush is given up."""
+
+
+class TriggeredFault:
+    """Lies in wait for operations that the cluster tells of."""
+
+    def __init__(
+        self,
+        injector: FaultInjector,
+        acts: Mapping[str, Callable[[], None]],
+        operations: Sequence[str],
+    ) -> None:
+        """`operations` are the operations that are waited for, `acts` what may strike them."""
+        self._injector = injector
+        self._known = acts
+        self._kinds = sorted(acts)
+        self._operations = operations
+        self.acts: Mapping[str, Callable[[], None]] = {"ambush": self._wait_for_operation}
+
+    def _wait_for_operation(self) -> None:
+        dice = self._injector.dice
+        if not self._operations:
+            return
+        wanted, kind = dice.choice(self._operations), dice.choice(self._kinds)
+        delay_us = dice.choice((0, 0, dice.randrange(20_000)))
+        self._injector.record(f"ambush: {kind} at {wanted}")
+        self._look(wanted, kind, delay_us, LOOKS_MAX)
+
+    def _look(self, wanted: str, kind: str, delay_us: int, looks: int) -> None:
+        injector = self._injector
+        if not injector.going or looks == 0:
+            return
+        found = [n for n in injector.nodes() if wanted in injector.under_way([n])]
+        world = injector.world
+        if found:
+            victim = injector.dice.choice(found)
+            world.schedule(delay_us, lambda: self._inject(kind, victim), None, "ambush")
+        else:
+            again = lambda: self._look(wanted, kind, delay_us, looks - 1)  # noqa: E731
+            world.schedule(LOOK_EVERY_US, again, None, "ambush")
+
+    def _inject(self, kind: str, victim: int) -> None:
+        injector = self._injector
+        if injector.going:
+            injector.aim = victim
+            injector.kind = kind
+            self._known[kind]()
+            injector.aim = None
