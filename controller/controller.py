@@ -31,7 +31,7 @@ from controller.leader.proposer import Proposer
 from controller.leader.self_registration import ANNOUNCEMENT, SelfRegistration, registration_of
 from controller.managers.brokers import BrokerManager
 from controller.managers.topics import TopicManager
-from controller.node_view import Condition, NodeView
+from controller.node_view import NodeCondition, NodeView
 from controller.replica.applier import Applier
 from controller.replica.digests import DigestComparison, StateMark, StateMarks
 from controller.replica.offset_waiters import OffsetWaiters
@@ -88,7 +88,7 @@ class Controller:
         self._clock = clock
         self._log = log.bind(node_id=config.node_id)
         self._on_stopped = on_stopped
-        self._condition = Condition(clock.monotonic())
+        self._condition = NodeCondition(clock.monotonic())
         self.quorum = quorum_factory(self)
         self._awake = AwakeTime(clock, config.beat_s, self._on_stall)
         self._heartbeats = Heartbeats(self._awake, config.session_s, 2 * config.heartbeat_s)

@@ -32,7 +32,7 @@ from runtime.clock import Clock
 from runtime.metrics import Registry
 
 
-class Condition:
+class NodeCondition:
     """How the node is; the trunk keeps it."""
 
     def __init__(self, now: float) -> None:
@@ -52,7 +52,7 @@ class NodeView:
         config: ControllerConfig,
         clock: Clock,
         version: str,
-        condition: Condition,
+        condition: NodeCondition,
         quorum: Quorum,
         *,
         applier: Applier,

@@ -48,7 +48,7 @@ class VerificationProblem(msgspec.Struct, frozen=True):
         return f"{self.file}{at}, offset {self.offset}: {self.sentence}"
 
 
-class VerifiedReplica(msgspec.Struct, frozen=True):
+class VerificationResult(msgspec.Struct, frozen=True):
     """What was found about a replica."""
 
     name: str
@@ -83,7 +83,7 @@ def verify_replica(
     with_replay: bool = True,
     whole: bool = False,
     on_progress: OnProgress | None = None,
-) -> VerifiedReplica:
+) -> VerificationResult:
     """Verify one replica. Without `keep_going` it ends at the first problem.
 
     `known`: chain hashes by offset that were written down elsewhere. `with_replay` False: states
@@ -129,7 +129,7 @@ class _Verification:
         self._checkpoints = self._proved = self._replayed_to = 0
         self._state_hash = b""
 
-    def run(self, *, with_replay: bool) -> VerifiedReplica:
+    def run(self, *, with_replay: bool) -> VerificationResult:
         try:
             if self._replica.problem:
                 self._add(VerificationProblem(MANIFEST, "manifest", 0, 0, self._replica.problem))
@@ -142,7 +142,7 @@ class _Verification:
                     self._load(checkpoint)
         except _Enough:
             pass
-        return VerifiedReplica(
+        return VerificationResult(
             name=self._replica.name,
             location=self._replica.location,
             report=self._report,

@@ -43,7 +43,7 @@ NOUNS: Final = {
 """What each kind is in a sentence."""
 
 
-class Privileged(NamedTuple):
+class PrivilegedSection(NamedTuple):
     """The section."""
 
     total: int
@@ -59,7 +59,7 @@ class Privileged(NamedTuple):
     everyday: ReportTable
 
 
-def privileged(rows: Rows, period: Period) -> Privileged:
+def privileged(rows: Rows, period: Period) -> PrivilegedSection:
     """Read the rows of `privileged` within the period."""
     kinds: Counter[str] = Counter()
     settings = 0
@@ -76,7 +76,7 @@ def privileged(rows: Rows, period: Period) -> Privileged:
         latest[kind].append(row)
     everyday = [kind for kind in latest if kind not in _GRAVE]
     names = set().union(*who.values())
-    return Privileged(
+    return PrivilegedSection(
         kinds.total(),
         len(names),
         kinds,

@@ -10,7 +10,7 @@ from audit.report.changes import ChangesSection
 from audit.report.facts import Facts
 from audit.report.fencing import FencingSection
 from audit.report.integrity import Integrity
-from audit.report.privileged import NOUNS, Privileged
+from audit.report.privileged import NOUNS, PrivilegedSection
 from audit.report.transactions import Transactions
 from audit.report.words import counted, duration, listed, number
 
@@ -32,7 +32,7 @@ class Sections(NamedTuple):
     changes: ChangesSection
     availability: Availability
     fencing: FencingSection
-    privileged: Privileged
+    privileged: PrivilegedSection
     transactions: Transactions
 
 

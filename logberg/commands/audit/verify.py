@@ -7,7 +7,7 @@ import click
 
 from audit.places.replicas import Replica, open_all
 from audit.questions.compare import Comparison, compare
-from audit.questions.verification import VerifiedReplica, verify_replica
+from audit.questions.verification import VerificationResult, verify_replica
 from logberg.commands.audit.divergence_output import (
     comparison_json,
     first_difference,
@@ -86,12 +86,14 @@ def _head(text: str) -> tuple[int, bytes]:
     return int(found[1]), bytes.fromhex(found[2])
 
 
-def _compared(replicas: list[Replica], found: list[VerifiedReplica]) -> Comparison | None:
+def _compared(replicas: list[Replica], found: list[VerificationResult]) -> Comparison | None:
     reports = {each.name: each.report for each in found if each.report is not None}
     return compare(replicas, reports) if len(replicas) > 1 else None
 
 
-def _show(found: list[VerifiedReplica], compared: Comparison | None, *, keep_going: bool) -> None:
+def _show(
+    found: list[VerificationResult], compared: Comparison | None, *, keep_going: bool
+) -> None:
     show(
         table(
             ["log", "verdict", "batches", "records", "log end", "head", "checkpoints"],
@@ -111,7 +113,7 @@ def _show(found: list[VerifiedReplica], compared: Comparison | None, *, keep_goi
         show_divergences(compared)
 
 
-def _row(each: VerifiedReplica) -> tuple[Any, ...]:
+def _row(each: VerificationResult) -> tuple[Any, ...]:
     verdict = "sound" if each.ok else "DAMAGED"
     report = each.report
     if report is None:
@@ -128,7 +130,7 @@ def _row(each: VerifiedReplica) -> tuple[Any, ...]:
     )
 
 
-def _json(found: list[VerifiedReplica], compared: Comparison | None) -> dict[str, Any]:
+def _json(found: list[VerificationResult], compared: Comparison | None) -> dict[str, Any]:
     return {
         "ok": all(each.ok for each in found) and not (compared and compared.divergences),
         "logs": [_verified_json(each) for each in found],
@@ -136,7 +138,7 @@ def _json(found: list[VerifiedReplica], compared: Comparison | None) -> dict[str
     }
 
 
-def _verified_json(each: VerifiedReplica) -> dict[str, Any]:
+def _verified_json(each: VerificationResult) -> dict[str, Any]:
     report = each.report
     ledger: dict[str, Any] = {}
     if report is not None:

@@ -15,7 +15,7 @@ from audit.questions.verification import (
     LOG,
     MANIFEST,
     STATE,
-    VerifiedReplica,
+    VerificationResult,
     verify_replica,
 )
 from ledger.batch import parse
@@ -42,7 +42,7 @@ def node(sound: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(sound, tmp_path / "node"))
 
 
-def check(node: Path, **options: object) -> VerifiedReplica:
+def check(node: Path, **options: object) -> VerificationResult:
     return verify_replica(one_replica(str(node)), **options)
 
 

@@ -1,0 +1,38 @@
+"""One name, one meaning: no two public classes of the product have the same name.
+
+Rule: `SAME_NAME` says of each exception why its classes may share a name. The verifier is not
+searched: it is one file by itself and names what the format's page names.
+"""
+
+import ast
+from collections import Counter
+
+from tests.docs import source
+
+SAME_NAME = {
+    "BrokerEndpoint": "a broker's address: as a setting, and as part of a record",
+    "Endpoint": "a broker's address: as the agent's setting, and as part of a message",
+    "EpochStart": "where an epoch begins: by the ledger's index, and by the image",
+    "LargeChanges": "audit/generated/ keeps names of its own",
+    "Partition": "audit/generated/ keeps names of its own",
+    "Voter": "a member of the quorum: as part of a record, and as the quorum knows it",
+    "WrongFolderError": "a folder of somebody else: of the agent's image, and of the journal",
+    "Written": "audit/generated/ keeps names of its own",
+}
+
+
+def class_names() -> Counter[str]:
+    """How many public classes of the product have each name."""
+    paths = [path for package in source.PACKAGES for path in (source.ROOT / package).rglob("*.py")]
+    return Counter(
+        node.name
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+
+
+def test_classes_of_one_name_are_one_thing() -> None:
+    names = class_names()
+    assert len(names) > 300
+    assert {name for name, count in names.items() if count > 1} == set(SAME_NAME)
