@@ -123,12 +123,12 @@ def test_an_ambush_waits_and_strikes_where_the_operation_is(
         nemesis.inject("ambush")
         cluster.world.run_for(0.5)
         assert not nemesis.counts
-        cluster.busy = {3: ["catch_up"]}
+        cluster.busy = {3: ["jump"]}
         cluster.world.run_for(0.1)
         if nemesis.met:
             ((kind, met),) = nemesis.met.items()
             assert nemesis.counts == {kind: 1}
-            struck += met["catch_up"]
+            struck += met["jump"]
     assert struck >= 5
 
 
@@ -137,7 +137,7 @@ def test_an_ambush_for_what_never_comes_is_given_up() -> None:
     nemesis = nemesis_of(cluster, "ambush")
     nemesis.inject("ambush")
     cluster.world.run_for(4)
-    cluster.busy = {3: ["catch_up"]}
+    cluster.busy = {3: ["jump"]}
     cluster.world.run_for(2)
     assert not nemesis.counts
 
@@ -145,7 +145,7 @@ def test_an_ambush_for_what_never_comes_is_given_up() -> None:
 def test_strikes_are_counted_with_what_they_met() -> None:
     cluster = Folders(1)
     nemesis = nemesis_of(cluster, "kill_leader")
-    cluster.busy = {1: ["catch_up"], 2: ["election"]}
+    cluster.busy = {1: ["jump"], 2: ["election"]}
     nemesis.inject("kill_leader")
     assert nemesis.counts == {"kill_leader": 1}
     assert nemesis.met == {"kill_leader": {"jump": 1}}
