@@ -1,10 +1,9 @@
-"""What `quorum` shows upward, and what it asks of whoever stands above it.
+"""The interface of the quorum: `Quorum` for the owner's calls, `QuorumListener` for ours.
 
-Rule: agreement on opaque bytes. Nothing here knows a record, a batch or a chain: proposals,
-marks and digests are bytes that come back as they were given.
+Rule: payloads, marks' data and digests are opaque bytes that come back as they were given.
 
-The words: an *epoch* is Raft's term, an *index* numbers Raft entries and is seen upward only
-beside committed payloads; offsets are the ledger's.
+Words: an *epoch* is Raft's term. An *index* numbers Raft entries; the owner sees it only beside
+committed payloads and in marks. Offsets belong to the owner's ledger.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -14,7 +13,7 @@ import msgspec
 
 
 class NotLeaderError(Exception):
-    """This node does not lead, or can't promise it now. `leader` says who does, if known."""
+    """This node does not lead, or can't be sure that it does. `leader` is the known leader."""
 
     def __init__(self, leader: int | None, epoch: int) -> None:
         super().__init__(f"not the leader of epoch {epoch}; the leader is {leader}")
@@ -23,7 +22,7 @@ class NotLeaderError(Exception):
 
 
 class NoRoomError(Exception):
-    """The disk is almost full: nothing is proposed until there is room. The message says so."""
+    """The disk is almost full, so the node takes no proposals. The message says what to do."""
 
 
 class QuorumStoppedError(Exception):
@@ -31,7 +30,7 @@ class QuorumStoppedError(Exception):
 
 
 class LeaderAndEpoch(NamedTuple):
-    """Who leads, as far as this node knows; `leader` is None while nobody is known to."""
+    """The leader and the epoch that this node knows; `leader` is None while it knows none."""
 
     leader: int | None
     epoch: int
@@ -41,7 +40,7 @@ class Mark(NamedTuple):
     """A place in the sequence of committed entries, and what the owner needs to resume there."""
 
     index: int  # type: ignore[assignment]
-    """Every entry up to and including this one is behind the mark."""
+    """The mark covers every entry up to and including this one."""
     epoch: int
     """The epoch of the entry at `index`."""
     data: bytes
@@ -68,7 +67,7 @@ class ReplicaState(msgspec.Struct, frozen=True):
     """Seconds since its last answer; -1 never in this epoch."""
     is_voter: bool
     wire_format: int = 0
-    """What the link with it speaks; 0: there is none."""
+    """The wire format of the link with it; 0: there is no link."""
 
 
 class QuorumStatus(msgspec.Struct, frozen=True):
@@ -91,114 +90,115 @@ class QuorumStatus(msgspec.Struct, frozen=True):
     damages: int = 0
     """How often the journal was found damaged in this incarnation."""
     repairs: tuple[str, ...] = ()
-    """A sentence for each time that it was repaired."""
+    """A sentence for each repair in this incarnation."""
     refused: tuple[tuple[str, int], ...] = ()
-    """What other controllers sent and was refused: how often, by reason."""
+    """How many messages of other controllers were refused, by reason."""
 
 
 class PeerFile(NamedTuple):
-    """A piece of a file of a peer."""
+    """A piece of a peer's file, and the size of the whole file."""
 
     total_size: int
     data: bytes
 
 
 class QuorumListener(Protocol):
-    """Who stands above; every call is made on the loop and must not raise."""
+    """The owner's side. Every method is called on the loop and must not raise."""
 
     def on_committed(self, index: int, epoch: int, payloads: Sequence[bytes]) -> None:
-        """Entry `index` is committed, and durable here: its payloads, as they were proposed.
+        """Deliver the payloads of entry `index`, which is committed, and durable here.
 
-        In order, each index once in a process's life, beginning behind the mark handed over at
-        `on_start`. Indexes of entries that are not ours (a leader's no-op) are left out.
+        The calls come in the order of the indexes, once for each index in a process, and begin
+        after the mark that `Quorum.start` returned. Entries without payloads (a new leader's no-op)
+        are left out.
         """
 
     def on_leadership(self, epoch: int) -> None:
-        """We lead, and every entry committed before has been delivered."""
+        """This node leads, and every entry committed before has been delivered."""
 
     def on_leadership_lost(self, epoch: int) -> None:
-        """We no longer lead: what was proposed and not delivered has an unknown outcome."""
+        """We no longer lead. Payloads proposed and not delivered have an unknown outcome."""
 
     def on_leader_changed(self, now: LeaderAndEpoch) -> None:
-        """The known leader or the epoch changed."""
+        """The leader or the epoch that this node knows has changed."""
 
     def on_catch_up(self, mark: Mark, source: int) -> None:
-        """We are too far behind for entries: catch up to `mark` from node `source`'s files.
+        """Catch up to `mark` from node `source`'s files: the leader lacks the entries we need.
 
-        Answer with `Quorum.caught_up(mark)` when all that is behind the mark is durable here.
-        May be called again with a later mark or another source, which replaces the first; if
-        ordinary entries overtake it, `on_catch_up_dropped` follows.
+        Call `Quorum.caught_up(mark)` once everything that the mark covers is durable here. A later
+        call, with a later mark or another source, replaces this one. If ordinary entries reach the
+        mark first, `on_catch_up_dropped` follows.
         """
 
     def on_catch_up_dropped(self) -> None:
-        """The catch-up asked for is not needed any more; throw away what was fetched."""
+        """The catch-up is not needed any more. Throw away what was fetched."""
 
     def on_caught_up(self, mark: Mark) -> None:
-        """The mark is durable; entries behind it follow by `on_committed`."""
+        """The mark is durable. The entries after it follow by `on_committed`."""
 
     def on_digest(self, node_id: int, digest: bytes) -> None:
-        """A peer's newest digest arrived, or its announcement: the first byte says which."""
+        """A peer's newest digest or announcement arrived. Its first byte says which of the two."""
 
     def on_stopped(self, reason: str) -> None:
-        """The quorum stopped itself (a broken disk, a broken promise); `reason` is a sentence."""
+        """The node stopped itself, for `reason`, a sentence: a broken disk, or a broken promise."""
 
 
 class Quorum(Protocol):
     """Agreement on bytes among the voters."""
 
     def start(self) -> Mark | None:
-        """Open the journal, join the peers; return the mark to resume from (None: from 0).
+        """Open the journal and join the peers. Blocks. Returns the mark to resume from (None: 0).
 
         Raises DamagedError, FolderInUseError, OSError.
         """
 
     def stop(self) -> None:
-        """Leave in order: give up leadership, sync, close."""
+        """Give up leadership, sync and close. Blocks."""
 
     def propose(self, payload: bytes) -> None:
         """Append to the log, in the order of the calls.
 
-        Raises NotLeaderError, NoRoomError, QuorumStoppedError.
+        Payloads that wait while a sync is under way become one entry. `on_committed` delivers the
+        payload, or its outcome is unknown after `on_leadership_lost`.
 
-        What waits while a sync is under way becomes one entry. The outcome is seen at
-        `on_committed`, or unknown after `on_leadership_lost`.
+        Raises NotLeaderError, NoRoomError, QuorumStoppedError.
         """
 
     def leader_and_epoch(self) -> LeaderAndEpoch:
-        """Who leads, as far as we know."""
+        """Return the leader and the epoch that this node knows."""
 
     def read_index(self, on_ready: Callable[[bool], None]) -> None:
-        """Call back True when it is safe to read what was delivered; False when we do not lead.
+        """Call back True when the owner may answer a read, False when we do not lead.
 
-        True: a majority has confirmed, after this call, that we lead, and all that was committed
-        at the call has been delivered.
+        True means: after this call a majority confirmed that we lead, and everything that was
+        committed at the call has been delivered.
         """
 
     def current_at(self) -> float | None:
-        """The latest moment (monotonic seconds) whose every acknowledgement is delivered here.
+        """Return the latest time such that everything acknowledged before it is delivered here.
 
-        On a leader from when a majority last confirmed it. None: not known since the start.
+        In monotonic seconds. None: not known since the start. `guard.freshness` says how.
         """
 
     def resign(self, reason: str) -> None:
-        """Stop leading; to the most caught-up voter where one is there."""
+        """Hand leadership to the most caught-up voter, or stop leading if no voter is linked."""
 
     def compact(self, mark: Mark, on_done: Callable[[bool], None]) -> None:
-        """Forget entries before `mark.index`: what is behind the mark is durable above.
+        """Allow the journal to forget the entries before `mark.index`: the owner has them durable.
 
-        The journal keeps what the settings say for followers that lag.
+        The journal keeps `tail_bytes` for followers that lag.
         """
 
     def caught_up(self, mark: Mark) -> None:
-        """See `QuorumListener.on_catch_up`."""
+        """Say that everything up to `mark` is durable above; see `QuorumListener.on_catch_up`."""
 
     def set_digest(self, digest: bytes) -> None:
-        """Send this with the heartbeats from now on; at most 512 bytes."""
+        """Send these bytes with every heartbeat from now on; at most 512."""
 
     def announce(self, data: bytes) -> None:
-        """Send this, too, with the heartbeats from now on; at most 512 bytes, empty: nothing.
+        """Send these bytes, too, with every heartbeat from now on; at most 512. Empty: nothing.
 
-        It arrives by `on_digest`. Its first byte must differ from a digest's.
+        Peers get them by `on_digest`. The first byte must differ from a digest's.
         """
 
     def list_files(
@@ -207,7 +207,7 @@ class Quorum(Protocol):
         folder: str,
         on_reply: Callable[[Sequence[tuple[str, int]] | None], None],
     ) -> None:
-        """Names and sizes in a shared folder of a peer; None when there is no answer."""
+        """Call back the names and sizes in a peer's shared folder; None: no answer."""
 
     def read_file(
         self,
@@ -217,16 +217,16 @@ class Quorum(Protocol):
         length: int,
         on_reply: Callable[[PeerFile | None], None],
     ) -> None:
-        """A piece of a file in a shared folder of a peer; at most 1 MiB; None: no answer."""
+        """Call back a piece of a file in a peer's shared folder, at most 1 MiB; None: no answer."""
 
     def scrub(self) -> Generator[int, None, None]:
-        """Read through what lies closed of the journal; yields the bytes of each step.
+        """Read the journal's closed segments and verify them; yields the bytes of each step.
 
-        Raises DamagedError when it is not what was written.
+        Raises DamagedError when a segment is not what was written.
         """
 
     def voters(self) -> tuple[Voter, ...]:
-        """The voters that this node knows of."""
+        """Return the voters that this node knows."""
 
     def status(self) -> QuorumStatus:
-        """How things stand."""
+        """Return the node's status."""

@@ -1,6 +1,7 @@
-"""What a quorum node must be told.
+"""The settings of one quorum node, and the bounds of one entry.
 
-Rule: times hang on one number, the election timeout E; nobody tunes six that must agree.
+Rule: every timeout is derived from one setting, the election timeout E. So nobody has to choose
+six numbers that must fit together.
 """
 
 import msgspec
@@ -9,9 +10,9 @@ from quorum.wire.formats import NEWEST_FORMAT
 from runtime.links import Peer
 
 ENTRY_BYTES_MAX = 4 * 1024 * 1024
-"""Payloads in one Raft entry, together."""
+"""Bound of the payloads in one Raft entry, together."""
 APPEND_BYTES_MAX = 5 * 1024 * 1024
-"""Above the largest entry, so that the core never cuts one into chunks that we can't judge."""
+"""Larger than any entry: the core would cut a larger one into chunks, which we can't judge."""
 
 
 class QuorumConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,21 +23,21 @@ class QuorumConfig(msgspec.Struct, frozen=True, kw_only=True):
     peers: tuple[Peer, ...]
     """Every configured controller, this one included."""
     newest_format: int = NEWEST_FORMAT
-    """The newest wire format that is spoken; lower only where a test plays an old release."""
+    """The newest wire format of this node; lower only where a test plays an old release."""
     election_timeout_ms: int = 500
-    """E: silence after which a leader is doubted."""
+    """E: how long a follower waits for the leader before it starts an election."""
     tail_bytes: int = 64 * 1024 * 1024
-    """Kept in the journal behind a compaction, for followers that lag."""
+    """Bytes of the journal that a compaction keeps, for followers that lag."""
     segment_bytes: int = 16 * 1024 * 1024
     """Size at which the journal begins another file."""
     reserve_bytes: int = 64 * 1024 * 1024
-    """With less room than this on the disk a node neither leads nor takes proposals."""
+    """With less free space on its disk a node neither leads nor takes proposals."""
     window_bytes: int = 16 * 1024 * 1024
-    """Entries on their way to one follower, not yet acknowledged."""
+    """Bound of the entries sent to one follower and not yet acknowledged."""
     shared_folders: tuple[str, ...] = ("log", "checkpoints")
-    """What peers may list and read."""
+    """The folders that peers may list and read."""
     file_timeout_ms: int = 5_000
-    """An answer about a file is not waited for any longer."""
+    """How long a node waits for a peer's answer about a file."""
 
     @property
     def election_timeout_s(self) -> float:
@@ -45,7 +46,7 @@ class QuorumConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def heartbeat_s(self) -> float:
-        """How often a leader that has nothing to say is heard."""
+        """How often a leader without news sends a heartbeat."""
         return self.election_timeout_s / 4
 
     @property

@@ -1,9 +1,11 @@
-"""One node of the quorum: its parts put together, and the order in which they run.
+"""One node of the quorum: makes its parts, and runs them in a fixed order.
 
-Rule: everything enters here, by a call from above, a frame, a link that opens or ends, a sync
-that completed or a timer; and every entry ends in a *turn*: the core ticks, the listener is told,
-what waits is proposed, and what was written is synced. A broken promise or a broken disk stops
-the node; an exception that nobody planned for is a defect and is not caught.
+Rule: every event enters here: a call of the owner, a frame, a link that opens or ends, a completed
+sync, the timer. Each event ends in a *turn*: the core ticks, the listener hears the news, waiting
+payloads become an entry, and what was written is synced.
+
+A failing disk or a `BrokenPromiseError` stops the node. Any other exception is a defect of ours and
+is not caught.
 """
 
 import os
@@ -63,9 +65,9 @@ if TYPE_CHECKING:
 
 
 ACCEPT_LOSS = "accept-loss"
-"""A file that an operator puts into folders when a majority of them is lost (see the runbook)."""
+"""The file by which an operator accepts that a majority's data is lost (see the runbook)."""
 ACCEPT_EPOCH = "accept-epoch"
-"""The same when the journals hold an epoch that can't be."""
+"""The file by which an operator accepts an impossible epoch in the journals (see the runbook)."""
 
 
 class QuorumNode:
@@ -94,10 +96,10 @@ class QuorumNode:
         self._synced_at = clock.monotonic()
         self._started = False
 
-    # -- life --------------------------------------------------------------------------------
+    # -- start and stop ----------------------------------------------------------------------
 
     def start(self) -> Mark | None:
-        """Open the folder, join the peers; see `quorum.api`."""
+        """Open the folder and join the peers; see `quorum.api`."""
         config, disk = self.config, self._disk
         disk.lock()
         manifests = ManifestStore(disk, on_failed=self._disk_failed, log=self._log)
@@ -130,12 +132,12 @@ class QuorumNode:
         if self.context.formation.known:
             self._core_side.begin()
         self._started = True
-        # Not at once: the listener hears nothing before it knows the mark.
+        # Not at once: the owner must have the mark before its listener is called.
         self._timer = self._clock.call_later(0, self._on_timer)
         return manifest.mark if manifest is not None else None
 
     def _heard_once(self, name: str) -> None:
-        """Remove an operator's word, durably: it must not be taken for said again after a crash."""
+        """Remove an operator's file, durably, so that it is not obeyed again after a crash."""
         self._disk.unlink(name)
         self._disk.sync_folder("")
 
@@ -206,7 +208,7 @@ class QuorumNode:
         )
 
     def stop(self) -> None:
-        """Leave in order."""
+        """Hand leadership over, sync and close; see `quorum.api`."""
         context = self.context
         if context.stopped:
             return
@@ -223,16 +225,16 @@ class QuorumNode:
         self._links.stop()
 
     def _halt(self, reason: str) -> None:
-        # Before it has started, `start` itself raises what is wrong.
+        # Until the node has started, `start` itself raises the error.
         if self._started and not self.context.stopped:
             self._end()
             self._log.critical("quorum_stopped", why=reason)
-            # First: who reads is told why.
+            # Before the reads fail, so that the owner can say why.
             self._listener.on_stopped(reason)
             self._reads.fail_all()
 
     def _disk_failed(self, error: OSError) -> None:
-        # Perhaps inside the core: the journal makes nothing durable from here on anyway.
+        # Later, since the core may be running. The journal makes nothing durable from here on.
         reason = error.strerror or str(error)
         self._clock.call_soon(lambda: self._halt(reason))
 

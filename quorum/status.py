@@ -1,4 +1,4 @@
-"""How a node stands, for people and metrics."""
+"""The status of a node, for people and metrics."""
 
 from quorum.api import QuorumStatus, ReplicaState
 from quorum.guard.catch_up import FollowerCatchUp
@@ -68,8 +68,8 @@ def _note(context: NodeContext, catch_up: FollowerCatchUp, ceiling: Ceiling) -> 
     if (shown := ceiling.shown) is not None:
         return (
             f"node {shown.node_id} is in epoch {shown.term}, too far above ours ({context.term}) "
-            f"to be believed at once; we take up to {ceiling.term}, and more step by step. If that "
-            "node was not misled by forged frames, it is the one that forges"
+            f"to accept at once. We accept epochs up to {ceiling.term} now, and higher ones step "
+            "by step. Either that node received forged frames, or it sends them"
         )
     if context.term == TERM_MAX:
         return f"epoch {TERM_MAX} is the last one: there can be no further election"
@@ -81,9 +81,9 @@ def _note(context: NodeContext, catch_up: FollowerCatchUp, ceiling: Ceiling) -> 
         )
         return f"waits for every configured controller to form the quorum; not here: {missing}"
     if catch_up.pending is not None:
-        return f"too far behind for entries: fetches what is behind index {catch_up.pending.index}"
+        return f"too far behind for entries: fetches files up to index {catch_up.pending.index}"
     if not context.formation.we_vote:
-        return "observes: this folder is not among those the quorum was formed with"
+        return "observes: the quorum was not formed with this folder, so it does not vote"
     if context.disk_is_stuck:
         return "the disk does not answer"
     if not context.journal.has_room:

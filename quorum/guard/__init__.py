@@ -1,5 +1,6 @@
-"""The rules that make the core safe from outside; each module says which, and why.
+"""The rules that make the core safe.
 
-Here lives what judges a message before the core sees it, and before an answer leaves. Nothing here
-encodes bytes or opens a file. Door: every module but `appends`.
+This room judges each frame before the core sees it, and decides when an answer may leave. Each
+module's head says which rule it holds and why. Nothing here encodes bytes or opens a file. Door:
+every module but `appends`.
 """

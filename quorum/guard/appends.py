@@ -23,13 +23,13 @@ class Append(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """Nothing is new: our log is the sender's up to `match`; what stands behind stays alone."""
+    """Nothing is new: our log is the sender's up to `match`. What follows in ours is left alone."""
 
     match: int
 
 
 class Missing(NamedTuple):
-    """We can't judge it: go on from `next_index`."""
+    """We can't judge it. The sender goes on from `next_index`."""
 
     next_index: int
     is_gap: bool
@@ -51,7 +51,7 @@ def judge(
     first, last = log.first, log.last
     commit_index = min(commit_index, last)
     if previous < first:
-        # Before what we keep everything is committed, hence equal: look at the rest only.
+        # Entries before the first that we keep are committed, hence equal. Judge only the rest.
         newest = previous + len(entries)
         if newest <= first:
             return Matched(newest)

@@ -1,12 +1,14 @@
-"""The catch-up of a follower that is too far behind for entries.
+"""The catch-up of a follower for which the leader no longer has the entries.
 
-Rule: the leader's manifest is held back from the core while the owner fetches everything behind
-its mark. When the owner says `caught_up`, the manifest is made durable (the commit point), then
-the core gets it and clears its log; a crash in between is finished at the next opening.
+Rule: the leader sends its manifest instead. The guard keeps the manifest from the core while the
+owner fetches everything that its mark covers. When the owner says `caught_up`, the manifest is made
+durable. That is the commit point: a crash after it is completed at the next start. Then the core
+gets the manifest and clears its log.
 
-Meanwhile the core sees heartbeats with our own commit index, appends beyond our log are answered
-with neither success nor reset, and if ordinary appends overtake the mark it is dropped. A log
-that holds the mark's entry is never cleared: what stands behind it may have been acknowledged.
+Until then the core sees heartbeats with our own commit index. Appends beyond our log are answered
+with neither success nor reset, so the leader does not go back. If ordinary appends reach the mark
+first, the catch-up is dropped. A log that holds the mark's entry is never cleared, because the node
+may have acknowledged the entries behind it.
 """
 
 from collections.abc import Callable
@@ -24,7 +26,7 @@ from quorum.raft.messages import InstallSnapshot
 
 
 class FollowerCatchUp:
-    """What a follower does with a manifest."""
+    """One catch-up of this follower, at most."""
 
     def __init__(
         self, context: NodeContext, manifests: ManifestStore, on_caught_up: Callable[[Mark], None]
@@ -37,9 +39,9 @@ class FollowerCatchUp:
         self._term = -1
         self._durable = False
         self.is_committing = False
-        """The manifest is on its way to the disk, or durable and not yet known to the core."""
+        """The manifest is being written, or is durable and the core does not have it yet."""
         self.news: list[tuple[Mark, int] | None] = []
-        """For the listener: installations to begin (mark, source), None: the last is dropped."""
+        """For the listener: catch-ups to begin (mark, source); None: the last one is dropped."""
 
     @property
     def _core(self) -> Core:
@@ -48,15 +50,15 @@ class FollowerCatchUp:
 
     @property
     def pending(self) -> Mark | None:
-        """The mark that is waited for."""
+        """The mark that the owner is fetching; None: there is none."""
         return None if self._pending is None else self._pending.mark
 
     def waits_for(self, node_id: int, term: int) -> bool:
-        """Tell whether this leader's manifest is being fetched: don't ask it for entries."""
+        """Tell whether we are fetching for this leader's manifest, and so ask it for no entries."""
         return self._pending is not None and (self._source, self._term) == (node_id, term)
 
     def offered(self, replica: PeerReplica, term: int, data: bytes) -> int | None:
-        """Take a leader's manifest; returns its index when our log holds it already."""
+        """Take a leader's manifest. Returns its index if our log already holds that entry."""
         context = self._context
         try:
             manifest = decode_manifest(data, f"manifest of node {replica.node_id}")
@@ -80,12 +82,12 @@ class FollowerCatchUp:
         return None
 
     def on_progress(self) -> None:
-        """Drop what ordinary entries have overtaken."""
+        """Drop the catch-up if ordinary entries have reached its mark."""
         if self._pending is not None and not self.is_committing and self._holds(self._pending.mark):
             self._drop()
 
     def caught_up(self, mark: Mark) -> None:
-        """Everything behind `mark` is durable above: make the manifest ours."""
+        """The owner holds everything that `mark` covers: make the manifest durable."""
         if self._pending is None or self._pending.mark != mark or self.is_committing:
             return
         if self._holds(mark):
@@ -106,7 +108,7 @@ class FollowerCatchUp:
         self._context.wake()
 
     def finish(self) -> None:
-        """Give a durable manifest to the core, as soon as it has a leader to get it from."""
+        """Give a durable manifest to the core, once the core knows a leader to have it from."""
         core, manifest = self._core, self._pending
         if not self._durable or core.leader is None or manifest is None:
             return

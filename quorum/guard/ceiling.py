@@ -1,16 +1,17 @@
-"""Which terms this node believes: those of voters, and only up to a ceiling.
+"""Limits which terms a node accepts: only those of voters, and only up to a ceiling.
 
-Rule: a term in a frame of a non-voter (a fresh directory, an observer) means nothing. A voter's
-frame whose term is above the ceiling is dropped whole, counted, and logged now and then. The
-ceiling is `leap_from` above the term with which the process started.
+Rule: the term in a non-voter's frame (a fresh directory, an observer) means nothing. A voter's
+frame with a term above the ceiling is dropped whole, counted, and logged now and then. The ceiling
+begins `leap_from` above the term with which the process started.
 
-A node can truly be that far behind, because one voter was misled further than another. So the
-ceiling rises while a voter goes on showing a term above it: by `CLIMB_ALONE` in each election
-timeout without a leader, and by `CLIMB_LED` in each one with a leader. To take over a higher term
-is always safe; the pace only keeps one voter from using up the terms. Example: of nodes 1, 2 and
-3, node 3 lies. It raises node 1 by 2^20, node 1 is restarted, and node 3 raises it by 2^20 again.
-Now node 2 drops what node 1 sends. No leader comes, so the ceiling of node 2 reaches the term of
-node 1 after two election timeouts.
+A node can be that far behind without any forgery, because forged frames may have raised one voter
+further than another. So the ceiling rises while a voter keeps showing a term above it: by
+`CLIMB_ALONE` per election timeout without a leader, by `CLIMB_LED` per timeout with one. Accepting
+a higher term is always safe. The limit on the pace only keeps one voter from using up the terms.
+
+Example: node 3 of three forges. It raises node 1 by 2^20; node 1 restarts; node 3 raises it by 2^20
+again. Node 2 now drops node 1's frames, so no leader is elected. After two election timeouts the
+ceiling of node 2 reaches node 1's term.
 """
 
 from typing import NamedTuple
@@ -22,15 +23,15 @@ from quorum.terms import TERM_MAX, leap_from
 CLIMB_ALONE = 2**19
 CLIMB_LED = 2**10
 _RESERVE = 16
-"""The ceiling takes at most one part in so many of the terms that are left."""
+"""One step of the ceiling uses at most this part (1/16) of the terms that are left."""
 _LOGGED_EVERY_S = 10.0
 _SHOWN_FOR = 3
-"""Election timeouts for which a refused term counts as shown."""
+"""A refused term counts as shown for this many election timeouts."""
 _NEVER = -1e9
 
 
 class Shown(NamedTuple):
-    """A term above the ceiling: who said it, and when (monotonic seconds)."""
+    """A term above the ceiling: which node showed it, and when (monotonic seconds)."""
 
     node_id: int
     term: int
@@ -38,7 +39,7 @@ class Shown(NamedTuple):
 
 
 class Ceiling:
-    """The highest term that one node takes from a voter."""
+    """The highest term that this node accepts from a voter."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
@@ -48,7 +49,7 @@ class Ceiling:
         self._logged_at = _NEVER
 
     def admits(self, replica: PeerReplica, term: int) -> bool:
-        """Tell whether a frame with this term is looked at."""
+        """Tell whether to read a frame with this term."""
         context = self._context
         if not replica.is_voter or term <= max(self.term, context.term):
             return True
@@ -67,7 +68,7 @@ class Ceiling:
 
     @property
     def shown(self) -> Shown | None:
-        """What a voter shows above the ceiling, these days; None when nobody does."""
+        """The term above the ceiling that a voter showed recently; None when no voter did."""
         shown, context = self._shown, self._context
         if shown is None or shown.term <= max(self.term, context.term):
             return None
@@ -78,7 +79,7 @@ class Ceiling:
         return self._context.config.election_timeout_s
 
     def on_tick(self, *, leader_heard: bool) -> None:
-        """Rise a step, when a voter has shown a term above the ceiling for a timeout."""
+        """Raise the ceiling a step if a voter has shown a term above it for a whole timeout."""
         shown = self.shown
         if shown is None:
             self._counts_from = _NEVER
@@ -88,5 +89,5 @@ class Ceiling:
             self._counts_from = shown.at
             left = (TERM_MAX - self.term) // _RESERVE
             step = CLIMB_LED if leader_heard else CLIMB_ALONE
-            # A whole step, also past what was shown: the next election is one term higher.
+            # A whole step, even past the shown term: the next election is one term higher.
             self.term = min(TERM_MAX, self.term + max(1, min(step, left)))

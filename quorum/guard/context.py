@@ -1,7 +1,7 @@
 """What the parts of one node share.
 
-Rule: a part keeps its own state and finds the others' here. Nobody but the node itself calls the
-listener or schedules a turn; parts ask for a turn by `wake`.
+Rule: each part keeps its own state and finds the others' here. Only the node calls the listener
+and schedules turns; a part asks for a turn by `wake`.
 """
 
 from collections.abc import Callable
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class BrokenPromiseError(Exception):
-    """Something that can't happen has: the node stops; the message says what."""
+    """A node has broken a promise, so this node stops. The message says which promise."""
 
 
 @dataclass
 class NodeContext:
-    """One node, seen by its parts."""
+    """The shared state of one node."""
 
     config: QuorumConfig
     clock: Clock
@@ -50,17 +50,17 @@ class NodeContext:
     """None until the voters are known."""
     stopped: bool = False
     no_vote_up_to: int = -1
-    """Terms in which a vote may have been forgotten (see `quorum.guard.repair`)."""
+    """Up to this term a vote of ours may be forgotten (see `quorum.guard.repair`)."""
     silent_until: float = 0.0
-    """Until then a peer that remembers more of us than we do may still turn up."""
+    """Until then we don't vote unless every voter has spoken (`quorum.guard.memory`)."""
     compared: set[int] = field(default_factory=set)
     """Voters that told us, in this incarnation, what they remember of us (`quorum.guard.memory`).
     """
     repairs: list[str] = field(default_factory=list)
-    """Of the journal in this incarnation, a sentence each."""
+    """The repairs of the journal in this incarnation, a sentence each."""
     disk_is_stuck: bool = False
     counters: dict[str, int] = field(default_factory=dict)
-    """What was refused, by reason."""
+    """How many messages were refused, by reason."""
 
     @property
     def now(self) -> float:
@@ -69,19 +69,19 @@ class NodeContext:
 
     @property
     def term(self) -> int:
-        """The current term; the stamp of what we send."""
+        """The current term, which every frame of ours carries."""
         return self.core.term if self.core is not None else self.journal.term
 
     @property
     def may_vote(self) -> bool:
-        """Whether this node's voice counts: a pinned voter with a sound journal."""
+        """Whether this node may vote and lead: it is a pinned voter with a sound journal."""
         return self.formation.we_vote and self.is_counted
 
     @property
     def is_counted(self) -> bool:
-        """Whether what we acknowledge counts: our journal is sound as far as anyone can tell.
+        """Whether our acknowledgements count: our journal is sound as far as anyone can tell.
 
-        After a repair: once that is durable, and durably said to be.
+        After a repair they count once a durable frame says that the repair is durable.
         """
         journal = self.journal
         return not journal.damage and journal.repair_is_noted and self._is_compared()
@@ -93,14 +93,14 @@ class NodeContext:
 
     @property
     def other_voters(self) -> set[int]:
-        """Node ids of all voters but us."""
+        """The node ids of all voters but us."""
         return self.formation.pinned.keys() - {self.config.node_id}
 
     @property
     def may_lead(self) -> bool:
-        """Whether this node could serve as leader: its disk answers and has room."""
+        """Whether this node can serve as leader: its disk answers and has room."""
         return not self.disk_is_stuck and self.journal.has_room
 
     def count(self, reason: str) -> None:
-        """Count something that was refused."""
+        """Count a refusal."""
         self.counters[reason] = self.counters.get(reason, 0) + 1

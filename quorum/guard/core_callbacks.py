@@ -1,7 +1,7 @@
-"""The guard as the core sees it: its world, where its messages go, what it tells.
+"""What the core calls: it asks for the journal, the time and dice, sends messages, reports roles.
 
-Rule: everything here is called from inside the core, so nothing here enters it again but to
-connect and disconnect; the listener hears of it later, in the node's turn.
+Rule: the core is running while these methods run. So they call nothing of the core but `connect`
+and `disconnect`, and they do not call the listener. The node's turn does that later.
 """
 
 from quorum.guard.context import NodeContext
@@ -25,7 +25,7 @@ from quorum.raft.proposals import Proposals
 
 
 class CoreCallbacks:
-    """What stands around one core; also its `quorum.raft.core_world.CoreWorld`."""
+    """Receives one core's calls; also its `quorum.raft.core_world.CoreWorld`."""
 
     def __init__(
         self,
@@ -67,24 +67,24 @@ class CoreCallbacks:
             on_apply=self._delivery.applied,
             on_role=self._role_changed,
         )
-        # The core loads its dump in its first tick, which must precede any message.
+        # The core loads its dump in its first tick, which must come before any message.
         context.core.tick()
-        # It logs a failed load and goes on, to stall for ever.
+        # The core logs a failed load and goes on. It would then stall for ever.
         assert context.core.last_applied >= self._delivery.delivered_index
         context.wake()
 
     @property
     def journal(self) -> RaftJournal:
-        """What the core writes to."""
+        """The journal that the core writes to."""
         return self._context.journal
 
     def monotonic(self) -> float:
-        """Seconds in which we could run; above zero, since the core takes zero for "due".
+        """Return the seconds in which this process ran. Never zero, which means "due" to the core.
 
-        A stall of our own counts as two ticks. The answers that came meanwhile are not read yet:
-        a leader must not believe itself cut off because it stood still.
+        A stall of the process counts as two ticks, however long it was. The answers that came
+        meanwhile are not read yet, and without this a stalled leader would believe itself cut off.
         """
-        # The core asks some ten times in a tick.
+        # The core calls this some ten times in a tick.
         now = self._clock.monotonic()
         passed = now - self._looked_at
         self._awake += min(passed, self._stall_s)

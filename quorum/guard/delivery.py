@@ -1,10 +1,12 @@
-"""What the listener is told, and in which order.
+"""Decides what the listener hears, and in which order.
 
-Rule: an entry is delivered when it is committed *and* our own copy is durable, in order, once. That
-is also the single voter's rule, whose core counts itself at once. Losing leadership is told
-before anything a later leader committed; gaining it after all that was committed before.
+Rule: an entry is delivered when it is committed *and* our own copy is durable, in order, once. The
+second condition matters for a single voter, whose core counts its own copy at once.
 
-The listener is never called from inside the core: what the core applies waits here until then.
+The listener hears of lost leadership before any entry that a later leader committed. It hears of
+won leadership after every entry that was committed before.
+
+The core never calls the listener: what it applies waits here until the node's turn.
 """
 
 from collections import deque
@@ -15,20 +17,20 @@ from quorum.raft.core import Role
 
 
 class Delivery:
-    """Keeps the order of what goes up."""
+    """Delivers committed entries and changes of leadership to the listener, in order."""
 
     def __init__(self, context: NodeContext, resumed_at: int) -> None:
         self._context = context
         self._applied: deque[tuple[int, int, tuple[bytes, ...]]] = deque()
         self.delivered_index = resumed_at
-        """Everything up to here has been delivered, or is behind the mark."""
+        """Every entry up to this index has been delivered, or is covered by the mark."""
         self.announced: int | None = None
-        """The epoch in which the listener was told that we lead."""
+        """The epoch in which the listener heard that we lead; None: it has not heard so."""
         self._noop_index = 0
         self._lost: list[int] = []
         self._caught_up: Mark | None = None
         self.told = LeaderAndEpoch(None, context.journal.term)
-        """Who leads, as it was told last."""
+        """The leader and epoch that the listener heard last."""
 
     def applied(self, payloads: tuple[bytes, ...]) -> None:
         """Take an entry from the core."""
@@ -38,23 +40,23 @@ class Delivery:
         self._applied.append((index, context.view.term_at(index), payloads))
 
     def leading(self) -> None:
-        """The core leads; its no-op follows. Called from inside the core."""
+        """The core has become leader; its no-op entry follows. Called from inside the core."""
         self._noop_index = self._context.view.last + 1
 
     def leading_no_more(self) -> None:
-        """The core stopped leading. Called from inside the core."""
+        """The core has stopped leading. Called from inside the core."""
         if self.announced is not None:
             self._lost.append(self.announced)
             self.announced = None
 
     def caught_up(self, mark: Mark) -> None:
-        """The log begins at a mark now."""
+        """The log now begins at a mark."""
         self._applied.clear()
         self._caught_up = mark
         self.delivered_index = mark.index
 
     def deliver_leadership_lost(self) -> bool:
-        """Tell of leadership lost; True when there was something to tell."""
+        """Tell the listener of lost leadership; True when there was any to tell of."""
         lost, self._lost = self._lost, []
         for epoch in lost:
             self._context.listener.on_leadership_lost(epoch)
@@ -80,11 +82,11 @@ class Delivery:
         self.delivered_index = max(self.delivered_index, reached)
 
     def limit(self) -> int:
-        """Return the index up to which our own copy bears what we deliver."""
+        """Return the highest index that may be delivered: our own copy is durable up to it."""
         return self._context.view.durable
 
     def deliver_leadership(self) -> None:
-        """Tell that we lead, once our no-op is applied and delivered."""
+        """Tell the listener that we lead, once our no-op is applied and delivered."""
         context = self._context
         core = context.core
         assert core is not None
@@ -97,9 +99,9 @@ class Delivery:
             context.listener.on_leadership(core.term)
 
     def deliver_leader(self, now: LeaderAndEpoch) -> None:
-        """Tell who leads, when that has changed and the epoch is durable.
+        """Tell the listener who leads, if that has changed and the epoch is durable.
 
-        An epoch that a loss of power could take back must not be seen by anyone.
+        Nobody may see an epoch that a loss of power could take back.
         """
         context = self._context
         if now != self.told and context.outbox.is_durable(context.journal.position_of_vote):

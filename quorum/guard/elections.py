@@ -1,16 +1,13 @@
-"""Who may stand and who gets our voice: pre-vote, votes counted once, a heard leader protected.
+"""Decides when this node stands for election, and whom it votes for.
 
-Rule: the core can't stand on its own. A node that hears no leader first asks whether it *would*
-win (pre-vote: nobody's term moves), and only a majority's yes lets its core stand. While a
-leader was heard within E nobody is voted for, save when that leader itself transfers.
+Rule: the core never stands on its own. A node that hears no leader first asks the others whether
+they *would* vote for it (pre-vote; nobody's term changes). Only a majority of yeses lets its core
+stand. While a node has heard a leader within E it votes for nobody, unless that leader is
+transferring its leadership. Each voter's vote is counted once per term.
 
-A silent leader is doubted after E to 2E, drawn. A leader whose link was reset and whose port
-then refuses is dead, not slow: it is doubted within 50 ms.
-
-Nobody stands in the last term: there is none behind it (`quorum.terms`).
-
-A node whose disk has no room leaves standing to the others, but not for ever: when nobody has
-room, one that leads without writing keeps brokers in service, and none would end it.
+A follower stops trusting a silent leader after E to 2E, drawn at random. If the leader's link was
+reset and its port then refuses a connection, its process is gone, and the follower reacts within 50
+ms.
 """
 
 from quorum.guard.context import NodeContext
@@ -25,13 +22,13 @@ from runtime.links import LinkEnd
 _LONG_AGO = -1e9
 _DOUBT_S = 0.05
 _LAST_RESORT_AFTER = 4
-"""Election timeouts for which nodes without room wait for one with room to stand."""
+"""How many election timeouts nodes without room wait for a node with room to stand."""
 _LAST_RESORT_S = 60.0
-"""For so long a leader that was the last resort does not look for another."""
+"""How long a leader that stood without room keeps its leadership before it looks for another."""
 
 
 class Elections:
-    """One node's part in electing."""
+    """This node's part in elections."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
@@ -45,7 +42,7 @@ class Elections:
         self._votes: tuple[int, set[int]] = (0, set())
         self._for_transfer = False
         self._passed_on_at: float | None = None
-        """Since when we would have stood, had our disk room."""
+        """Since when we would have stood if our disk had room."""
         self._last_resort_at = _LONG_AGO
         self._end_logged = False
 
@@ -62,7 +59,7 @@ class Elections:
 
     @property
     def leader(self) -> int | None:
-        """Who leads the current term, as far as we know and don't doubt."""
+        """The leader of the current term, while we know it and trust it."""
         core = self._context.core
         if core is None:
             return None
@@ -71,7 +68,7 @@ class Elections:
         return self._leader if core.leader is not None else None
 
     def heard(self, replica: PeerReplica) -> None:
-        """A leader's append arrived."""
+        """Note that a leader's append arrived."""
         now = self._context.now
         self._heard_at = now
         self._leader = replica.node_id
@@ -81,17 +78,17 @@ class Elections:
         self._due_at = now + self._draw(1, 2)
 
     def leader_heard(self) -> bool:
-        """Tell whether a leader, ourselves included, is too alive to be replaced."""
+        """Tell whether we lead, or have heard the leader within E."""
         if self._core.role is Role.LEADER:
             return True
         return self._context.now - self._heard_at < self._timeout
 
     def step_back(self, least: float, most: float) -> None:
-        """Don't stand for so many election timeouts."""
+        """Don't stand for a time drawn between so many election timeouts."""
         self._due_at = self._context.now + self._draw(least, most)
 
     def on_link_down(self, node_id: int, end: LinkEnd) -> None:
-        """Doubt the leader when its process is known to be gone."""
+        """Stop trusting the leader if its link was reset and its port now refuses."""
         if node_id != self._leader:
             return
         if end is LinkEnd.RESET:
@@ -100,7 +97,7 @@ class Elections:
             self._doubt()
 
     def on_link_up(self, node_id: int) -> None:
-        """It lives after all, or again."""
+        """The peer runs after all, or again."""
         if self._reset_by == node_id:
             self._reset_by = None
 
@@ -152,6 +149,7 @@ class Elections:
             context.outbox.send_encoded(replica.node_id, request)
 
     def _no_term_is_left(self) -> bool:
+        """Tell whether this is the last term: nobody stands in it (`quorum.terms`)."""
         if self._context.term < TERM_MAX:
             return False
         if not self._end_logged:
@@ -160,7 +158,11 @@ class Elections:
         return True
 
     def _nobody_else(self) -> bool:
-        """Tell whether those with room have had their time to stand."""
+        """Tell whether the nodes with room have had their time to stand.
+
+        A node without room leaves standing to the others, but not for ever. When no node has room,
+        a leader that writes nothing still keeps brokers in service.
+        """
         context = self._context
         if context.disk_is_stuck:
             return False
@@ -173,12 +175,12 @@ class Elections:
 
     @property
     def last_resort(self) -> bool:
-        """Whether we stood without room, not long ago, since nobody else did."""
+        """Whether we stood without room, less than a minute ago, because nobody else stood."""
         since = self._context.now - self._last_resort_at
         return since < _LAST_RESORT_S and not self._context.disk_is_stuck
 
     def on_prevote_request(self, replica: PeerReplica, frame: Frame) -> None:
-        """Say whether we would vote for a peer, if it stood."""
+        """Answer whether we would vote for a peer if it stood."""
         context = self._context
         _, term, _, number, last_index, last_term = frame
         if not context.may_vote or not replica.is_voter:
@@ -194,11 +196,11 @@ class Elections:
             )
         context.outbox.send(replica.node_id, FrameKind.PREVOTE, context.term, number, granted)
         if granted:
-            # Let it try first: two that stand at once split the votes.
+            # Let that node try first: two that stand at once split the votes.
             self._due_at = max(self._due_at, context.now + self._draw(0.1, 0.2))
 
     def on_prevote(self, replica: PeerReplica, frame: Frame) -> None:
-        """Count an answer; a majority lets the core stand."""
+        """Count an answer. With a majority of yeses the core stands."""
         _, _, _, number, granted = frame
         if not granted or number != self._round or not replica.is_voter:
             return
@@ -209,7 +211,7 @@ class Elections:
             self._stand(for_transfer=False)
 
     def on_timeout_now(self, replica: PeerReplica) -> None:
-        """The leader transfers to us."""
+        """Stand at once: the leader transfers its leadership to us."""
         context = self._context
         may_stand = context.may_vote and context.may_lead and not self._no_term_is_left()
         if may_stand and replica.node == self._core.leader:
@@ -220,7 +222,7 @@ class Elections:
         self._round += 1
         self._grants = set()
         self._for_transfer = for_transfer
-        # After a crash two may have stood at once: they needn't wait long to try again.
+        # After a crash two may stand at once. Then they try again soon.
         self.step_back(*((0.2, 0.6) if context.now < self._doubted_until else (1, 2)))
         others = [item for item in context.formation.pinned.items() if item != self._me()]
         through = CoreNode(*others[0]) if others else None
@@ -258,7 +260,7 @@ class Elections:
         return True
 
     def on_vote_request(self, replica: PeerReplica, frame: Frame) -> None:
-        """Let the core judge a candidate, if it may stand at all."""
+        """Pass a candidate's request to the core, if we may vote for it at all."""
         context = self._context
         _, term, _, last_index, last_term, for_transfer = frame
         if not context.may_vote or not replica.is_voter or term <= context.no_vote_up_to:
@@ -272,7 +274,7 @@ class Elections:
         self._core.receive(replica.node, RequestVote(term, last_index, last_term))
 
     def on_vote(self, replica: PeerReplica) -> None:
-        """Give the core a vote of the current term: one a voter."""
+        """Pass a vote of the current term to the core, one per voter."""
         context = self._context
         if not replica.is_voter or self._core.role is not Role.CANDIDATE:
             return
@@ -282,7 +284,7 @@ class Elections:
         self._core.receive(replica.node, VoteGranted(context.term))
 
     def first_vote_of(self, node_id: int) -> bool:
-        """Note a vote in the current term; False when it was noted before."""
+        """Note a voter's vote in the current term; False when it was noted before."""
         term = self._context.term
         if self._votes[0] != term:
             self._votes = (term, set())

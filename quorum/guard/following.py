@@ -1,11 +1,11 @@
-"""The follower's side: appends judged before the core sees them, answers held until durable.
+"""The follower's side: judges appends before the core sees them, and answers them when durable.
 
-Rule: the core gets real news only; for everything else it gets a heartbeat that touches no log,
-with a commit index that covers no more than what was matched. The answer says exactly what was
-matched, and leaves when that, and the term, are durable.
+Rule: the core gets only entries that it does not have. In all other cases it gets a heartbeat,
+which touches no log, with a commit index that covers no more than what was matched. The answer
+names exactly what was matched. It leaves when that, and the term, are durable.
 
-A node with a damaged journal answers that it isn't to be counted: it may have lost what it
-acknowledged, so it only catches up (see `quorum.guard.repair`).
+A node with a damaged journal marks its answers as not counted. It may have lost entries that it
+acknowledged, so until it is repaired it only catches up (`quorum.guard.repair`).
 """
 
 from quorum.guard.appends import Append, Conflict, Matched, judge
@@ -23,7 +23,7 @@ NO_MATCH = -1
 
 
 class Following:
-    """What a node does with a leader's frames."""
+    """Handles a leader's frames."""
 
     def __init__(
         self, context: NodeContext, elections: Elections, catch_up: FollowerCatchUp, repair: Repair
@@ -71,7 +71,7 @@ class Following:
         self._catch_up.on_progress()
 
     def on_snapshot(self, replica: PeerReplica, frame: Frame) -> None:
-        """Take a manifest: we are too far behind for entries."""
+        """Take a manifest: the leader no longer has the entries that we lack."""
         _, term, _, _, manifest = frame
         if not self._from_the_leader(replica, term):
             return
@@ -80,7 +80,7 @@ class Following:
         self._answer(replica.node_id, match=NO_MATCH if matched is None else matched)
 
     def heartbeat(self, replica: PeerReplica, term: int, commit: int) -> None:
-        """Let the core know that a leader lives, without touching its log."""
+        """Tell the core that a leader is alive, without touching its log."""
         self._core.receive(replica.node, Heartbeat(term, commit))
 
     def send_answer(self, node: CoreNode, reply: AppendReply) -> bool:
@@ -94,7 +94,7 @@ class Following:
     def _from_the_leader(self, replica: PeerReplica, term: int) -> bool:
         context, core = self._context, self._core
         if term < core.term:
-            # Our stamp tells it.
+            # The answer's term tells the old leader that it was replaced.
             self._answer(replica.node_id)
             return False
         same_term = term == core.term
@@ -113,7 +113,7 @@ class Following:
         )
 
     def _answer(self, node_id: int, *, match: int = NO_MATCH, next_index: int = 0) -> None:
-        """Answer when what it promises is durable: the term, and the entries up to `match`."""
+        """Answer once the term and the entries up to `match` are durable."""
         context = self._context
         context.outbox.hold(
             self.position_promised(match),
@@ -126,9 +126,9 @@ class Following:
         )
 
     def _show_incarnation(self, node_id: int, match: int) -> None:
-        """Answer a heartbeat at once when its real answer has to wait for a slow disk.
+        """Answer a heartbeat at once if its real answer has to wait for a slow disk.
 
-        It matches nothing, so it promises no more than that we follow in this term.
+        This answer matches nothing, so it only promises that we follow in this term.
         """
         context = self._context
         if context.outbox.is_durable(self.position_promised(match)):
@@ -139,6 +139,6 @@ class Following:
             )
 
     def position_promised(self, match: int) -> int:
-        """Return up to where the journal must be durable for an answer to leave."""
+        """Return the journal position that must be durable before an answer may leave."""
         journal = self._context.journal
         return max(journal.position_of_vote, journal.position_of_entry(match))

@@ -1,16 +1,18 @@
-"""How current what was delivered is: a moment of our own clock from which nothing is missing.
+"""Computes how fresh the delivered entries are: a time on our clock from which none is missing.
 
-Rule: nothing is current because a message has just arrived, for it may have been on its way, or
-in a socket of ours, for long. Every digest carries the sender's clock and gives back the newest
-reading of ours that it had seen (its *echo*), so whoever gets it knows a moment before which it
-was not sent, on his own clock.
+Rule: the arrival of a message proves nothing, because the message may have waited for long on its
+way or in our own socket. So every digest carries the sender's clock, and returns the newest reading
+of the receiver's clock that the sender has seen (the *echo*). The receiver then knows, on its own
+clock, a time before which the digest was not sent.
 
-A leader was surely the only one at the latest moment that the echoes of a majority, in its own
-term, are not older than: whoever is elected later has a voice out of that majority, given after
-its echo. All that anybody was told by then it has delivered. It sends, with its digests, how long
-ago that moment is and how far it has delivered; a follower that has delivered as much was current
-as long before the echo. So an age is never less than it is, whatever is slow, paused or cut off,
-as far as two clocks run equally fast while a digest is under way.
+A leader takes the echoes of its term and the latest time that a majority of them reaches. It was
+the only leader at that time: any later leader needs the vote of a member of that majority, and the
+member gives that vote after its echo. So the leader had delivered everything that any client had
+been told by then. Its digests say how long ago that time is, and how far it has delivered. A
+follower that has delivered as much was fresh at the echo's time minus that age.
+
+The computed age is therefore never too small, whatever is slow, paused or cut off, as long as two
+clocks run equally fast while a digest is under way.
 """
 
 from collections import deque
@@ -39,22 +41,22 @@ class _Waiting(NamedTuple):
 
 
 class DeliveryFreshness:
-    """What one node knows of how current it is."""
+    """How fresh this node's delivered entries are."""
 
     def __init__(self, context: NodeContext, delivery: Delivery) -> None:
         self._context = context
         self._delivery = delivery
         self._began_at = context.now
         self._heard: dict[int, int] = {}
-        """The newest reading of a peer's clock, while its link lasts."""
+        """The newest reading of each peer's clock, while its link lasts."""
         self._echoes: dict[int, _Echo] = {}
-        """Of voters whose voice counts: the newest reading of ours that they gave back."""
+        """The newest reading of our clock that each voter returned, if its vote counts."""
         self._waiting: deque[_Waiting] = deque()
-        """As a follower: once so much is delivered, we were current then."""
+        """On a follower: once so much is delivered, we were fresh at that time."""
         self._current_at: float | None = None
 
     def fields_for(self, node_id: int) -> tuple[int, int, int, int, bool]:
-        """Return what a digest to a peer says beside the digest: see `quorum.wire.frames`."""
+        """Return the fields that a DIGEST frame to a peer has after the digest."""
         context = self._context
         led_at = self._led_at()
         age_us = NOTHING if led_at is None else _us(context.now - led_at)
@@ -69,7 +71,7 @@ class DeliveryFreshness:
     def heard(self, replica: PeerReplica, frame: Frame) -> None:
         """Take a digest's fields."""
         if not replica.is_voter:
-            # It gets its echo and no more: neither its age nor its voice says anything of ours.
+            # We return its echo and use nothing else: an observer says nothing about our freshness.
             self._heard[replica.node_id] = frame[4]
             return
         _, term, _, _, clock_us, echo_us, index, age_us, counted = frame
@@ -87,7 +89,7 @@ class DeliveryFreshness:
             self._wait_for(replica, term, index, echo - age_us / US)
 
     def _wait_for(self, replica: PeerReplica, term: int, index: int, moment: float) -> None:
-        """Note what the leader of this term says. What is left of another term holds nothing up."""
+        """Note what the leader of this term says, and drop what an earlier leader said."""
         core, waiting = self._context.core, self._waiting
         if core is None or core.leader != replica.node:
             return
@@ -97,14 +99,14 @@ class DeliveryFreshness:
             waiting.append(_Waiting(term, index, moment))
 
     def link_down(self, node_id: int) -> None:
-        """A peer's clock may begin anew."""
+        """Forget a peer's clock: it may begin anew."""
         self._heard.pop(node_id, None)
 
     @property
     def current_at(self) -> float | None:
-        """The latest moment at which all that anybody had been told is delivered here by now.
+        """The latest time such that everything acknowledged before it is delivered here.
 
-        Monotonic seconds; None: not known since we started.
+        Monotonic seconds; None: not known since the start.
         """
         self._reach(self._led_at())
         while self._waiting and self._waiting[0].delivered <= self._delivery.delivered_index:
@@ -116,7 +118,7 @@ class DeliveryFreshness:
             self._current_at = moment
 
     def _led_at(self) -> float | None:
-        """The latest moment at which we surely led; None while we don't lead, or have yet to."""
+        """The latest time at which we were surely the only leader; None while we don't lead."""
         context = self._context
         core = context.core
         if core is None or core.role is not Role.LEADER or self._delivery.announced != core.term:

@@ -1,21 +1,23 @@
-"""What each voter remembers of the others, so that none can forget unnoticed.
+"""What voters remember of each other, so that a folder put back from a copy is recognised.
 
-Rule: a folder that was put back is sound in itself, and yet it has forgotten what it
-acknowledged and whom it voted for. Only others can tell. So every voter tells each peer which
-life it is in and how far its journal is durable: the leader before each acknowledgement, all
-before a vote, and all once a heartbeat if it has moved. A peer writes that down, and says it back
-when a link opens. Who hears of an incarnation, or of a part of one, that its own lineage doesn't
-hold takes its journal for damaged: it neither votes nor leads nor counts until it has caught up
-with a leader elected without it (`repair`).
+An older copy of a folder is sound in itself, yet it lacks entries that its node acknowledged and
+votes that it gave. Only the other nodes can know that.
 
-A node's voice is held back at a start until every other voter has spoken, or for E: the peer
-that remembers must not lose a race against one that doesn't. And a node says nothing of itself
-to a peer that has not spoken: what is remembered of it must not be written over unheard. Nor
-while it is damaged: it promises nothing then, so the folder of before the damage may be put back.
+Rule: every voter tells each peer its incarnation and how far its journal is durable: a leader
+before each acknowledgement, everyone before a vote, and everyone once per heartbeat if it changed.
+The peer writes that down, and repeats it when a link opens. A node that hears of an incarnation, or
+a position in one, that its own lineage does not hold treats its journal as damaged. It does not
+vote, lead or count until it has caught up with a leader elected without it (`repair`).
 
-What this can't see: a folder that is put back while nobody who remembers later times can be
-reached within E; whoever was neither leader nor candidate remembers all but the last heartbeat's
-time. A majority that is put back at once has lost what it lost.
+A node that has just started does not vote until every other voter has spoken, or for E: a peer that
+remembers must not lose a race against one that does not. A node says nothing of itself to a peer
+that has not spoken yet, because that would overwrite what the peer remembers. A damaged node says
+nothing of itself either. It promises nothing, so the folder from before the damage may still be put
+back.
+
+Not recognised: a folder that is put back while, for E, it can reach no peer that remembers a later
+position. Peers that got neither acknowledgements nor votes know all but the last heartbeat's time.
+If a majority is put back at once, what it lost is lost.
 """
 
 from quorum.guard.context import BrokenPromiseError, NodeContext
@@ -28,11 +30,11 @@ from quorum.wire.frames import FrameKind
 Told = tuple[bytes, int, bytes, int]
 _NOTHING = Known(b"", 0)
 _AGAIN_AFTER = 8
-"""Heartbeats after which what has not moved is told again."""
+"""After this many heartbeats, what has not changed is told again."""
 
 
 class Memory:
-    """Ours of the others, and theirs of us."""
+    """What we remember of the other voters, and what they remember of us."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
@@ -43,12 +45,12 @@ class Memory:
         context.silent_until = context.now + context.config.election_timeout_s
 
     def on_link_up(self, replica: PeerReplica) -> None:
-        """Say at once what we remember of it, before anything else."""
+        """Tell the peer what we remember of it, before anything else."""
         self._told.pop(replica.node_id, None)
         self._tell(replica)
 
     def on_tick(self) -> None:
-        """Tell what has moved; now and then all of it, for who didn't know us as a voter."""
+        """Tell peers what has changed; now and then everything, for peers that missed it."""
         context = self._context
         if context.now - self._told_at < context.config.heartbeat_s:
             return
@@ -60,7 +62,7 @@ class Memory:
             self._tell(replica)
 
     def on_durable(self) -> None:
-        """More is durable: say so to whom it is promised, ahead of the promise itself."""
+        """Tell the peers that more is durable, before the frames that promise it leave."""
         context = self._context
         core, position = context.core, context.journal.position_of_vote
         if position != self._vote_told and context.outbox.is_durable(position):
@@ -93,7 +95,7 @@ class Memory:
         )
 
     def on_remember(self, replica: PeerReplica, told: Told) -> None:
-        """A peer says how far it is, and what it remembers of us."""
+        """Take what a peer tells of itself, and what it remembers of us."""
         context = self._context
         if replica.is_voter or not context.formation.known:
             context.compared.add(replica.node_id)
@@ -109,8 +111,8 @@ class Memory:
     def _forgotten(self, replica: PeerReplica, ours: Known) -> None:
         context = self._context
         what = (
-            f"node {replica.node_id} remembers this folder at position {ours.position} of a life "
-            f"that is not in it: an older copy of the folder was put back, or synced bytes are lost"
+            f"node {replica.node_id} remembers this folder at position {ours.position}, which it "
+            "no longer holds: an older copy of the folder was put back, or synced bytes are lost"
         )
         context.journal.lost(*ours, what)
         context.outbox.drop_held()
@@ -118,5 +120,5 @@ class Memory:
         if core is not None and core.role is not Role.FOLLOWER:
             if context.term == TERM_MAX:
                 raise BrokenPromiseError(f"{what}; and no epoch is left to step down into")
-            # Whoever voted for us, we may have voted in that term ourselves.
+            # We may have forgotten a vote for another node in this very term, so we can't lead it.
             core.raise_term(context.term + 1, core.self_node)

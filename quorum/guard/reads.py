@@ -1,8 +1,8 @@
-"""Linearizable reads by ReadIndex: a majority confirms, after the call, that we still lead.
+"""Linearizable reads by ReadIndex: after the call, a majority confirms that we still lead.
 
-Rule: a round begun before a call proves nothing for it. While one is under way, calls wait for
-the next and share it. An answer counts in its own term only, and a damaged node's not at all,
-since it may have forgotten a vote for somebody else.
+Rule: a round that began before a call proves nothing for it. Calls that come during a round wait
+for the next one and share it. An answer counts only in its own term. A damaged node's answer does
+not count, because the node may have forgotten a vote for somebody else.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ OnReady = Callable[[bool], None]
 
 
 class ReadIndexes:
-    """Reads that wait, on a leader."""
+    """The reads that wait on a leader."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
@@ -23,17 +23,17 @@ class ReadIndexes:
         self._asked_at = -1.0
         self._answered: set[int] = set()
         self._waiting: list[tuple[int, OnReady]] = []
-        """For the next round: commit index at the call, and whom to tell."""
+        """For the next round: the commit index at the call, and the callback."""
         self._asking: list[tuple[int, OnReady]] = []
         self._confirmed: list[tuple[int, OnReady]] = []
 
     def add(self, commit_index: int, on_ready: OnReady) -> None:
-        """Queue a read of a leader that has committed in its epoch."""
+        """Queue a read. The caller has checked that this leader has committed in its epoch."""
         self._waiting.append((commit_index, on_ready))
         self._context.wake()
 
     def on_turn(self, delivered_index: int) -> None:
-        """Begin a round when calls wait and none is under way; tell those that are ready."""
+        """Begin a round if calls wait and none is under way; call back the reads that are ready."""
         if self._waiting and not self._asking:
             self._asking, self._waiting = self._waiting, []
             self._round += 1
@@ -70,11 +70,11 @@ class ReadIndexes:
             self._context.wake()
 
     def is_confirmed(self, voices: int) -> bool:
-        """Tell whether so many voters, ourselves included, are a majority."""
+        """Tell whether so many voters, this one included, are a majority."""
         return voices >= self._context.formation.majority()
 
     def fail_all(self) -> None:
-        """We don't lead any more."""
+        """Fail every read: this node does not lead any more."""
         failed = self._confirmed + self._asking + self._waiting
         self._confirmed, self._asking, self._waiting = [], [], []
         for _, on_ready in failed:

@@ -1,8 +1,8 @@
 """The way back of a node whose journal was damaged.
 
 Rule: it may have lost entries that it acknowledged and votes that it cast, so until it is
-repaired it neither votes nor is counted. In one round of questions, asked in this process's
-life, *every* other voter says its term; the highest bounds any vote that was forgotten, since a
+repaired it neither votes nor is counted. In one round of questions, asked by this
+process, *every* other voter says its term; the highest bounds any vote that was forgotten, since a
 candidate's own term is durable before it asks. Each has also said what it remembers of us, for
 the incarnation that the repair begins has to be named above all of that (`quorum.journal.lineage`).
 Once a leader of at least that term has brought us up to the last index that it named in the same
@@ -22,7 +22,7 @@ from quorum.wire.frames import FrameKind
 
 
 class Repair:
-    """Idle while the journal is sound."""
+    """The repair of this node. Idle while the journal is sound."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
@@ -38,11 +38,11 @@ class Repair:
 
     @property
     def needed(self) -> bool:
-        """Whether we are a voter that may not vote."""
+        """Whether we are a pinned voter whose journal is damaged."""
         return bool(self._context.journal.damage) and self._context.formation.we_vote
 
     def on_tick(self) -> None:
-        """Ask every voter, again and again while no answer stands."""
+        """Ask every voter, once per election timeout, until a round is complete."""
         context = self._context
         if not self.needed or context.now - self._asked_at < context.config.election_timeout_s:
             return
@@ -70,7 +70,7 @@ class Repair:
             self._target = (leaders_term, leaders_last)
 
     def on_matched(self, term: int, index: int) -> None:
-        """Our log is the leader's of `term` up to `index`."""
+        """Finish the repair if our log, matched up to `index`, reaches the target."""
         context = self._context
         if not self.needed or self._target is None:
             return
@@ -78,7 +78,7 @@ class Repair:
         if term != target_term or index < target or context.view.durable < target:
             return
         self._target = None
-        # The forgotten vote may have been cast in this very term.
+        # The forgotten vote may be one of this very term.
         context.no_vote_up_to = term
         context.journal.set_term(term, UNKNOWN_VOTE)
         context.repairs.append(f"journal repaired in epoch {term}: {context.journal.damage}")

@@ -1,7 +1,7 @@
-"""What a node knows of each peer: who it is, and while we lead, how far it has come.
+"""What a node knows of each peer: its identity, and while we lead, how far it has come.
 
 Rule: a replica is a node id *and* a directory id. Another disk under a known node id is another
-replica: it holds copies for itself, but it neither votes nor counts.
+replica. It keeps a copy for itself, but it neither votes nor counts.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ NEVER = -1.0
 
 
 class PeerReplica:
-    """One peer, linked now or before."""
+    """One peer that is linked now, or was before."""
 
     __slots__ = (
         "acked",
@@ -39,30 +39,30 @@ class PeerReplica:
         self.is_voter = is_voter
         self.linked = False
         self.links = 0
-        """How many links there were with it, to tell one from the next."""
+        """How many links there were with it, so that an answer on an old link is recognised."""
         self.wire_format = OLDEST_FORMAT
-        """What the present link speaks (`quorum.peers.format_negotiation`)."""
+        """The format of the present link (`quorum.peers.format_negotiation`)."""
         self.connected = False
-        """Whether our core was told that it is."""
+        """Whether we told our core that it is connected."""
         self.begin_epoch(0)
 
     def begin_epoch(self, last_index: int) -> None:
-        """Forget what an earlier leadership of ours knew."""
+        """Forget what we knew in an earlier leadership."""
         self.sent = last_index
-        """Highest index put on this link, or known to be there."""
+        """Highest index sent on this link, or known to be at the peer."""
         self.floor = last_index
-        """Where its window begins: what it confirmed, or where it asked to go on."""
+        """Where its window begins: the index that it confirmed, or asked to go on from."""
         self.acked = 0
-        """Highest index that it said is durable there."""
+        """Highest index that it acknowledged as durable there."""
         self.fed = 0
-        """Highest of those that our core was told."""
+        """Highest acknowledged index that we passed to our core."""
         self.core_next = last_index + 1
-        """Where our core goes on sending."""
+        """The index from which our core goes on sending."""
         self.answered_at = NEVER
         self.held_back_at = NEVER
-        """Since when its window is full."""
+        """Since when we have held entries back from it; NEVER: we don't."""
         self.lacks_since = NEVER
-        """Since when it has said, and nothing else, that it lacks what it acknowledged."""
+        """Since when it has kept answering that it lacks what it acknowledged."""
 
 
 class PeerReplicas:
@@ -75,25 +75,25 @@ class PeerReplicas:
         return iter(self._by_id.values())
 
     def get(self, node_id: int) -> PeerReplica | None:
-        """Return the replica that was last linked under a node id."""
+        """Return the replica that was linked last under a node id."""
         return self._by_id.get(node_id)
 
     def put(self, replica: PeerReplica) -> None:
-        """Remember a replica; in the order of node ids, so that runs repeat."""
+        """Remember a replica. They are kept in the order of node ids, so that runs repeat."""
         self._by_id[replica.node_id] = replica
         self._by_id = dict(sorted(self._by_id.items()))
 
     def of(self, node: CoreNode) -> PeerReplica | None:
-        """Return the replica that the core means, if it is linked."""
+        """Return the replica of a core's node, if it is linked."""
         replica = self._by_id.get(node.node_id)
         if replica is None or not replica.linked or replica.node != node:
             return None
         return replica
 
     def linked(self) -> list[PeerReplica]:
-        """Return those that we have a link to."""
+        """Return the replicas that we have a link with."""
         return [replica for replica in self._by_id.values() if replica.linked]
 
     def linked_voters(self) -> list[PeerReplica]:
-        """Return the voters among them."""
+        """Return the voters that we have a link with."""
         return [replica for replica in self.linked() if replica.is_voter]

@@ -1,12 +1,14 @@
-"""The leader's side: appends on their way out, acknowledgements on their way in.
+"""The leader's side: sends appends and takes acknowledgements.
 
-Rule: the core hears of an acknowledgement only as far as our *own* copy is durable, and only
-what was said in the current term, by a replica that counts, of an index that we have. After each
-it is told again where to go on sending: on its own it goes back to the acknowledged index and
-sends all that is in flight once more.
+Rule: the core learns of an acknowledgement only up to the index where our *own* copy is durable. It
+counts only if it was given in the current term, by a replica that counts, for an index that we
+have.
 
-A follower's window is bounded: when it is full, or the link's queue is, the core is told that
-the follower is not connected, which ends its sending; `resume` connects it again.
+After each acknowledgement the guard also sets where the core goes on sending. Left alone, the core
+would go back to the acknowledged index and send everything in flight again.
+
+A follower's window is bounded. When the window, or the link's queue, is full, the guard tells the
+core that the follower is not connected, so the core stops sending. `_resume` connects it again.
 """
 
 from collections.abc import Sequence
@@ -21,7 +23,7 @@ from quorum.wire.frames import FrameKind
 
 
 class Replication:
-    """What a leader keeps of its followers. Idle while we don't lead."""
+    """A leader's replication to its followers. Idle while we don't lead."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
@@ -43,12 +45,12 @@ class Replication:
                 self._connect(replica)
 
     def end_epoch(self) -> None:
-        """We don't lead any more. Called from inside the core."""
+        """We don't lead any more: disconnect every replica. Called from inside the core."""
         for replica in self._context.replicas:
             self._disconnect(replica)
 
     def link_up(self, replica: PeerReplica) -> None:
-        """A link opened while we lead: go on from what is known to be there."""
+        """A link opened while we lead: go on after the last acknowledged entry."""
         if replica.acked:
             replica.sent = replica.floor = replica.acked
         else:
@@ -66,7 +68,7 @@ class Replication:
             replica.held_back_at = NEVER
             self._core.connect(replica.node, voter=replica.is_voter)
             if not replica.is_voter:
-                # The core begins an observer anew at every connection.
+                # The core resets what it knows of an observer at every connection.
                 replica.fed = 0
                 replica.core_next = self._context.view.last + 1
 
@@ -100,7 +102,7 @@ class Replication:
         return sent
 
     def _frame(self, previous: int, previous_term: int, entries: Sequence[Entry]) -> bytes:
-        """Encode an append; followers that are equally far share the bytes."""
+        """Return an append's bytes. Followers that are equally far share them."""
         context = self._context
         term = self._core.term
         commit = self.borne_out(self._core.commit_index)
@@ -140,7 +142,7 @@ class Replication:
     # In.
 
     def on_ack(self, replica: PeerReplica, match: int, next_index: int, *, counted: bool) -> None:
-        """Take an answer of the current term."""
+        """Take a follower's answer of the current term."""
         last = self._context.view.last
         if match > last or next_index > last + 1:
             self._context.count("ack_beyond_our_log")
@@ -162,8 +164,9 @@ class Replication:
     def _goes_back(self, replica: PeerReplica, next_index: int, *, counted: bool) -> bool:
         """Tell whether to send again from where a follower says that its log ends.
 
-        Not below what it acknowledged: an answer that is late or came twice says such. One that
-        says so for a whole election timeout has lost it. To send again promises nothing.
+        Don't go below what it acknowledged: a late or repeated answer may name such an index. But
+        a follower that keeps naming it for a whole election timeout has lost the entries. Sending
+        them again promises nothing.
         """
         now = self._context.now
         if next_index > replica.acked or not counted:
@@ -173,13 +176,13 @@ class Replication:
         return now - replica.lacks_since >= self._context.config.election_timeout_s
 
     def on_durable(self) -> None:
-        """Our own copy has become durable further."""
+        """Pass on acknowledgements that our own durable copy now covers."""
         for replica in self._context.replicas:
             if self._feed(replica):
                 self._aim(replica)
 
     def on_tick(self) -> None:
-        """Ask followers that are held back how far they are; they may have lost all of it."""
+        """Ask followers that are held back how far they are: every frame in flight may be lost."""
         context = self._context
         for replica in context.replicas:
             held_back_at = replica.held_back_at
@@ -199,7 +202,7 @@ class Replication:
             self._connect(replica)
 
     def _feed(self, replica: PeerReplica) -> bool:
-        """Tell the core how far a follower is, up to what is durable here."""
+        """Pass a follower's acknowledgement to the core, up to the index that is durable here."""
         fed = self.borne_out(replica.acked)
         if fed <= replica.fed or not (replica.connected or replica.is_voter):
             return False
@@ -209,7 +212,7 @@ class Replication:
         return True
 
     def borne_out(self, index: int) -> int:
-        """Return how far an index may be counted, or said: no further than our durable copy."""
+        """Return the index, or the end of our own durable copy if that is lower."""
         return min(index, self._context.view.durable)
 
     def _aim(self, replica: PeerReplica) -> None:

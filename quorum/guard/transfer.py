@@ -1,8 +1,8 @@
-"""Giving up leadership in order: to the most caught-up voter, or to nobody.
+"""Gives up leadership in an orderly way: to the most caught-up voter, or to nobody.
 
-Rule: while a transfer runs no proposal enters the log, so the successor can hold all of it. If
-it hasn't taken over within E, we stop leading all the same, since whoever asked had a reason. In
-the last term (`quorum.terms`) we go on, since nobody could follow.
+Rule: no proposal enters the log during a transfer, so the successor can catch up completely. If it
+has not taken over within E, we stop leading anyway, because the caller had a reason. In the last
+term (`quorum.terms`) we go on leading, since no term is left for a successor.
 """
 
 from quorum.guard.context import NodeContext
@@ -29,7 +29,7 @@ class Transfer:
         return self._context.core
 
     def begin(self, reason: str) -> None:
-        """Stop leading."""
+        """Begin to give up leadership."""
         if self._core.role is not Role.LEADER or self.running:
             return
         self.running = True
@@ -39,7 +39,7 @@ class Transfer:
         self._context.wake()
 
     def on_turn(self) -> None:
-        """Tell the successor when it holds everything; give up when it takes too long."""
+        """Tell the successor to stand once it holds everything; stop leading after E anyway."""
         context = self._context
         if not self.running:
             return
@@ -57,7 +57,7 @@ class Transfer:
             context.outbox.send(successor.node_id, FrameKind.TIMEOUT_NOW, context.term)
 
     def successor(self) -> PeerReplica | None:
-        """Return the linked voter that holds most; None when nobody is there."""
+        """Return the linked voter that holds the most; None when no voter is linked."""
         voters = [r for r in self._context.replicas.linked_voters() if r.acked]
         return max(voters, key=lambda replica: (replica.acked, -replica.node_id), default=None)
 

@@ -1,9 +1,11 @@
-"""Raft's own log on disk: entries not yet committed, truncations, term and vote.
+"""Raft's own log on disk: entries that may not be committed yet, truncations, term and vote.
 
-Rule: private to the quorum, short-lived, synced before anything it promises leaves the node.
-`frames` is the format, `chain` reads it, `opening` tells damage from a torn tail, `segments`
-writes it, `journal` is the face towards PySyncObj and the guard. The `manifest` says where the
-journal begins. Nothing here knows a peer or judges a vote. Door: this module, `damage`, `lineage`,
+Rule: the journal is private to the quorum, and short. It is synced before any promise that rests on
+it leaves the node.
+
+`frames` is the format, `chain` reads it, `segments` writes it, and `opening` distinguishes damage
+from a torn tail. `journal` is what the guard and the core use. The `manifest` says where the
+journal begins. Nothing here knows a peer. Door: this module, `compaction`, `damage`, `lineage`,
 `manifest`, `manifest_store` and `opening`.
 """
 

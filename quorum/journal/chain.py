@@ -1,11 +1,11 @@
-"""Reading the segments: which of them are the journal, how far they are good, what was durable.
+"""Reads the segments: which of them form the journal, how far they are good, what was durable.
 
-Rule: nothing here changes a file or decides what a bad byte means; that is `opening`'s business.
+Rule: nothing here changes a file, or decides what a bad byte means. `opening` does that.
 
-The journal is one line of positions. A segment covers it from its base; a later segment
-supersedes earlier ones from its own base on (that is how a crash's leftovers are passed over),
-a `fresh` one supersedes them wholly. Walking the line stops at the first bad byte. Behind it,
-every good header that can be found still tells what was durable when it was written.
+The journal is one line of positions. A segment covers the line from its base on. A later segment
+supersedes the earlier ones from its own base on, so a crash's leftovers are skipped. A `fresh`
+segment supersedes all earlier ones wholly. Reading the line stops at the first bad byte. Good
+headers behind that byte still say what was durable when they were written.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ _ENTRY = int(JournalFrameKind.ENTRY)
 
 
 class SegmentFile(NamedTuple):
-    """A segment as it lies on the disk."""
+    """A segment as it is on the disk."""
 
     name: str
     sequence: int
@@ -40,37 +40,37 @@ class SegmentFile(NamedTuple):
 
     @property
     def base(self) -> int:
-        """Position of the first frame; only where the opening is good."""
+        """Position of the first frame. The opening frame must be good."""
         assert self.opening is not None
         return self.opening.base
 
     @property
     def shift(self) -> int:
-        """Position minus offset in the file."""
+        """Position minus the offset in the file."""
         assert self.opening is not None
         return self.opening.base - self.opening.size
 
 
 class ChainBreak(NamedTuple):
-    """The first place where the line can't go on."""
+    """The first place where the line of frames breaks off."""
 
     name: str
     offset: int
     what: str
     illegal: bool
-    """It makes no sense, whatever a crash may have left: never a torn tail."""
+    """No crash can have left this, so it is not a torn tail."""
 
 
 class Chain(NamedTuple):
-    """The segments, read."""
+    """What reading the segments came to."""
 
     identity: JournalIdentity
     segments: list[JournalSegment]
-    """Those walked, oldest first."""
+    """The segments that hold the line, oldest first."""
     obsolete: list[str]
-    """Superseded wholly."""
+    """Names of segments that others supersede wholly."""
     files: list[SegmentFile]
-    """Those that make the line, oldest first, bad ones included."""
+    """The files of the line, oldest first, bad ones included."""
     state: JournalState
     end: int
     """Position behind the last good frame."""
@@ -85,7 +85,7 @@ class Chain(NamedTuple):
 
 
 def read_files(disk: Disk, cluster_id: str, node_id: int) -> list[SegmentFile]:
-    """Read all segments; refuse those of another cluster, node or directory."""
+    """Read all segments. Refuse those of another cluster, node or directory."""
     files: list[SegmentFile] = []
     identity: JournalIdentity | None = None
     for short in disk.list(FOLDER):
@@ -116,7 +116,7 @@ def read_files(disk: Disk, cluster_id: str, node_id: int) -> list[SegmentFile]:
 
 
 def read_chain(files: Sequence[SegmentFile]) -> Chain:
-    """Walk the line of positions to its end or to the first bad byte."""
+    """Read the line of positions to its end, or to the first bad byte."""
     identity = next(f.opening.identity for f in files if f.opening is not None)
     line, obsolete = _line(files)
     walk = _Walk(identity, line)
@@ -137,7 +137,10 @@ def read_chain(files: Sequence[SegmentFile]) -> Chain:
 
 
 def _line(files: Sequence[SegmentFile]) -> tuple[list[tuple[SegmentFile, int | None]], list[str]]:
-    """Return the segments that count, each with the position up to which it does."""
+    """Return the segments that form the line, each with the position where its part ends.
+
+    Also returns the names of those that others supersede wholly.
+    """
     line: list[tuple[SegmentFile, int | None]] = []
     obsolete: list[str] = []
     limit: int | None = None
@@ -172,7 +175,7 @@ class _Walk:
             if self.problem is not None:
                 self._scan(file, 0)
             elif file.opening is None:
-                # A leftover of a crash is passed over when the line goes on without it.
+                # A crash's leftover is skipped if the line goes on without it.
                 if limit is None or limit > self.end or number == 0:
                     within = self._begins_within(file)
                     self._stop(file, 0, "its first frame is bad", illegal=within)
@@ -213,9 +216,9 @@ class _Walk:
             self._stop(file, reader.offset, reader.problem or "the file is too short")
 
     def _begins_within(self, file: SegmentFile) -> bool:
-        """Tell whether it supersedes a part of what was walked: that is not the line, then.
+        """Tell whether a file with a bad opening begins before the end of what was read.
 
-        A segment whose opening a crash has torn begins where the one before it ends.
+        A crash can't leave that: a segment with a torn opening begins where the one before ends.
         """
         seed = self._identity.seed(file.sequence)
         return any(found.position < self.end for found in find_frames(file.data, 0, seed))
@@ -256,7 +259,7 @@ def frames_between(chain: Chain, start: int, end: int) -> Iterator[JournalFrame]
 
 
 def is_seam(chain: Chain, position: int) -> bool:
-    """Tell whether no frame of the line lies across a position."""
+    """Tell whether a position is a boundary between two frames of the line."""
     if not chain.segments or not chain.segments[0].base < position < chain.end:
         return True
     behind = next(frames_between(chain, position, chain.end), None)

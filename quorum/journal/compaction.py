@@ -1,8 +1,8 @@
-"""Forgetting entries that the owner has made durable above.
+"""Chooses the entries that the journal may forget, once the owner has made them durable above.
 
-Rule: the manifest describes the first two entries that the journal keeps, and the journal keeps
-a tail for followers that lag; so it is not the newest mark that is cut at but the newest with a
-full tail behind it. The manifest is durable before the core deletes anything.
+Rule: the journal is cut at the newest of the owner's marks that leaves `tail_bytes` behind it, for
+followers that lag. The manifest describes the first two entries that remain, and it is durable
+before the core deletes anything.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ from quorum.journal.manifest_store import ManifestStore
 
 
 class Compaction:
-    """The marks that may be cut at."""
+    """The marks at which the journal may be cut."""
 
     def __init__(
         self,
@@ -39,7 +39,11 @@ class Compaction:
         self._marks: deque[Mark] = deque()
 
     def add(self, mark: Mark, on_done: Callable[[bool], None]) -> None:
-        """Note a mark, and cut at the newest that leaves a tail; called back when durable."""
+        """Note a mark, and cut at the newest mark that leaves a tail.
+
+        Calls back True once the manifest is durable, or at once if nothing is cut now. Calls back
+        False if the mark is not newer than the last, or not an entry of this log.
+        """
         view = self._view
         known = mark.index > view.first and view.term_at(mark.index) == mark.epoch
         if not known or (self._marks and self._marks[-1].index >= mark.index):
@@ -74,7 +78,7 @@ class Compaction:
         self._manifests.offer(manifest, written)
 
     def _choose(self) -> Mark | None:
-        """Take out the newest mark with a full tail behind it, and those before it."""
+        """Remove the marks with a full tail behind them, and return the newest of these."""
         if self._manifests.writing:
             return None
         chosen = None

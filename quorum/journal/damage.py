@@ -1,24 +1,24 @@
-"""What can be wrong with a node's files, and the words for it.
+"""What can be wrong with a node's files, and how it is described.
 
-Rule: a torn tail is cut and told; damage is told and keeps the node from voting; what leaves
-no way to go on is an error that names the file and says what to do.
+Rule: a torn tail is cut and reported. Damage is reported and keeps the node from voting. Whatever
+prevents a start is an error that names the file and says what to do.
 """
 
 from typing import NamedTuple
 
 
 class DamagedError(Exception):
-    """A file is damaged so that the node can't go on; the message says which, and what to do."""
+    """A damaged file prevents the start. The message names the file and says what to do."""
 
 
 class WrongFolderError(Exception):
-    """The folder belongs to another node or another cluster; the message says whose it is."""
+    """The folder belongs to another node or cluster. The message names the owner."""
 
 
 class JournalDamage(NamedTuple):
-    """Bytes that were durable once and are not what they were.
+    """Bytes that were durable have changed.
 
-    Acknowledged entries or a vote may be lost: the node must not vote until it has caught up.
+    Acknowledged entries or a vote may be lost, so the node must not vote until it has caught up.
     """
 
     file: str
@@ -30,7 +30,7 @@ class JournalDamage(NamedTuple):
 
 
 class TornTail(NamedTuple):
-    """What a crash left of bytes that were never known to be durable; it was cut."""
+    """Incomplete bytes that a crash left behind everything known to be durable. They were cut."""
 
     file: str
     offset: int

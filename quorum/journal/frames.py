@@ -1,15 +1,15 @@
-"""Frames: what a journal's segments are made of.
+"""Frames: what a journal's segments consist of.
 
-Rule: a frame says what it is, where it stands and what was durable when it was written, and
-proves each by a checksum: CRC-32C over the header, and, inside the header, one over the body.
-The header's checksum starts from a seed that names the journal (cluster, node, directory) and
-the segment, so bytes of another node, of another segment, or from another place in the same
-segment are never taken for a frame of this one.
+Rule: a frame says its kind, its place, and what was durable when it was written. Two CRC-32C
+checksums prove it: one over the header, and inside the header one over the body. The header's
+checksum starts from a seed that names the journal (cluster, node, directory) and the segment. So
+bytes of another node, another segment, or another place in the same segment never pass for a frame
+of this one.
 
-A frame's *position* is the count of bytes of frames ever written before it: it goes on across
-segments and restarts. A *synced position* of P says: every frame that ends at or before P was
-durable when this was written. It is the only thing that lets damage be told from a torn tail,
-so it is trusted from every header whose own checksum holds, even when the body is lost.
+A frame's *position* is the number of frame bytes ever written before it, counted across segments
+and restarts. A *synced position* P means: every frame that ends at or before P was durable when
+this frame was written. Only that distinguishes damage from a torn tail. So it is read from every
+header whose own checksum holds, even when the body is lost.
 
 Header (little endian, 36 bytes): magic `QRJ1`, kind, three zero bytes, body length, position,
 synced position, body's CRC-32C, header's CRC-32C.
@@ -30,33 +30,31 @@ HEADER_BYTES = _HEADER.size
 
 
 class JournalFrameKind(IntEnum):
-    """What a frame says."""
+    """The kind of a frame."""
 
     OPENING = 1
-    """First in every segment: whose it is. Its position is where the segment begins."""
+    """First in every segment: whose journal it is. Its position is where the segment begins."""
     STATE = 2
-    """All that is remembered beside entries, so that older segments can go."""
+    """The whole state except the entries, so that older segments can be removed."""
     ENTRY = 3
     TRUNCATE_FROM = 4
     """Entries with this index and above are void; 0 voids all."""
     VOTE = 5
     """Term and vote."""
     COMMIT = 6
-    """Commit index; nobody waits for it."""
+    """The commit index; nobody waits for it to be durable."""
     FORMATION = 7
-    """Who the voters were at the first start; opaque."""
+    """The voters of the first start; opaque here."""
     COMPACTION = 8
     """Entries below this index are not needed."""
     NOTE = 9
-    """Nothing but its header's synced position."""
+    """Nothing but the synced position in its header."""
     REPAIRED = 10
-    """The node has caught up after damage: it may vote again, in the incarnation whose id this
-    says.
-    """
+    """A repair after damage: the node may vote again, in the incarnation with this id."""
     INCARNATION = 11
     """A process begins: its id (see `lineage`)."""
     KNOWN = 12
-    """How far the peers said that they are durable; nobody waits for it."""
+    """What the peers last told of themselves; nobody waits for it to be durable."""
 
 
 class JournalFrame(NamedTuple):
@@ -79,9 +77,9 @@ def encode_header(kind: int, position: int, synced: int, body: bytes, seed: int)
 class JournalFrameReader:
     """Reads the frames of one segment in order, up to the first bad byte.
 
-    `shift` is position minus offset in the file; frames that stand at another place than their
-    position says are bad. After the iteration `offset` is the first byte that is not part of a
-    good frame, and `problem` says what is wrong there (empty at a clean end).
+    `shift` is position minus offset in the file. A frame at another place than its position says is
+    bad. After the iteration `offset` is the first byte that is not part of a good frame, and
+    `problem` says what is wrong there (empty at a clean end).
     """
 
     def __init__(self, data: bytes, offset: int, shift: int, seed: int) -> None:
@@ -121,7 +119,7 @@ class JournalFrameReader:
 
 
 class FoundHeader(NamedTuple):
-    """A good header met behind bad bytes."""
+    """A good header found behind bad bytes."""
 
     kind: int
     offset: int
@@ -130,7 +128,7 @@ class FoundHeader(NamedTuple):
     end: int
     """Position behind the frame."""
     body: bytes | None
-    """None when the body is bad or cut."""
+    """None when the body is bad or cut off."""
 
 
 def find_frames(data: bytes, offset: int, seed: int) -> Iterator[FoundHeader]:

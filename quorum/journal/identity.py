@@ -1,12 +1,12 @@
 """Whose journal it is, and how a segment says so.
 
-Rule: every segment names cluster, node and directory in its first frame; a folder that was
-copied, swapped or restored in part is refused with a sentence, never read. The directory id is
-drawn at the first start and lives only here: a wiped disk is another voter.
+Rule: the first frame of every segment names cluster, node and directory. A folder that was copied,
+swapped or restored in part is refused with a sentence and never read. The directory id is drawn at
+the first start and exists only here, so a wiped disk is another voter.
 
-The opening frame's own checksum carries no seed, so that a stranger's can be read and named.
-Its position is where the segment begins: a segment supersedes all older ones from there on.
-When it is `fresh`, it supersedes them wholly, whatever their positions.
+The first frame's own checksum has no seed, so that a segment of another node can be read and named.
+The frame's position is where the segment begins. The segment supersedes all older ones from there
+on, or wholly if it is `fresh`.
 """
 
 from typing import NamedTuple
@@ -31,7 +31,7 @@ class JournalIdentity(NamedTuple):
     directory_id: bytes
 
     def seed(self, sequence: int) -> int:
-        """Return where the checksums of a segment's headers begin."""
+        """Return the value from which the checksums of a segment's headers start."""
         named = msgspec.msgpack.encode([self.cluster_id, self.node_id, self.directory_id, sequence])
         return int(google_crc32c.value(named))
 
@@ -42,13 +42,13 @@ class Opening(NamedTuple):
     identity: JournalIdentity
     sequence: int
     base: int
-    """Position of the first frame behind it."""
+    """Position of the first frame after it."""
     synced: int
-    """The position that was durable when the segment was begun."""
+    """The durable position when the segment was begun."""
     fresh: bool
-    """Older segments are no part of the journal any more."""
+    """Older segments are not part of the journal any more."""
     size: int
-    """Bytes it takes in the file."""
+    """The size of this frame in the file, in bytes."""
 
 
 def segment_name(sequence: int) -> str:

@@ -1,8 +1,8 @@
-"""The journal that PySyncObj's core writes to: Raft's own log, made durable from outside.
+"""The journal that the core writes to.
 
-Rule: what the core calls changes memory at once and is framed for the disk; `durable_position`
-says how far it would survive a loss of power. The core never waits: the guard holds back what
-promises something until `durable_position` has reached the promise's position.
+Rule: a call changes memory at once and buffers a frame for the disk. `durable_position` says which
+frames would survive a loss of power. The core never waits for the disk; the guard holds back every
+promise until `durable_position` has reached the position that it rests on.
 
 Entries are the core's tuples (command, index, term), kept in memory as well as on the disk.
 """
@@ -43,9 +43,9 @@ _MIB = 1024 * 1024
 class RaftJournal:
     """Entries, term, vote, commit index and formation of one node.
 
-    Positions count bytes ever written, across segments and restarts. On an error of the disk
-    `on_failed` is called once with an OSError whose message is a sentence; from then on nothing
-    is written and nothing becomes durable: stop the node.
+    Positions count the bytes ever written, across segments and restarts. If the disk fails, the
+    journal calls `on_failed` once, with an OSError whose message is a sentence. After that it
+    writes nothing and nothing becomes durable; the caller stops the node.
     """
 
     def __init__(
@@ -100,10 +100,10 @@ class RaftJournal:
     ) -> "RaftJournal":
         """Read the journal, or begin one under `new_directory_id`. Blocks, for start-up.
 
-        With a manifest the first two entries are the manifest's: older ones are dropped, and a
-        journal that lacks the two begins again with exactly them (an installation is finished).
-        All that is read back is durable on return. See `damage` before voting. `accepts_epoch`:
-        the operator says what `opening` asks for when the journal holds an impossible epoch.
+        With a manifest, the journal begins with the manifest's two entries. Older entries are
+        dropped. A journal that lacks the two begins again with exactly them: that completes a
+        catch-up. Everything that was read is durable on return. Look at `damage` before voting.
+        `accepts_epoch`: the operator has accepted an impossible epoch in the journal.
 
         Raises WrongFolderError, DamagedError, OSError.
         """
@@ -149,12 +149,12 @@ class RaftJournal:
 
     @property
     def directory_id(self) -> bytes:
-        """The id drawn at the first start; a wiped folder gets another."""
+        """The folder's id, drawn at its first start. A wiped folder gets another."""
         return self._identity.directory_id
 
     @property
     def damage(self) -> str:
-        """What was damaged, a sentence: the node must not vote. Empty: all is well.
+        """What was damaged, in a sentence: the node must not vote. Empty: nothing was.
 
         Stays, across restarts too, until `repaired` is called.
         """
@@ -162,17 +162,17 @@ class RaftJournal:
 
     @property
     def found_damage(self) -> JournalDamage | None:
-        """What this opening itself found."""
+        """The damage that this opening found."""
         return self._found
 
     @property
     def torn_tail(self) -> TornTail | None:
-        """What this opening cut."""
+        """The torn tail that this opening cut."""
         return self._torn
 
     @property
     def was_reset(self) -> bool:
-        """This opening replaced the entries by the manifest's two."""
+        """Whether this opening replaced the entries by the manifest's two."""
         return self._reset
 
     @property
@@ -182,15 +182,15 @@ class RaftJournal:
 
     @property
     def has_room(self) -> bool:
-        """Whether the disk has room to go on; looked up every second.
+        """Whether the disk has more than the reserve free; looked up every second.
 
-        False: refuse proposals now, rather than stop in the middle of one.
+        If not, the node refuses proposals now, rather than stop in the middle of one.
         """
         return self._free_bytes >= self._reserve_bytes
 
     @property
     def lack_of_room(self) -> str:
-        """Say how much room is missing, as part of a sentence; empty while there is enough."""
+        """The lack of room, as part of a sentence; empty while there is enough."""
         if self.has_room:
             return ""
         free, reserve = self._free_bytes // _MIB, self._reserve_bytes // _MIB
@@ -207,10 +207,10 @@ class RaftJournal:
         return self._writer.names
 
     def repaired(self, drawn: bytes) -> None:
-        """The node has caught up with a leader elected without it: it may vote again.
+        """End the damage: the node has caught up with a leader elected without it.
 
-        Durable with the next sync; a vote cast before that is held with it. `drawn`: of the
-        incarnation that begins with it, `lineage.DRAWN_BYTES` long.
+        Durable with the next sync; a vote given before that waits for it. A new incarnation begins
+        here, with `drawn` as the random part of its id, `lineage.DRAWN_BYTES` long.
         """
         if self._state.damage:
             self._state.damage = ""
@@ -219,37 +219,40 @@ class RaftJournal:
 
     @property
     def repair_is_noted(self) -> bool:
-        """No repair waits to be noted as durable; before, nobody is told of it (see `opening`)."""
+        """Whether a durable frame says that the last repair is durable (see `opening`).
+
+        Until then no peer hears of the repair.
+        """
         return not self._repair_to_note
 
     # -- incarnations ------------------------------------------------------------------------
 
     @property
     def lineage(self) -> Lineage:
-        """The lives of this folder."""
+        """The incarnations of this folder."""
         return self._state.lineage
 
     def begin_incarnation(self, drawn: bytes) -> None:
-        """A process begins; what it promises is held until that is durable."""
+        """Begin this process's incarnation; its promises wait until that is durable."""
         self._begin(JournalFrameKind.INCARNATION, self._state.lineage.named(drawn))
 
     def _begin(self, kind: JournalFrameKind, incarnation: bytes) -> None:
-        # First: the frame may fill a segment, and the next one begins with the state behind it.
+        # Before the frame: it may fill a segment, and the next one begins with the state after it.
         self._state.lineage.begin(incarnation, self._writer.written_position)
         self._promise(kind, incarnation)
 
     def lost(self, incarnation: bytes, position: int, what: str) -> None:
-        """What an incarnation of ours made durable is not here: see `damage`, which says `what`."""
+        """Note that what an incarnation of ours made durable is lost; `damage` then says `what`."""
         self._state.lineage.note_lost(incarnation, position)
         self._state.damage = self._state.damage or what
         self._promise(JournalFrameKind.STATE, self._state.encode(self._state.last_index))
         self._log.error("journal_damaged", what=what)
 
     def accept_loss(self) -> None:
-        """Whoever owns the folders says so: what is here is all there is, and nobody knows more.
+        """Accept that everything missing here is lost for good, as the operator says.
 
-        No vote is given in the term that is known: who had it is not. Durable on return; blocks,
-        for start-up. Raises OSError.
+        The node will not vote in the current term. It may already have voted in it, and the record
+        of that vote is lost. Durable on return; blocks, for start-up. Raises OSError.
         """
         state = self._state
         self._log.warning(
@@ -276,11 +279,11 @@ class RaftJournal:
 
     @property
     def known(self) -> dict[bytes, Known]:
-        """How far each voter said that it is durable, by its directory id."""
+        """What each voter last told of itself, by its directory id."""
         return self._state.known
 
     def remember(self, directory_id: bytes, known: Known) -> None:
-        """A voter says how far it is durable; a new life of it is written down at once."""
+        """Remember what a voter tells of itself. A new incarnation is written down at once."""
         before = self._state.known.get(directory_id)
         self._state.known[directory_id] = known
         if before is None or before.incarnation != known.incarnation:
@@ -293,21 +296,21 @@ class RaftJournal:
         )
 
     def _promise(self, kind: JournalFrameKind, body: bytes) -> None:
-        """Write what a voice rests on."""
+        """Write a frame that votes and acknowledgements rest on."""
         self._position_needing_sync = self._writer.append(kind, body)
         self._position_of_vote = self._position_needing_sync
 
     @property
     def formation(self) -> bytes | None:
-        """Who the voters were at the first start; None before."""
+        """The voters of the first start, encoded; None before."""
         return self._state.formation
 
     def set_formation(self, formation: bytes) -> None:
-        """Note the formation; durable with the next sync, and before any vote is."""
+        """Write the formation; it is durable with the next sync, and before any vote is."""
         self._state.formation = formation
         self._promise(JournalFrameKind.FORMATION, formation)
 
-    # -- entries: what the core calls --------------------------------------------------------
+    # -- entries, as the core calls --------------------------------------------------------
 
     def add(self, command: bytes, index: int, term: int) -> None:
         """Append an entry."""
@@ -319,7 +322,7 @@ class RaftJournal:
         self._position_needing_sync = end
 
     def clear(self) -> None:
-        """Void all entries: the core is about to begin again from a manifest."""
+        """Void all entries: the core begins again from a manifest."""
         self._state.truncate(0)
         self._position_needing_sync = self._writer.append(
             JournalFrameKind.TRUNCATE_FROM, index_body(0)
@@ -327,7 +330,7 @@ class RaftJournal:
         self._writer.retire_older()
 
     def delete_from(self, place: int) -> None:
-        """Void the entries from a place in the list on."""
+        """Void the entries from `place` in the list on."""
         if place < len(self._state.entries):
             index = self._state.entries[place][1]
             self._state.truncate(index)
@@ -336,7 +339,7 @@ class RaftJournal:
             )
 
     def delete_before(self, place: int) -> None:
-        """Forget the entries before a place in the list; the manifest is durable by now."""
+        """Forget the entries before `place` in the list. The manifest is already durable."""
         if 0 < place < len(self._state.entries):
             index = self._state.entries[place][1]
             self._state.drop_before(index)
@@ -383,11 +386,11 @@ class RaftJournal:
 
     @property
     def voted_for(self) -> VotedFor:
-        """Whom this node voted for in the current term; None: nobody."""
+        """The node that this node voted for in the current term; None: none."""
         return self._state.vote.voted_for
 
     def set_term(self, term: int, voted_for: VotedFor) -> None:
-        """Note term and vote; hold what promises them until `position_of_vote` is durable."""
+        """Write term and vote. Hold what promises them until `position_of_vote` is durable."""
         self._state.vote = Vote(term, voted_for)
         self._promise(JournalFrameKind.VOTE, msgspec.msgpack.encode([term, voted_for]))
 
@@ -395,7 +398,7 @@ class RaftJournal:
 
     @property
     def written_position(self) -> int:
-        """Behind the last frame."""
+        """The position behind the last frame."""
         return self._writer.written_position
 
     @property
@@ -405,12 +408,15 @@ class RaftJournal:
 
     @property
     def position_needing_sync(self) -> int:
-        """Behind the last frame that somebody may wait for; commit indexes and notes don't."""
+        """The position behind the last frame that anyone may wait for.
+
+        Nobody waits for commit indexes and notes.
+        """
         return self._position_needing_sync
 
     @property
     def position_of_vote(self) -> int:
-        """Behind the last frame that says term or vote."""
+        """The position behind the last frame that a vote or a term rests on."""
         return self._position_of_vote
 
     def position_of_entry(self, index: int) -> int:
@@ -425,7 +431,7 @@ class RaftJournal:
         return state.ends[place]
 
     def bytes_after(self, index: int) -> int:
-        """Bytes of journal behind an entry: what a compaction there would keep."""
+        """Return the bytes of journal behind an entry: what a compaction there would keep."""
         place = index - self._state.first_index
         if place >= len(self._state.ends):
             return 0
@@ -433,7 +439,7 @@ class RaftJournal:
 
     @property
     def durable_index(self) -> int:
-        """The highest index whose entry is durable; the first index less one when none is."""
+        """The highest index whose entry is durable; the index before the first when none is."""
         ends, durable = self._state.ends, self.durable_position
         low, high = 0, len(ends)
         while low < high:
@@ -445,25 +451,25 @@ class RaftJournal:
         return self._state.first_index + low - 1 if ends else 0
 
     def sync(self) -> None:
-        """Make durable what needs it, off the loop, then call `on_durable`.
+        """Make durable what anyone waits for, off the loop, then call `on_durable`.
 
-        Only one sync is under way: what comes meanwhile is synced together, behind it.
+        One sync runs at a time. What is written meanwhile is synced together, after it.
         """
         if 0 < self._repair_to_note <= self.durable_position:
-            # This frame's header says that the repair was durable.
+            # The header of this frame says that the repair is durable.
             self._repair_to_note = 0
             self._promise(JournalFrameKind.NOTE, b"")
         self._writer.sync(self._position_needing_sync)
 
     def note_synced(self) -> None:
-        """Write down what is durable; call when idle: it narrows the window of `opening`."""
+        """Write down what is durable, when idle. It narrows the window that `opening` describes."""
         writer = self._writer
         if writer.carried_position < writer.durable_position:
             writer.append(JournalFrameKind.NOTE, b"")
         writer.flush()
 
     def on_second(self) -> None:
-        """Write down commit index and durable position; look for room."""
+        """Write down the commit index and the durable position; look at the free space."""
         if self._writer.failure is not None:
             return
         commit_index = self.commit_index
@@ -480,7 +486,7 @@ class RaftJournal:
         return scrub_segments(self._disk, self._identity, self._writer.closed)
 
     def close(self) -> None:
-        """Stop in order: all is durable, and said to be. Blocks. Raises OSError."""
+        """Make everything durable, write that down, and close. Blocks. Raises OSError."""
         if self._writer.failure is None:
             commit_index = self.commit_index
             if commit_index != self._commit_written:

@@ -1,21 +1,21 @@
-"""The lives of one folder: what tells a folder that was put back from one that only slept.
+"""Detects that a data folder was replaced by an older copy of itself.
 
-Rule: every incarnation (one process, from its start, or from a repair, on) draws an id and writes
-it down before its voice counts. The *lineage* says of each incarnation up to which position the
-journal holds what that incarnation made durable. Who was told by an incarnation Y that it is
-durable up to P asks a later incarnation: does your lineage hold Y up to P? A restored folder can't:
-either Y began after the copy was made, and is unknown to it, or Y was cut off where the copy was
-made, and the next incarnation begins below P.
+Each process start, and each repair, begins an *incarnation*. It draws a random id and writes it to
+the journal before the node's vote counts. The *lineage* lists the incarnations, each with the
+position up to which the journal holds what that incarnation made durable.
 
-Ids are drawn, so a folder that was put back and then written to for long is told from the one that
-it was: positions meet again, incarnations don't.
+Rule: peers remember the newest id and durable position that a node told them (`guard.memory`), and
+later ask: does your lineage hold that incarnation up to that position? An older copy does not.
+Either the incarnation began after the copy was made, so the copy does not know its id. Or the copy
+ends within it, so the copy's next incarnation begins below the position. Positions alone would not
+do: a copy that is written to for long reaches the same positions again.
 
-What was found to be lost is written into the lineage too, so it is found once. And an incarnation's
-id begins with its *generation*. A repair makes good everything that was promised before it, in
-incarnations whose names nobody recalls any more, too. So it begins an incarnation of the generation
-above all that were heard of, and what was said in an earlier one is held against nobody, not even
-by a peer whose own damage left it with a memory of long ago. An accepted loss does the same, above
-every repair that another copy of the folder may have seen.
+A loss that was found is written into the lineage too, so it is found once.
+
+Each id begins with a *generation*. A repair starts a generation above all that the node has heard
+of. Peers ignore what they remember of earlier generations, because the repair has restored
+everything that was promised before it. An operator who accepts a loss starts a generation, too,
+above every repair that another copy of the folder may have seen.
 """
 
 from collections.abc import Iterable
@@ -27,19 +27,17 @@ _REPAIRS = 0xFFFF
 """The part of a generation that counts repairs; the part above it counts accepted losses."""
 INCARNATION_BYTES = _GENERATION_BYTES + DRAWN_BYTES
 KEPT = 64
-"""Incarnations that are remembered by name."""
+"""How many incarnations are remembered by id."""
 OPEN = 2**62
-"""The end of the incarnation that runs."""
+"""The end of the running incarnation."""
 
 
 class Lineage:
-    """Lives in their order, each with the position up to which it is held here."""
+    """Incarnations in their order, each with the position up to which the journal holds it."""
 
     def __init__(self, incarnations: Iterable[tuple[bytes, int]] = ()) -> None:
         self._forgotten = 0
-        """The highest position up to which an incarnation was held that isn't known by name any
-        more.
-        """
+        """The highest position of the incarnations whose ids are forgotten."""
         self._incarnations: list[tuple[bytes, int]] = []
         for incarnation, until in incarnations:
             if incarnation:
@@ -49,7 +47,7 @@ class Lineage:
 
     @property
     def incarnations(self) -> list[tuple[bytes, int]]:
-        """For a state frame; those forgotten by name stand first, under no name."""
+        """The incarnations for a state frame. Those with forgotten ids come first, as one."""
         return (
             [(b"", self._forgotten), *self._incarnations] if self._forgotten else self._incarnations
         )
@@ -78,14 +76,14 @@ class Lineage:
         )
 
     def end(self, position: int) -> None:
-        """The life that ran came so far, and no further."""
+        """End the running incarnation at a position."""
         if self._incarnations and self._incarnations[-1][1] == OPEN:
             self._incarnations[-1] = (self._incarnations[-1][0], position)
 
     def begin(self, incarnation: bytes, position: int) -> None:
-        """An incarnation begins at a position, where the one before it ended."""
+        """Begin an incarnation at a position, and end the one before it there."""
         if _generation_of(incarnation) > _generation_of(self.incarnation):
-            # What was said in earlier ones counts no more; nor may it speak for what comes.
+            # What earlier generations promised counts no more, and they say nothing about this one.
             self._incarnations, self._forgotten = [], 0
         self.end(position)
         self._incarnations.append((incarnation, OPEN))
@@ -98,27 +96,27 @@ class Lineage:
         for known, until in self._incarnations:
             if known == incarnation:
                 return position <= until
-        # Of incarnations that are forgotten by name, only the position can tell.
+        # For incarnations whose ids are forgotten, only the position can tell.
         is_ours = _generation_of(incarnation) == _generation_of(self.incarnation)
         return is_ours and 0 < self._forgotten >= position
 
     def note_lost(self, incarnation: bytes, position: int) -> None:
-        """What an incarnation made durable up to a position is not here, and that is known now."""
+        """Note that what an incarnation made durable up to a position is lost."""
         others = [item for item in self._incarnations if item[0] != incarnation]
         self._incarnations = [*others[:-1], (incarnation, position), *others[-1:]]
         self._forget_oldest()
 
     def _forget_oldest(self) -> None:
         while len(self._incarnations) > KEPT:
-            # Those of later generations, which were heard of and are lost, go last: a repair has
-            # to be above them. The newest stays.
+            # Forget lost incarnations of later generations last: a repair has to begin a
+            # generation above theirs. Never forget the newest.
             older = range(len(self._incarnations) - 1)
             place = min(older, key=lambda n: _generation_of(self._incarnations[n][0]))
             self._forgotten = max(self._forgotten, self._incarnations.pop(place)[1])
 
 
 def _id_of(generation: int, drawn: bytes) -> bytes:
-    # A peer may name any generation; behind the last one there is none.
+    # A peer may name any generation, up to the last that fits.
     return min(generation, _GENERATION_MAX).to_bytes(_GENERATION_BYTES, "big") + drawn
 
 

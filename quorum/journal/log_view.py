@@ -1,10 +1,10 @@
-"""The journal as its readers see it: terms by index, and up to where our own copy is durable."""
+"""Reads the journal: terms by index, and the index up to which our own copy is durable."""
 
 from quorum.journal.journal import RaftJournal
 
 
 class LogView:
-    """Reads a journal; writes nothing."""
+    """Reads a journal and writes nothing."""
 
     def __init__(self, journal: RaftJournal) -> None:
         self._journal = journal
@@ -27,7 +27,7 @@ class LogView:
 
     @property
     def durable(self) -> int:
-        """Highest index up to which our own copy is durable; truncation can lower it."""
+        """Highest index up to which our own copy is durable. Truncation can lower it."""
         return self._journal.durable_index
 
     def term_at(self, index: int) -> int:
@@ -43,6 +43,6 @@ class LogView:
         return max(index, floor)
 
     def bytes_between(self, floor: int, index: int) -> int:
-        """Bytes of journal behind entry `floor`, up to and with entry `index`."""
+        """Bytes of journal after entry `floor`, up to and including entry `index`."""
         position = self._journal.position_of_entry
         return position(min(index, self.last)) - position(min(max(floor, self.first), self.last))

@@ -1,8 +1,8 @@
-"""The manifest: where the journal begins, and what stands behind that place.
+"""The manifest: where the journal begins, and the mark that stands for everything before.
 
-Rule: it is PySyncObj's "dump", but holds no state: the first two entries that the journal keeps
-and, at the second of them, the owner's mark and the voters. `journal.manifest_copies` says how it
-lies on the disk, `journal.manifest_store` how the core gets it.
+Rule: a manifest holds no state. It holds the first two entries that the journal keeps, and at the
+second of them the owner's mark and the voters. `manifest_copies` says how it is stored, and
+`quorum.raft.core_dump` how the core, which takes it for its dump, gets it.
 
 File: magic `QRTMANI1`, body length (4 bytes, little endian), CRC-32C of the body, body
 (MessagePack array).
@@ -22,17 +22,17 @@ FILE = "manifest"
 FORMAT = 1
 _POSITION_MAX = 2**62
 _Fields = tuple[str, Entry, Entry, bytes, tuple[tuple[int, bytes, str, int], ...], bytes, int]
-"""The body behind the format, as `_manifest_of` takes it."""
+"""The fields of the body after the format, as `_manifest_of` takes them."""
 _HEAD = struct.Struct("<8sII")
 _MAGIC = b"QRTMANI1"
 
 
 class LaterFormatError(DamagedError):
-    """A later release wrote it: whole, and not to be replaced by anything older."""
+    """A later release wrote the file. It is whole, and nothing older may replace it."""
 
 
 class JournalManifest(msgspec.Struct, frozen=True):
-    """Where a journal begins; see the module."""
+    """Where a journal begins; see the module's head."""
 
     cluster_id: str
     first: Entry
@@ -43,9 +43,9 @@ class JournalManifest(msgspec.Struct, frozen=True):
     """Opaque to the quorum."""
     voters: tuple[Voter, ...]
     directory_id: bytes = b""
-    """Whose journal `journal_position` speaks of; empty in one made for another node."""
+    """The directory of `journal_position`; empty in a manifest made for another node."""
     journal_position: int = 0
-    """What was durable in our journal when this was written: a witness of it."""
+    """The journal's durable position when the manifest was written: it must still be there."""
 
     @property
     def mark(self) -> Mark:
@@ -72,7 +72,7 @@ def encode_manifest(manifest: JournalManifest) -> bytes:
 
 
 def decode_manifest(data: bytes, name: str = FILE) -> JournalManifest:
-    """Read a manifest, from a file or a peer. Raises DamagedError; `name` says of what."""
+    """Read a manifest, from a file or a peer. Raises DamagedError, which names `name`."""
     if len(data) < _HEAD.size:
         raise _damaged(name, f"it has only {len(data)} bytes")
     magic, length, crc = _HEAD.unpack_from(data)
@@ -92,7 +92,7 @@ def decode_manifest(data: bytes, name: str = FILE) -> JournalManifest:
             )
         manifest = _manifest_of(*msgspec.convert(fields, _Fields))
     except (msgspec.MsgspecError, TypeError, ValueError) as error:
-        # A checksum proves nothing of what a peer made up.
+        # A peer can put any body under a right checksum.
         raise _damaged(name, f"its body is not that of a manifest ({error})") from error
     what = _contradiction(manifest)
     if what:
@@ -121,7 +121,7 @@ def _manifest_of(
 
 
 def _contradiction(manifest: JournalManifest) -> str:
-    """Return what no sound node would have written; empty: nothing."""
+    """Return what contradicts itself in a manifest; empty: nothing does."""
     _, first, first_term = manifest.first
     _, second, second_term = manifest.second
     if not (is_term(first_term) and is_term(second_term)):

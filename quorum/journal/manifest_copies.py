@@ -1,16 +1,16 @@
-"""The two copies of a manifest on disk: how they are written, and which one is believed.
+"""Writes the two copies of a manifest, and decides at a start which one to believe.
 
-Rule: the file `manifest` is renamed into place first, which is the commit point of a catch-up; the
-file `manifest.copy` follows with the same bytes. Only when both are durable does the core forget
-entries. So the journal never begins behind both, and either of them alone fits it.
+Rule: the file `manifest` is renamed into place first; for a catch-up that is the commit point. The
+file `manifest.copy` follows with the same bytes. The core forgets entries only after both are
+durable. So the journal never begins behind both copies, and either of them alone fits it.
 
-At a start the newest sound one is believed, and the other one is written again, durably, before
-the journal is looked at. Example: the power fails between the two renames of a catch-up. The copy
-is older than the manifest, and the journal is about to begin at the manifest; if the copy stayed
-old and the manifest was damaged later, the copy would not fit the journal any more.
+A start believes the newest sound copy, and writes the other one again, durably, before it looks at
+the journal. Example: the power fails between the two renames of a catch-up. The copy is older than
+the manifest, and the journal is about to begin at the manifest. If the copy stayed old and the
+manifest were damaged later, the copy would no longer fit the journal.
 
-An older copy that is believed all the same, because the newer one is lost, can't bring back an old
-state: the journal begins behind it, which is damage (`quorum.journal.opening`), and a node with a
+If the newer copy is lost, a start believes the older one. That can't bring back an old state: the
+journal then begins behind the copy, which is damage (`quorum.journal.opening`), and a node with a
 damaged journal neither votes nor counts until it has caught up.
 """
 
@@ -29,7 +29,7 @@ from runtime.disk import Disk
 COPY = "manifest.copy"
 DAMAGED_SUFFIX = ".damaged"
 Found = JournalManifest | DamagedError | None
-"""What one of the two files holds; None: there is no such file."""
+"""The content of one of the two files; None: there is no such file."""
 
 
 def write_manifest(disk: Disk, data: bytes) -> None:
@@ -41,15 +41,15 @@ def write_manifest(disk: Disk, data: bytes) -> None:
 def read_manifest(
     disk: Disk, log: FilteringBoundLogger
 ) -> tuple[JournalManifest | None, tuple[str, ...]]:
-    """Read the newest sound copy, and put the other one right. Blocks, for start-up.
+    """Read the newest sound copy, and write the other one again if it differs. Blocks.
 
-    Returns it, and a sentence for each file that was written again because it was lost or damaged.
-    Raises DamagedError when neither can be read, and OSError.
+    Returns the manifest, and a sentence for each file that was lost or damaged.
+    Raises DamagedError when neither copy can be read, and OSError.
     """
     primary, copy = _find(disk, FILE), _find(disk, COPY)
     if primary is None and copy is None:
         return None, ()
-    # A name may not be durable yet: a process can be killed right after the rename.
+    # A process killed right after the rename leaves a name that is not durable yet.
     disk.sync_folder("")
     chosen = _choose(primary, copy)
     if chosen is None:
@@ -95,7 +95,7 @@ def _whose(manifest: JournalManifest) -> tuple[str, bytes]:
 
 
 def _why(name: str, found: Found, chosen: JournalManifest) -> str:
-    """Return why a file has to be written again; empty when that is no sign of damage."""
+    """Return why a file is written again; empty when the reason is no sign of damage."""
     if isinstance(found, DamagedError):
         return str(found).partition(". ")[0]
     if name == FILE:
@@ -107,7 +107,7 @@ def _why(name: str, found: Found, chosen: JournalManifest) -> str:
 
 
 def _write_again(disk: Disk, name: str, found: Found, data: bytes) -> None:
-    """Write one of the two files again; what was damaged is kept beside it as evidence."""
+    """Write one of the two files again. A damaged file is kept beside it as evidence."""
     if isinstance(found, DamagedError):
         disk.rename(name, name + DAMAGED_SUFFIX)
     disk.replace(name, data)

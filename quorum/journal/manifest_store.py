@@ -1,7 +1,7 @@
-"""The store of one node's manifest.
+"""The store of one node's manifest: in memory, on disk, and on its way there.
 
 Rule: a manifest is written whole, synced and renamed, off the loop, before the journal forgets
-anything; the newest wins.
+anything. The newest manifest wins.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from runtime.disk_errors import explain
 
 
 class ManifestStore:
-    """The manifest of one node: in memory, on disk, and on its way there."""
+    """The manifest of one node."""
 
     def __init__(
         self,
@@ -31,10 +31,10 @@ class ManifestStore:
         self._writing: JournalManifest | None = None
         self._to_report: int | None = None
         self.restored: tuple[str, ...] = ()
-        """What `load` put right, a sentence for each file."""
+        """The files that `load` wrote again, a sentence for each."""
 
     def load(self) -> JournalManifest | None:
-        """Read it, at start-up. Blocks. Raises DamagedError, OSError."""
+        """Read the manifest, at start-up. Blocks. Raises DamagedError, OSError."""
         self._current, self.restored = read_manifest(self._disk, self._log)
         return self._current
 
@@ -45,18 +45,18 @@ class ManifestStore:
 
     @property
     def writing(self) -> bool:
-        """Whether one is on its way to the disk."""
+        """Whether a manifest is being written."""
         return self._writing is not None
 
     def offer(self, manifest: JournalManifest, on_done: Callable[[bool], None]) -> None:
-        """Make `manifest` the node's and, once durable, let the core forget entries before it.
+        """Write `manifest` and, once it is durable, let the core forget the entries before it.
 
         Calls back True when durable, False when one at least as new is there or on its way.
         """
         self._write(manifest, on_done, report=True)
 
     def install(self, manifest: JournalManifest, on_done: Callable[[bool], None]) -> None:
-        """As `offer`, for a manifest of a peer: the core is told by whoever calls."""
+        """Like `offer`, for a peer's manifest: the caller gives it to the core."""
         self._write(manifest, on_done, report=False)
 
     def _write(

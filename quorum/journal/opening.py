@@ -1,29 +1,23 @@
-"""Opening a journal: telling a torn tail from damage, and putting both right.
+"""Opens a journal: distinguishes a torn tail from damage, and repairs the files either way.
 
-Rule: let E be the first bad byte's position and S the highest position that is known to have
-been durable. When E >= S, what stands from E on was never promised to anyone: a torn tail,
-even before good frames, since unsynced sectors survive in any order. When E < S, something
-that was durable is not what it was: damage, and the node must not vote, for what it
-acknowledged or whom it voted for may be among the lost.
+Rule: let E be the position of the first bad byte, and S the highest position that is known to have
+been durable. If E >= S, nobody was promised anything from E on. It is a torn tail, even if good
+frames follow, because unsynced sectors reach the disk in any order. If E < S, bytes that were
+durable have changed. That is damage: lost entries may have been acknowledged, or a vote may be
+among them, so the node must not vote.
 
-S is the highest of: what any good header says (headers behind E are searched for too), what
-the witness file says, what the manifest says. What remains unknown is the time between a sync's
-end and the first thing written after it: the witness, written at once, the next frame, or the
-note of the idle moment or of the stop. A loss of power may take those (they are not synced),
-and whoever cuts both the journal and the witness may too. In that window, and only there, bytes
-that were durable look like a torn tail; no reader could tell them apart, since nothing on the
-disk says that they were durable.
+S is the highest of three: what any good header says (headers behind E are searched for, too), what
+the witness file says, and what the manifest says.
 
-A frame always ended at S. When one lies across it now, these are not the bytes that were durable:
-an older file was put back, or what superseded it is lost. That is damage too, wherever E is.
+What remains unknown is the time between the end of a sync and the first write after it: the
+witness, the next frame, or the note written when idle or at a stop. A loss of power may take these,
+because they are not synced. In that window, and only there, lost durable bytes look like a torn
+tail. No reader could tell the difference, because nothing on the disk says that they were durable.
 
-The life that ran before ends where its good frames end: what an opening itself writes may stand
-where the incarnation of a later copy had written what it promised.
-
-No file is rewritten in place. What stands between S and E was never known to be durable, and
-what is read back after a failed sync may be only in memory; so it is written again, to a new
-segment that appears whole and durable under its name, and supersedes the old bytes. Damage is
-handled alike: a fresh segment holds the good part, the old files stay beside it as evidence.
+No file is rewritten in place. Bytes between S and E were never known to be durable, and after a
+failed sync they may exist only in memory. So they are written again, to a new segment that appears
+under its name whole and durable, and supersedes the old bytes. After damage, a fresh segment holds
+the good part, and the old files stay beside it as evidence.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -44,18 +38,18 @@ if TYPE_CHECKING:
 
 DAMAGED_SUFFIX = ".damaged"
 UNKNOWN_VOTE = "unknown"
-"""Whom a node with a damaged journal voted for: nobody gets its vote in that term."""
+"""The vote of a node whose journal was damaged: nobody gets its vote in that term."""
 
 
 class Opened(NamedTuple):
-    """A journal, read and put right; everything up to `position` is durable."""
+    """A journal, read and repaired; everything up to `position` is durable."""
 
     identity: JournalIdentity
     segments: list[JournalSegment]
     state: JournalState
     position: int
     damage: JournalDamage | None
-    """What was found at this opening; an earlier one is in the state until it is repaired."""
+    """The damage found now; earlier damage stays in the state until it is repaired."""
     torn: TornTail | None
     reset: bool
     """The entries are those of the manifest alone: a catch-up was finished."""
@@ -80,8 +74,8 @@ def open_journal(
         _refuse_remains(disk, manifest)
         identity = JournalIdentity(cluster_id, node_id, new_directory_id)
         return _begin(disk, identity, 1, 0, JournalState())
-    # A process that was killed after a rename left a name that a loss of power could still take
-    # away, with all that would be appended to that file from now on.
+    # A process killed after a rename leaves a name that is not durable yet. A loss of power could
+    # take that name away, with everything that is appended to its file from now on.
     disk.sync_folder(FOLDER)
     chain = read_chain(files)
     if not is_term(chain.highest_term):
@@ -115,10 +109,11 @@ def _refuse_remains(disk: Disk, manifest: "JournalManifest | None") -> None:
 
 
 def _without_impossible_term(chain: Chain, *, accepts_epoch: bool) -> Chain:
-    """Refuse a journal that took over a term behind the last, as 0.1 did from any frame.
+    """Refuse a journal with a term above the last one, unless the operator accepts it.
 
-    Nobody can have led such a term. If the operator says that all controllers were stopped, the
-    node goes on so far behind its last entry that no vote which it may have cast is above that.
+    Release 0.1 took such terms from any frame, but nobody can have led one. If the operator says
+    that all controllers were stopped, the node goes on in a term far enough above its last entry
+    that it can't have voted in a higher real one.
     """
     state = chain.state
     if not is_term(state.last_epoch):
@@ -152,6 +147,8 @@ def _refuse_other_directory(identity: JournalIdentity, manifest: "JournalManifes
 
 def _judge(chain: Chain, synced: int) -> tuple[JournalDamage | None, TornTail | None]:
     problem = chain.problem
+    # A frame ended at S when it was durable. If one lies across S now, these are other bytes: an
+    # older file was put back, or the one that superseded it is lost. It doesn't matter where E is.
     if not is_seam(chain, synced):
         within = [s for s in chain.segments if s.base < synced][-1]
         what = f"no frame ends at position {synced}, up to which all was durable"
@@ -172,12 +169,12 @@ def _judge(chain: Chain, synced: int) -> tuple[JournalDamage | None, TornTail | 
 
 
 def _undo_unheard_repair(state: JournalState, synced: int) -> None:
-    """A repair that nothing durable says was durable was told to nobody: it is made once more.
+    """Undo a repair if no durable frame says that it was durable. The node repairs itself again.
 
-    Until it is told, a sound copy of before the damage may take the folder's place and be believed
-    (see `quorum.guard.memory`); this folder, put back after that, would take the generation that
-    its repair began for later than what that copy promised. So a node has a voice again only once
-    a frame behind the repair, itself durable, says that the repair was (`RaftJournal.sync`).
+    No peer has heard of such a repair. So a sound copy from before the damage may have run in this
+    folder's place since then, and peers may have believed it (`quorum.guard.memory`). The repair's
+    generation would wrongly rank above that copy's promises. For the same reason a repaired node
+    votes only once a durable frame after the repair says so (`RaftJournal.sync`).
     """
     end, was = state.repaired
     if end > synced:
@@ -185,7 +182,7 @@ def _undo_unheard_repair(state: JournalState, synced: int) -> None:
 
 
 class _Fit:
-    """Makes the entries begin where the manifest says, as the core demands."""
+    """Makes the entries begin where the manifest says, which the core requires."""
 
     def __init__(
         self, state: JournalState, manifest: "JournalManifest | None", damage: JournalDamage | None
@@ -240,7 +237,7 @@ class _Fit:
 
 
 def _begin_again(disk: Disk, chain: Chain, synced: int, fit: _Fit) -> Opened:
-    """Write what is good to a fresh segment, in the place of all others."""
+    """Write the good part to a fresh segment that replaces all others."""
     state = fit.state
     if fit.reset:
         state.entries, state.ends, state.absent_to = list(fit.pair), [], 0
@@ -251,6 +248,8 @@ def _begin_again(disk: Disk, chain: Chain, synced: int, fit: _Fit) -> Opened:
     elif state.highest_term > state.vote.term:
         state.vote = Vote(state.highest_term, None)
     position = max(synced, chain.highest_end)
+    # Do not credit frames written while opening to the previous incarnation. A later copy of this
+    # folder may have written other frames at the same positions.
     state.lineage.end(chain.end)
     opened = _begin(disk, chain.identity, chain.last_sequence + 1, position, state)
     _tidy(disk, [*chain.obsolete, *(file.name for file in chain.files)], state)
@@ -271,7 +270,7 @@ def _begin(
 
 
 def _write_tail_again(disk: Disk, chain: Chain, synced: int) -> Opened:
-    """Write what isn't known to be durable to a new segment, which supersedes the old bytes."""
+    """Write the frames that may not be durable to a new segment, which supersedes them."""
     start = max(synced, chain.segments[0].base)
     segment = _Replacement(chain.identity, chain.last_sequence + 1, start, fresh=False)
     top = 0
@@ -279,6 +278,7 @@ def _write_tail_again(disk: Disk, chain: Chain, synced: int) -> Opened:
         segment.add(frame.kind, frame.body)
         top = max(top, _entry_index(frame))
     assert segment.position == chain.end
+    # As in `_begin_again`.
     chain.state.lineage.end(chain.end)
     segment.write(disk, JournalFrameKind.STATE, chain.state.encode(_last_index(chain.state)))
     written = JournalSegment(segment.name, chain.last_sequence + 1, start, top)
@@ -300,7 +300,7 @@ def _entry_index(frame: JournalFrame) -> int:
 class _Replacement:
     """A segment that appears under its name only when it is whole and durable.
 
-    So its last frame may say that all up to its own end is durable.
+    So its last frame may say that everything up to its own end is durable.
     """
 
     def __init__(self, identity: JournalIdentity, sequence: int, base: int, *, fresh: bool) -> None:
@@ -323,7 +323,7 @@ class _Replacement:
 
 
 def _tidy(disk: Disk, names: list[str], state: JournalState) -> None:
-    """Put away superseded files: kept beside the journal when something was damaged."""
+    """Remove superseded files, or rename them as evidence if something was damaged."""
     for name in names:
         if state.damage:
             disk.rename(name, name + DAMAGED_SUFFIX)

@@ -1,7 +1,7 @@
-"""Reading the closed segments of a running journal, to see whether they are still what they were.
+"""Reads the closed segments of a running journal, to find damage before the next start does.
 
-Rule: nothing is changed here, and nothing that is in memory is doubted: what this finds is what the
-next start would find.
+Rule: a scrub changes nothing and doubts nothing in memory. It reports what the next start would
+find.
 """
 
 from collections.abc import Callable, Generator
@@ -21,7 +21,7 @@ def scrub_segments(
     """Read every closed segment; yields the bytes of each step. Raises DamagedError."""
     sequence = -1
     while True:
-        # Asked anew for each: a compaction may have retired some.
+        # Look again before each segment: a compaction may have removed some.
         left = [item for item in closed() if item[0].sequence > sequence]
         if not left:
             return
@@ -37,7 +37,7 @@ def scrub_segments(
 def _scrub(
     disk: Disk, identity: JournalIdentity, segment: JournalSegment, end: int
 ) -> Generator[int, None, None]:
-    """Walk one segment up to the position where the next begins."""
+    """Verify one segment up to the position where the next one begins."""
     data = disk.read(segment.name)
     opening = read_opening(segment.name, data)
     if opening is None or opening.identity != identity or opening.base != segment.base:

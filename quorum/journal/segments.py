@@ -1,11 +1,11 @@
-"""Writing segments: frames appended, segments rolled, old ones unlinked, all synced in groups.
+"""Writes segments: appends frames, begins new segments, unlinks old ones, syncs in groups.
 
-Rule: a frame is buffered until `flush`; nothing waits for the disk on the loop. One group sync
-is under way at a time: it covers every segment written to since the last, and the folder when
-it has a new name, so no frame is called durable before the segments that lead to it.
+Rule: a frame is buffered until `flush`, and nothing waits for the disk on the loop. One group sync
+runs at a time. It covers every segment written to since the last one, and the folder if that has a
+new name. So no frame counts as durable before the segments that lead to it.
 
-The first error is the last: nothing is written or synced after it (the kernel may have dropped
-what it failed to write), and `on_failed` is called once.
+The first error is final: nothing is written or synced after it, because the kernel may have dropped
+the data that it failed to write. `on_failed` is called once.
 """
 
 from collections.abc import Callable
@@ -28,11 +28,11 @@ class JournalSegment(NamedTuple):
     sequence: int
     base: int
     top_index: int
-    """The highest index of an entry in it; 0 none."""
+    """The highest index of an entry in it; 0: it holds none."""
 
 
 class SegmentWriter:
-    """The end of the journal's chain of segments."""
+    """Appends to the last segment of the journal."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class SegmentWriter:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes between the oldest segment's first frame and the end."""
+        """Bytes from the oldest segment's first frame to the end."""
         first = self._closed_segments[0] if self._closed_segments else self._active
         return self.written_position - first.base
 
@@ -87,12 +87,12 @@ class SegmentWriter:
         return [segment.name for segment in (*self._closed_segments, self._active)]
 
     def closed(self) -> list[tuple[JournalSegment, int]]:
-        """Those that are not written to any more, each with the position where the next begins."""
+        """Return the closed segments, each with the position where the next one begins."""
         bases = [segment.base for segment in (*self._closed_segments, self._active)]
         return list(zip(self._closed_segments, bases[1:], strict=True))
 
     def append(self, kind: int, body: bytes) -> int:
-        """Add a frame at the end; return the position behind it."""
+        """Buffer a frame; return the position behind it."""
         position = self.written_position
         durable = self.durable_position
         self._buffer.append(encode_header(kind, position, durable, body, self._seed))
@@ -106,7 +106,7 @@ class SegmentWriter:
         return end
 
     def flush(self) -> None:
-        """Hand what is buffered to the operating system; begin a new segment when one is full."""
+        """Write what is buffered to the file; begin a new segment when this one is full."""
         if not self._buffer or self.failure is not None or self._closed:
             return
         self._write_buffer()
@@ -150,9 +150,9 @@ class SegmentWriter:
     # -- durability --------------------------------------------------------------------------
 
     def sync(self, upto: int) -> None:
-        """Make what ends at or before `upto` durable, and all else that was appended.
+        """Make everything that was appended durable, at least up to `upto`.
 
-        When a sync is under way that does not cover it, another follows.
+        If a sync is under way that does not cover `upto`, another one follows it.
         """
         if self.failure is not None or self._closed or upto <= self.durable_position:
             return
@@ -200,7 +200,7 @@ class SegmentWriter:
         self.sync(self._wanted)
 
     def close(self) -> None:
-        """Stop in order: make all durable, and say so durably. Blocks. Raises OSError."""
+        """Make everything durable, record that durably, and close. Blocks. Raises OSError."""
         if self._closed:
             return
         try:
@@ -212,7 +212,10 @@ class SegmentWriter:
             self._witness.close()
 
     def sync_blocking(self) -> None:
-        """Make all durable, and say so durably; nothing after a failure. Raises OSError."""
+        """Make everything durable and record that durably. Does nothing after a failure.
+
+        Blocks. Raises OSError.
+        """
         self.flush()
         if self.failure is not None:
             return
@@ -222,7 +225,7 @@ class SegmentWriter:
         self.durable_position = self.written_position
         self.append(JournalFrameKind.NOTE, b"")
         if not self._write_buffer():
-            # The witness must not say of a note that isn't there that it is durable.
+            # The note was not written, so the witness must not say that it is durable.
             return
         self._file.sync()
         self.durable_position = self.written_position
@@ -237,17 +240,17 @@ class SegmentWriter:
     # -- forgetting --------------------------------------------------------------------------
 
     def retire_below(self, index: int, when_durable: int) -> None:
-        """Unlink the oldest segments that hold only entries below `index`.
+        """Unlink the oldest segments, those that hold only entries below `index`.
 
-        It is done once `when_durable`, the position behind entry `index`, is durable: the state
-        that a segment begins with is then durable in the one that holds the entry.
+        This waits until `when_durable`, the position behind entry `index`, is durable. By then the
+        segment that holds the entry, and the state that it begins with, are durable too.
         """
         self._retire_below = max(index, self._retire_below)
         self._retire_at = max(when_durable, self._retire_at)
         self._retire()
 
     def retire_older(self) -> None:
-        """Unlink all older segments, once what was appended by now is durable."""
+        """Unlink all older segments once everything appended so far is durable."""
         self._closed_segments = [s._replace(top_index=0) for s in self._closed_segments]
         self.top_index = 0
         self._retire_below = 1
@@ -264,7 +267,7 @@ class SegmentWriter:
             self._disk.in_background(partial(self._unlink, old), self._unlinked)
 
     def _unlink(self, names: list[str]) -> None:
-        """Oldest first, each durably before the next: a crash never leaves a gap."""
+        """Unlink oldest first, each durably before the next, so that a crash leaves no gap."""
         for name in names:
             self._disk.unlink(name)
             self._disk.sync_folder(FOLDER)

@@ -1,8 +1,8 @@
 """What a journal's frames add up to: entries, term, vote, commit index, formation.
 
-Rule: the same `apply` is used for every frame at opening, so what the files say and what the
-node believes can't differ. A frame whose checksums hold but which can't follow the ones before
-it raises `IllegalFrameError`: that is damage, never a torn tail.
+Rule: opening applies every frame by the same `apply`, so memory and files can't differ. A frame
+with good checksums that can't follow the frames before it raises `IllegalFrameError`. That is
+damage, never a torn tail.
 """
 
 import struct
@@ -23,42 +23,42 @@ _ENTRY = int(JournalFrameKind.ENTRY)
 
 
 class IllegalFrameError(Exception):
-    """A good frame that can't follow what stands before it."""
+    """A frame with good checksums that can't follow the frames before it."""
 
 
 class Vote(NamedTuple):
-    """The current term, and whom this node voted for in it."""
+    """The current term, and the node that this node voted for in it."""
 
     term: int
     voted_for: VotedFor
 
 
 class Known(NamedTuple):
-    """What a peer said of itself last: its incarnation, and up to where that was durable."""
+    """What a peer last told of itself: its incarnation, and how far its journal was durable."""
 
     incarnation: bytes
     position: int
 
 
 class JournalState:
-    """The sum of the frames up to a position."""
+    """The state that the frames up to a position add up to."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.ends: list[int] = []
-        """For each entry the position behind its frame."""
+        """For each entry, the position behind its frame."""
         self.vote = Vote(0, None)
         self.commit_index = 1
         self.formation: bytes | None = None
         self.damage = ""
-        """What was damaged, until the node has caught up; empty when nothing was."""
+        """What was damaged, until the node is repaired; empty when nothing was."""
         self.repaired = (0, "")
-        """The position behind the newest repair's frame, and what was repaired."""
+        """The position behind the newest repair's frame, and the damage that it repaired."""
         self.absent_to = 0
-        """Entries up to this index stood in segments that are gone; 0 none."""
+        """Entries up to this index were in segments that are gone; 0: none were."""
         self.lineage = Lineage()
         self.known: dict[bytes, Known] = {}
-        """By directory id, of each voter that ever told."""
+        """What each voter last told of itself, by its directory id."""
 
     @property
     def first_index(self) -> int:
@@ -111,7 +111,7 @@ class JournalState:
         index, term = ENTRY_HEAD.unpack_from(body)
         before = entries[-1][1] if entries else self.absent_to
         if index != before + 1 and before:
-            raise IllegalFrameError(f"entry {index} stands behind entry {before}")
+            raise IllegalFrameError(f"entry {index} follows entry {before}")
         entries.append((body[ENTRY_HEAD.size :], index, term))
         self.ends.append(frame.end)
 
@@ -131,7 +131,7 @@ class JournalState:
             del self.ends[:gone]
 
     def _resume(self, body: bytes) -> None:
-        # Journals of 0.1 end behind `damage`.
+        # In journals of release 0.1 `damage` is the last field.
         fields = [*msgspec.msgpack.decode(body), [], []][:8]
         term, voted_for, commit_index, formation, last_index, damage, incarnations, known = fields
         if not self.entries:
@@ -144,18 +144,18 @@ class JournalState:
 
     def _repaired(self, frame: JournalFrame) -> None:
         self.repaired, self.damage = (frame.end, self.damage), ""
-        # Journals of 0.1 know no incarnations.
+        # Journals of release 0.1 have no incarnations.
         if frame.body:
             self.lineage.begin(frame.body, frame.position)
 
     def encode(self, last_index: int) -> bytes:
-        """Return the body of a state frame that stands behind entry `last_index` (0 none)."""
+        """Return the body of a state frame that follows entry `last_index` (0: no entry)."""
         own = [*self.vote, self.commit_index, self.formation, last_index, self.damage]
         return msgspec.msgpack.encode([*own, self.lineage.incarnations, known_items(self.known)])
 
 
 def known_items(known: dict[bytes, Known]) -> list[tuple[bytes, bytes, int]]:
-    """Return what is known of the peers, as it is written."""
+    """Return what is known of the peers, in the shape that frames hold."""
     return [(directory_id, *item) for directory_id, item in sorted(known.items())]
 
 

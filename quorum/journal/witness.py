@@ -1,9 +1,9 @@
-"""A second, independent place that says what was durable.
+"""A second, independent record of what was durable.
 
-Rule: `journal/synced` holds the durable position after each group sync, sixteen bytes each time,
-unsynced (a stop in order syncs it). Every entry whose checksum holds was true when it was written
-and stays true for ever, so the file may be torn, stale or lost and can only say too little. It is
-what finds a segment that was cut or rotted behind the last synced position that frames carry.
+Rule: after each group sync, `journal/synced` gets the durable position, sixteen bytes each time,
+unsynced (an orderly stop syncs the file). An entry with a good checksum was true when it was
+written and stays true. So a torn, stale or lost file can only say too little. The file reveals a
+segment that was cut or damaged behind the last synced position that the frames carry.
 """
 
 import struct
@@ -29,7 +29,7 @@ class Witness:
         self.note(durable_position)
 
     def note(self, position: int) -> None:
-        """Say that everything before `position` is durable. Raises OSError."""
+        """Write that everything before `position` is durable. Raises OSError."""
         if self._size >= _CUT_AT_BYTES:
             self._file.truncate(0)
             self._size = 0
@@ -46,7 +46,7 @@ class Witness:
 
 
 def witnessed_position(disk: Disk, identity: JournalIdentity) -> int:
-    """Return the highest position that the file proves to have been durable; 0 none."""
+    """Return the highest position that the file proves durable; 0 when it proves none."""
     if not disk.exists(NAME):
         return 0
     data, seed, highest = disk.read(NAME), identity.seed(0), 0

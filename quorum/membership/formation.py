@@ -1,12 +1,14 @@
-"""The first start: how configured controllers become the pinned set of voters.
+"""The first start: how the configured controllers become the pinned set of voters.
 
-Rule: once every configured controller has answered "empty", each writes the formation (cluster
-id, every node id with its directory id) to its journal before it votes. An empty node adopts a
-peer's formation that names its own directory; otherwise it is an observer. A directory that
-isn't pinned never votes and its acknowledgements don't count, so a wiped disk can't undo what
-its node once promised. Formations that differ never talk to each other.
+Rule: a node forms the quorum once every configured controller has answered "empty". It then writes
+the *formation* (cluster id, and every node id with its directory id) to its journal, before it
+votes. An empty node adopts a peer's formation if that names the node's own directory. Otherwise it
+is an observer.
 
-Empty means: no formation. A journal that was damaged is not empty, whatever is left of it.
+A directory that is not pinned never votes, and its acknowledgements do not count. So a wiped disk
+can't break what its node promised before. Nodes with different formations never talk to each other.
+
+Empty means that no formation was written. A damaged journal is not empty, whatever is left of it.
 """
 
 from quorum.config import QuorumConfig
@@ -18,18 +20,18 @@ Pinned = dict[int, bytes]
 
 
 def encode_formation(cluster_id: str, pinned: Pinned) -> bytes:
-    """Return the one encoding of a formation."""
+    """Return a formation's encoding; equal formations have equal bytes."""
     return dumps((cluster_id, tuple(sorted(pinned.items()))))
 
 
 def decode_formation(data: bytes, cluster_id: str) -> Pinned:
-    """Read a formation. Raises BadBytesError, also when it is another cluster's."""
+    """Read a formation. Raises BadBytesError if it is malformed or of another cluster."""
     try:
         whose, members = loads(data)
-        # As they are: `bytes(n)` of a number would be n zeros, for as large an n as a peer names.
+        # Don't convert: `bytes(n)` makes n zeros, and a peer chooses n.
         pinned = dict(members)
         if {(type(n), type(d)) for n, d in pinned.items()} - {(int, bytes)}:
-            raise BadBytesError("a formation of other things than nodes and directories")
+            raise BadBytesError("a formation that does not map node ids to directory ids")
     except (TypeError, ValueError) as error:
         raise BadBytesError(f"not a formation: {error}") from error
     if encode_formation(cluster_id, pinned) != data:
@@ -38,14 +40,14 @@ def decode_formation(data: bytes, cluster_id: str) -> Pinned:
 
 
 class Formation:
-    """The pinned set, as far as this node knows it."""
+    """The pinned voters, as far as this node knows them."""
 
     def __init__(self, config: QuorumConfig, journal: RaftJournal) -> None:
         self._config = config
         self._journal = journal
         self._answers: dict[int, bytes] = {}
         self.encoded = journal.formation or b""
-        """What we wrote, or as an observer learned; empty while nothing is known."""
+        """The formation that we wrote, or as an observer learned; empty while none is known."""
         self.pinned: Pinned = {}
         if self.encoded:
             self.pinned = decode_formation(self.encoded, config.cluster_id)
@@ -57,17 +59,17 @@ class Formation:
 
     @property
     def we_vote(self) -> bool:
-        """Whether we are pinned."""
+        """Whether this node and its directory are pinned."""
         return self.votes(self._config.node_id, self._journal.directory_id)
 
     @property
     def is_empty(self) -> bool:
-        """What we tell others while the cluster forms."""
+        """Whether we greet as an empty node, while the cluster forms."""
         return self._journal.formation is None and not self._journal.damage
 
     @property
     def announced(self) -> bytes:
-        """The formation that we wrote and stand for; empty when we have none."""
+        """The formation that we wrote to our journal; empty when there is none."""
         return self._journal.formation or b""
 
     def votes(self, node_id: int, directory_id: bytes) -> bool:
@@ -75,11 +77,11 @@ class Formation:
         return self.pinned.get(node_id) == directory_id
 
     def majority(self) -> int:
-        """Return how many voters are more than half."""
+        """Return the size of a majority of the voters."""
         return len(self.pinned) // 2 + 1
 
     def differs(self, other: bytes) -> bool:
-        """Tell whether a peer's formation can't be ours."""
+        """Tell whether a peer's formation contradicts ours."""
         return bool(other and self.encoded and other != self.encoded)
 
     def peer_is_empty(self, node_id: int, directory_id: bytes) -> None:
@@ -87,11 +89,11 @@ class Formation:
         self._answers[node_id] = directory_id
 
     def peer_is_gone(self, node_id: int) -> None:
-        """Note that its answer may not hold any more."""
+        """Forget its answer: it may not hold any more."""
         self._answers.pop(node_id, None)
 
     def learn(self, encoded: bytes) -> bool:
-        """Take over a peer's formation when we have none; True when the voters are known now.
+        """Adopt a peer's formation if we know none; True when the voters are known now.
 
         Raises BadBytesError.
         """
@@ -102,7 +104,7 @@ class Formation:
         return True
 
     def form(self) -> bool:
-        """Form when every configured controller is empty; True when that has happened now."""
+        """Form the quorum if every configured controller is empty; True when that happened now."""
         if self.known or not self.is_empty:
             return False
         mine = {self._config.node_id: self._journal.directory_id}

@@ -1,7 +1,7 @@
-"""The first words on a link: whose cluster, which node, which disk, which formation.
+"""The first message on a link: which cluster, node, disk and formation the sender has.
 
-Rule: a link that could carry a wrong voice is never opened. Everything that tells two clusters,
-two nodes or two disks apart is compared here; the sentence that comes back is for an operator.
+Rule: everything that distinguishes two clusters, nodes or disks is compared here, before the link
+opens. A refusal is a sentence for an operator.
 """
 
 from typing import NamedTuple
@@ -12,23 +12,21 @@ from quorum.membership.formation import Formation
 from quorum.wire.codec import BadBytesError, dumps, loads
 
 WIRE_FORMAT = 1
-"""Of the greeting, and of every link when it begins; `quorum.peers.format_negotiation` says what
-follows.
-"""
+"""Of the greeting, and of every link when it begins (`quorum.peers.format_negotiation`)."""
 _SHAPE = (int, str, int, bytes, bool, bytes)
 
 
 class Greeting(NamedTuple):
-    """What a node says of itself."""
+    """What a node tells its peer about itself."""
 
     wire_format: int
     cluster_id: str
     node_id: int
     directory_id: bytes
     empty: bool
-    """It has no formation and may take part in a new one."""
+    """The node has no formation and may take part in a new one."""
     formation: bytes
-    """What it wrote to its journal; empty when nothing."""
+    """The formation in its journal; empty when there is none."""
 
 
 def encode_greeting(config: QuorumConfig, journal: RaftJournal, formation: Formation) -> bytes:
@@ -49,7 +47,7 @@ def decode_greeting(data: bytes) -> Greeting:
     """Read a greeting. Raises BadBytesError."""
     fields = loads(data)
     if type(fields) is tuple and fields and type(fields[0]) is int and fields[0] > WIRE_FORMAT:
-        # A later format may have more fields; in format 1 a greeting has exactly these.
+        # A later format may have more fields. In format 1 a greeting has exactly these.
         fields = fields[: len(_SHAPE)]
     if type(fields) is not tuple or tuple(map(type, fields)) != _SHAPE or len(fields[3]) != 16:
         raise BadBytesError("not a greeting of a Logberg controller")
@@ -69,7 +67,7 @@ def judge_greeting(
     data: bytes,
     certified: str | None,
 ) -> Greeting | str:
-    """Return the greeting to accept, or the sentence that says why not."""
+    """Return the greeting if it is accepted, else the sentence that says why not."""
     try:
         greeting = decode_greeting(data)
     except BadBytesError as error:
@@ -82,7 +80,7 @@ def judge_greeting(
             "on all controllers first"
         )
     if greeting.cluster_id != config.cluster_id:
-        return f"{who} belongs to cluster {greeting.cluster_id}, we to {config.cluster_id}"
+        return f"{who} belongs to cluster {greeting.cluster_id}, this node to {config.cluster_id}"
     if dialled is not None and greeting.node_id != dialled:
         return f"node {dialled} was dialled, {who} answered: check the configured addresses"
     if greeting.node_id == config.node_id:
@@ -94,5 +92,5 @@ def judge_greeting(
     if greeting.directory_id == journal.directory_id:
         return f"{who} runs on a copy of our folder: give it an empty one"
     if formation.differs(greeting.formation):
-        return f"{who} was formed with other voters than we: one of the two folders is not ours"
+        return f"{who} was formed with other voters: one of the two folders is of another quorum"
     return greeting

@@ -1,5 +1,5 @@
-"""What nodes say to each other on an open link: dispatch, the format of a link, files, digests.
+"""What happens on the links: they open and end, choose a wire format, carry frames and files.
 
-Here lives the way of a frame to the part that it is for; the bytes of a frame are read and written
-in `quorum.wire`. Door: every module, for `quorum.node` alone.
+This room takes each frame from its link to the part that handles it. It reads and writes no bytes;
+`quorum.wire` does. Door: every module, for `quorum.node` alone.
 """

@@ -1,10 +1,10 @@
-"""Opaque digests beside the heartbeats, by which owners compare what they hold.
+"""Sends the owner's digest, by which owners compare what they hold, with every heartbeat.
 
-Rule: the newest is what counts, and it is sent again with every heartbeat: how current a node
-knows itself to be travels with it (`quorum.guard.freshness`).
+Rule: a newer digest replaces an older one. It is repeated with every heartbeat, because the frame
+also carries what the peer needs to know how fresh its data is (`quorum.guard.freshness`).
 
-An announcement is opaque, too, and travels in a frame of the same kind. A peer tells the two apart
-by their first byte, and ignores a byte that it does not know: so does release 0.1.
+An announcement is opaque, too, and travels in a frame of the same kind. A peer distinguishes the
+two by their first byte, and ignores a byte that it does not know. So does release 0.1.
 """
 
 from quorum.guard.context import NodeContext
@@ -13,7 +13,7 @@ from quorum.wire.frames import DIGEST_BYTES_MAX, FrameKind
 
 
 class Digests:
-    """Our digest, on its way to every peer."""
+    """Our digest and our announcement."""
 
     def __init__(self, context: NodeContext, freshness: DeliveryFreshness) -> None:
         self._context = context
@@ -23,7 +23,7 @@ class Digests:
         self._sent_at = -1e9
 
     def set(self, digest: bytes) -> None:
-        """Replace it. Raises ValueError when it is too long."""
+        """Replace the digest. Raises ValueError when it is too long."""
         self._digest = _checked(digest)
 
     def announce(self, data: bytes) -> None:
@@ -31,7 +31,7 @@ class Digests:
         self._announcement = _checked(data)
 
     def on_tick(self) -> None:
-        """Send it when it is due."""
+        """Send both to every peer, once per heartbeat."""
         context = self._context
         payloads = [data for data in (self._digest, self._announcement) if data]
         if not payloads or context.now - self._sent_at < context.config.heartbeat_s:

@@ -1,12 +1,12 @@
-"""Which part a frame is for, and the rule of the stamp.
+"""Checks each frame's sender and term, and passes the frame to the part that handles it.
 
-Rule: an answer counts in its own term only. A higher term in any frame of a voter makes the core
-step down at once, except in what a leader or a candidate says: there the rules of following and
-electing decide first, so that nobody is disturbed while a leader is heard. The term of a
-non-voter means nothing, and a voter's counts up to a ceiling only (`quorum.guard.ceiling`).
+Rule: an answer counts only in its own term. If a voter's frame carries a higher term, the core
+takes that term over and steps down at once. Requests of leaders and candidates are the exception:
+there the rules of following and electing decide first, so a heard leader is not disturbed.
 
-What only a voter may say is dropped when another says it, before its fields are read. So is an
-answer that was not asked for.
+A non-voter's term means nothing. A voter's term counts up to a ceiling (`quorum.guard.ceiling`).
+Frames that only a voter may send, and answers that nobody asked for, are dropped before their
+fields are read.
 """
 
 from quorum.guard.ceiling import Ceiling
@@ -48,13 +48,13 @@ _OF_VOTERS = {
     FrameKind.PREVOTE,
     FrameKind.TIMEOUT_NOW,
 }
-"""What electing and leading consist of."""
+"""Frames that only a voter may send: those that elect and those that lead."""
 _ANSWERS = {FrameKind.LISTED, FrameKind.PIECE}
 _LOGGED_EVERY_S = 10.0
 
 
 class Dispatch:
-    """Hands frames out."""
+    """Passes frames to the parts that handle them."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Dispatch:
         self._logged_at: dict[int, float] = {}
 
     def read(self, node_id: int, data: bytes) -> tuple[PeerReplica, Frame] | None:
-        """Decode a frame of a linked replica; None when it is refused."""
+        """Return a linked replica and its decoded frame; None when the frame is refused."""
         context = self._context
         replica = context.replicas.get(node_id)
         if replica is None or not replica.linked:
@@ -92,7 +92,7 @@ class Dispatch:
         if not replica.is_voter and kind in _OF_VOTERS:
             context.count("voters_frame_of_an_observer")
             return None
-        # These may be large: 16 MiB of them take the loop for long.
+        # These may be large, and decoding 16 MiB holds up the loop.
         if kind in _ANSWERS and not self._files.awaits(node_id, kind, len(data)):
             context.count("answer_to_no_question")
             return None
@@ -110,7 +110,7 @@ class Dispatch:
         return (replica, frame) if self._ceiling.admits(replica, frame[1]) else None
 
     def _refuse(self, node_id: int, why: str) -> None:
-        """Count each, log one in ten seconds of each peer: a flood must not become one of lines."""
+        """Count every refusal; log at most one in ten seconds per peer, so a flood fills no log."""
         context = self._context
         context.count("bad_frame")
         if context.now - self._logged_at.get(node_id, -_LOGGED_EVERY_S) >= _LOGGED_EVERY_S:
@@ -146,7 +146,7 @@ class Dispatch:
             self._context.count("answer_of_another_epoch")
 
     def is_current(self, stamp: int, term: int) -> bool:
-        """Tell whether an answer counts."""
+        """Tell whether an answer with the term `stamp` counts in `term`."""
         return stamp == term
 
     def _take_answer(self, replica: PeerReplica, core: Core, frame: Frame, kind: int) -> None:
@@ -179,7 +179,7 @@ class Dispatch:
     def _take_beside(self, replica: PeerReplica, frame: Frame, kind: int) -> None:
         if kind == FrameKind.DIGEST:
             self._freshness.heard(replica, frame)
-            # An observer compares itself with the voters; what it holds is no judge of theirs.
+            # A voter does not compare itself with observers.
             if replica.is_voter:
                 self._context.listener.on_digest(replica.node_id, frame[3])
         elif kind == FrameKind.REMEMBER:

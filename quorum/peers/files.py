@@ -1,9 +1,10 @@
-"""Files of peers over the links: what a follower that catches up, or backfills history, fetches.
+"""Reads files of peers over the links, for a follower that catches up or fetches history.
 
-Rule: only folders that the settings share, only names that are plain; a piece at a time, asked
-for by position, so that any fetch goes on where it stopped. Reading is done off the loop.
+Rule: a peer reads only shared folders, only plain names, and one piece at a time. It asks for a
+piece by position, so a fetch can go on where it stopped. The disk is read off the loop.
 
-A request's number is of this incarnation alone: what comes late for an earlier one answers nothing.
+Request numbers start at a value drawn for this incarnation. So a late answer to an earlier
+incarnation matches no request.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,14 +28,14 @@ _ANSWERS = {FrameKind.LIST: FrameKind.LISTED, FrameKind.READ: FrameKind.PIECE}
 class _Request(NamedTuple):
     node_id: int
     kind: FrameKind
-    """Of the answer."""
+    """The kind of the answer."""
     bytes_max: int
     timer: Timer
     answered: Callable[[Frame | None], None]
 
 
 class FileExchange:
-    """Asks, and answers."""
+    """Asks peers for files, and answers peers that ask."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
@@ -45,12 +46,12 @@ class FileExchange:
         self.formats_for: Callable[[PeerReplica, str], list[tuple[str, int]] | None] = (
             lambda _replica, _folder: None
         )
-        """What to answer to a peer that asks for our wire formats; None: it asks for a folder."""
+        """Answers a peer that asks for our wire formats; None: the peer asks for a folder."""
 
     def ask_list(
         self, node_id: int, folder: str, on_reply: OnListed, bytes_max: int = FRAME_BYTES_MAX
     ) -> None:
-        """Ask for names and sizes; a longer answer than `bytes_max` is not read."""
+        """Ask for names and sizes. An answer longer than `bytes_max` is not read."""
 
         def answered(frame: Frame | None) -> None:
             on_reply(frame[5] if frame is not None and frame[4] else None)
@@ -88,7 +89,7 @@ class FileExchange:
             context.clock.call_soon(lambda: self._finish(number, None))
 
     def awaits(self, node_id: int, kind: int | None, size: int) -> bool:
-        """Tell whether a peer was asked for an answer of this kind and, in bytes, this size."""
+        """Tell whether we asked a peer for an answer of this kind and size (in bytes)."""
         return any(
             (request.node_id, request.kind) == (node_id, kind) and size <= request.bytes_max
             for request in self._waiting.values()

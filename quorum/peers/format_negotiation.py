@@ -1,13 +1,13 @@
-"""Which wire format a link speaks: asked once on each link, in words that format 1 has.
+"""Chooses the wire format of each link, by a question that release 0.1 understands.
 
-Release 0.1 greets with format 1, refuses a greeting of any other shape, and logs a frame of an
-unknown kind. So a link begins with format 1. A node that speaks more then asks its peer for the
-list of a folder whose name says which formats the node speaks: `wire-formats/1-2`. The peer notes
-them and answers with its own. A peer of release 0.1 answers that it shares no such folder, as it
-does for every folder that it doesn't share, and the link stays at format 1.
+Release 0.1 greets with format 1, refuses a greeting of any other shape, and logs frames of unknown
+kinds. So every link begins with format 1. A node that speaks more asks its peer for the list of a
+folder whose name holds the formats that the node speaks: `wire-formats/1-2`. A newer peer notes
+them and answers with its own. Release 0.1 answers that it shares no such folder, as it does for
+every folder that it doesn't share, and the link stays at format 1.
 
-Rule: what a link agreed on ends with the link, since the peer may come back as another build.
-Nothing depends on the answer: a link on which it is lost stays at format 1.
+Rule: a choice ends with its link, because the peer may come back as another build. If the answer is
+lost, the link stays at format 1.
 
 Format 2 is format 1 with two freedoms: a frame may have more fields behind those that its reader
 knows, and a frame may be of a kind that its reader doesn't know. The reader ignores both.
@@ -27,7 +27,7 @@ Range = tuple[int, int]
 
 
 class FormatNegotiation:
-    """Asks, and answers."""
+    """Asks peers for their formats, and answers peers that ask."""
 
     def __init__(self, context: NodeContext, files: FileExchange) -> None:
         self._context = context
@@ -38,7 +38,7 @@ class FormatNegotiation:
         return self._context.config.newest_format
 
     def on_link_up(self, node_id: int) -> None:
-        """Begin with format 1, and ask for more."""
+        """Begin with format 1, and ask the peer for its formats."""
         replica = self._context.replicas.get(node_id)
         if replica is None or not replica.linked:
             return
@@ -58,7 +58,7 @@ class FormatNegotiation:
         self._files.ask_list(node_id, folder, answered, _ANSWER_BYTES_MAX)
 
     def answer(self, replica: PeerReplica, folder: str) -> list[tuple[str, int]] | None:
-        """Return our range for a peer's question; None when this is no such question."""
+        """Return our range if a folder's name asks for it, else None."""
         if self._newest < TOLERANT_FORMAT or not folder.startswith(_FOLDER):
             return None
         said = _range(folder.removeprefix(_FOLDER))

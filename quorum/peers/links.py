@@ -1,7 +1,7 @@
-"""Links and voters: who is linked, as what, and when the voters become known.
+"""Keeps the replicas in step with links and formation, and says when the voters are known.
 
-Rule: what a greeting said is what a link is; a peer that turns out to be formed otherwise is
-treated as not linked.
+Rule: a link belongs to the node and directory that its greeting named. A peer that later shows
+another formation counts as not linked.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from runtime.links import LinkEnd
 
 
 class Membership:
-    """Keeps replicas in step with links and formation."""
+    """The links of this node, and who is on them."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Membership:
         return verdict.node_id
 
     def on_link_up(self, node_id: int) -> None:
-        """Begin to work with a peer."""
+        """Begin to work with a peer whose greeting was accepted."""
         context = self._context
         greeting = self._greetings[node_id]
         replica = context.replicas.get(node_id)
@@ -72,7 +72,7 @@ class Membership:
             self._replication.link_up(replica)
 
     def on_link_down(self, node_id: int, end: LinkEnd) -> None:
-        """A link ended, or a redial failed."""
+        """Note that a link ended, or that a redial failed."""
         context = self._context
         replica = context.replicas.get(node_id)
         if replica is not None and replica.linked:
@@ -84,7 +84,7 @@ class Membership:
         self._elections.on_link_down(node_id, end)
 
     def on_formation(self, replica: PeerReplica, formation: bytes) -> None:
-        """A peer says what it wrote."""
+        """Take the formation that a peer wrote to its journal."""
         context = self._context
         if context.formation.differs(formation):
             context.log.error("formation_differs", node=replica.node_id)
@@ -94,7 +94,7 @@ class Membership:
         context.formation.peer_is_gone(replica.node_id)
 
     def form(self) -> None:
-        """Form, if all that is needed is known: at once where there is one controller."""
+        """Form the quorum if possible: at once where only one controller is configured."""
         if self._context.formation.form():
             self._voters_known()
 
@@ -125,7 +125,7 @@ class Membership:
         context.outbox.send(replica.node_id, FrameKind.FORMATION, context.term, announced)
 
     def voters(self) -> tuple[Voter, ...]:
-        """The pinned voters, with the addresses that we are configured with."""
+        """Return the pinned voters, with the addresses of our configuration."""
         context = self._context
         peers = {peer.node_id: peer for peer in context.config.peers}
         voters = []

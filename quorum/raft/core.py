@@ -30,7 +30,7 @@ _NEVER = 2**62
 
 
 class Role(IntEnum):
-    """The core's states, with its numbers."""
+    """The core's roles, with its numbers."""
 
     FOLLOWER = 0
     CANDIDATE = 1
@@ -38,7 +38,7 @@ class Role(IntEnum):
 
 
 class _Machine(SyncObj):  # type: ignore[misc]
-    """The replicated object: its one method hands a committed list of payloads out."""
+    """The replicated object. Its one method hands out the payloads of a committed entry."""
 
     def __init__(self, on_apply: Callable[[tuple[bytes, ...]], None], *args: Any) -> None:
         self._on_apply = on_apply
@@ -88,7 +88,7 @@ def _settings(
 
 
 class Core:
-    """PySyncObj's SyncObj behind a narrow face."""
+    """PySyncObj's SyncObj behind a narrow interface."""
 
     def __init__(
         self,
@@ -128,12 +128,12 @@ class Core:
 
     @property
     def last_applied(self) -> int:
-        """The highest index handed out; while `on_apply` runs, the one before."""
+        """The highest index handed out; while `on_apply` runs, the index before."""
         return self._machine.raftLastApplied  # type: ignore[no-any-return]
 
     @property
     def leader(self) -> CoreNode | None:
-        """Who leads the current term, as the core knows."""
+        """The leader of the current term, as far as the core knows."""
         return self._machine._getLeader()  # type: ignore[no-any-return]  # noqa: SLF001
 
     def receive(self, node: CoreNode | None, message: ToCore) -> None:
@@ -142,7 +142,7 @@ class Core:
         self._transport._onMessageReceived(node, to_dict(message))  # noqa: SLF001
 
     def tick(self) -> None:
-        """Let it do what is due: commit, hand out, heartbeat, take what was appended."""
+        """Let the core do what is due: commit, hand out, send, take what was appended."""
         core_world.enter(self._world)
         self._machine.doTick(0)
 
@@ -152,15 +152,19 @@ class Core:
         self._machine._applyCommand(command, None)  # noqa: SLF001
 
     def raise_term(self, term: int, node: CoreNode) -> None:
-        """Take over a higher term, which exists, as a follower of nobody.
+        """Enter a higher term as a follower that knows no leader.
 
-        A vote request with `last_log_term` -1 does just that: it grants nothing.
+        A vote request whose last term is -1 does exactly that, and the core grants it no vote.
         """
         assert is_term(term), "terms end below 2^31"
         self.receive(node, RequestVote(term, last_index=0, last_term=-1))
 
     def stand(self, through: CoreNode | None) -> None:
-        """Stand for election now; `through` is a voter to seem connected to for a moment."""
+        """Stand for election now.
+
+        The core stands only while it is connected to a voter. `through` is the voter to connect to
+        for that moment; None when there is no other.
+        """
         self.receive(self.leader, TimeoutNow(self.term))
         if through is not None:
             self.connect(through, voter=True)
@@ -177,7 +181,7 @@ class Core:
             self._transport._onReadonlyNodeConnected(node)  # noqa: SLF001
 
     def disconnect(self, node: CoreNode, *, voter: bool) -> None:
-        """Stop it."""
+        """Stop the core from sending appends to a node."""
         core_world.enter(self._world)
         if voter:
             self._transport._onNodeDisconnected(node)  # noqa: SLF001

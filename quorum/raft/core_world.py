@@ -1,11 +1,11 @@
-"""What is put under the core: its clock, dice, journal, dump file, codec and poller.
+"""Replaces what PySyncObj takes from the outside: clock, dice, journal, dump, codec, poller.
 
-Rule: PySyncObj finds these as globals of one module, so they are replaced once for the process,
-by stand-ins that ask for the *current* node. Whoever enters the core calls `enter` first; many
-nodes on different clocks can therefore share a process, as in the simulator.
+Rule: PySyncObj finds these as globals of one module. We replace them once for the process, by
+stand-ins that ask the *current* node. Whoever calls into the core calls `enter` first, so many
+nodes on different clocks can share a process, as in the simulator.
 
-Why: the library opens, renames and unpickles files behind our back, reads the wall of the
-machine and throws its own dice. None of that is safe or repeatable.
+Left alone, the library would open and unpickle files, read the machine's clock and draw from the
+global random generator. None of that is safe or repeatable.
 """
 
 from types import CodeType
@@ -24,15 +24,15 @@ CORE_VERSION = "0.3.17"
 
 
 class WrongCoreError(Exception):
-    """The installed PySyncObj is not the one that the guard was written for."""
+    """The installed PySyncObj is not the release that the guard was written for."""
 
 
 class CoreWorld(Protocol):
-    """What one node puts under its core."""
+    """What one node gives its core."""
 
     @property
     def journal(self) -> RaftJournal:
-        """What the core writes to."""
+        """The journal that the core writes to."""
 
     def monotonic(self) -> float:
         """Seconds, above zero."""
@@ -42,7 +42,7 @@ class CoreWorld(Protocol):
 
 
 class _Current:
-    """The node that is in the core now, and the stand-ins that dispatch to it."""
+    """The node whose core runs now, and the stand-ins that ask it."""
 
     def __init__(self) -> None:
         self.world: CoreWorld | None = None
@@ -62,7 +62,7 @@ class _Current:
 
 
 class _NullPoller:
-    """The core polls no descriptor of ours."""
+    """The core has no descriptors to poll."""
 
     def poll(self, _timeout: float) -> None:
         """Return at once."""
@@ -72,7 +72,7 @@ _current = _Current()
 
 
 def enter(world: CoreWorld) -> None:
-    """Say whose core is called next."""
+    """Say which node's core is called next."""
     _current.world = world
 
 
@@ -90,7 +90,7 @@ def words_of(container: type) -> set[str]:
 
 
 def check_core() -> None:
-    """Raise WrongCoreError unless the library is the one this package was proved with."""
+    """Raise WrongCoreError unless the library is the release that this package was tested with."""
     if VERSION != CORE_VERSION:
         raise WrongCoreError(
             f"PySyncObj {VERSION} is installed, Logberg is proved with {CORE_VERSION} only: "
@@ -102,7 +102,7 @@ def check_core() -> None:
 
 
 def install() -> None:
-    """Replace the globals. Harmless when done already."""
+    """Replace the globals. Calling it again is harmless."""
     check_core()
     core_module.monotonicTime = _current.monotonic_time
     core_module.random = _current

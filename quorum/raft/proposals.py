@@ -1,7 +1,7 @@
-"""Group commit: what waits while a sync is under way becomes the next entry.
+"""Group commit: payloads that wait while a sync is under way become the next entry.
 
-Rule: one entry is a list of payloads, at most 4 MiB, and the journal syncs one entry at a time;
-so the slower the disk, the larger the entries, and throughput hardly falls.
+Rule: an entry is a list of payloads, at most 4 MiB, and the journal syncs one entry at a time. A
+slow disk therefore makes entries larger and costs little throughput.
 """
 
 from collections import deque
@@ -9,11 +9,11 @@ from collections import deque
 from quorum.config import ENTRY_BYTES_MAX
 
 _OVERHEAD = 5
-"""MessagePack's header of a byte string, at most."""
+"""Largest header of a byte string in MessagePack."""
 
 
 class Proposals:
-    """Payloads that are not in the log yet, in order."""
+    """Payloads that are not in the log yet, in the order of their proposals."""
 
     def __init__(self) -> None:
         self._waiting: deque[bytes] = deque()
@@ -28,7 +28,7 @@ class Proposals:
         self._waiting.append(payload)
 
     def take_entry(self) -> list[bytes]:
-        """Take out what the next entry holds; at least one payload when any waits."""
+        """Remove and return the payloads of the next entry; at least one if any waits."""
         waiting = self._waiting
         room = ENTRY_BYTES_MAX
         taken: list[bytes] = []
@@ -40,5 +40,5 @@ class Proposals:
         return taken
 
     def clear(self) -> None:
-        """Forget all: their outcome is unknown."""
+        """Forget every payload: the outcome of each is unknown."""
         self._waiting.clear()

@@ -1,5 +1,5 @@
-"""Bytes between nodes: the codec, the formats, the frames.
+"""The bytes between nodes: codec, formats, frames.
 
-Here lives how a link's bytes are read and written, as pure functions; nothing here keeps a state or
-knows a node. Door: every module.
+This room holds pure functions that read and write frames. It keeps no state and knows no node.
+Door: every module.
 """

@@ -1,8 +1,9 @@
-"""MessagePack for the core's commands and for the frames between controllers.
+"""MessagePack, for the core's commands and for the frames between controllers.
 
-Rule: nothing that is read can run, nest deeply or claim a size that it doesn't have; arrays come
-back as tuples, since the core tells a call with arguments from one without by `tuple`. This
-module stands in for `pickle` inside the core (`quorum.raft.core_world`), so it has its two names.
+Rule: decoding never runs code, never nests deeply, and never allocates more than the input's size
+justifies. Arrays come back as tuples, because the core tells a call with arguments from one without
+by `tuple`. Inside the core this module replaces `pickle` (`quorum.raft.core_world`), so its
+functions have the names `dumps` and `loads`.
 """
 
 from typing import Any
@@ -13,7 +14,7 @@ from runtime.links import FRAME_BYTES_MAX
 
 
 class BadBytesError(Exception):
-    """Not something this codec wrote."""
+    """The bytes were not written by this codec."""
 
 
 def _refuse_extension(code: int, _data: bytes) -> Any:

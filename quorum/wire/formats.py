@@ -1,12 +1,9 @@
-"""The formats of links between controllers.
-
-How two nodes agree on one: `quorum.peers.format_negotiation`.
-"""
+"""The wire formats; `quorum.peers.format_negotiation` says how two nodes choose one."""
 
 from typing import Final
 
 OLDEST_FORMAT: Final = 1
-"""Release 0.1 speaks this one alone; every link begins with it."""
+"""Every link begins with this format. Release 0.1 speaks no other."""
 TOLERANT_FORMAT: Final = 2
-"""From this format on, more fields and other kinds of frames are ignored."""
+"""From this format on, a reader ignores unknown fields and unknown kinds of frames."""
 NEWEST_FORMAT: Final = 2

@@ -1,10 +1,12 @@
 """The frames between controllers: MessagePack arrays that begin (kind, term, directory id).
 
-Rule: the *stamp* (the sender's current term) and the sender's directory stand in every frame, so
-that an answer of another term, or of another disk under the same node id, is never counted. A
-frame that isn't exactly of its shape is refused before anything looks at it, and so is one with a
-number that its field can't hold: terms end at `TERM_MAX`, all else is below 2^62 and not negative
-(-1 where the table says so). Each kind has a size, so a short one can't be made to cost much.
+Rule: every frame carries the sender's current term and the sender's directory. So a receiver never
+counts an answer of another term, or of another disk under the same node id.
+
+`decode` refuses a frame that does not have exactly the shape of its kind, or that holds a number
+outside its range, before any other code sees it. Terms end at `TERM_MAX`. All other numbers are
+below 2^62 and not negative, except for -1 where the table says so. Each kind has a size limit, so a
+cheap kind can't be made expensive to read.
 
 | kind | further fields |
 |---|---|
@@ -41,7 +43,7 @@ FILE_PIECE_BYTES_MAX = 1024 * 1024
 
 
 class FrameKind(IntEnum):
-    """What a frame says."""
+    """The kind of a frame; the table above lists the fields of each."""
 
     APPEND = 1
     ACK = 2
@@ -88,7 +90,7 @@ _MAY_BE_NONE: dict[int, tuple[int, ...]] = {
     FrameKind.DIGEST: (5, 7),
     FrameKind.PIECE: (4,),
 }
-"""Places of the fields that are -1 for "none"."""
+"""The fields, by place, that may be -1 for "none"."""
 _NUMBERS = {
     kind: tuple(
         (place, -1 if place in _MAY_BE_NONE.get(kind, ()) else 0)
@@ -97,7 +99,7 @@ _NUMBERS = {
     )
     for kind, shape in _SHAPES.items()
 }
-"""Of each kind: the places of its numbers, and the least that each may be."""
+"""For each kind: the places of its numbers, and the lowest value of each."""
 _SMALL_BYTES_MAX = 64 * 1024
 _BYTES_MAX: dict[int, int] = {
     FrameKind.APPEND: FRAME_BYTES_MAX,
@@ -107,7 +109,7 @@ _BYTES_MAX: dict[int, int] = {
 }
 _FIXARRAY = 0x90
 _KINDS_MAX = 128
-"""A kind is one byte of MessagePack."""
+"""Kinds are below this, so that MessagePack encodes a kind in one byte."""
 
 
 def encode(kind: FrameKind, term: int, directory_id: bytes, *fields: Any) -> bytes:
@@ -116,13 +118,13 @@ def encode(kind: FrameKind, term: int, directory_id: bytes, *fields: Any) -> byt
 
 
 def is_of_a_newer_kind(data: bytes) -> bool:
-    """Tell whether data begins as a frame does, with a kind that this build doesn't know."""
+    """Tell whether data begins like a frame of a kind that this build doesn't know."""
     is_array = len(data) >= 2 and data[0] & 0xF0 == _FIXARRAY
     return is_array and data[1] < _KINDS_MAX and data[1] not in _SHAPES
 
 
 def kind_of(data: bytes) -> int | None:
-    """Return a frame's kind without reading the rest; None when it does not begin as one."""
+    """Return a frame's kind without reading the rest; None when it does not begin like a frame."""
     if len(data) < 2 or data[0] & 0xF0 != _FIXARRAY:
         return None
     return data[1] if data[1] in _SHAPES else None
@@ -139,7 +141,7 @@ def decode(data: bytes, wire_format: int = OLDEST_FORMAT) -> Frame:
     if tuple(map(type, frame)) != _SHAPES[kind]:
         raise BadBytesError(f"a {FrameKind(kind).name} frame of a wrong shape")
     if not is_term(frame[1]) or len(frame[2]) != 16:
-        raise BadBytesError("a frame with an impossible stamp")
+        raise BadBytesError("a frame with an impossible term or directory id")
     for place, least in _NUMBERS[kind]:
         if not least <= frame[place] < _INDEX_MAX:
             raise BadBytesError(f"a {FrameKind(kind).name} frame with an impossible number")
@@ -147,7 +149,7 @@ def decode(data: bytes, wire_format: int = OLDEST_FORMAT) -> Frame:
         _check_append(frame)
     elif kind in (FrameKind.VOTE_REQUEST, FrameKind.PREVOTE_REQUEST):
         if frame[-2 if kind == FrameKind.VOTE_REQUEST else -1] > frame[1]:
-            raise BadBytesError("a candidate whose last entry is of a later term than its own")
+            raise BadBytesError("a candidate whose last entry has a later term than the candidate")
     elif kind == FrameKind.LISTED:
         _check_listing(frame[5])
     elif kind == FrameKind.DIGEST and len(frame[3]) > DIGEST_BYTES_MAX:
@@ -158,7 +160,7 @@ def decode(data: bytes, wire_format: int = OLDEST_FORMAT) -> Frame:
 
 
 def _known_fields(frame: Frame, kind: int, wire_format: int) -> Frame:
-    """Drop fields behind those that this build knows, where the link's format allows them."""
+    """Drop the fields that this build does not know, if the link's format allows them."""
     known = len(_SHAPES[kind])
     return frame[:known] if wire_format >= TOLERANT_FORMAT and len(frame) > known else frame
 
@@ -166,18 +168,18 @@ def _known_fields(frame: Frame, kind: int, wire_format: int) -> Frame:
 def _check_memory(frame: Frame) -> None:
     for incarnation in (frame[3], frame[5]):
         if len(incarnation) not in (0, INCARNATION_BYTES):
-            raise BadBytesError("a memory of an impossible life")
+            raise BadBytesError("a memory with an incarnation id of a wrong length")
 
 
 def _check_append(frame: Frame) -> None:
-    """Raise unless the entries follow one another, in terms that never fall."""
+    """Raise BadBytesError unless indexes follow one another and terms never fall."""
     _, term, _, _, index, last_term, entries = frame
     if last_term > term:
-        raise BadBytesError("an append behind an entry of a later term than its own")
+        raise BadBytesError("an append whose previous entry has a later term than the append")
     for entry in entries:
         index += 1
         if type(entry) is not tuple or tuple(map(type, entry)) != (bytes, int, int):
-            raise BadBytesError("an append with a strange entry")
+            raise BadBytesError("an append with an entry of a wrong shape")
         if not entry[0] or entry[1] != index or not last_term <= entry[2] <= term:
             raise BadBytesError("an append whose entries don't follow one another")
         last_term = entry[2]
@@ -186,6 +188,6 @@ def _check_append(frame: Frame) -> None:
 def _check_listing(listing: tuple[Any, ...]) -> None:
     for item in listing:
         if type(item) is not tuple or tuple(map(type, item)) != (str, int):
-            raise BadBytesError("a listing with a strange item")
+            raise BadBytesError("a listing with an item of a wrong shape")
         if not 0 <= item[1] < _INDEX_MAX:
             raise BadBytesError("a listing with an impossible size")

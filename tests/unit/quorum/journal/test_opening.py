@@ -286,7 +286,7 @@ def test_a_good_frame_that_makes_no_sense_is_damage_even_in_the_tail() -> None:
     journal.note_synced()
     again = opened(rig, rig.files())
     assert again is not None
-    assert "entry 99 stands behind entry 9" in again.damage
+    assert "entry 99 follows entry 9" in again.damage
 
 
 def test_what_a_crash_left_is_passed_over_when_it_comes_back() -> None:
