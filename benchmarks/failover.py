@@ -14,6 +14,7 @@ from pathlib import Path
 
 import aiohttp
 
+from audit.places.replicas import one_replica
 from audit.reading.dump import dump
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Floor, percentile
@@ -136,7 +137,7 @@ async def settled(cluster: LocalCluster, client: LogbergClient) -> int:
 def fenced_in(folder: Path) -> int:
     return sum(
         record["data"].get("fenced") == "FENCE"
-        for batch in dump(folder, None, None)
+        for batch in dump(one_replica(str(folder)).reader())
         for record in batch["records"]
         if record["type"] == "BROKER_REGISTRATION_CHANGE_RECORD"
     )

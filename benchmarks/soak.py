@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from audit.places.replicas import open_replicas
 from audit.questions.agreement import agree
 from benchmarks.failover import fenced_in, settled
 from logberg.client import Access, ClientError, LogbergClient, read_token
@@ -61,9 +62,9 @@ async def _soak(folder: Path, seconds: float) -> Counter[str]:
         counts.update(_stalls(cluster))
     finally:
         await asyncio.to_thread(cluster.stop)
-    found = agree(dict.fromkeys(folder / f"controller-{n}" for n in cluster.controllers))
+    found = agree(open_replicas(str(folder)))
     assert found.ok, found.problem
-    counts["records"] = found.common_offset
+    counts["records"] = found.comparison.common_offset
     return counts
 
 

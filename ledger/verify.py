@@ -32,6 +32,9 @@ class Finding(msgspec.Struct, frozen=True):
     """Of the first record that can't be vouched for."""
     sentence: str
 
+    def __str__(self) -> str:
+        return f"{self.file}, byte {self.position}, offset {self.offset}: {self.sentence}"
+
 
 class VerifyReport(msgspec.Struct, frozen=True):
     """What was verified, and what was found."""

@@ -9,12 +9,12 @@ import asyncio
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, NoReturn
 
+from audit.places.replicas import Replica, open_all
 from audit.questions.agreement import agree
+from audit.questions.state import state_at
 from audit.reading.dump import dump
-from audit.reading.replay import replay
 from logberg.client import ClientError, LogbergClient
 from logberg.commands.status import observe
 from logberg.commands.up import is_ready
@@ -186,16 +186,16 @@ class DemoSteps:
         return "brokers, then controllers stopped cleanly"
 
     async def logs_agree(self) -> str:
-        folders = self._folders()
-        found = await asyncio.to_thread(agree, dict.fromkeys(folders))
+        replicas = self._replicas()
+        found = await asyncio.to_thread(agree, replicas)
         if not found.ok:
-            bad = next((n.report.first_bad for n in found.nodes if n.report.first_bad), None)
+            bad = next((log.report.first_bad for log in found.logs if log.report.first_bad), None)
             self._fail(found.problem or str(bad))
-        ends = {node.report.log_end for node in found.nodes}
+        ends = {log.report.log_end for log in found.logs}
         if len(ends) != 1:
             self._fail(f"the logs end at {sorted(ends)}")
-        self._check_fencings(folders[0])
-        report = found.nodes[0].report
+        self._check_fencings(replicas[0])
+        report = found.logs[0].report
         self.proof = f"3 logs, {report.batches} batches"
         return (
             f"three logs verified: {report.records} records in {report.batches} batches, "
@@ -203,20 +203,19 @@ class DemoSteps:
         )
 
     async def states_agree(self) -> str:
-        states = [await asyncio.to_thread(replay, folder) for folder in self._folders()]
-        hashes = {state.state_hash for state in states}
+        hashes = {await asyncio.to_thread(_state_hash, each) for each in self._replicas()}
         if len(hashes) != 1:
             self._fail("the replayed states differ")
         self.proof += ", one state hash"
-        return f"three logs replayed: one state hash, {states[0].state_hash.hex()[:12]}…"
+        return f"three logs replayed: one state hash, {hashes.pop().hex()[:12]}…"
 
     # What the steps use.
 
-    def _check_fencings(self, folder: Path) -> None:
+    def _check_fencings(self, replica: Replica) -> None:
         """Read from the log itself: the failover fenced nobody, the pause exactly one."""
         fenced = [
             (record["offset"], record["data"]["brokerId"])
-            for batch in dump(folder, None, None)
+            for batch in dump(replica.reader())
             for record in batch["records"]
             if record["type"] == "BROKER_REGISTRATION_CHANGE_RECORD" and _is_fencing(record)
         ]
@@ -228,8 +227,8 @@ class DemoSteps:
         if len(paused) != 1:
             self._fail(f"broker {PAUSED} should have been fenced once; the log says {fenced}")
 
-    def _folders(self) -> list[Path]:
-        return [self._cluster.folder / f"controller-{n}" for n in self._cluster.controllers]
+    def _replicas(self) -> list[Replica]:
+        return open_all([str(self._cluster.folder)])
 
     async def _create(self, name: str, partitions: int, reason: str) -> None:
         body = {"topics": [{"name": name, "numPartitions": partitions, "replicationFactor": 3}]}
@@ -260,6 +259,11 @@ class DemoSteps:
 
     def _fail(self, what: str) -> NoReturn:
         raise ClaimError(what)
+
+
+def _state_hash(replica: Replica) -> bytes:
+    end = replica.reader().log_end
+    return state_at(replica, end, snapshots=False).state_hash.shared_bytes()
 
 
 def _is_fencing(record: dict[str, Any]) -> bool:

@@ -9,10 +9,6 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from ledger.errors import LedgerError
-from ledger.reader import LedgerReader
-from runtime.read_only_disk import ReadOnlyDisk
-
 _LOCK = ".lock"
 _JOURNAL = "journal"
 _LOCKS = Path("/proc/locks")
@@ -60,26 +56,3 @@ def may_be_written(folder: Path) -> bool:
         device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
         return any(device in line.split() for line in _LOCKS.read_text().splitlines())
     return False
-
-
-def node_folders(path: Path) -> list[Path]:
-    """Return the node folders that a path means. Raises NoLogError."""
-    if path.name == "log" and path.is_dir() and not (path / "log").is_dir():
-        path = path.parent
-    if (path / "log").is_dir():
-        return [path]
-    nodes = sorted(child.parent for child in path.glob("controller-*/log") if child.is_dir())
-    if nodes:
-        return nodes
-    raise NoLogError(
-        f"{path} holds no log: name a controller's folder (it has a folder 'log'), "
-        "or the folder of `logberg up`."
-    )
-
-
-def open_reader(folder: Path) -> LedgerReader:
-    """Open the ledger in a node's folder. Raises NoLogError, LedgerError, OSError."""
-    try:
-        return LedgerReader(ReadOnlyDisk(folder))
-    except LedgerError as error:
-        raise NoLogError(f"{folder}: {error}") from error

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-import google_crc32c
 import msgspec
 
 from audit.places.archives import is_archive, open_archive, with_packed_segments
@@ -22,14 +21,13 @@ from ledger.chain import LogMark
 from ledger.errors import LedgerError
 from ledger.reader import LedgerReader
 from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER, segment_base
+from quorum.journal.damage import DamagedError
+from quorum.journal.manifest import FILE as MANIFEST
+from quorum.journal.manifest import decode_manifest
 from runtime.disk import Disk
 
 __all__ = ["NoLogError", "Replica", "one_replica", "open_all", "open_replicas"]
 
-_MANIFEST: Final = "manifest"
-_MANIFEST_MAGIC: Final = b"QRTMANI1"
-_MANIFEST_HEAD_BYTES: Final = 16
-_MARK_AT: Final = 4
 _PACKED: Final = ".gz"
 _CONTROLLER: Final = "controller-"
 
@@ -150,8 +148,8 @@ def _in_tree(tree: Tree, name: str) -> list[Replica]:
         if inner.folders(""):
             return _in_tree(inner, folders[0])
     raise NoLogError(
-        f"{tree.location} holds no log: a controller's folder (it has a folder 'log'), that of "
-        "`logberg up`, a folder of segments (20 digits and .log), or an archive of these is meant."
+        f"{tree.location} holds no log: name a controller's folder (it has a folder 'log'), that "
+        "of `logberg up`, a folder of segments (20 digits and .log), or an archive of these."
     )
 
 
@@ -205,10 +203,10 @@ def _replica(tree: Tree, folder: str, name: str, kind: str) -> Replica:
     location = f"{tree.location}/{folder}" if folder else tree.location
     try:
         return Replica(name, location, disk, _synced_mark(disk))
-    except (LedgerError, ValueError) as error:
+    except (LedgerError, DamagedError) as error:
         problem = (
-            f"the manifest can't be read ({error}), so the log's end isn't held against it: "
-            "restore it, or take it away and look at `--head`"
+            "the manifest can't be read, so the log's end was not checked against it. "
+            f"Restore it, or remove it and use `--head`. ({error})"
         )
         return Replica(name, location, disk, problem=problem)
 
@@ -220,19 +218,11 @@ def _with_liveness(replica: Replica, path: Path) -> Replica:
 
 
 def _synced_mark(disk: Disk) -> LogMark | None:
-    """Read the manifest's mark, by `docs/format.md` section 9. Raises LedgerError, ValueError."""
-    if not disk.exists(_MANIFEST):
+    """Read the log's mark in the manifest. Raises DamagedError, LedgerError."""
+    if not disk.exists(MANIFEST):
         return None
-    data = disk.read(_MANIFEST)
-    head, body = data[:_MANIFEST_HEAD_BYTES], data[_MANIFEST_HEAD_BYTES:]
-    length, crc = int.from_bytes(head[8:12], "little"), int.from_bytes(head[12:16], "little")
-    if head[:8] != _MANIFEST_MAGIC or len(body) != length or google_crc32c.value(body) != crc:
-        raise ValueError("its magic, length or checksum is wrong")
-    try:
-        mark = msgspec.msgpack.decode(body, type=list)[_MARK_AT]
-    except (msgspec.MsgspecError, IndexError) as error:
-        raise ValueError(str(error)) from error
-    return LogMark.decode(mark) if isinstance(mark, bytes) and mark else None
+    mark = decode_manifest(disk.read(MANIFEST)).mark_data
+    return LogMark.decode(mark) if mark else None
 
 
 def _stem(name: str) -> str:

@@ -1,87 +1,62 @@
-"""Whether several controllers' folders tell one history.
+"""Verifies several controllers' logs and compares them with each other.
 
-Rule: verified each on its own first (frames, checksums, chain, offsets, epochs), then held against
-each other at the shortest one's end: there the chain hashes must be equal, which makes everything
-before equal too. Nodes that stopped at different moments are not different.
+Rule: each log is verified by itself first, from its files alone. `compare` then compares the parts
+that are sound. Logs that end at different offsets may still agree.
 """
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from audit.places.folder import LocalTree, open_reader
-from audit.places.tree_disk import TreeDisk
-from ledger.chain import LogMark
-from ledger.verify import VerifyReport, verify_ledger
+from audit.places.replicas import Replica
+from audit.questions.compare import Comparison, compare
+from audit.questions.verification import verify_log
+from ledger.verify import VerifyReport
+
+OnStep = Callable[[str, int, int], None]
+"""Called with the name of the replica, the bytes that were read, and the bytes in all."""
 
 
-class NodeReport(msgspec.Struct, frozen=True):
-    """One folder."""
+class VerifiedLog(msgspec.Struct, frozen=True):
+    """One replica and the verification of its log."""
 
-    folder: str
+    replica: Replica
     report: VerifyReport
 
 
 class Agreement(msgspec.Struct, frozen=True):
-    """All folders."""
+    """The verified logs, and how they compare."""
 
-    nodes: tuple[NodeReport, ...]
-    common_offset: int
-    """The highest offset that all hold."""
-    problem: str
-    """Why they disagree, naming folder and offset; empty when they don't."""
+    logs: tuple[VerifiedLog, ...]
+    comparison: Comparison
 
     @property
     def ok(self) -> bool:
-        """Every folder is sound, and they agree."""
-        return not self.problem and all(node.report.ok for node in self.nodes)
+        """Every log is sound, and all of them agree."""
+        return not self.problem and all(one.report.ok for one in self.logs)
+
+    @property
+    def problem(self) -> str:
+        """Why the logs can't be trusted together, in a sentence; empty when they can.
+
+        Damage inside one log is in its report, not here.
+        """
+        for one in self.logs:
+            if one.replica.problem:
+                return f"{one.replica.location}: {one.replica.problem}"
+        return self.comparison.problem
 
 
-def verify_folder(
-    folder: Path,
-    synced_to: LogMark | None,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> NodeReport:
-    """Verify one node's ledger; `synced_to` is its manifest's mark, where one is known.
+def agree(replicas: Sequence[Replica], on_step: OnStep | None = None) -> Agreement:
+    """Verify each replica's log, then compare them. Raises NoLogError, LedgerError, OSError."""
+    logs = tuple(VerifiedLog(each, _verified(each, on_step)) for each in replicas)
+    reports = {one.replica.name: one.report for one in logs}
+    return Agreement(logs, compare(replicas, reports))
 
-    Raises NoLogError, LedgerError, OSError.
-    """
-    report = verify_ledger(
-        TreeDisk(LocalTree(folder)), synced_to=synced_to, live=True, on_progress=on_progress
+
+def _verified(replica: Replica, on_step: OnStep | None) -> VerifyReport:
+    if on_step is None:
+        return verify_log(replica)
+    return verify_log(
+        replica, on_progress=lambda done, total: on_step(f"verifying {replica.name}", done, total)
     )
-    return NodeReport(str(folder), report)
-
-
-def agree(
-    folders: Mapping[Path, LogMark | None],
-    on_progress: Callable[[int, int], None] | None = None,
-) -> Agreement:
-    """Verify the folders (each with its synced mark) and hold them against each other."""
-    nodes = tuple(verify_folder(folder, mark, on_progress) for folder, mark in folders.items())
-    sound = [node for node in nodes if node.report.ok]
-    if len(sound) < 2:
-        return Agreement(nodes, sound[0].report.log_end if sound else 0, "")
-    common = min(node.report.log_end for node in sound)
-    marks = [(node, _mark_at(Path(node.folder), common)) for node in sound]
-    first, expected = marks[0]
-    for node, mark in marks[1:]:
-        if node.report.cluster_id != first.report.cluster_id:
-            problem = f"{node.folder} is of cluster {node.report.cluster_id}, not the same one"
-            return Agreement(nodes, common, problem)
-        if mark != expected:
-            problem = (
-                f"{node.folder} and {first.folder} differ before offset {common}; "
-                f"chain hashes {mark[:8].hex()}… and {expected[:8].hex()}…"
-            )
-            return Agreement(nodes, common, problem)
-    return Agreement(nodes, common, "")
-
-
-def _mark_at(folder: Path, offset: int) -> bytes:
-    """Return the chain hash of the log's first `offset` records."""
-    reader = open_reader(folder)
-    head = LogMark.beginning(reader.cluster_id).head
-    for batch in reader.batches(max(reader.log_start, offset - 1), offset):
-        head = batch.hash
-    return head

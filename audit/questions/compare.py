@@ -46,6 +46,22 @@ class Comparison(msgspec.Struct, frozen=True):
     left_out: dict[str, str]
     """Replicas that could not be compared, and why."""
 
+    @property
+    def problem(self) -> str:
+        """The first difference, or why a replica was left out; empty when all of them agree."""
+        if self.divergences:
+            return self.sentence(min(self.divergences, key=lambda found: found.offset))
+        return next((f"{name}: {why}" for name, why in self.left_out.items()), "")
+
+    def sentence(self, found: ReplicaDivergence) -> str:
+        """Say where a replica differs, and whether a majority is against it."""
+        judged = (
+            f"{len(self.agreed)} logs agree against it"
+            if self.majority
+            else "there is no majority to say which one is right"
+        )
+        return f"{found.replica} differs from {found.other} from offset {found.offset} on; {judged}"
+
 
 def compare(replicas: Sequence[Replica], reports: Mapping[str, VerifyReport]) -> Comparison:
     """Compare replicas by name; `reports` say how far each is right by itself.
@@ -93,11 +109,12 @@ def compare(replicas: Sequence[Replica], reports: Mapping[str, VerifyReport]) ->
 class _Side:
     """A replica as far as it can be believed."""
 
-    def __init__(self, name: str, reader: LedgerReader, *, sound: bool) -> None:
+    def __init__(self, name: str, reader: LedgerReader, report: VerifyReport) -> None:
         self.name = name
         self.reader = reader
-        self.end = reader.log_end
-        self.sound = sound
+        # The reader goes by heads. It may see a batch that was never synced and isn't whole.
+        self.end = min(reader.log_end, report.log_end)
+        self.sound = report.ok
 
     def hash_at(self, offset: int) -> bytes | None:
         """The chain hash of the records before an offset; None where no batch ends."""
@@ -134,7 +151,7 @@ def _open(replica: Replica, report: VerifyReport | None, left_out: dict[str, str
     except LedgerError as error:
         left_out[replica.name] = str(error)
         return None
-    return _Side(replica.name, reader, sound=report.first_bad is None)
+    return _Side(replica.name, reader, report)
 
 
 def _first_difference(side: _Side, reference: _Side) -> ReplicaDivergence | None:

@@ -96,6 +96,27 @@ def verify_replica(
     return verification.run(with_replay=with_replay)
 
 
+def verify_log(
+    replica: Replica,
+    *,
+    known: Mapping[int, bytes] | None = None,
+    keep_going: bool = False,
+    on_progress: OnProgress | None = None,
+) -> VerifyReport:
+    """Verify a replica's ledger: frames, checksums, chain, offsets, epochs and times.
+
+    `known`, `keep_going`: as in `verify_replica`. Raises NoLogError, LedgerError, OSError.
+    """
+    return verify_ledger(
+        replica.disk,
+        synced_to=replica.synced_to,
+        known=known,
+        live=replica.live,
+        keep_going=keep_going,
+        on_progress=on_progress,
+    )
+
+
 def sound_part(replica: Replica, report: VerifyReport) -> LedgerReader:
     """Open a replica's ledger up to the first bad place. Raises LedgerError, OSError."""
     bad = report.first_bad
@@ -126,6 +147,7 @@ class _Verification:
         self._report: VerifyReport | None = None
         self._problems: list[VerificationProblem] = []
         self._notes: list[str] = []
+
         self._checkpoints = self._proved = self._replayed_to = 0
         self._state_hash = b""
 
@@ -160,13 +182,10 @@ class _Verification:
             raise _Enough
 
     def _check_ledger(self) -> None:
-        replica = self._replica
         try:
-            self._report = report = verify_ledger(
-                replica.disk,
-                synced_to=replica.synced_to,
+            self._report = report = verify_log(
+                self._replica,
                 known=self._known,
-                live=replica.live,
                 keep_going=self._keep_going,
                 on_progress=self._on_progress,
             )

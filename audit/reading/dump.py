@@ -6,22 +6,24 @@ which are starred unless asked for: dumps end up in tickets. Times are UTC.
 
 import datetime as dt
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from audit.places.folder import open_reader
 from audit.reading.callers import caller
 from ledger.batch import Batch
+from ledger.reader import LedgerReader
 from metadata.codec import decode_records
 from metadata.messages.records_json import record_to_json
 from metadata.uuids import uuid_text
 
 
 def dump(
-    folder: Path, from_offset: int | None, to_offset: int | None, *, show_secrets: bool = False
+    reader: LedgerReader,
+    from_offset: int | None = None,
+    to_offset: int | None = None,
+    *,
+    show_secrets: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the batches of a range as plain values. Raises NoLogError, LedgerError, OSError."""
-    reader = open_reader(folder)
+    """Yield the batches of a range as plain values. Raises LedgerError, OSError."""
     for batch in reader.batches(from_offset, to_offset):
         yield batch_in_words(batch, show_secrets=show_secrets)
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from audit.places.replicas import open_all
@@ -26,9 +25,6 @@ from ledger.errors import LedgerError
 from ledger.reader import cluster_id_of
 
 Row = tuple[Any, ...]
-
-SPARK_ERRORS: Final = (PySparkException,)
-"""What a query raises when one of its tasks fails."""
 
 _WHO_AND_WHERE: Final = (*silver.WHO, "offset", "base_offset", "timestamp_ms", "type")
 _OF_TOPICS: Final = (

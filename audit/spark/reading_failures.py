@@ -8,8 +8,13 @@ else is a defect, and its page is shown whole.
 import re
 from typing import Final
 
+from pyspark.errors import PySparkException
+
+SparkError: Final = PySparkException
+"""The base of everything that Spark raises, for callers that may not import Spark."""
+
 _OURS: Final = re.compile(
-    r"^(?:logberg\.)?(?:audit|ledger|snapshots)(?:\.[a-z_]+)+\.[A-Za-z]+Error: (.+)$"
+    r"^(?:logberg\.)?(?:audit|ledger|metadata|snapshots)(?:\.[a-z_]+)+\.[A-Za-z]+Error: (.+)$"
     r"|^((?:FileNotFound|Permission|OS|IO|Timeout|Connection[A-Za-z]*)Error: .+)$",
     re.MULTILINE,
 )

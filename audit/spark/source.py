@@ -10,9 +10,8 @@ Options: `path` (or several by `.load([…])`), `table` (`log` or `batches`), `s
 streams `recordsPerTrigger`.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -24,67 +23,25 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from audit.places.replicas import NoLogError, Replica
-from audit.spark.bronze import bronze_rows, classes_of, ddl
-from audit.spark.reading import Piece, absolute, open_longest, plan, read_piece, sound_end
+from audit.spark.bronze import classes_of, ddl
+from audit.spark.reading import absolute, open_longest, plan
 from audit.spark.source_frames import (
     FRAMES_DDL,
     SegmentPiece,
     plan_frames,
     read_frames,
 )
-from ledger.errors import HistoryMissingError
-from ledger.reader import LedgerReader
-from metadata.records import Record
+from audit.spark.source_query import (
+    BATCHES,
+    LOG,
+    SourceOptionError,
+    SourceOptions,
+    checked_range,
+    read_rows,
+)
+from audit.spark.stream import LogStreamReader
 
 NAME: Final = "logberg_log"
-_LOG, _BATCHES = "log", "batches"
-_PIECES: Final = 8
-
-
-class SourceOptionError(ValueError):
-    """An option that can't be what it says; the message says what is meant."""
-
-
-class SourceOptions(NamedTuple):
-    """The options of one query, read."""
-
-    places: tuple[str, ...]
-    table: str
-    start: int | None
-    end: int | None
-    classes: frozenset[type[Record]] | None
-    pieces: int
-    records_per_trigger: int | None
-
-    @classmethod
-    def read(cls, options: Mapping[str, str]) -> "SourceOptions":
-        """Read what Spark hands over. Raises SourceOptionError, UnknownColumnError."""
-        places = json.loads(options["paths"]) if "paths" in options else [options.get("path", "")]
-        if not all(places):
-            raise SourceOptionError("say where the log is: .load('/path/of/a/controller')")
-        table = options.get("table", _LOG)
-        if table not in (_LOG, _BATCHES):
-            raise SourceOptionError(f"table is {table!r}; there are {_LOG!r} and {_BATCHES!r}")
-        types = [name.strip() for name in options.get("types", "").split(",") if name.strip()]
-        return cls(
-            tuple(map(absolute, places)),
-            table,
-            _number(options, "startOffset"),
-            _number(options, "endOffset"),
-            classes_of(types) if types else None,
-            _number(options, "pieces") or _PIECES,
-            _number(options, "recordsPerTrigger"),
-        )
-
-
-def _number(options: Mapping[str, str], name: str) -> int | None:
-    text = options.get(name)
-    if text is None:
-        return None
-    if not text.isascii() or not text.isdecimal():
-        raise SourceOptionError(f"{name} is {text!r}; a number of 0 or more is meant")
-    return int(text)
 
 
 class LogbergLogSource(DataSource):
@@ -96,21 +53,18 @@ class LogbergLogSource(DataSource):
 
     def schema(self) -> str:
         table = SourceOptions.read(self.options).table
-        return FRAMES_DDL if table == _BATCHES else ddl()
+        return FRAMES_DDL if table == BATCHES else ddl()
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = SourceOptions.read(self.options)
-        if options.table == _BATCHES:
+        if options.table == BATCHES:
             return BatchTableReader(options)
         return LogReader(options, schema.fieldNames())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
-        # Imported here, or the two modules would import each other.
-        from audit.spark.stream import LogStreamReader  # noqa: PLC0415
-
         options = SourceOptions.read(self.options)
-        if options.table != _LOG:
-            raise SourceOptionError(f"only the table {_LOG!r} can be streamed")
+        if options.table != LOG:
+            raise SourceOptionError(f"only the table {LOG!r} can be streamed")
         return LogStreamReader(options, schema.fieldNames())
 
 
@@ -144,30 +98,6 @@ class BatchTableReader(DataSourceReader):
         if not isinstance(partition, SegmentPiece):
             return iter(())  # Spark's own, when there are no segments at all
         return read_frames(partition, self._options.end)
-
-
-def read_rows(
-    partition: InputPartition, columns: Sequence[str], classes: frozenset[type[Record]] | None
-) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a piece; of what Spark makes up when there is none, none."""
-    if not isinstance(partition, Piece):
-        return iter(())
-    return bronze_rows(read_piece(partition), columns, classes)
-
-
-def checked_range(
-    replica: Replica, reader: LedgerReader, start: int | None, end: int | None
-) -> tuple[int, int]:
-    """Return where to begin and where to stop. Raises HistoryMissingError, NoLogError, LedgerError.
-
-    Without an offset that is where the log begins, and where it surely ends by now.
-    """
-    log_end = sound_end(replica, reader)
-    if start is not None and start < reader.log_start:
-        raise HistoryMissingError(start, reader.log_start)
-    if end is not None and end > log_end:
-        raise NoLogError(f"{replica.location}: the log ends at offset {log_end}, before {end}.")
-    return reader.log_start if start is None else start, log_end if end is None else end
 
 
 def register(spark: SparkSession) -> None:
@@ -244,7 +174,7 @@ def batches(
     Also frames whose checksum is wrong (`crc_ok` false); what can't be walked any further ends a
     segment's rows. Up to each replica's own end, or those that begin before `up_to`.
     """
-    return _load(spark, locations, {"table": _BATCHES, "endOffset": up_to}, FRAMES_DDL)
+    return _load(spark, locations, {"table": BATCHES, "endOffset": up_to}, FRAMES_DDL)
 
 
 def _load(

@@ -31,10 +31,7 @@ TOPIC_PARTS: Final = 8
 _TOPIC_TYPES: Final = ("TOPIC_RECORD", "REMOVE_TOPIC_RECORD")
 _PARTITION_TYPES: Final = ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD")
 _CLEAR: Final = "CLEAR_ELR_RECORD"
-_FOLD_DDL: Final = (
-    "part int, offset bigint, end_offset bigint, counts_from bigint, epoch bigint, "
-    "timestamp_ms bigint, record binary"
-)
+
 _SUM_DDL: Final = "at bigint, table string, entries bigint, total binary"
 
 StateRow = tuple[str, int, str, str]

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
 
 from audit.places.replicas import NoLogError, Replica
 from audit.spark.reading import open_longest, plan, sound_end
-from audit.spark.source import SourceOptions, checked_range, read_rows
+from audit.spark.source_query import SourceOptions, checked_range, read_rows
 from ledger.reader import LedgerReader
 
 Place = dict[str, Any]

@@ -1,27 +1,23 @@
 """`logberg log`: the log on disk, with no cluster needed."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
-from audit.places.folder import NoLogError, node_folders
+from audit.places.replicas import Replica, open_all
 from audit.questions.agreement import Agreement, agree
+from audit.questions.state import ClusterState, state_at
 from audit.reading.dump import caller_of, dump, utc
-from audit.reading.replay import Replayed, replay
-from ledger.chain import LogMark
-from ledger.errors import LedgerError
-from logberg.commands.audit.progress import progress
+from logberg.commands.audit.failures import failing
+from logberg.commands.audit.progress import OnProgress, progress, progress_of_steps
+from logberg.commands.audit.record_output import short
 from logberg.default_folder import DEFAULT_FOLDER, default_folder, or_old_folder
 from logberg.failure import Failure
 from logberg.output import facts, output_option, print_json, print_line, say, show, table
 from logberg.suggesting_group import SuggestingGroup
-from metadata.image import MetadataImage, ReplayError
-from quorum.journal.damage import DamagedError
-from quorum.journal.manifest import FILE as MANIFEST
-from quorum.journal.manifest import decode_manifest
-from runtime.read_only_disk import ReadOnlyDisk
+from metadata.image import MetadataImage
 
 _FOLDER = click.argument(
     "folder",
@@ -31,7 +27,6 @@ _FOLDER = click.argument(
     callback=or_old_folder,
 )
 _FOLDERS = click.argument("folders", type=click.Path(path_type=Path), nargs=-1)
-_EXPECTED = (NoLogError, LedgerError, ReplayError, DamagedError, OSError)
 
 
 @click.group("log", cls=SuggestingGroup)
@@ -57,15 +52,13 @@ def dump_log(
     output: str,
 ) -> None:
     """Print the batches in words; with --output json one document a line."""
-
-    def show() -> None:
-        for batch in dump(_folders(folder)[0], from_offset, to_offset, show_secrets=show_secrets):
+    with failing():
+        reader = _replicas(folder)[0].reader()
+        for batch in dump(reader, from_offset, to_offset, show_secrets=show_secrets):
             if output == "json":
                 print_line(batch)
             else:
                 _show_batch(batch)
-
-    _expecting(show)
 
 
 def _show_batch(batch: dict[str, Any]) -> None:
@@ -78,16 +71,8 @@ def _show_batch(batch: dict[str, Any]) -> None:
         f"{batch.get('operation', '-')}{reason}  #{batch['hash'][:12]}"
     )
     for record in batch["records"]:
-        fields = " ".join(f"{name}={_short(value)}" for name, value in record["data"].items())
+        fields = " ".join(f"{name}={short(value)}" for name, value in record["data"].items())
         say(f"    {record['offset']}  {record['type']}  {fields}")
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, list):
-        return "[" + ",".join(_short(item) for item in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{k}:{_short(v)}" for k, v in value.items()) + "}"
-    return "-" if value is None else str(value)
 
 
 @command.command("verify")
@@ -98,9 +83,8 @@ def verify(folders: tuple[Path, ...], output: str) -> None:
 
     Several controllers are also held against each other. Exit 1 when anything is wrong.
     """
-    found = _expecting(
-        lambda: _with_progress("verifying", lambda p: agree(_with_marks(_folders(*folders)), p))
-    )
+    with failing(), progress_of_steps("verifying") as on_step:
+        found = agree(_replicas(*folders), on_step)
     if output == "json":
         print_json(_agreement_json(found))
     else:
@@ -112,23 +96,23 @@ def verify(folders: tuple[Path, ...], output: str) -> None:
 def _agreement_json(found: Agreement) -> dict[str, Any]:
     return {
         "ok": found.ok,
-        "commonOffset": found.common_offset,
+        "commonOffset": found.comparison.common_offset,
         "problem": found.problem,
         "nodes": [
             {
-                "folder": node.folder,
-                "ok": node.report.ok,
-                "clusterId": node.report.cluster_id,
-                "segments": node.report.segments,
-                "batches": node.report.batches,
-                "records": node.report.records,
-                "historyFrom": node.report.log_start,
-                "logEnd": node.report.log_end,
-                "head": node.report.head.hex(),
-                "firstBad": node.report.first_bad,
-                "notes": node.report.notes,
+                "folder": log.replica.location,
+                "ok": log.report.ok,
+                "clusterId": log.report.cluster_id,
+                "segments": log.report.segments,
+                "batches": log.report.batches,
+                "records": log.report.records,
+                "historyFrom": log.report.log_start,
+                "logEnd": log.report.log_end,
+                "head": log.report.head.hex(),
+                "firstBad": log.report.first_bad,
+                "notes": log.report.notes,
             }
-            for node in found.nodes
+            for log in found.logs
         ],
     }
 
@@ -139,33 +123,29 @@ def _show_agreement(found: Agreement) -> None:
             ["log", "verdict", "segments", "batches", "records", "log end", "head"],
             [
                 (
-                    Path(node.folder).name,
-                    "sound" if node.report.ok else "DAMAGED",
-                    node.report.segments,
-                    node.report.batches,
-                    node.report.records,
-                    node.report.log_end,
-                    node.report.head.hex()[:16],
+                    log.replica.name,
+                    "sound" if log.report.ok else "DAMAGED",
+                    log.report.segments,
+                    log.report.batches,
+                    log.report.records,
+                    log.report.log_end,
+                    log.report.head.hex()[:16],
                 )
-                for node in found.nodes
+                for log in found.logs
             ],
         )
     )
-    for node in found.nodes:
-        for note in node.report.notes:
-            say(f"note: {Path(node.folder).name}: {note}")
-    if found.ok and len(found.nodes) > 1:
-        say(f"{len(found.nodes)} logs agree up to offset {found.common_offset}")
+    for log in found.logs:
+        for note in log.report.notes:
+            say(f"note: {log.replica.name}: {note}")
+    if found.ok and len(found.logs) > 1:
+        say(f"{len(found.logs)} logs agree up to offset {found.comparison.common_offset}")
 
 
 def _first_problem(found: Agreement) -> str:
-    for node in found.nodes:
-        bad = node.report.first_bad
-        if bad is not None:
-            return (
-                f"{node.folder}/{bad.file}, byte {bad.position}, offset {bad.offset}: "
-                f"{bad.sentence}"
-            )
+    for log in found.logs:
+        if log.report.first_bad is not None:
+            return f"{log.replica.location}/{log.report.first_bad}"
     return found.problem
 
 
@@ -175,64 +155,75 @@ def _first_problem(found: Agreement) -> str:
 @output_option
 def replay_log(folders: tuple[Path, ...], to_offset: int | None, output: str) -> None:
     """Replay to a state and its hash; several controllers' states must be equal."""
-
-    def work(on_progress: Callable[[int, int], None]) -> list[Replayed]:
-        nodes = _folders(*folders)
+    with failing(), progress("replaying") as on_progress:
+        replicas = _replicas(*folders)
         end = to_offset
-        if end is None and len(nodes) > 1:
-            end = agree(_with_marks(nodes)).common_offset
-        return [replay(each, to_offset=end, on_progress=on_progress) for each in nodes]
-
-    states = _expecting(lambda: _with_progress("replaying", work))
+        if end is None and len(replicas) > 1:
+            end = agree(replicas).comparison.common_offset
+        states = [_replayed(each, end, on_progress) for each in replicas]
     if output == "json":
         print_json([_state_json(state) for state in states])
     else:
         _show_states(states)
-    if len({state.state_hash for state in states}) > 1:
+    if len({_hash(state) for state in states}) > 1:
         raise Failure("the states differ: `logberg log verify` names the first bad place.")
 
 
-def _state_json(state: Replayed) -> dict[str, Any]:
+def _replayed(replica: Replica, end: int | None, on_progress: OnProgress) -> ClusterState:
+    reader = replica.reader()
+    return state_at(
+        replica,
+        reader.log_end if end is None else end,
+        reader=reader,
+        snapshots=False,
+        on_progress=on_progress,
+    )
+
+
+def _hash(state: ClusterState) -> str:
+    """The hash of what controllers and brokers share, in hexadecimal."""
+    return state.state_hash.shared_bytes().hex()
+
+
+def _state_json(state: ClusterState) -> dict[str, Any]:
     image = state.image
     return {
-        "folder": state.folder,
+        "folder": state.replica,
         "clusterId": state.cluster_id,
         "fromOffset": state.from_offset,
         "offset": image.offset,
         "epoch": image.epoch,
         "time": utc(image.timestamp_ms),
         "batches": state.batches,
-        "records": state.records,
+        "records": state.offset - state.from_offset,
         "brokers": len(image.cluster.brokers),
         "topics": len(image.topics.by_id),
         "partitions": len(image.topics.partitions),
-        "stateHash": state.state_hash.hex(),
+        "stateHash": _hash(state),
         "head": state.head.hex(),
         "notes": state.notes,
     }
 
 
-def _show_states(states: list[Replayed]) -> None:
+def _show_states(states: list[ClusterState]) -> None:
     for state in states:
         image = state.image
+        records = state.offset - state.from_offset
         show(
             facts(
                 [
-                    ("log", state.folder),
+                    ("log", state.replica),
                     (
                         "state at",
                         f"offset {image.offset}, epoch {image.epoch}, {utc(image.timestamp_ms)}",
                     ),
-                    ("replayed", f"{state.records} records in {state.batches} batches"),
-                    (
-                        "holds",
-                        _holds(image),
-                    ),
-                    ("state hash", state.state_hash.hex()),
+                    ("replayed", f"{records} records in {state.batches} batches"),
+                    ("holds", _holds(image)),
+                    ("state hash", _hash(state)),
                 ]
             )
         )
-    if len(states) > 1 and len({state.state_hash for state in states}) == 1:
+    if len(states) > 1 and len({_hash(state) for state in states}) == 1:
         say(f"{len(states)} logs, one state hash")
 
 
@@ -241,32 +232,11 @@ def _holds(image: MetadataImage) -> str:
     return f"{brokers} brokers, {topics} topics, {len(image.topics.partitions)} partitions"
 
 
-def _folders(*named: Path) -> list[Path]:
-    """All node folders that were named, or meant."""
-    return [node for folder in named or (default_folder(),) for node in node_folders(folder)]
+def _replicas(*named: Path) -> list[Replica]:
+    """Open the logs in the folders that were named, or in the default folder.
 
-
-def _with_marks(folders: list[Path]) -> dict[Path, LogMark | None]:
-    """Each folder with the mark up to which its manifest vouches for the ledger's bytes."""
-    return {folder: _synced_mark(folder) for folder in folders}
-
-
-def _synced_mark(folder: Path) -> LogMark | None:
-    disk = ReadOnlyDisk(folder)
-    if not disk.exists(MANIFEST):
-        return None
-    return LogMark.decode(decode_manifest(disk.read(MANIFEST)).mark_data)
-
-
-def _expecting(work: Callable[[], Any]) -> Any:
-    try:
-        return work()
-    except BrokenPipeError:
-        raise
-    except _EXPECTED as error:
-        raise Failure(str(error)) from None
-
-
-def _with_progress(what: str, work: Callable[[Callable[[int, int], None]], Any]) -> Any:
-    with progress(what) as on_progress:
-        return work(on_progress)
+    A folder without a journal counts as live too: these commands always report an unfinished tail
+    as a note. `logberg audit verify` is stricter.
+    """
+    replicas = open_all(str(folder) for folder in named or (default_folder(),))
+    return [msgspec.structs.replace(replica, live=True) for replica in replicas]

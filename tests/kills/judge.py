@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from audit.places.folder import open_reader
+from audit.places.replicas import one_replica, open_all
 from audit.questions.agreement import agree
 from audit.reading.dump import dump
 from metadata.uuids import uuid_text
@@ -49,7 +49,7 @@ def read_ledger(folder: Path) -> Ledger:
     """Read one controller's log."""
     requests: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     began_ms: dict[int, int] = {}
-    reader = open_reader(folder)
+    reader = one_replica(str(folder)).reader()
     end = reader.log_start
     for batch in reader.batches(None, None):
         header = batch.header
@@ -85,7 +85,7 @@ def fenced_below(folder: Path, offset: int) -> int:
     """How many brokers a log says were fenced before an offset."""
     return sum(
         record["data"].get("fenced") == "FENCE"
-        for batch in dump(folder, None, offset)
+        for batch in dump(one_replica(str(folder)).reader(), None, offset)
         for record in batch["records"]
         if record["type"] == "BROKER_REGISTRATION_CHANGE_RECORD"
     )
@@ -99,9 +99,9 @@ def judge(
     `end`: where the log was, on all of them, before the processes were asked to stop. A broker
     that stops is fenced as well, and who stops first does not hear of that.
     """
-    verified = agree(dict.fromkeys(folders))
+    verified = agree(open_all(map(str, folders)))
     unsound = [f"verify: {verified.problem or verified}"] if not verified.ok else []
-    sound = [folder for folder, node in zip(folders, verified.nodes, strict=True) if node.report.ok]
+    sound = [folder for folder, log in zip(folders, verified.logs, strict=True) if log.report.ok]
     ledgers = [read_ledger(folder) for folder in sound]
     assert ledgers, unsound
     unsound += [f"{one.name}: its log begins at {one.begin}" for one in ledgers if one.begin]

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from audit.places.folder import open_reader
+from audit.places.replicas import one_replica
 from logberg.child import Child
 from logberg.local_cluster import ADMIN, LocalCluster, Timing, free_port_base
 from tests.checkers.principals import false_principals
@@ -304,7 +304,7 @@ class RunningCluster:
     def check_principals(self) -> None:
         """Every batch says who caused it: whose credential carried the request, or ourselves."""
         for n in self.local.controllers:
-            batches = open_reader(self.data(n)).batches()
+            batches = one_replica(str(self.data(n))).reader().batches()
             assert false_principals(batches, self.carriers) == []
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from audit.places.replicas import open_all
 from audit.questions.agreement import agree
 from ledger.batch import parse
 from ledger.chain import LogMark
@@ -100,7 +101,7 @@ class Victim:
         cluster.until(lambda: self.role in ("follower", "leader"), "it is a voter again")
         cluster.create(f"after-{len(cluster.acknowledged)}")
         cluster.until(cluster.caught_up, "it caught up")
-        found = agree({cluster.data(n): None for n in cluster.local.controllers})
+        found = agree(open_all(str(cluster.data(n)) for n in cluster.local.controllers))
         assert found.ok, found
 
     @property

@@ -3,15 +3,10 @@
 import click
 
 from audit.places.replicas import open_all
-from audit.questions.compare import compare
-from ledger.verify import VerifyReport, verify_ledger
-from logberg.commands.audit.divergence_output import (
-    comparison_json,
-    first_difference,
-    show_divergences,
-)
+from audit.questions.agreement import agree
+from logberg.commands.audit.divergence_output import comparison_json, show_divergences
 from logberg.commands.audit.failures import failing
-from logberg.commands.audit.progress import progress
+from logberg.commands.audit.progress import progress_of_steps
 from logberg.failure import Failure
 from logberg.output import output_option, print_json, show, table
 
@@ -28,21 +23,11 @@ def command(where: tuple[str, ...], output: str) -> None:
         replicas = open_all(where)
         if len(replicas) < 2:
             raise click.UsageError(f"{where[0]} is one log; two or more are meant.")
-        reports: dict[str, VerifyReport] = {}
-        for replica in replicas:
-            with progress(f"verifying {replica.name}") as on_progress:
-                reports[replica.name] = verify_ledger(
-                    replica.disk,
-                    synced_to=replica.synced_to,
-                    live=replica.live,
-                    on_progress=on_progress,
-                )
-        compared = compare(replicas, reports)
-    problems = {
-        name: f"{bad.file}, byte {bad.position}, offset {bad.offset}: {bad.sentence}"
-        for name, report in reports.items()
-        if (bad := report.first_bad)
-    }
+        with progress_of_steps("verifying") as on_step:
+            found = agree(replicas, on_step)
+    compared = found.comparison
+    reports = {one.replica.name: one.report for one in found.logs}
+    problems = {name: str(bad) for name, report in reports.items() if (bad := report.first_bad)}
     if output == "json":
         print_json({**comparison_json(compared), "damaged": problems})
     else:
@@ -53,6 +38,6 @@ def command(where: tuple[str, ...], output: str) -> None:
         show(table(["log", "read up to", "head", "damage"], rows))
         show_divergences(compared)
     if compared.divergences:
-        raise Failure(first_difference(compared))
+        raise Failure(compared.problem)
     for name, problem in (problems | compared.left_out).items():
         raise Failure(f"{name}: {problem}")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from audit.questions.compare import Comparison, ReplicaDivergence
+from audit.questions.compare import Comparison
 from audit.reading.dump import caller_of
 from logberg.commands.audit.record_output import short
 from logberg.output import say
@@ -15,14 +15,9 @@ def show_divergences(compared: Comparison) -> None:
     for name, why in compared.left_out.items():
         say(f"{name} could not be compared: {why}")
     for found in compared.divergences:
-        say(_sentence(found, compared))
+        say(compared.sentence(found))
         for name, batch in ((found.replica, found.batch), (found.other, found.other_batch)):
             _show_batch(name, batch)
-
-
-def first_difference(compared: Comparison) -> str:
-    """Return a sentence about the first difference."""
-    return _sentence(min(compared.divergences, key=lambda found: found.offset), compared)
 
 
 def comparison_json(compared: Comparison) -> dict[str, Any]:
@@ -43,15 +38,6 @@ def comparison_json(compared: Comparison) -> dict[str, Any]:
         ],
         "leftOut": compared.left_out,
     }
-
-
-def _sentence(found: ReplicaDivergence, compared: Comparison) -> str:
-    judged = (
-        f"{len(compared.agreed)} logs agree against it"
-        if compared.majority
-        else "there is no majority to say which one is right"
-    )
-    return f"{found.replica} differs from {found.other} from offset {found.offset} on; {judged}"
 
 
 def _show_batch(name: str, batch: dict[str, Any]) -> None:

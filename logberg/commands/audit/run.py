@@ -1,7 +1,6 @@
 """`logberg audit run`: a job of the audit by the plain engine or by Spark; and the pipeline."""
 
 import csv
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from runtime.disk import FolderInUseError
 
 PIPELINE: Final = "pipeline"
 _SPARK: Final = "spark"
-_ERROR: Final = re.compile(r"^(?:[a-z_]+\.)*(\w+Error): (.+)$", re.MULTILINE)
+
 _EXTRA: Final = "install logberg[audit]"
 _ROWS_SHOWN: Final = 1_000
 """On a terminal, whose reader would wait for more to be laid out and not read it."""
@@ -145,8 +144,11 @@ def _pipeline(where: str, out: Path, follow: bool, master: str, memory: str, out
 def _spark(master: str, memory: str) -> Iterator[Any]:
     """Give a session; what Spark says of a failed task becomes the task's own sentence."""
     try:
-        from audit.spark.engine import SPARK_ERRORS  # noqa: PLC0415 - needs the extra
         from audit.spark.progress import spark_progress  # noqa: PLC0415 - needs the extra
+        from audit.spark.reading_failures import (  # noqa: PLC0415 - needs the extra
+            SparkError,
+            failure_sentence,
+        )
         from audit.spark.session import (  # noqa: PLC0415 - needs the extra
             SparkUnavailableError,
             audit_session,
@@ -166,15 +168,8 @@ def _spark(master: str, memory: str) -> Iterator[Any]:
             yield session
     except SparkUnavailableError as error:
         raise Failure(str(error)) from None
-    except SPARK_ERRORS as error:
-        raise Failure(_sentence(str(error))) from None
-
-
-def _sentence(trace: str) -> str:
-    """Return the innermost error of ours in what Spark says, else its first line."""
-    found = _ERROR.findall(trace)
-    ours = [words for name, words in found if name not in ("PythonError", "RuntimeError")]
-    return ours[-1] if ours else trace.strip().splitlines()[0]
+    except SparkError as error:
+        raise Failure(failure_sentence(error) or str(error).strip().splitlines()[0]) from None
 
 
 def _show(shown: AuditTable, rows: list[Row], out: Path | None, output: str) -> None:

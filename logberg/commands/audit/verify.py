@@ -8,11 +8,7 @@ import click
 from audit.places.replicas import Replica, open_all
 from audit.questions.compare import Comparison, compare
 from audit.questions.verification import VerificationResult, verify_replica
-from logberg.commands.audit.divergence_output import (
-    comparison_json,
-    first_difference,
-    show_divergences,
-)
+from logberg.commands.audit.divergence_output import comparison_json, show_divergences
 from logberg.commands.audit.failures import failing, print_notes
 from logberg.commands.audit.progress import progress
 from logberg.failure import Failure
@@ -71,7 +67,7 @@ def command(
         _show(found, compared, keep_going=keep_going)
     problems = [f"{each.location}: {problem}" for each in found for problem in each.problems]
     if compared is not None and compared.divergences:
-        problems.append(first_difference(compared))
+        problems.append(compared.problem)
     if problems:
         raise Failure(problems[0])
 

@@ -13,8 +13,9 @@ from click.testing import CliRunner
 
 from audit.generated import CLUSTER_ID, GeneratedHistory, Life, batches, write_history
 from audit.generated.rhythm import DAY_MS, START_MS, hour, weekday
+from audit.places.replicas import one_replica, open_replicas
 from audit.questions.agreement import agree
-from audit.reading.replay import replay
+from audit.questions.state import state_at
 from controller.storage.snapshotting import checkpoint_header
 from ledger.chain import LogMark
 from ledger.ledger import Ledger
@@ -28,7 +29,6 @@ from metadata.records import (
     RequestOutcomeRecord,
 )
 from metadata.uuids import uuid7_time_ms
-from quorum.journal.manifest import decode_manifest
 from runtime.read_only_disk import ReadOnlyDisk
 from runtime.real_disk import RealDisk
 from snapshots.store import finish_steps, list_checkpoints, load_steps
@@ -176,14 +176,12 @@ def test_a_history_of_nothing_is_refused(tmp_path: Path) -> None:
 
 
 def test_verify_and_replay_are_happy_with_its_folders(history: GeneratedHistory) -> None:
-    marks = {
-        node: LogMark.decode(decode_manifest((node / "manifest").read_bytes()).mark_data)
-        for node in history.nodes
-    }
-    found = agree(marks)
+    replicas = open_replicas(str(history.folder))
+    assert {each.synced_to.log_end for each in replicas} == {history.log_end}
+    found = agree(replicas)
     assert found.ok, found.problem
-    assert found.common_offset == history.log_end
-    states = [replay(node) for node in history.nodes]
+    assert found.comparison.common_offset == history.log_end
+    states = [state_at(each, history.log_end, snapshots=False) for each in replicas]
     assert {state.head for state in states} == {history.head}
     assert len({state.state_hash for state in states}) == 1
     assert [state.batches for state in states] == [history.batches] * 2
@@ -216,7 +214,7 @@ def test_its_checkpoints_are_those_of_the_replayed_image(history: GeneratedHisto
     assert len(found) >= RECORDS // 1_000 - 1
     for one in found:
         loaded = finish_steps(load_steps(disk, CLUSTER_ID, one))
-        replayed = replay(history.nodes[0], to_offset=one.offset)
+        replayed = state_at(one_replica(str(history.nodes[0])), one.offset, snapshots=False)
         assert loaded.header == checkpoint_header(CLUSTER_ID, replayed.image, replayed.head)
         records = [record for block in loaded.blocks for record in decode_records(block)]
         header = loaded.header

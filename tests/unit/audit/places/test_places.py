@@ -205,8 +205,8 @@ def test_the_manifest_says_what_was_synced(tmp_path: Path) -> None:
     write_node(node)
     assert one_replica(str(node)).synced_to is None
     mark = LogMark(41, bytes(range(32)), 3, 1_700_000_000_000)
-    entry = (b"entry", 1, 1)
-    written = encode_manifest(JournalManifest("c", entry, entry, mark.encode(), ()))
+    first, second = (b"entry", 1, 1), (b"entry", 2, 1)
+    written = encode_manifest(JournalManifest("c", first, second, mark.encode(), ()))
     (node / "manifest").write_bytes(written)
     assert one_replica(str(node)).synced_to == mark
     (node / "manifest").write_bytes(written[:-1] + b"\x00\x00")

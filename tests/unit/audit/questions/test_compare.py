@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from audit.places.replicas import one_replica
+from audit.questions.agreement import agree
 from audit.questions.compare import Comparison, compare
 from ledger.batch import parse
 from ledger.verify import verify_ledger
@@ -41,6 +42,28 @@ def test_equal_logs_and_shorter_ones_agree(world: Path) -> None:
     assert found.divergences == ()
     assert found.agreed == ("one", "two", "short")
     assert found.common_offset == BATCHES[69].end_offset
+
+
+def test_a_torn_batch_behind_the_synced_mark_does_not_stop_the_comparison(
+    world: Path, tmp_path: Path
+) -> None:
+    """Its head is whole, so a reader that goes by heads counts it; verification does not."""
+    shutil.copytree(world / "one", tmp_path / "torn")
+    newest = max((tmp_path / "torn" / "log").glob("*.log"))
+    newest.write_bytes(newest.read_bytes()[:-1] + b"\x00")
+    last = BATCHES[-1].base_offset
+    marks = {
+        mark.log_end: mark for mark in one_replica(str(world / "one")).reader().segment_marks()
+    }
+    synced_to = marks[max(marks)]
+    replicas = [
+        msgspec.structs.replace(one_replica(str(folder)), synced_to=synced_to)
+        for folder in (world / "one", tmp_path / "torn")
+    ]
+    found = agree(replicas)
+    assert found.ok, found
+    assert found.comparison.common_offset == last
+    assert [log.report.log_end - last > 0 for log in found.logs] == [True, False]
 
 
 @pytest.mark.parametrize("seed", range(6))

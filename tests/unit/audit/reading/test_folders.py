@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import structlog
 
-from audit.places.folder import NoLogError, node_folders, open_reader
+from audit.places.replicas import NoLogError, one_replica, open_replicas
 from audit.questions.agreement import agree
+from audit.questions.state import ClusterState, state_at
 from audit.reading.dump import dump
-from audit.reading.replay import replay
+from audit.reading.moments import MomentError
 from ledger.batch import BatchHeader, Provenance, seal
 from ledger.ledger import Ledger
 from metadata.codec import decode_records, encode_records
@@ -55,33 +56,25 @@ def cluster(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_cluster_s_folder_means_its_controllers_and_a_log_folder_its_node(cluster: Path) -> None:
-    assert [folder.name for folder in node_folders(cluster)] == [
-        "controller-1",
-        "controller-2",
-        "controller-3",
-    ]
-    assert node_folders(cluster / "controller-2" / "log") == [cluster / "controller-2"]
-
-
-def test_a_folder_without_a_log_is_refused_with_what_was_expected(tmp_path: Path) -> None:
-    with pytest.raises(NoLogError, match="name a controller's folder"):
-        node_folders(tmp_path)
+def replay(folder: Path, to_offset: int | None = None) -> ClusterState:
+    replica = one_replica(str(folder))
+    end = replica.reader().log_end if to_offset is None else to_offset
+    return state_at(replica, end, snapshots=False)
 
 
 def test_equal_logs_agree_and_replay_to_one_state(cluster: Path) -> None:
-    found = agree(dict.fromkeys(node_folders(cluster)))
+    found = agree(open_replicas(str(cluster)))
     assert found.ok
-    states = [replay(folder) for folder in node_folders(cluster)]
-    assert len({state.state_hash for state in states}) == 1
-    assert states[0].image.offset == found.common_offset
-    assert states[0].head == found.nodes[0].report.head
+    states = [replay(Path(log.replica.location)) for log in found.logs]
+    assert len({state.state_hash.encode() for state in states}) == 1
+    assert states[0].image.offset == found.comparison.common_offset
+    assert states[0].head == found.logs[0].report.head
 
 
 def test_replay_gives_the_state_that_the_records_give(cluster: Path) -> None:
     folder = cluster / "controller-1"
     image = EMPTY
-    for batch in open_reader(folder).batches():
+    for batch in one_replica(str(folder)).reader().batches():
         delta = MetadataDelta(image)
         header = batch.header
         delta.replay_all(decode_records(batch.records), header.base_offset)
@@ -97,34 +90,35 @@ def test_a_flipped_byte_is_named_and_the_others_still_agree(cluster: Path) -> No
     data = bytearray(segment.read_bytes())
     data[len(data) // 2] ^= 0x10
     segment.write_bytes(data)
-    found = agree(dict.fromkeys(node_folders(cluster)))
+    found = agree(open_replicas(str(cluster)))
     assert not found.ok
-    bad = [node for node in found.nodes if not node.report.ok]
-    assert [Path(node.folder).name for node in bad] == ["controller-2"]
+    bad = [log for log in found.logs if not log.report.ok]
+    assert [log.replica.name for log in bad] == ["controller-2"]
     finding = bad[0].report.first_bad
     assert finding is not None
     assert finding.file == f"log/{segment.name}"
     assert finding.position <= len(data) // 2
     assert not found.problem
+    assert found.comparison.agreed == ("controller-1", "controller-2", "controller-3")
 
 
 def test_logs_that_tell_two_stories_are_held_against_each_other(tmp_path: Path) -> None:
     write_node(tmp_path / "controller-1", seed=1)
     write_node(tmp_path / "controller-2", seed=2)
-    found = agree(dict.fromkeys(node_folders(tmp_path)))
-    assert "differ before offset" in found.problem
+    found = agree(open_replicas(str(tmp_path)))
+    assert "controller-2 differs from controller-1 from offset 0 on" in found.problem
 
 
 def test_a_log_that_ends_earlier_is_not_another_story(tmp_path: Path) -> None:
     write_node(tmp_path / "controller-1", batches=60)
     write_node(tmp_path / "controller-2", batches=40)
-    found = agree(dict.fromkeys(node_folders(tmp_path)))
+    found = agree(open_replicas(str(tmp_path)))
     assert found.ok
-    assert found.common_offset == min(node.report.log_end for node in found.nodes)
+    assert found.comparison.common_offset == min(log.report.log_end for log in found.logs)
 
 
 def test_dump_says_who_when_and_why_with_offsets(cluster: Path) -> None:
-    batches = list(dump(cluster / "controller-1", None, None))
+    batches = list(dump(one_replica(str(cluster / "controller-1")).reader()))
     assert batches[0]["principal"] == "User:alice"
     assert batches[3]["reason"] == "step 3"
     assert batches[0]["time"].startswith("2023-11-")
@@ -138,7 +132,7 @@ def test_secrets_are_starred_unless_asked_for(cluster: Path) -> None:
     starred, shown = (
         [
             record["data"]["storedKey"]
-            for batch in dump(folder, None, None, show_secrets=show_secrets)
+            for batch in dump(one_replica(str(folder)).reader(), show_secrets=show_secrets)
             for record in batch["records"]
             if record["type"] == kind
         ]
@@ -153,8 +147,8 @@ def test_reading_changes_nothing(cluster: Path) -> None:
     before = snapshot_of(cluster)
     folder = cluster / "controller-1"
     replay(folder)
-    list(dump(folder, None, None))
-    agree({folder: None})
+    list(dump(one_replica(str(folder)).reader()))
+    agree(open_replicas(str(folder)))
     assert snapshot_of(cluster) == before
 
 
@@ -163,7 +157,7 @@ def snapshot_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_an_offset_beyond_the_end_is_refused(cluster: Path) -> None:
-    with pytest.raises(NoLogError, match="ends at offset"):
+    with pytest.raises(MomentError, match="ends at offset"):
         replay(cluster / "controller-1", to_offset=10**9)
 
 
