@@ -20,8 +20,7 @@ from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Floor, percentile
 from benchmarks.floors import middle, reset_ms
 from logberg.client import Access, LogbergClient, read_token
-from logberg.commands.status import observe
-from logberg.commands.up import is_ready
+from logberg.cluster_view import observe
 from logberg.local_cluster import LocalCluster, free_port_base
 from metadata.uuids import uuid7, uuid_text
 from runtime.randomness import from_system
@@ -124,12 +123,12 @@ async def settled(cluster: LocalCluster, client: LogbergClient) -> int:
     """Wait until all is well again; return the active one."""
     until = time.monotonic() + _LIMIT_S
     while time.monotonic() < until:
-        found = await observe(client, tuple(cluster.controller_urls))
-        ends = {answer.get("logEnd") for answer in found["controllers"]}
-        if is_ready(found, len(cluster.brokers)) and len(ends) == 1:
+        found = await observe(client, cluster.controller_urls)
+        ends = {view.log_end for view in found.controllers}
+        if found.is_ready(len(cluster.brokers)) and len(ends) == 1:
             await asyncio.sleep(0.5)
-            active: int = found["active"]
-            return active
+            assert found.active is not None
+            return found.active
         await asyncio.sleep(0.05)
     raise RuntimeError(f"not settled within {_LIMIT_S:.0f} s: {found}")
 

@@ -20,6 +20,7 @@ from audit.questions.agreement import agree
 from benchmarks.failover import fenced_in, settled
 from logberg.client import Access, ClientError, LogbergClient, read_token
 from logberg.local_cluster import LocalCluster, free_port_base
+from metadata.messages.topics import NewTopic
 
 _CLIENTS = 32
 
@@ -30,11 +31,10 @@ async def _load(client: LogbergClient, number: int, until: float, counts: Counte
     while time.monotonic() < until:
         turn += 1
         name = f"soak-{number}-{turn}"
-        topic = {"name": name, "numPartitions": 3, "replicationFactor": 3}
         try:
-            await client.change("POST", "/v1/topics", {"topics": [topic]})
-            await client.get(f"/v1/topics/{name}")
-            await client.change("DELETE", f"/v1/topics/{name}", None)
+            await client.create_topics(NewTopic(name, 3, 3))
+            await client.topic(name)
+            await client.delete_topic(name)
         except ClientError as error:
             counts[error.code] += 1
         else:
@@ -51,12 +51,12 @@ async def _soak(folder: Path, seconds: float) -> Counter[str]:
             child.start()
         async with LogbergClient(cluster.controller_urls, access, 30.0) as client:
             await settled(cluster, client)
-            before = (await client.get("/v1/quorum"))["leaderEpoch"]
+            before = (await client.quorum()).leader_epoch
             until = time.monotonic() + seconds
             telling = asyncio.create_task(_tell(counts, seconds))
             await asyncio.gather(*(_load(client, n, until, counts) for n in range(_CLIENTS)))
             telling.cancel()
-            counts["elections"] = (await client.get("/v1/quorum"))["leaderEpoch"] - before
+            counts["elections"] = (await client.quorum()).leader_epoch - before
             await settled(cluster, client)
         counts["fenced"] = fenced_in(folder / "controller-1")
         counts.update(_stalls(cluster))

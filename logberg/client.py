@@ -1,4 +1,4 @@
-"""A client of the controllers: finds the active one, retries safely, speaks plain dicts.
+"""A client of the controllers: finds the active one, retries safely, answers with typed messages.
 
 Rule: a change carries one request id through all its tries, so a retry after a lost answer never
 acts twice (the controllers remember outcomes by that id). The client follows the leader that an
@@ -13,20 +13,24 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import aiohttp
 import msgspec
 
 from logberg.access import Access, AccessError, read_token
-from metadata.errors import ErrorCode, Fault
+from logberg.client_errors import ClientError, no_answer, unknown_outcome
+from logberg.operations import Operations
+from metadata.errors import ErrorCode
 from metadata.messages.errors import ErrorReply
 from metadata.messages.versions import Agreed
 from metadata.uuids import uuid7, uuid_text
 from runtime.origins import may_follow
 from runtime.randomness import Random, from_system
 
-__all__ = ["Access", "ClientError", "LogbergClient", "read_token"]
+__all__ = ["Access", "ClientError", "LogbergClient", "read_token", "unknown_outcome"]
+
+T = TypeVar("T")
 
 REQUEST_ID = "x-logberg-request-id"
 _RETRY_STATUS = frozenset({421, 429, 502, 503, 504})
@@ -39,21 +43,8 @@ _FOLLOWED_AT_ONCE = 2
 _URLS_MAX = 64
 
 
-class ClientError(Exception):
-    """A request was refused, or nobody answered; `code` is the error's name."""
-
-    def __init__(
-        self, code: str, message: str, status: int = 0, reply: ErrorReply | None = None
-    ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.status = status
-        self.reply = reply or ErrorReply(code, message, whose_fault=Fault.CLIENT.value)
-        """The same with everything that was said, for programs."""
-
-
-class LogbergClient:
-    """`async with LogbergClient([...]) as client: await client.get("/v1/topics")`."""
+class LogbergClient(Operations):
+    """`async with LogbergClient([...]) as client: await client.topics()`."""
 
     def __init__(
         self,
@@ -96,38 +87,37 @@ class LogbergClient:
         if self._session is not None:
             await self._session.close()
 
-    async def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
-        """Read; linearizable unless the query says otherwise. Raises ClientError."""
-        return await self._call("GET", path, None, query or {}, {})
+    async def get(self, path: str, reply: type[T], query: Mapping[str, str] | None = None) -> T:
+        return await self._call("GET", path, reply, None, query or {}, {})
 
     async def change(
         self,
         method: str,
         path: str,
-        body: Mapping[str, Any] | None,
+        reply: type[T],
+        body: Mapping[str, Any] | None = None,
         reason: str = "",
         *,
         request_id: str | None = None,
         query: Mapping[str, str] | None = None,
-    ) -> Any:
-        """Change something, at most once, however often the answer is lost.
-
-        `request_id`: that of an earlier call whose outcome is unknown, to find it out. Raises
-        ClientError; REQUEST_TIMED_OUT means that the outcome is unknown.
-        """
+    ) -> T:
         if request_id is None:
             request_id = uuid_text(uuid7(int(time.time() * 1000), self._random.getrandbits(74)))
         headers = {REQUEST_ID: request_id}
         if reason:
             headers["x-logberg-reason"] = reason
-        return await self._call(method, path, body, query or {}, headers)
+        return await self._call(method, path, reply, body, query or {}, headers)
 
     async def from_one(
-        self, url: str, path: str, query: Mapping[str, str] | None = None, deadline_s: float = 2.0
-    ) -> Any:
-        """Ask exactly this controller, once. Raises ClientError."""
+        self,
+        url: str,
+        path: str,
+        reply: type[T],
+        query: Mapping[str, str] | None = None,
+        deadline_s: float = 2.0,
+    ) -> T:
         try:
-            return await self._once(url, "GET", path, None, query or {}, {}, deadline_s)
+            return await self._once(url, "GET", path, reply, None, query or {}, {}, deadline_s)
         except _Retry as retry:
             raise retry.error from None
 
@@ -135,17 +125,18 @@ class LogbergClient:
         self,
         method: str,
         path: str,
+        reply: type[T],
         body: Mapping[str, Any] | None,
         query: Mapping[str, str],
         headers: Mapping[str, str],
-    ) -> Any:
+    ) -> T:
         until = time.monotonic() + self._deadline_s
         request_id = headers.get(REQUEST_ID, "")
         turns = _Turns(self._urls, self._random)
         while (left := until - time.monotonic()) > 0 and turns.url is not None:
             try:
                 found = await self._once(
-                    turns.url, method, path, body, query, headers, min(left, _TRY_S)
+                    turns.url, method, path, reply, body, query, headers, min(left, _TRY_S)
                 )
             except _Retry as retry:
                 await asyncio.sleep(min(turns.after(retry), left))
@@ -173,11 +164,12 @@ class LogbergClient:
         url: str,
         method: str,
         path: str,
+        reply: type[T],
         body: Mapping[str, Any] | None,
         query: Mapping[str, str],
         headers: Mapping[str, str],
         deadline_s: float,
-    ) -> Any:
+    ) -> T:
         """Ask `url` once. Raises _Retry where another try may help, ClientError where not."""
         if self._session is None:
             raise RuntimeError("use the client in `async with`")
@@ -222,7 +214,7 @@ class LogbergClient:
                 doubt.none_from_this()
             raise _Retry(_broken(url, error, deadline_s), silent=silent) from None
         try:
-            return _read(status, said, url)
+            return _read(status, said, url, reply)
         except (_Retry, ClientError) as answered:
             refused = answered.error if isinstance(answered, _Retry) else answered
             if refused.code not in _IN_DOUBT and not _is_a_proxys(refused):
@@ -339,24 +331,6 @@ def _is_a_proxys(error: ClientError) -> bool:
     return error.status >= 500 and error.code == f"HTTP_{error.status}"
 
 
-def unknown_outcome(request_id: str, why: str, status: int = 0) -> ClientError:
-    """The error of a change that was sent, and of which nobody knows whether it was made."""
-    message = (
-        f"outcome unknown: the change may have been made, or not ({why}). To find out, repeat the "
-        f"command with --request-id {request_id}: it takes effect at most once"
-    )
-    code = ErrorCode.REQUEST_TIMED_OUT
-    reply = ErrorReply(
-        code.value,
-        message,
-        whose_fault=code.fault.value,
-        retriable=True,
-        request_id=request_id,
-        details={"outcome": "unknown"},
-    )
-    return ClientError(code.value, message, status, reply)
-
-
 class _Retry(Exception):  # noqa: N818 - a signal within this file, not an error of its own
     def __init__(
         self,
@@ -392,35 +366,36 @@ def _not_connected(url: str, error: aiohttp.ClientError) -> _Retry:
         said = f"{url} does not speak TLS" if plain else f"{url}: no TLS connection ({error})"
         advice = "; is it http://, or the port of something else?" if plain else ""
         return _Retry(ClientError("NO_TLS", said + advice), hopeless=plain)
-    return _Retry(_no_answer(url, str(error) or type(error).__name__))
+    return _Retry(no_answer(url, str(error) or type(error).__name__))
 
 
 def _broken(url: str, error: Exception, deadline_s: float) -> ClientError:
     """The request may have been sent."""
     if isinstance(error, TimeoutError):
-        return _no_answer(url, f"nothing within {deadline_s:.1f} s")
+        return no_answer(url, f"nothing within {deadline_s:.1f} s")
     hung_up = isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError))
     if url.startswith("http://") and (hung_up or isinstance(error, aiohttp.ClientResponseError)):
-        return _no_answer(url, "it speaks no plain HTTP; does it speak TLS? then use https://")
+        return no_answer(url, "it speaks no plain HTTP; does it speak TLS? then use https://")
     if hung_up:
         # So does a TLS 1.3 server that does not accept our certificate.
-        return _no_answer(url, f"it hung up ({error}); does it know our certificate?")
-    return _no_answer(url, str(error) or type(error).__name__)
+        return no_answer(url, f"it hung up ({error}); does it know our certificate?")
+    return no_answer(url, str(error) or type(error).__name__)
 
 
-def _no_answer(url: str, why: str) -> ClientError:
-    message = f"{url} does not answer: {why}"
-    reply = ErrorReply("NO_ANSWER", message, whose_fault=Fault.CLUSTER.value, retriable=True)
-    return ClientError("NO_ANSWER", message, reply=reply)
-
-
-def _read(status: int, body: bytes, url: str) -> Any:
+def _read(status: int, body: bytes, url: str, wanted: type[T]) -> T:
+    """Return the message that was answered. Raises _Retry, ClientError."""
+    if 200 <= status < 300:
+        try:
+            return msgspec.json.decode(body, type=wanted)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+            # A change may have been made all the same.
+            code = ErrorCode.UNKNOWN_SERVER_ERROR.value
+            said = f"{url} answered with something else than {wanted.__name__}: {problem}"
+            raise ClientError(code, f"{said}; is it a controller?", status) from None
     try:
         value = msgspec.json.decode(body) if body else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         value = None
-    if 200 <= status < 300:
-        return value
     reply = _error_reply(value, status, url)
     error = ClientError(reply.code, reply.message, status, reply)
     if status in _RETRY_STATUS:

@@ -154,19 +154,6 @@ class ChangeOptions(msgspec.Struct, frozen=True):
     reason: str
     request_id: str | None
 
-    async def make(
-        self,
-        client: LogbergClient,
-        method: str,
-        path: str,
-        body: dict[str, Any] | None = None,
-        query: dict[str, str] | None = None,
-    ) -> Any:
-        """Send the change. Raises ClientError."""
-        return await client.change(
-            method, path, body, self.reason, request_id=self.request_id, query=query
-        )
-
 
 def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command that changes something its options; it gets `change`."""

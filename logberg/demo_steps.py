@@ -16,9 +16,9 @@ from audit.questions.agreement import agree
 from audit.questions.state import state_at
 from audit.reading.dump import dump
 from logberg.client import ClientError, LogbergClient
-from logberg.commands.status import observe
-from logberg.commands.up import is_ready
+from logberg.cluster_view import ClusterView, observe
 from logberg.local_cluster import LocalCluster
+from metadata.messages.topics import NewTopic
 
 _START_LIMIT_S = 30.0
 _STEP_LIMIT_S = 20.0
@@ -76,23 +76,20 @@ class DemoSteps:
         for child in self._cluster.controllers.values():
             child.start()
         found = await self._until(
-            lambda seen: (
-                seen["active"] is not None
-                and all(answer["role"] != "down" for answer in seen["controllers"])
-            ),
+            lambda seen: seen.active is not None and seen.all_answer,
             "three controllers answer and one is active",
             _START_LIMIT_S,
         )
         return (
-            f"three controllers agree: {found['active']} is active, epoch {found['epoch']}, "
-            f"cluster {found['clusterId']}"
+            f"three controllers agree: {found.active} is active, epoch {found.epoch}, "
+            f"cluster {found.cluster_id}"
         )
 
     async def brokers_come_online(self) -> str:
         for child in self._cluster.brokers.values():
             child.start()
         await self._until(
-            lambda seen: is_ready(seen, len(self._cluster.brokers)),
+            lambda seen: seen.is_ready(len(self._cluster.brokers)),
             "every broker is online",
             _START_LIMIT_S,
         )
@@ -111,8 +108,9 @@ class DemoSteps:
         )
 
     async def active_controller_is_killed(self) -> str:
-        found = await observe(self._client, tuple(self._cluster.controller_urls))
-        self._killed = found["active"]
+        found = await observe(self._client, self._cluster.controller_urls)
+        assert found.active is not None, "every step before needs an active controller"
+        self._killed = found.active
         self._before_kill = _log_end(found)
         child = self._cluster.controllers[self._killed]
         began = time.monotonic()
@@ -120,10 +118,10 @@ class DemoSteps:
         await self._create("payments", 3, "written while the old controller lies dead")
         took_ms = (time.monotonic() - began) * 1000
         found = await self._until(
-            lambda seen: seen["active"] not in {None, self._killed}, "another controller is active"
+            lambda seen: seen.active not in {None, self._killed}, "another controller is active"
         )
         return (
-            f"controller {self._killed} killed with SIGKILL; {found['active']} took over and "
+            f"controller {self._killed} killed with SIGKILL; {found.active} took over and "
             f"committed the next change [bold]{took_ms:.0f} ms[/bold] after the kill"
         )
 
@@ -131,8 +129,8 @@ class DemoSteps:
         # Long enough for every broker to have found the new controller, or to be fenced.
         until = time.monotonic() + 2 * self._cluster.timing.heartbeat_ms / 1000 + 0.5
         while time.monotonic() < until:
-            found = await observe(self._client, tuple(self._cluster.controller_urls))
-            states = {broker["brokerId"]: broker["state"] for broker in found["brokers"]}
+            found = await observe(self._client, self._cluster.controller_urls)
+            states = {broker.broker_id: broker.state.value for broker in found.brokers}
             if states and set(states.values()) != {"online"}:
                 self._fail(f"a broker did not stay online: {states}")
             await asyncio.sleep(_POLL_S)
@@ -143,7 +141,7 @@ class DemoSteps:
         self._cluster.brokers[PAUSED].signal(signal.SIGSTOP)
         led = (await self._leaders(TOPIC)).count(PAUSED)
         await self._until(
-            lambda seen: _state(seen, PAUSED) in {"fenced", "offline"},
+            lambda seen: seen.state_of(PAUSED) in {"fenced", "offline"},
             "the paused broker is fenced",
         )
         leaders = await self._leaders(TOPIC)
@@ -156,7 +154,7 @@ class DemoSteps:
 
     async def broker_returns(self) -> str:
         self._cluster.brokers[PAUSED].signal(signal.SIGCONT)
-        await self._until(lambda seen: _state(seen, PAUSED) == "online", "the broker returns")
+        await self._until(lambda seen: seen.state_of(PAUSED) == "online", "the broker returns")
         return f"broker {PAUSED} goes on: it had fenced itself, caught up, and is online again"
 
     async def broker_stops_cleanly(self) -> str:
@@ -231,25 +229,24 @@ class DemoSteps:
         return open_all([str(self._cluster.folder)])
 
     async def _create(self, name: str, partitions: int, reason: str) -> None:
-        body = {"topics": [{"name": name, "numPartitions": partitions, "replicationFactor": 3}]}
-        reply = await self._client.change("POST", "/v1/topics", body, reason)
-        error = reply["topics"][0]["error"]
+        reply = await self._client.create_topics(NewTopic(name, partitions, 3), reason=reason)
+        error = reply.topics[0].error
         if error is not None:
-            self._fail(f"topic {name} was refused: {error['message']}")
+            self._fail(f"topic {name} was refused: {error.message}")
 
     async def _leaders(self, topic: str) -> list[int]:
-        reply = await self._client.get(f"/v1/topics/{topic}")
-        return [partition["leader"] for partition in reply["topics"][0]["partitions"]]
+        reply = await self._client.topic(topic)
+        return [partition.leader for partition in reply.topics[0].partitions]
 
     async def _until(
         self,
-        holds: Callable[[dict[str, Any]], bool],
+        holds: Callable[[ClusterView], bool],
         claim: str,
         limit_s: float = _STEP_LIMIT_S,
-    ) -> dict[str, Any]:
+    ) -> ClusterView:
         until = time.monotonic() + limit_s
         while True:
-            found = await observe(self._client, tuple(self._cluster.controller_urls))
+            found = await observe(self._client, self._cluster.controller_urls)
             if holds(found):
                 return found
             if time.monotonic() > until:
@@ -270,22 +267,18 @@ def _is_fencing(record: dict[str, Any]) -> bool:
     return bool(record["data"].get("fenced") == "FENCE")
 
 
-def _state(found: dict[str, Any], broker_id: int) -> str | None:
-    return next((b["state"] for b in found["brokers"] if b["brokerId"] == broker_id), None)
+def _log_end(found: ClusterView) -> int:
+    return max(view.log_end for view in found.controllers)
 
 
-def _log_end(found: dict[str, Any]) -> int:
-    return max(int(answer.get("logEnd", 0)) for answer in found["controllers"])
+def _has_caught_up(found: ClusterView, node_id: int) -> bool:
+    own = next((view for view in found.controllers if view.node_id == node_id), None)
+    return own is not None and found.active is not None and own.log_end == _log_end(found)
 
 
-def _has_caught_up(found: dict[str, Any], node_id: int) -> bool:
-    own = next((a for a in found["controllers"] if a.get("nodeId") == node_id), None)
-    return own is not None and found["active"] is not None and own["logEnd"] == _log_end(found)
-
-
-def _brief(found: dict[str, Any]) -> str:
-    controllers = {a.get("nodeId", a["url"]): a["role"] for a in found["controllers"]}
-    brokers = {b["brokerId"]: b["state"] for b in found["brokers"]}
+def _brief(found: ClusterView) -> str:
+    controllers = {view.name: view.role for view in found.controllers}
+    brokers = {broker.broker_id: broker.state.value for broker in found.brokers}
     return f"controllers {controllers}, brokers {brokers}"
 
 

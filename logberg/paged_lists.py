@@ -4,49 +4,64 @@ Rule: the controller keeps the state for a minute. When it is gone (another cont
 we were slow), the reading begins anew; nobody is shown a mixture.
 """
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
 
-from logberg.client import ClientError, LogbergClient
+import msgspec
+
+from logberg.client_errors import ClientError
 
 PAGE_MAX = 1_000
 _EXPIRED = "CONTINUATION_EXPIRED"
 _TRIES = 3
 
 
-async def all_pages(client: LogbergClient, path: str, entries: str) -> dict[str, Any]:
-    """Read a list whole: the first answer, with the entries of all. Raises ClientError.
+class Page(Protocol):
+    """An answer that may have a next page."""
 
-    `entries` names the list in the answer; of a topic its partitions are meant.
-    """
+    @property
+    def continuation(self) -> str | None:
+        """What to ask the next page with; None: there is none."""
+
+
+T = TypeVar("T")
+P = TypeVar("P", bound=Page)
+
+
+class Get(Protocol):
+    """Reads one page. Raises ClientError."""
+
+    async def __call__(
+        self, path: str, reply: type[T], query: Mapping[str, str] | None = None
+    ) -> T: ...
+
+
+async def all_pages(get: Get, path: str, reply: type[P], joined: Callable[[list[P]], P]) -> P:
+    """Read a list whole: one answer, with the entries of all pages. Raises ClientError."""
     for turn in range(1, _TRIES + 1):
         try:
-            return await _read(client, path, entries)
+            return joined(await _read(get, path, reply))
         except ClientError as error:
             if error.code != _EXPIRED or turn == _TRIES:
                 raise
     raise AssertionError("the last try returns or raises")
 
 
-async def _read(client: LogbergClient, path: str, entries: str) -> dict[str, Any]:
+def without_pages(reply: msgspec.Struct) -> dict[str, Any]:
+    """Return a joined list as JSON shows it: it has no next page."""
+    fields: dict[str, Any] = msgspec.to_builtins(reply)
+    fields.pop("continuation", None)
+    return fields
+
+
+async def _read(get: Get, path: str, reply: type[P]) -> list[P]:
     query = {"limit": str(PAGE_MAX)}
-    reply: dict[str, Any] = await client.get(path, query)
-    page = reply
+    pages = [await get(path, reply, query)]
     asked: set[str] = set()
-    while (token := page.get("continuation")) and isinstance(token, str):
+    while token := pages[-1].continuation:
         if token in asked:
             # Else a server could keep us reading for ever.
             raise ClientError("UNKNOWN_SERVER_ERROR", f"{path}: the same page came twice")
         asked.add(token)
-        page = await client.get(path, {**query, "continuation": token})
-        _list_of(reply, entries).extend(_list_of(page, entries))
-    # All that there is, as an answer without pages would say it.
-    reply.pop("continuation", None)
-    if "nextAfter" in reply:
-        reply["nextAfter"] = None
-    return reply
-
-
-def _list_of(reply: dict[str, Any], entries: str) -> list[Any]:
-    found = reply["topics"][0][entries] if entries == "partitions" else reply[entries]
-    assert isinstance(found, list)
-    return found
+        pages.append(await get(path, reply, {**query, "continuation": token}))
+    return pages

@@ -1,7 +1,5 @@
 """`logberg brokers`."""
 
-from typing import Any
-
 import click
 
 from logberg.connection_options import (
@@ -11,8 +9,9 @@ from logberg.connection_options import (
     cluster_options,
 )
 from logberg.output import facts, print_json, say, show, styled, table
-from logberg.paged_lists import all_pages
+from logberg.paged_lists import without_pages
 from logberg.suggesting_group import SuggestingGroup
+from metadata.messages.brokers import BrokerDescription, DescribeBrokerReply
 
 
 @click.group("brokers", cls=SuggestingGroup)
@@ -24,11 +23,11 @@ def command() -> None:
 @cluster_options
 def list_brokers(*, cluster: ClusterConnection, output: str) -> None:
     """List the brokers that are registered."""
-    reply = cluster.ask(lambda client: all_pages(client, "/v1/brokers", "brokers"))
+    reply = cluster.ask(lambda client: client.brokers())
     if output == "json":
-        print_json(reply)
+        print_json(without_pages(reply))
         return
-    if not reply["brokers"]:
+    if not reply.brokers:
         say("no broker is registered")
         return
     show(
@@ -36,15 +35,15 @@ def list_brokers(*, cluster: ClusterConnection, output: str) -> None:
             ["broker", "state", "broker epoch", "rack", "leads", "replicas", "listeners"],
             [
                 (
-                    broker["brokerId"],
-                    styled(broker["state"]),
-                    broker["brokerEpoch"],
-                    broker["rack"] or "-",
-                    broker["leaders"],
-                    broker["replicas"],
+                    broker.broker_id,
+                    styled(broker.state),
+                    broker.broker_epoch,
+                    broker.rack or "-",
+                    broker.leaders,
+                    broker.replicas,
                     _listeners(broker),
                 )
-                for broker in reply["brokers"]
+                for broker in reply.brokers
             ],
         )
     )
@@ -55,26 +54,26 @@ def list_brokers(*, cluster: ClusterConnection, output: str) -> None:
 @cluster_options
 def describe(*, broker_id: int, cluster: ClusterConnection, output: str) -> None:
     """Describe one broker."""
-    reply = cluster.ask(lambda client: client.get(f"/v1/brokers/{broker_id}"))
+    reply = cluster.ask(lambda client: client.get(f"/v1/brokers/{broker_id}", DescribeBrokerReply))
     if output == "json":
         print_json(reply)
         return
-    broker = reply["broker"]
-    contact = broker.get("lastContactMs")
+    broker = reply.broker
+    contact = broker.last_contact_ms
     show(
         facts(
             [
-                ("broker", broker["brokerId"]),
-                ("state", styled(broker["state"])),
-                ("broker epoch", broker["brokerEpoch"]),
-                ("incarnation", broker["incarnationId"]),
-                ("in controlled shutdown", broker["inControlledShutdown"]),
-                ("rack", broker["rack"] or "-"),
+                ("broker", broker.broker_id),
+                ("state", styled(broker.state)),
+                ("broker epoch", broker.broker_epoch),
+                ("incarnation", broker.incarnation_id),
+                ("in controlled shutdown", broker.in_controlled_shutdown),
+                ("rack", broker.rack or "-"),
                 ("listeners", _listeners(broker)),
-                ("leads", f"{broker['leaders']} of {broker['replicas']} replicas"),
+                ("leads", f"{broker.leaders} of {broker.replicas} replicas"),
                 ("last heard", "unknown" if contact is None else f"{contact} ms ago"),
-                ("applied", broker.get("appliedOffset")),
-                ("as of offset", f"{reply['offset']} (epoch {reply['epoch']})"),
+                ("applied", broker.applied_offset),
+                ("as of offset", f"{reply.offset} (epoch {reply.epoch})"),
             ]
         )
     )
@@ -96,18 +95,22 @@ def unregister(
     A broker that is online, or that holds the last in-sync replica of a partition, is refused
     without --force; the error names what would be lost.
     """
-    flags = {"dryRun": change.dry_run, "force": force}
-    query = {name: "true" for name, given in flags.items() if given}
     reply = cluster.ask(
-        lambda client: change.make(client, "DELETE", f"/v1/brokers/{broker_id}", query=query)
+        lambda client: client.unregister_broker(
+            broker_id,
+            force=force,
+            reason=change.reason,
+            request_id=change.request_id,
+            dry_run=change.dry_run,
+        )
     )
     if output == "json":
         print_json(reply)
-    elif reply["dryRun"]:
-        print_json(reply["records"])
+    elif reply.dry_run:
+        print_json(reply.records)
     else:
-        say(f"broker {broker_id} is forgotten (offset {reply['offset']})")
+        say(f"broker {broker_id} is forgotten (offset {reply.offset})")
 
 
-def _listeners(broker: dict[str, Any]) -> str:
-    return ", ".join(f"{e['name']}://{e['host']}:{e['port']}" for e in broker["endpoints"]) or "-"
+def _listeners(broker: BrokerDescription) -> str:
+    return ", ".join(f"{e.name}://{e.host}:{e.port}" for e in broker.endpoints) or "-"

@@ -1,7 +1,5 @@
 """`logberg features`."""
 
-from typing import Any
-
 import click
 
 from logberg.connection_options import (
@@ -12,6 +10,8 @@ from logberg.connection_options import (
 )
 from logberg.output import print_json, say, show, table
 from logberg.suggesting_group import SuggestingGroup
+from metadata.messages.brokers import FeatureDescription
+from metadata.messages.features import FeatureNode, FeatureState, FeatureUpdate, UpgradeType
 
 _wanted = click.argument("wanted", nargs=-1, required=True, metavar="FEATURE=LEVEL...")
 
@@ -25,23 +25,23 @@ def command() -> None:
 @cluster_options
 def list_features(*, cluster: ClusterConnection, output: str) -> None:
     """Show the cluster's levels, and what each controller and broker supports."""
-    reply = cluster.ask(lambda client: client.get("/v1/features"))
+    reply = cluster.ask(lambda client: client.features())
     if output == "json":
         print_json(reply)
         return
-    if reply["note"]:
-        say(f"the log has no feature levels yet: {reply['note']}")
-    names = [feature["name"] for feature in reply["features"]]
+    if reply.note:
+        say(f"the log has no feature levels yet: {reply.note}")
+    names = [feature.name for feature in reply.features]
     show(
         table(
             ["feature", "finalised", "this build supports"],
-            [(f["name"], _level(f), _range(f)) for f in reply["features"]],
+            [(f.name, _level(f), _range(f)) for f in reply.features],
         )
     )
     show(
         table(
             ["node", *names],
-            [(f"{node['kind']} {node['nodeId']}", *_row(node, names)) for node in reply["nodes"]],
+            [(f"{node.kind} {node.node_id}", *_row(node, names)) for node in reply.nodes],
         )
     )
 
@@ -53,7 +53,7 @@ def upgrade(
     *, wanted: tuple[str, ...], change: ChangeOptions, cluster: ClusterConnection, output: str
 ) -> None:
     """Raise features to levels that every controller and broker supports."""
-    _update(cluster, wanted, "upgrade", change, output)
+    _update(cluster, wanted, UpgradeType.UPGRADE, change, output)
 
 
 @command.command("downgrade")
@@ -63,60 +63,63 @@ def downgrade(
     *, wanted: tuple[str, ...], change: ChangeOptions, cluster: ClusterConnection, output: str
 ) -> None:
     """Lower features to levels where no metadata can be lost; others are refused."""
-    _update(cluster, wanted, "safe_downgrade", change, output)
+    _update(cluster, wanted, UpgradeType.SAFE_DOWNGRADE, change, output)
 
 
 def _update(
     cluster: ClusterConnection,
     wanted: tuple[str, ...],
-    kind: str,
+    kind: UpgradeType,
     change: ChangeOptions,
     output: str,
 ) -> None:
     updates = [_parsed(text, kind) for text in wanted]
-    body = {"updates": updates, "dryRun": change.dry_run}
-    reply = cluster.ask(lambda client: change.make(client, "POST", "/v1/features", body))
+    reply = cluster.ask(
+        lambda client: client.update_features(
+            *updates,
+            reason=change.reason,
+            request_id=change.request_id,
+            dry_run=change.dry_run,
+        )
+    )
     if output == "json":
         print_json(reply)
         return
-    if reply["dryRun"]:
-        print_json(reply["records"])
+    if reply.dry_run:
+        print_json(reply.records)
         return
-    for feature in reply["features"]:
-        before, level = feature["levelBefore"], feature["level"]
+    for feature in reply.features:
+        before, level = feature.level_before, feature.level
         if before == level:
-            say(f"{feature['name']} is at {level} already")
+            say(f"{feature.name} is at {level} already")
         else:
-            say(
-                f"{feature['name']}: {before or 'not finalised'} -> {level} "
-                f"(offset {reply['offset']})"
-            )
+            say(f"{feature.name}: {before or 'not finalised'} -> {level} (offset {reply.offset})")
 
 
-def _parsed(text: str, kind: str) -> dict[str, Any]:
+def _parsed(text: str, kind: UpgradeType) -> FeatureUpdate:
     """Read `metadata.version=23`."""
     name, equals, level = text.partition("=")
     if not equals or not name or not level.isdecimal():
         raise click.BadParameter(
             f"{text!r}: a feature and its level are meant, such as metadata.version=23"
         )
-    return {"feature": name, "maxVersionLevel": int(level), "upgradeType": kind}
+    return FeatureUpdate(name, int(level), kind)
 
 
-def _level(feature: dict[str, Any]) -> str:
-    if not feature["level"]:
+def _level(feature: FeatureState) -> str:
+    if not feature.level:
         return "-"
-    name = feature["levelName"]
-    return f"{feature['level']} ({name})" if name else str(feature["level"])
+    name = feature.level_name
+    return f"{feature.level} ({name})" if name else str(feature.level)
 
 
-def _row(node: dict[str, Any], names: list[str]) -> list[str]:
-    if not node["registered"]:
+def _row(node: FeatureNode, names: list[str]) -> list[str]:
+    if not node.registered:
         return ["not registered"] * len(names)
-    ranges = {feature["name"]: _range(feature) for feature in node["features"]}
+    ranges = {feature.name: _range(feature) for feature in node.features}
     return [ranges.get(name, "-") for name in names]
 
 
-def _range(feature: dict[str, Any]) -> str:
-    low, high = feature["minSupportedVersion"], feature["maxSupportedVersion"]
+def _range(feature: FeatureState | FeatureDescription) -> str:
+    low, high = feature.min_supported_version, feature.max_supported_version
     return "-" if high <= 0 else f"{low} to {high}"

@@ -13,6 +13,7 @@ from logberg.client import ClientError, LogbergClient
 from logberg.connection_options import ClusterConnection, cluster_options
 from logberg.output import facts, print_json, show, styled, table
 from logberg.suggesting_group import SuggestingGroup
+from metadata.messages.quorum import QuorumMember, QuorumReply
 from runtime.origins import may_follow
 
 
@@ -37,16 +38,16 @@ def status(*, node: int | None, cluster: ClusterConnection, output: str) -> None
     show(
         facts(
             [
-                ("cluster", reply["clusterId"]),
-                ("leader", f"{_or(reply['leaderId'], 'none')}  {reply['leaderUrl'] or ''}"),
-                ("epoch", reply["leaderEpoch"]),
+                ("cluster", reply.cluster_id),
+                ("leader", f"{_or(reply.leader_id, 'none')}  {reply.leader_url or ''}"),
+                ("epoch", reply.leader_epoch),
                 ("as seen by", _viewer(reply)),
-                ("high watermark", reply["highWatermark"]),
+                ("high watermark", reply.high_watermark),
                 (
                     "journal",
-                    f"{reply['journalBytes'] / 1024:.0f} KiB, {reply['lastIndex']} entries",
+                    f"{reply.journal_bytes / 1024:.0f} KiB, {reply.last_index} entries",
                 ),
-                *([("note", reply["note"])] if reply["note"] else []),
+                *([("note", reply.note)] if reply.note else []),
             ]
         ),
         "",
@@ -54,78 +55,76 @@ def status(*, node: int | None, cluster: ClusterConnection, output: str) -> None
             ["node", "role", "directory", "listens", "durable to", "lag", "heard"],
             [
                 (
-                    member["nodeId"],
-                    styled(_role(member, reply["leaderId"])),
-                    member["directoryId"],
-                    f"{member['host']}:{member['port']}",
+                    member.node_id,
+                    styled(_role(member, reply.leader_id)),
+                    member.directory_id,
+                    f"{member.host}:{member.port}",
                     *_progress(member, reply, whole=whole),
                 )
-                for member in reply["members"]
+                for member in reply.members
             ],
         ),
     )
 
 
-async def view_of(client: LogbergClient, urls: tuple[str, ...], node: int | None) -> dict[str, Any]:
+async def view_of(client: LogbergClient, urls: tuple[str, ...], node: int | None) -> QuorumReply:
     """The leader's view of the quorum, else that of a controller that answers.
 
     `node`: that controller's own view. Raises ClientError when nobody answers, or not that node.
     """
     found = await asyncio.gather(*(_view_from(client, url) for url in urls))
-    views = [view for view in found if isinstance(view, dict)]
+    views = [view for view in found if isinstance(view, QuorumReply)]
     if node is not None:
-        wanted = next((view for view in views if view["nodeId"] == node), None)
+        wanted = next((view for view in views if view.node_id == node), None)
         if wanted is None:
-            known = ", ".join(str(view["nodeId"]) for view in views) or "none"
+            known = ", ".join(str(view.node_id) for view in views) or "none"
             message = f"controller {node} does not answer; those that do: {known}"
             raise ClientError("NO_ANSWER", message)
         return wanted
     if not views:
         # With the patience and the words of every other question.
-        answer: dict[str, Any] = await client.get("/v1/quorum")
-        views = [answer]
-    newest = max(views, key=lambda view: (view["leaderEpoch"], _is_leaders(view)))
-    leader_url = newest["leaderUrl"]
+        views = [await client.quorum()]
+    newest = max(views, key=lambda view: (view.leader_epoch, _is_leaders(view)))
+    leader_url = newest.leader_url
     if not _is_leaders(newest) and leader_url and may_follow(urls[0], leader_url):
         leaders = await _view_from(client, leader_url)
-        if isinstance(leaders, dict):
+        if isinstance(leaders, QuorumReply):
             return leaders
     return newest
 
 
-async def _view_from(client: LogbergClient, url: str) -> dict[str, Any] | ClientError:
+async def _view_from(client: LogbergClient, url: str) -> QuorumReply | ClientError:
     try:
-        answer: dict[str, Any] = await client.from_one(url, "/v1/quorum")
+        return await client.from_one(url, "/v1/quorum", QuorumReply)
     except ClientError as error:
         return error
-    return answer
 
 
-def _is_leaders(reply: dict[str, Any]) -> bool:
-    return reply["leaderId"] is not None and reply["nodeId"] == reply["leaderId"]
+def _is_leaders(reply: QuorumReply) -> bool:
+    return reply.leader_id is not None and reply.node_id == reply.leader_id
 
 
-def _viewer(reply: dict[str, Any]) -> str:
+def _viewer(reply: QuorumReply) -> str:
     if _is_leaders(reply):
-        return f"node {reply['nodeId']}, the leader"
-    return f"node {reply['nodeId']} ({reply['role']}), which does not know how far the others are"
+        return f"node {reply.node_id}, the leader"
+    return f"node {reply.node_id} ({reply.role}), which does not know how far the others are"
 
 
-def _progress(member: dict[str, Any], reply: dict[str, Any], *, whole: bool) -> tuple[Any, ...]:
+def _progress(member: QuorumMember, reply: QuorumReply, *, whole: bool) -> tuple[Any, ...]:
     """Durable to, lag, heard: of the others only the leader knows."""
-    own = member["nodeId"] == reply["nodeId"]
+    own = member.node_id == reply.node_id
     if not (own or whole):
         return "-", "-", "-"
-    durable: int = reply["durableIndex"] if own else member["matchIndex"]
-    contact = member.get("lastContactMs")
+    durable = reply.durable_index if own else member.match_index
+    contact = member.last_contact_ms
     heard = "itself" if own else "never" if contact is None else f"{contact} ms ago"
-    return durable, max(0, reply["lastIndex"] - durable), heard
+    return durable, max(0, reply.last_index - durable), heard
 
 
-def _role(member: dict[str, Any], leader: object) -> str:
-    if not member["isVoter"]:
+def _role(member: QuorumMember, leader: object) -> str:
+    if not member.is_voter:
         return "observer"
-    return "leader" if member["nodeId"] == leader else "follower"
+    return "leader" if member.node_id == leader else "follower"
 
 
 def _or(value: object, otherwise: str) -> object:

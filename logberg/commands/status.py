@@ -1,18 +1,11 @@
 """`logberg status`: every controller as it answers for itself, and the brokers."""
 
-import asyncio
-from contextlib import suppress
-from typing import Any
-
 import click
 
-from logberg.client import ClientError, LogbergClient
+from logberg.cluster_view import ClusterView, ControllerView, observe
 from logberg.connection_options import ClusterConnection, cluster_options
 from logberg.failure import Failure
 from logberg.output import Sheet, print_json, show, styled, table
-
-_NEEDED = {"role", "active", "nodeId", "clusterId", "leaderEpoch"}
-"""Fields of a status that the tables rest on."""
 
 
 @click.command("status")
@@ -21,101 +14,73 @@ def command(*, cluster: ClusterConnection, output: str) -> None:
     """Show how the cluster is. Exit 1 when no controller is active."""
     found = cluster.ask(lambda client: observe(client, cluster.urls))
     if output == "json":
-        print_json(found)
+        print_json(found.to_json())
     else:
         draw(found)
-    if found["active"] is None:
+    if found.active is None:
         raise Failure(
             "no controller is active: a majority must run and reach each other. "
             "`logberg quorum status` on each shows why."
         )
 
 
-async def observe(client: LogbergClient, urls: tuple[str, ...]) -> dict[str, Any]:
-    """Ask every controller for itself and the active one for brokers; one that is down is shown."""
-    answers = await asyncio.gather(*(_status_of(client, url) for url in urls))
-    active = next((a for a in answers if a.get("active")), None)
-    brokers: list[dict[str, Any]] | None = None
-    if active is not None:
-        # A controller that is slow to answer is part of the picture, not the end of it.
-        with suppress(ClientError, KeyError, TypeError):
-            reply = await client.from_one(active["url"], "/v1/brokers", {"consistency": "stale"})
-            brokers = reply["brokers"]
-    return {
-        "clusterId": next((a["clusterId"] for a in answers if "clusterId" in a), None),
-        "active": None if active is None else active["nodeId"],
-        "epoch": None if active is None else active["leaderEpoch"],
-        "controllers": answers,
-        "brokers": brokers or [],
-        "brokersKnown": brokers is not None,
-    }
-
-
-async def _status_of(client: LogbergClient, url: str) -> dict[str, Any]:
-    try:
-        answer = await client.from_one(url, "/v1/status", {"consistency": "stale"})
-    except ClientError as error:
-        return _down(url, str(error))
-    if not isinstance(answer, dict) or not answer.keys() >= _NEEDED:
-        return _down(url, "this is not a controller: it answered /v1/status with something else")
-    return {"url": url, **answer}
-
-
-def _down(url: str, note: str) -> dict[str, Any]:
-    return {"url": url, "role": "down", "active": False, "note": note}
-
-
-def draw(found: dict[str, Any]) -> None:
+def draw(found: ClusterView) -> None:
     """Print what was observed."""
     show(*tables(found))
 
 
-def tables(found: dict[str, Any]) -> list[Sheet | str]:
+def tables(found: ClusterView) -> list[Sheet | str]:
     """The observation as tables: controllers, then brokers."""
-    active = found["active"]
-    title = f"cluster {found['clusterId']}" + (
-        f"   active controller {active}   epoch {found['epoch']}" if active is not None else ""
+    title = f"cluster {found.cluster_id}" + (
+        f"   active controller {found.active}   epoch {found.epoch}"
+        if found.active is not None
+        else ""
     )
     controllers = table(
         ["controller", "role", "epoch", "log end", "checkpoint", "topics", "partitions", "note"],
-        [
-            (
-                answer.get("nodeId", answer["url"]),
-                styled("active" if answer["active"] else answer["role"]),
-                answer.get("leaderEpoch", "-"),
-                answer.get("logEnd", "-"),
-                _offset_of(answer.get("newestSnapshot")),
-                answer.get("topics", "-"),
-                answer.get("partitions", "-"),
-                answer.get("note", ""),
-            )
-            for answer in found["controllers"]
-        ],
+        [_row(view) for view in found.controllers],
         title,
     )
     brokers = table(
         ["broker", "state", "epoch", "leads", "replicas", "applied", "heard", "listeners"],
         [
             (
-                broker["brokerId"],
-                styled(broker["state"]),
-                broker["brokerEpoch"],
-                broker["leaders"],
-                broker["replicas"],
-                "-" if broker.get("appliedOffset") is None else broker["appliedOffset"],
-                _ago(broker.get("lastContactMs")),
-                ", ".join(f"{e['host']}:{e['port']}" for e in broker["endpoints"]),
+                broker.broker_id,
+                styled(broker.state),
+                broker.broker_epoch,
+                broker.leaders,
+                broker.replicas,
+                "-" if broker.applied_offset is None else broker.applied_offset,
+                _ago(broker.last_contact_ms),
+                ", ".join(f"{e.host}:{e.port}" for e in broker.endpoints),
             )
-            for broker in found["brokers"]
+            for broker in found.brokers
         ],
     )
     repairs = [
-        f"controller {answer['nodeId']}: {sentence}"
-        for answer in found["controllers"]
-        for sentence in answer.get("repairs", ())
+        f"controller {view.node_id}: {sentence}"
+        for view in found.controllers
+        if view.status is not None
+        for sentence in view.status.repairs
     ]
     parts: list[Sheet | str] = [controllers, "", *repairs] if repairs else [controllers]
-    return [*parts, "", brokers] if found["brokers"] else parts
+    return [*parts, "", brokers] if found.brokers else parts
+
+
+def _row(view: ControllerView) -> tuple[object, ...]:
+    status, role = view.status, styled("active" if view.active else view.role)
+    if status is None:
+        return view.name, role, *("-" * 5), view.note
+    return (
+        view.name,
+        role,
+        status.leader_epoch,
+        status.log_end,
+        _offset_of(status.newest_snapshot),
+        status.topics,
+        status.partitions,
+        status.note,
+    )
 
 
 def _ago(milliseconds: int | None) -> str:

@@ -1,7 +1,6 @@
 """`logberg topics`."""
 
-from typing import Any
-from urllib.parse import quote
+from collections.abc import Sequence
 
 import click
 
@@ -13,8 +12,9 @@ from logberg.connection_options import (
 )
 from logberg.failure import Failure
 from logberg.output import facts, print_json, say, show, table
-from logberg.paged_lists import all_pages
+from logberg.paged_lists import without_pages
 from logberg.suggesting_group import SuggestingGroup
+from metadata.messages.topics import CreatedTopic, CreateTopicsReply, DeletedTopic, NewTopic
 
 
 @click.group("topics", cls=SuggestingGroup)
@@ -37,30 +37,31 @@ def create(
     output: str,
 ) -> None:
     """Create topics; all that can be are one atomic batch."""
-    body = {
-        "topics": [
-            {"name": name, "numPartitions": partitions, "replicationFactor": replication_factor}
-            for name in names
-        ],
-        "dryRun": change.dry_run,
-    }
-    reply = cluster.ask(lambda client: change.make(client, "POST", "/v1/topics", body))
+    wanted = [NewTopic(name, partitions, replication_factor) for name in names]
+    reply = cluster.ask(
+        lambda client: client.create_topics(
+            *wanted,
+            reason=change.reason,
+            request_id=change.request_id,
+            dry_run=change.dry_run,
+        )
+    )
     if output == "json":
         print_json(reply)
     else:
         _show_created(reply)
-    _fail_for(reply)
+    _fail_for(reply.topics)
 
 
-def _show_created(reply: dict[str, Any]) -> None:
-    if reply["dryRun"]:
-        print_json(reply["records"])
+def _show_created(reply: CreateTopicsReply) -> None:
+    if reply.dry_run:
+        print_json(reply.records)
         return
-    for topic in reply["topics"]:
-        if topic["error"] is None:
+    for topic in reply.topics:
+        if topic.error is None:
             say(
-                f"created {topic['name']}: {topic['numPartitions']} partitions, "
-                f"{topic['replicationFactor']} replicas each (offset {reply['offset']})"
+                f"created {topic.name}: {topic.num_partitions} partitions, "
+                f"{topic.replication_factor} replicas each (offset {reply.offset})"
             )
 
 
@@ -68,11 +69,11 @@ def _show_created(reply: dict[str, Any]) -> None:
 @cluster_options
 def list_topics(*, cluster: ClusterConnection, output: str) -> None:
     """List all topics."""
-    reply = cluster.ask(lambda client: all_pages(client, "/v1/topics", "topics"))
+    reply = cluster.ask(lambda client: client.topics())
     if output == "json":
-        print_json(reply)
+        print_json(without_pages(reply))
         return
-    if not reply["topics"]:
+    if not reply.topics:
         say("no topics")
         return
     show(
@@ -80,14 +81,14 @@ def list_topics(*, cluster: ClusterConnection, output: str) -> None:
             ["topic", "id", "partitions", "replicas", "leaderless", "under-replicated"],
             [
                 (
-                    topic["name"],
-                    topic["topicId"],
-                    topic["partitionCount"],
-                    topic["replicationFactor"],
-                    topic["leaderless"],
-                    topic["underReplicated"],
+                    topic.name,
+                    topic.topic_id,
+                    topic.partition_count,
+                    topic.replication_factor,
+                    topic.leaderless,
+                    topic.under_replicated,
                 )
-                for topic in reply["topics"]
+                for topic in reply.topics
             ],
         )
     )
@@ -98,28 +99,25 @@ def list_topics(*, cluster: ClusterConnection, output: str) -> None:
 @cluster_options
 def describe(*, name: str, cluster: ClusterConnection, output: str) -> None:
     """Describe one topic and its partitions."""
-    path = f"/v1/topics/{quote(name, safe='')}"
-    reply = cluster.ask(lambda client: all_pages(client, path, "partitions"))
+    reply = cluster.ask(lambda client: client.topic(name))
     if output == "json":
-        print_json(reply)
+        print_json(without_pages(reply))
         return
-    for topic in reply["topics"]:
-        show(
-            facts([("topic", topic["name"]), ("id", topic["topicId"]), ("offset", reply["offset"])])
-        )
+    for topic in reply.topics:
+        show(facts([("topic", topic.name), ("id", topic.topic_id), ("offset", reply.offset)]))
         show(
             table(
                 ["partition", "leader", "leader epoch", "partition epoch", "replicas", "isr"],
                 [
                     (
-                        partition["partition"],
-                        "none" if partition["leader"] < 0 else partition["leader"],
-                        partition["leaderEpoch"],
-                        partition["partitionEpoch"],
-                        ",".join(map(str, partition["replicas"])),
-                        ",".join(map(str, partition["isr"])),
+                        partition.partition,
+                        "none" if partition.leader < 0 else partition.leader,
+                        partition.leader_epoch,
+                        partition.partition_epoch,
+                        ",".join(map(str, partition.replicas)),
+                        ",".join(map(str, partition.isr)),
                     )
-                    for partition in topic["partitions"]
+                    for partition in topic.partitions
                 ],
             )
         )
@@ -130,25 +128,26 @@ def describe(*, name: str, cluster: ClusterConnection, output: str) -> None:
 @change_options
 def delete(*, name: str, change: ChangeOptions, cluster: ClusterConnection, output: str) -> None:
     """Delete a topic."""
-    path = f"/v1/topics/{quote(name, safe='')}"
-    query = {"dryRun": "true"} if change.dry_run else {}
-    reply = cluster.ask(lambda client: change.make(client, "DELETE", path, query=query))
+    reply = cluster.ask(
+        lambda client: client.delete_topic(
+            name, reason=change.reason, request_id=change.request_id, dry_run=change.dry_run
+        )
+    )
     if output == "json":
         print_json(reply)
-    elif reply["dryRun"]:
-        print_json(reply["records"])
-    elif all(topic["error"] is None for topic in reply["topics"]):
-        say(f"deleted {name} (offset {reply['offset']})")
-    _fail_for(reply)
+    elif reply.dry_run:
+        print_json(reply.records)
+    elif all(topic.error is None for topic in reply.topics):
+        say(f"deleted {name} (offset {reply.offset})")
+    _fail_for(reply.topics)
 
 
-def _fail_for(reply: dict[str, Any]) -> None:
+def _fail_for(topics: Sequence[CreatedTopic | DeletedTopic]) -> None:
     """Exit 1 when a topic was refused, with every reason."""
-    refused = [topic for topic in reply["topics"] if topic["error"] is not None]
+    refused = [
+        f"{topic.name}: {topic.error.message} [{topic.error.code}]"
+        for topic in topics
+        if topic.error is not None
+    ]
     if refused:
-        raise Failure(
-            "; ".join(
-                f"{topic['name']}: {topic['error']['message']} [{topic['error']['code']}]"
-                for topic in refused
-            )
-        )
+        raise Failure("; ".join(refused))

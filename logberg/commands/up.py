@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console, Group
 from rich.live import Live
 
 from logberg.client import Access, LogbergClient, read_token
-from logberg.commands.status import observe, tables
+from logberg.cluster_view import ClusterView, observe
+from logberg.commands.status import tables
 from logberg.default_folder import DEFAULT_FOLDER, or_old_folder
 from logberg.failure import Failure
 from logberg.local_cluster import CONTROLLERS, LocalCluster, LocalClusterError
@@ -97,11 +97,10 @@ async def _run(cluster: LocalCluster) -> None:
 
 async def _until_ready(cluster: LocalCluster, client: LogbergClient, stop: asyncio.Event) -> None:
     until = time.monotonic() + _READY_LIMIT_S
-    found: dict[str, Any] = {}
     while not stop.is_set():
         cluster.check_alive()
-        found = await observe(client, tuple(cluster.controller_urls))
-        if is_ready(found, len(cluster.brokers)):
+        found = await observe(client, cluster.controller_urls)
+        if found.is_ready(len(cluster.brokers)):
             return
         if time.monotonic() > until:
             raise LocalClusterError(
@@ -109,16 +108,6 @@ async def _until_ready(cluster: LocalCluster, client: LogbergClient, stop: async
                 f"The processes' output is in {cluster.folder / 'output'}."
             )
         await _pause(stop, 0.1)
-
-
-def is_ready(found: dict[str, Any], brokers: int) -> bool:
-    """Whether every controller answers, one is active and all brokers are online."""
-    online = [broker for broker in found["brokers"] if broker["state"] == "online"]
-    return (
-        found["active"] is not None
-        and all(answer["role"] != "down" for answer in found["controllers"])
-        and len(online) >= brokers
-    )
 
 
 def _announce(cluster: LocalCluster) -> None:
@@ -168,16 +157,15 @@ def print_ended(cluster: LocalCluster, told: set[int], say: Callable[[str], None
             say(f"  {child.name}: {line}")
 
 
-def _summary(found: dict[str, Any]) -> str:
+def _summary(found: ClusterView) -> str:
     """One line, without what changes all the time."""
     controllers = ", ".join(
-        f"{answer.get('nodeId', answer['url'])} {'active' if answer['active'] else answer['role']}"
-        for answer in found["controllers"]
+        f"{view.name} {'active' if view.active else view.role}" for view in found.controllers
     )
-    brokers = ", ".join(f"{broker['brokerId']} {broker['state']}" for broker in found["brokers"])
+    brokers = ", ".join(f"{broker.broker_id} {broker.state}" for broker in found.brokers)
     if not brokers:
-        brokers = "none" if found["brokersKnown"] else "not known"
-    return f"epoch {found['epoch']}; controllers: {controllers}; brokers: {brokers}"
+        brokers = "not known" if found.known_brokers is None else "none"
+    return f"epoch {found.epoch}; controllers: {controllers}; brokers: {brokers}"
 
 
 async def _pause(stop: asyncio.Event, seconds: float) -> None:

@@ -29,7 +29,7 @@ def test_who_is_turned_away_waits_as_told_and_asks_the_same_one_with_the_same_id
         )
         began = time.monotonic()
         async with LogbergClient([url]) as client:
-            assert await client.change("POST", "/v1/topics", {}) == {}
+            assert await client.change("POST", "/v1/topics", dict, {}) == {}
         took = time.monotonic() - began
         await server.stop()
         return took

@@ -17,6 +17,7 @@ from typing import Any
 from benchmarks.failover import settled
 from logberg.client import Access, LogbergClient, read_token
 from logberg.local_cluster import LocalCluster, free_port_base
+from metadata.messages.quorum import StatusReply
 from tests.evidence.pieces import percentiles, write_piece
 from tests.kills.histogram import histogram
 from tests.kills.judge import Ledger, Verdict, judge
@@ -49,7 +50,7 @@ class Run:
                 await self.load.stop()
                 active = await settled(self.cluster, client)
                 url = self.cluster.controller_url(active)
-                end = (await client.from_one(url, "/v1/status"))["logEnd"]
+                end = (await client.from_one(url, "/v1/status", StatusReply)).log_end
         finally:
             self.load.abandon()
             await asyncio.to_thread(self.cluster.stop)

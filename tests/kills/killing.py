@@ -16,11 +16,12 @@ import random
 import signal
 import time
 from collections import defaultdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from logberg.client import ClientError, LogbergClient
-from logberg.commands.status import observe
+from logberg.cluster_view import observe
 from logberg.local_cluster import LocalCluster
+from metadata.messages.quorum import QuorumReply
 from tests.kills.load import Load, LoadError
 
 _LIMIT_S = 60.0
@@ -113,27 +114,30 @@ class Killer:
         until = time.monotonic() + _LIMIT_S
         while time.monotonic() < until:
             found = await observe(self._client, tuple(self._cluster.controller_urls))
-            if found["active"] not in (None, but):
-                return found["active"], found["epoch"]
+            if found.active not in (None, but):
+                assert found.active is not None
+                assert found.epoch is not None
+                return found.active, found.epoch
             await asyncio.sleep(_LOOK_S)
         raise LoadError(f"nobody leads within {_LIMIT_S:.0f} s: {found}")
 
     async def _caught_up(self) -> None:
         """Wait until every controller is a voter that holds and has applied what is committed."""
         until = time.monotonic() + _LIMIT_S
-        quorum: dict[str, Any] = {}
+        quorum: QuorumReply | None = None
         while time.monotonic() < until:
             self._load.check()
             self._check_processes()
             leader, _ = await self._leader()
             with contextlib.suppress(ClientError):
                 url = self._cluster.controller_url(leader)
-                before = quorum.get("commitIndex", 0) if quorum.get("nodeId") == leader else None
-                quorum = await self._client.from_one(url, "/v1/quorum")
+                same = quorum is not None and quorum.node_id == leader
+                before = quorum.commit_index if quorum is not None and same else None
+                quorum = await self._client.from_one(url, "/v1/quorum", QuorumReply)
                 held = before is not None and _all_hold(
                     quorum, before, len(self._cluster.controllers)
                 )
-                if held and await self._all_applied(quorum["highWatermark"]):
+                if held and await self._all_applied(quorum.high_watermark):
                     return
             await asyncio.sleep(_LOOK_S)
         raise LoadError(f"not caught up within {_LIMIT_S:.0f} s: {quorum}")
@@ -145,7 +149,7 @@ class Killer:
         """
         for _ in range(10):
             found = await observe(self._client, tuple(self._cluster.controller_urls))
-            if all(answer.get("logEnd", -1) >= offset for answer in found["controllers"]):
+            if all(view.log_end >= offset for view in found.controllers):
                 return True
             await asyncio.sleep(_LOOK_S)
         return False
@@ -156,10 +160,10 @@ class Killer:
                 raise LoadError(child.obituary())
 
 
-def _all_hold(quorum: dict[str, Any], index: int, voters: int) -> bool:
+def _all_hold(quorum: QuorumReply, index: int, voters: int) -> bool:
     """Whether every voter holds what was committed when we looked last."""
     # Of itself a leader says how far its disk is, not what it counts.
-    at = {m["nodeId"]: m["matchIndex"] for m in quorum["members"] if m["isVoter"]}
-    at[quorum["nodeId"]] = quorum["durableIndex"]
+    at = {m.node_id: m.match_index for m in quorum.members if m.is_voter}
+    at[quorum.node_id] = quorum.durable_index
     holding = [node for node, match in at.items() if match >= index]
-    return bool(quorum["role"] == "leader" and len(holding) == voters)
+    return bool(quorum.role == "leader" and len(holding) == voters)

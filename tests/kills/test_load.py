@@ -4,8 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from logberg.client import Access
+from metadata.messages.quorum import QuorumMember, QuorumReply
 from tests.kills.killing import _all_hold
 from tests.kills.load import Load, LoadError
 
@@ -66,17 +68,16 @@ async def test_a_read_is_not_older_than_the_newest_that_was_told() -> None:
         await clients._see(Told({"offset": 8}), "t")
 
 
-def quorum(**more: Any) -> dict[str, Any]:
-    members = [
-        {"nodeId": n, "isVoter": True, "matchIndex": match} for n, match in ((1, 0), (2, 7), (3, 9))
-    ]
-    return {"role": "leader", "nodeId": 1, "durableIndex": 9, "members": members, **more}
+MEMBERS = tuple(
+    QuorumMember(n, "directory", match_index=match) for n, match in ((1, 0), (2, 7), (3, 9))
+)
+LEADERS = QuorumReply("c", 1, "directory", "leader", 1, 1, None, 9, 9, 9, 9, 9, 0, MEMBERS)
 
 
 def test_caught_up_is_every_voter_at_what_was_committed_before() -> None:
-    assert _all_hold(quorum(), 7, 3)
-    assert not _all_hold(quorum(), 8, 3)
-    assert not _all_hold(quorum(role="follower"), 7, 3)
-    assert not _all_hold(quorum(durableIndex=6), 7, 3)
-    observing = [{**member, "isVoter": member["nodeId"] != 3} for member in quorum()["members"]]
-    assert not _all_hold(quorum(members=observing), 7, 3)
+    assert _all_hold(LEADERS, 7, 3)
+    assert not _all_hold(LEADERS, 8, 3)
+    assert not _all_hold(replace(LEADERS, role="follower"), 7, 3)
+    assert not _all_hold(replace(LEADERS, durable_index=6), 7, 3)
+    observing = tuple(replace(member, is_voter=member.node_id != 3) for member in MEMBERS)
+    assert not _all_hold(replace(LEADERS, members=observing), 7, 3)

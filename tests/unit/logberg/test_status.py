@@ -5,21 +5,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
 
 from logberg.client import ClientError, LogbergClient
-from logberg.commands.status import observe, tables
-from logberg.commands.up import is_ready
+from logberg.cluster_view import observe
+from logberg.commands.status import tables
 from logberg.local_cluster import free_port_base
+from metadata.messages.quorum import StatusReply
 
-STATUS = {
-    "role": "leader",
-    "active": True,
-    "nodeId": 1,
-    "clusterId": "a56gvmS4SxGveceV7e6XOQ",
-    "leaderEpoch": 3,
-}
+ID = "a56gvmS4SxGveceV7e6XOQ"
+STATUS = msgspec.to_builtins(
+    StatusReply(
+        ID, 1, "0.2.0", "leader", True, 1, 3, None, 0, 9, 9, 3, 0, "aa", "bb", "cc", {}, 1, 2, 0
+    )
+)
 LATE = object()
 """No answer before the client gives up."""
 
@@ -58,10 +59,10 @@ async def controller(status: Any, brokers: Any) -> AsyncIterator[tuple[LogbergCl
 async def test_a_leader_that_does_not_tell_its_brokers_is_shown_without(brokers):
     async with controller(STATUS, brokers) as (client, url):
         found = await observe(client, (url,))
-    assert found["active"] == 1
-    assert found["brokers"] == []
-    assert not found["brokersKnown"]
-    assert not is_ready(found, 1)
+    assert found.active == 1
+    assert found.brokers == ()
+    assert found.known_brokers is None
+    assert not found.is_ready(1)
     assert tables(found)
 
 
@@ -69,13 +70,35 @@ async def test_a_leader_that_does_not_tell_its_brokers_is_shown_without(brokers)
 async def test_who_gives_no_status_is_shown_as_down(status):
     async with controller(status, {"brokers": []}) as (client, url):
         found = await observe(client, (url,))
-    assert found["active"] is None
-    assert [answer["role"] for answer in found["controllers"]] == ["down"]
-    assert found["controllers"][0]["note"]
+    assert found.active is None
+    assert [view.role for view in found.controllers] == ["down"]
+    assert found.controllers[0].note
     assert tables(found)
 
 
 async def test_one_controller_that_is_late_is_a_client_error():
     async with controller(LATE, LATE) as (client, url):
         with pytest.raises(ClientError):
-            await client.from_one(url, "/v1/status", deadline_s=0.1)
+            await client.from_one(url, "/v1/status", StatusReply, deadline_s=0.1)
+
+
+async def test_the_json_of_a_view_has_the_fields_of_the_answers():
+    async with controller(STATUS, {"offset": 9, "epoch": 3, "brokers": []}) as (client, url):
+        found = (await observe(client, (url, "http://127.0.0.1:1"))).to_json()
+    assert found.pop("controllers") == [
+        {"url": url, **STATUS},
+        {
+            "url": "http://127.0.0.1:1",
+            "role": "down",
+            "active": False,
+            "note": "http://127.0.0.1:1 does not answer: Cannot connect to host 127.0.0.1:1 "
+            "ssl:default [Connect call failed ('127.0.0.1', 1)]",
+        },
+    ]
+    assert found == {
+        "clusterId": ID,
+        "active": 1,
+        "epoch": 3,
+        "brokers": (),
+        "brokersKnown": True,
+    }

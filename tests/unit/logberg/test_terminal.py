@@ -133,8 +133,9 @@ def build(of: Any, nasty: str, field: str = "") -> Any:
     if isinstance(of, inspect.AnyType):
         name = marked(f"{field}.key", nasty)
         return {name: marked(field, nasty), "baseOffset": 1, "count": 1}
-    # A server that lies may name a state that there isn't.
-    if isinstance(of, inspect.StrType | inspect.EnumType):
+    if isinstance(of, inspect.EnumType):
+        return next(iter(of.cls)).value
+    if isinstance(of, inspect.StrType):
         return marked(field, nasty)
     return {inspect.BoolType: True, inspect.IntType: 1, inspect.FloatType: 1.0}.get(type(of))
 
@@ -209,6 +210,23 @@ def test_what_controllers_answer(
         check(printed[kind], kind)
         assert fields_of(printed[kind]) == fields_of(printed["plain"])
         assert fields_of(printed[kind]) or command == "brokers unregister"
+
+
+@pytest.mark.parametrize("kind", NASTY)
+def test_a_state_that_there_is_not_is_refused_in_a_clean_sentence(
+    controller: Listener, kind: str
+) -> None:
+    def lies(method: str, target: str) -> tuple[str, bytes]:
+        status, body = replies("")(method, target)
+        answer = json.loads(body)
+        answer["brokers"][0]["state"] = marked("state", NASTY[kind])
+        return status, json.dumps(answer).encode()
+
+    controller.answer = lies
+    said = run_whole("brokers", "list", "--controllers", controller.url, "--timeout", "2")
+    assert (said.code, said.out) == (1, "")
+    assert "answered with something else than ListBrokersReply" in said.err
+    check(said.err, kind)
 
 
 # Files.

@@ -47,7 +47,7 @@ def by(authority: Authority, uri: str | None, name: str = "node") -> ssl.SSLCont
 def ask(urls: list[str], **more: Any) -> Any:
     async def main() -> Any:
         async with LogbergClient(urls, Access(TOKEN, **more), deadline_s=0.5) as client:
-            return await client.get("/v1/brokers")
+            return await client.get("/v1/brokers", dict)
 
     return asyncio.run(main())
 

@@ -27,7 +27,15 @@ CHANGES: dict[str, list[str]] = {
     "features downgrade": ["a=1"],
 }
 DONE = json.dumps(
-    {"dryRun": False, "topics": [], "features": [], "records": [], "offset": 5, "epoch": 1}
+    {
+        "brokerId": 7,
+        "dryRun": False,
+        "topics": [],
+        "features": [],
+        "records": [],
+        "offset": 5,
+        "epoch": 1,
+    }
 ).encode()
 ID = r"[A-Za-z0-9_-]{22}"
 
@@ -128,7 +136,7 @@ async def test_a_try_whose_time_is_over_before_it_connects_sent_nothing(
     monkeypatch.setattr("aiohttp.TCPConnector.connect", too_late)
     async with LogbergClient([controller.url], deadline_s=0.2) as client:
         with pytest.raises(ClientError) as error:
-            await client.change("DELETE", "/v1/topics/a", None)
+            await client.change("DELETE", "/v1/topics/a", dict)
         assert error.value.code == "NO_ANSWER"
         assert client.in_doubt == set()
 
@@ -148,7 +156,7 @@ async def test_headers_have_their_old_names_too_until_a_controller_shows_that_it
     async with LogbergClient([controller.url]) as client:
         for more, both in ((newer, True), ("", False), (newer, True), ("", False), ("", True)):
             controller.heard, controller.more = b"", more
-            await client.change("DELETE", "/v1/topics/a", None, "why")
+            await client.change("DELETE", "/v1/topics/a", dict, None, "why")
             new, old = (said_under(p, controller) for p in ("x-logberg-", "x-quorate-"))
             assert new.keys() >= {"reason", "client-id", "request-id"}
             assert old == (new if both else {}), (more, both)
@@ -160,16 +168,16 @@ async def test_who_did_not_answer_may_be_of_the_old_release_next(
 ) -> None:
     controller.more = "x-logberg-versions: 1-2\r\n"
     async with LogbergClient([controller.url], deadline_s=0.2) as client:
-        await client.get("/v1/topics")
+        await client.get("/v1/topics", dict)
         controller.answer = lambda _method, _path: None
         with monkeypatch.context() as patch:
             if down:
                 patch.setattr("aiohttp.connector.aiohappyeyeballs.start_connection", refused)
             with pytest.raises(ClientError):
-                await client.change("DELETE", "/v1/topics/a", None, "why")
+                await client.change("DELETE", "/v1/topics/a", dict, None, "why")
         controller.heard = b""
         controller.answer = lambda _method, _path: ("200 OK", DONE)
-        await client.change("DELETE", "/v1/topics/a", None, "why")
+        await client.change("DELETE", "/v1/topics/a", dict, None, "why")
         assert said_under("x-quorate-", controller)["reason"] == "why"
 
 

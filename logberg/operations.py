@@ -1,0 +1,199 @@
+"""What the controllers can be asked, each operation with its typed answer.
+
+Rule: one method for one route that is for people and programs (`docs/reference.md` lists them); how
+a request reaches the active controller is the client's business. Lists come whole, from one image.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from logberg.paged_lists import all_pages
+from metadata.messages.brokers import (
+    BrokerDescription,
+    DescribeBrokerReply,
+    ListBrokersReply,
+    UnregisterBrokerReply,
+)
+from metadata.messages.features import FeatureUpdate, ListFeaturesReply, UpdateFeaturesReply
+from metadata.messages.log import LogReply
+from metadata.messages.quorum import QuorumReply, StatusReply
+from metadata.messages.topics import (
+    CreateTopicsReply,
+    DeleteTopicsReply,
+    DescribeTopicsReply,
+    ListTopicsReply,
+    NewTopic,
+)
+
+T = TypeVar("T")
+
+
+class Operations(ABC):
+    """Every method raises ClientError."""
+
+    @abstractmethod
+    async def get(self, path: str, reply: type[T], query: Mapping[str, str] | None = None) -> T:
+        """Read, and return the answer as a `reply`; for routes that have no method here.
+
+        Linearizable unless the query says otherwise. Raises ClientError.
+        """
+
+    @abstractmethod
+    async def change(
+        self,
+        method: str,
+        path: str,
+        reply: type[T],
+        body: Mapping[str, Any] | None = None,
+        reason: str = "",
+        *,
+        request_id: str | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> T:
+        """Change something, at most once, however often the answer is lost.
+
+        `reason`: kept in the log. `request_id`: that of an earlier call whose outcome is unknown,
+        to find it out. Raises ClientError; REQUEST_TIMED_OUT means that the outcome is unknown.
+        """
+
+    @abstractmethod
+    async def from_one(
+        self,
+        url: str,
+        path: str,
+        reply: type[T],
+        query: Mapping[str, str] | None = None,
+        deadline_s: float = 2.0,
+    ) -> T:
+        """Ask exactly the controller at `url`, once. Raises ClientError."""
+
+    async def status(self) -> StatusReply:
+        """Return how the active controller is, and the cluster as it sees it."""
+        return await self.get("/v1/status", StatusReply)
+
+    async def quorum(self) -> QuorumReply:
+        """Return who votes, who leads and who lags, as the leader sees it."""
+        return await self.get("/v1/quorum", QuorumReply)
+
+    async def topics(self) -> ListTopicsReply:
+        """Return all topics by name."""
+        return await all_pages(self.get, "/v1/topics", ListTopicsReply, _more_topics)
+
+    async def topic(self, name: str) -> DescribeTopicsReply:
+        """Return one topic with all its partitions: `.topics[0]`."""
+        return await all_pages(self.get, topic_path(name), DescribeTopicsReply, _more_partitions)
+
+    async def create_topics(
+        self,
+        *topics: NewTopic,
+        reason: str = "",
+        request_id: str | None = None,
+        dry_run: bool = False,
+    ) -> CreateTopicsReply:
+        """Create topics as one change. A topic that is refused has its `error` in the answer."""
+        body = {"topics": [_given(topic) for topic in topics], "dryRun": dry_run}
+        return await self.change(
+            "POST", "/v1/topics", CreateTopicsReply, body, reason, request_id=request_id
+        )
+
+    async def delete_topic(
+        self, name: str, *, reason: str = "", request_id: str | None = None, dry_run: bool = False
+    ) -> DeleteTopicsReply:
+        """Delete a topic. If it is refused, the answer has its `error`."""
+        return await self.change(
+            "DELETE",
+            topic_path(name),
+            DeleteTopicsReply,
+            None,
+            reason,
+            request_id=request_id,
+            query=_flags(dryRun=dry_run),
+        )
+
+    async def brokers(self) -> ListBrokersReply:
+        """Return all registered brokers by id."""
+        return await all_pages(self.get, "/v1/brokers", ListBrokersReply, _more_brokers)
+
+    async def broker(self, broker_id: int) -> BrokerDescription:
+        """Return one broker."""
+        return (await self.get(f"/v1/brokers/{broker_id}", DescribeBrokerReply)).broker
+
+    async def unregister_broker(
+        self,
+        broker_id: int,
+        *,
+        force: bool = False,
+        reason: str = "",
+        request_id: str | None = None,
+        dry_run: bool = False,
+    ) -> UnregisterBrokerReply:
+        """Forget a broker; `force`: also one that is online or holds a last in-sync replica."""
+        return await self.change(
+            "DELETE",
+            f"/v1/brokers/{broker_id}",
+            UnregisterBrokerReply,
+            None,
+            reason,
+            request_id=request_id,
+            query=_flags(dryRun=dry_run, force=force),
+        )
+
+    async def features(self) -> ListFeaturesReply:
+        """Return the cluster's feature levels, and what each node supports."""
+        return await self.get("/v1/features", ListFeaturesReply)
+
+    async def update_features(
+        self,
+        *updates: FeatureUpdate,
+        reason: str = "",
+        request_id: str | None = None,
+        dry_run: bool = False,
+    ) -> UpdateFeaturesReply:
+        """Raise or lower feature levels: all of them, or none."""
+        body = {"updates": msgspec.to_builtins(updates), "dryRun": dry_run}
+        return await self.change(
+            "POST", "/v1/features", UpdateFeaturesReply, body, reason, request_id=request_id
+        )
+
+    async def log(self, offset: int, *, wait_ms: int = 0) -> LogReply:
+        """Return committed batches from `offset` on, in words; go on at its `next_offset`.
+
+        `wait_ms`: how long to wait at the log's end for the next batch.
+        """
+        query = {"offset": str(offset), "waitMs": str(wait_ms), "format": "json"}
+        return await self.get("/v1/log", LogReply, query)
+
+
+def topic_path(name: str) -> str:
+    """Return the path of a topic."""
+    return f"/v1/topics/{quote(name, safe='')}"
+
+
+def _flags(**flags: bool) -> dict[str, str]:
+    return {name: "true" for name, given in flags.items() if given}
+
+
+def _given(topic: NewTopic) -> dict[str, Any]:
+    """Return a request without what is empty: the same bytes as before these fields existed."""
+    fields: dict[str, Any] = msgspec.to_builtins(topic)
+    return {name: value for name, value in fields.items() if value not in ([], (), {})}
+
+
+def _more_topics(pages: list[ListTopicsReply]) -> ListTopicsReply:
+    topics = tuple(topic for page in pages for topic in page.topics)
+    return msgspec.structs.replace(pages[0], topics=topics, next_after=None, continuation=None)
+
+
+def _more_brokers(pages: list[ListBrokersReply]) -> ListBrokersReply:
+    brokers = tuple(broker for page in pages for broker in page.brokers)
+    return msgspec.structs.replace(pages[0], brokers=brokers, continuation=None)
+
+
+def _more_partitions(pages: list[DescribeTopicsReply]) -> DescribeTopicsReply:
+    partitions = tuple(partition for page in pages for partition in page.topics[0].partitions)
+    topic = msgspec.structs.replace(pages[0].topics[0], partitions=partitions)
+    return msgspec.structs.replace(pages[0], topics=(topic,), continuation=None)

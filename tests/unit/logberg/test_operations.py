@@ -1,0 +1,105 @@
+"""What a client makes of answers: typed, lists whole, and no guess about a change."""
+
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any, get_type_hints
+
+import msgspec
+import pytest
+
+from logberg.client import ClientError, LogbergClient
+from logberg.operations import Operations
+from metadata.messages import (
+    FeatureUpdate,
+    ListTopicsReply,
+    NewTopic,
+    ReplyMessage,
+    TopicSummary,
+)
+from tests.unit.logberg.listener import Listener
+from tests.unit.logberg.test_terminal import replies
+
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "topic": ("a/b",),
+    "create_topics": (NewTopic("a", 1, 1),),
+    "delete_topic": ("a",),
+    "broker": (7,),
+    "unregister_broker": (7,),
+    "update_features": (FeatureUpdate("metadata.version", 23),),
+    "log": (0,),
+}
+GENERAL = {"get", "change", "from_one"}
+METHODS = [
+    name
+    for name, _ in inspect.getmembers(Operations, inspect.isfunction)
+    if name not in GENERAL and not name.startswith("_")
+]
+
+
+@pytest.fixture
+def controller() -> Iterator[Listener]:
+    listener = Listener()
+    yield listener
+    listener.close()
+
+
+@pytest.mark.parametrize("name", METHODS)
+async def test_every_operation_reads_what_its_route_answers(
+    controller: Listener, name: str
+) -> None:
+    controller.answer = replies("") if name != "log" else lambda _m, _t: ("200 OK", LOG)
+    async with LogbergClient([controller.url]) as client:
+        found = await getattr(client, name)(*ARGUMENTS.get(name, ()))
+    wanted = get_type_hints(getattr(Operations, name))["return"]
+    assert issubclass(wanted, ReplyMessage)
+    assert isinstance(found, wanted)
+
+
+LOG = json.dumps(
+    {
+        "offset": 4,
+        "nextOffset": 6,
+        "logStart": 0,
+        "highWatermark": 6,
+        "batches": [
+            {
+                "offset": 4,
+                "endOffset": 6,
+                "epoch": 2,
+                "timestampMs": 7,
+                "hash": "ab",
+                "operation": "CreateTopics",
+                "records": [{"type": "TOPIC_RECORD", "version": 0, "data": {"name": "a"}}],
+                "comesLater": 1,
+            }
+        ],
+    }
+).encode()
+
+
+async def test_a_list_comes_whole_and_has_no_next_page(controller: Listener) -> None:
+    def page(_method: str, target: str) -> tuple[str, bytes]:
+        last = "continuation=more" in target
+        topic = TopicSummary("b" if last else "a", "id", 1, 1)
+        more = None if last else "more"
+        return "200 OK", msgspec.json.encode(ListTopicsReply(5, 1, (topic,), continuation=more))
+
+    controller.answer = page
+    async with LogbergClient([controller.url]) as client:
+        found = await client.topics()
+    assert [topic.name for topic in found.topics] == ["a", "b"]
+    assert found.continuation is None
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"offset": "x"}'])
+async def test_an_answer_that_is_not_the_routes_says_so(controller: Listener, body: bytes) -> None:
+    controller.answer = lambda _method, _target: ("200 OK", body)
+    async with LogbergClient([controller.url]) as client:
+        with pytest.raises(ClientError, match="with something else than ListTopicsReply") as read:
+            await client.topics()
+        with pytest.raises(ClientError, match="outcome unknown") as changed:
+            await client.delete_topic("a")
+    assert read.value.code == "UNKNOWN_SERVER_ERROR"
+    # The change may have been made: its id must not be forgotten.
+    assert changed.value.reply.request_id is not None
