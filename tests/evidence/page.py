@@ -23,7 +23,7 @@ def recorded_table(rows: Sequence[Row]) -> str:
     failed = []
     for what, kind in KINDS.items():
         found = [row for row in rows if row.what == what]
-        cells = _cells(kind, summed(found)) if found else (NOT_RUN, _least(kind), "", "")
+        cells = _cells(kind, found) if found else (NOT_RUN, _least(kind), "", "")
         lines.append(f"| {' | '.join((kind.title, *cells, f'`{kind.again}`'))} |")
         failed += [f"{what} {row.kind}: {row.failed}" for row in found if row.failed]
     if failed:
@@ -43,10 +43,11 @@ def _origin(rows: Sequence[Row]) -> str:
     )
 
 
-def _cells(kind: Kind, row: Row) -> tuple[str, str, str, str]:
-    enough = row.count >= kind.least
+def _cells(kind: Kind, rows: Sequence[Row]) -> tuple[str, str, str, str]:
+    row, kinds = summed(rows), len({row.kind for row in rows})
+    of_kinds = f" of {kinds} kinds" if kinds > 1 else ""
     return (
-        _loud(f"{row.count:,} {kind.unit}", not enough),
+        _loud(f"{row.count:,} {kind.unit}{of_kinds}", row.count < kind.least),
         _least(kind),
         _loud(f"{row.wrong:,}", bool(row.wrong)),
         ", ".join(

@@ -145,6 +145,7 @@ def test_sums_and_their_commit_stand_on_the_page() -> None:
         in made
     )
     assert "p99 220 ms" in line(everything(), "kills")
+    assert "1,100 seeds of 2 kinds" in line([seeds(1), seeds(1, 100, kind="full")], "seeds")
 
 
 def test_too_few_and_too_slow_are_loud() -> None:
