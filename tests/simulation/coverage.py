@@ -15,8 +15,14 @@ from typing import Any
 
 from broker_agent.states import BrokerState
 from quorum.raft.core import Role
-from runtime.simulated import fault_schedules
-from runtime.simulated.fault_schedules import FOLDERS, LOST, ROT
+from runtime.simulated.fault_schedules import (
+    ALL_BUT_DAMAGE,
+    DAMAGE,
+    FOLDERS,
+    LOST,
+    ROT,
+    TRIGGERED,
+)
 from tests.evidence.pieces import added, default_folder, read_pieces
 
 QUORUM_OPERATIONS = (
@@ -54,27 +60,9 @@ IMPOSSIBLE: dict[tuple[str, str], str] = {
 whatever stands here."""
 
 
-_FAULTS = (
-    *(
-        fault_schedules.CRASHES,
-        fault_schedules.PAUSES,
-        fault_schedules.CUTS,
-        fault_schedules.DISKS,
-        fault_schedules.CLOCKS,
-    ),
-    *(
-        fault_schedules.NOISE,
-        fault_schedules.ROOM,
-        fault_schedules.LATE,
-        fault_schedules.STARTS,
-        fault_schedules.DAMAGE,
-    ),
-)
-
-
 def every_fault(coverage: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
     """Return the table with a row for every known fault, also for one that never struck."""
-    known = [fault for weights in _FAULTS for fault in weights]
+    known = [fault for fault in (*ALL_BUT_DAMAGE, *DAMAGE) if fault not in TRIGGERED]
     return {fault: coverage.get(fault, {}) for fault in dict.fromkeys([*known, *sorted(coverage)])}
 
 

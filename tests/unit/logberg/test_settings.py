@@ -1,11 +1,15 @@
 """Configuration files: every problem is named with what to write instead."""
 
+import ast
 from pathlib import Path
 
+import msgspec
 import pytest
 
+import logberg
 from logberg.local_cluster import to_toml
 from logberg.settings import (
+    BrokerSettings,
     ControllerSettings,
     SettingsError,
     check_controller,
@@ -25,6 +29,19 @@ def write(folder: Path, **changes: object) -> Path:
     path = folder / "controller.toml"
     path.write_text(to_toml({**GOOD, **changes}))
     return path
+
+
+@pytest.mark.parametrize("kind", [ControllerSettings, BrokerSettings])
+def test_every_setting_is_used(kind: type[msgspec.Struct]) -> None:
+    """A key that the file may hold and that nobody reads would be ignored in silence."""
+    used = set()
+    for path in Path(logberg.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            of = node.value if isinstance(node, ast.Attribute) else None
+            named = getattr(of, "id", "") or getattr(of, "attr", "")
+            if isinstance(node, ast.Attribute) and named in ("settings", "_settings", "self"):
+                used.add(node.attr)
+    assert set(kind.__struct_fields__) - used == set()
 
 
 def test_a_good_file_is_read_whole(tmp_path: Path) -> None:

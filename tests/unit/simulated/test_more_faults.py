@@ -7,6 +7,7 @@ import pytest
 
 from runtime.simulated.fault_schedules import (
     ALL_BUT_DAMAGE,
+    DAMAGE,
     TRIGGERED,
     FaultSchedule,
     draw_fault_schedule,
@@ -149,6 +150,11 @@ def test_strikes_are_counted_with_what_they_met() -> None:
     nemesis.inject("kill_leader")
     assert nemesis.counts == {"kill_leader": 1}
     assert nemesis.met == {"kill_leader": {"jump": 1}}
+
+
+def test_every_fault_has_a_weight_and_every_weight_a_fault() -> None:
+    nemesis = nemesis_of(Folders(1), "power")
+    assert set(nemesis._acts) == {*ALL_BUT_DAMAGE, *DAMAGE}
 
 
 def test_a_torment_is_drawn_by_its_dice_and_within_bounds() -> None:
