@@ -17,7 +17,7 @@ FOUND_BUGS = {
     6: "the lease's timer asked again for the same instant, for ever",
     1040: "after a leader's clock had leapt a day, every request id was refused as too old",
     163422: "a simulated machine did not answer who sent into a connection that was over",
-    15: "a catch_up left segments of an earlier incarnation behind the accepted history",
+    15: "a catch-up left segments of an earlier incarnation behind the accepted history",
 }
 FOUND_BUGS_OF_MORE_KINDS = {
     (124, "drawn"): "the register search gave up over a few unknown outcomes",
