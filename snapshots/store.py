@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 CHECKPOINT_WRITTEN = "checkpoint_written"
 CHECKPOINT_FAILED = "checkpoint_failed"
-CHECKPOINT_DAMAGED = "checkpoint_damaged"
 CHECKPOINT_REMOVED = "checkpoint_removed"
 CHECKPOINT_DISTRUSTED = "checkpoint_distrusted"
 
@@ -132,33 +131,6 @@ class CheckpointStore:
         if self._writing is not None:
             self._writing.cancel()
             self._writing = None
-
-    def load(self, checkpoint: CheckpointId) -> LoadedCheckpoint:
-        """Read and verify a whole checkpoint.
-
-        Raises CheckpointNotFoundError, DamagedCheckpointError, UnknownFormatError.
-        """
-        return finish_steps(load_steps(self._disk, self._cluster_id, checkpoint))
-
-    def load_newest(self, at_most: int | None = None) -> LoadedCheckpoint | None:
-        """Load the newest that is undamaged, None when there is none.
-
-        A damaged one is reported and gets the suffix `.damaged`.
-        """
-        for checkpoint in reversed(self.list()):
-            if at_most is not None and checkpoint.offset > at_most:
-                continue
-            try:
-                return self.load(checkpoint)
-            except DamagedCheckpointError as error:
-                self._log.error(
-                    CHECKPOINT_DAMAGED,
-                    file=error.name,
-                    position=error.position,
-                    reason=error.reason,
-                )
-                self.put_aside(checkpoint)
-        return None
 
     def put_aside(self, checkpoint: CheckpointId) -> None:
         """Keep one that must not be loaded, as evidence. Blocks for a sync. Raises OSError."""

@@ -23,7 +23,7 @@ from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.world import World
 from snapshots.checkpoint import FOLDER, CheckpointId
 from snapshots.errors import CheckpointNotFoundError, DamagedCheckpointError
-from snapshots.store import CHECKPOINT_DAMAGED, CheckpointStore
+from snapshots.store import CheckpointStore
 from tests.flips.events import Events
 from tests.flips.memory import Files, MemoryDisk
 from tests.flips.verdicts import DETECTED, HARMLESS, SILENT, Verdict, unclean, worst
@@ -32,6 +32,7 @@ from tests.unit.ledger.ledger_world import CLUSTER, Node
 
 SAME = Verdict(HARMLESS, "the same is read")
 BROKER = 3
+_DAMAGED = "checkpoint_damaged"
 T = TypeVar("T")
 
 
@@ -76,7 +77,7 @@ class CheckpointCase:
             return SAME
         if read != self._older:
             return Verdict(SILENT, "a controller loads another image")
-        if CHECKPOINT_DAMAGED in events.names:
+        if _DAMAGED in events.names:
             return Verdict(DETECTED, "put aside, and the one before it loaded")
         if self.targets[0] not in harmed:
             return Verdict(HARMLESS, "the one before it is loaded, and the ledger behind that")
@@ -145,7 +146,7 @@ def _placed(placed: PlacedImage | None) -> tuple[LogMark, Loaded] | None:
 
 
 def _note_damaged(events: Events, _error: DamagedCheckpointError) -> None:
-    events.names.append(CHECKPOINT_DAMAGED)
+    events.names.append(_DAMAGED)
 
 
 def _cleanly(way: Callable[[Files], Verdict], harmed: Files) -> Verdict:
