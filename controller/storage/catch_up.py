@@ -4,11 +4,16 @@ It fetches ledger segments, chained up to the mark that the quorum vouches for. 
 makes that shorter, it fetches the checkpoint first, and then only the segments behind it; what the
 checkpoint skips is backfilled later.
 
-Rule: all files lie in `incoming/`, verified and synced, before the quorum is told. Until then
+Rule: all segments lie in `incoming/`, verified and synced, before the quorum is told. Until then
 nothing of the present ledger is touched. What an earlier incarnation fetched is taken up.
 
-Durable steps, in this order: the checkpoint is put in place; the parts of all segments are synced;
-`incoming/install` is written; then the quorum writes the manifest, which is the commit point.
+The durable steps come in this order:
+
+1. The checkpoint is put in place in `checkpoints/`.
+2. All fetched segments are synced in `incoming/`.
+3. `incoming/install` is written: all is ready.
+4. The quorum writes the manifest. This is the commit point.
+5. `Storage.installed` opens the ledger anew, which moves the segments into place.
 """
 
 from collections.abc import Callable
