@@ -1,17 +1,14 @@
 """`logberg audit`: what the log says, for people who must explain it.
 
-Rule: as in `logberg.cli`, a subcommand is imported when it is called: nobody who asks for a state
-waits for a plotting library, and nobody needs Spark who doesn't ask for it.
+Rule: `LazyGroup` imports a command when somebody calls it. So `audit state` does not import a
+plotting library, and only `audit run --engine spark` needs Spark.
 """
 
-import importlib
-
 import click
-from click.shell_completion import CompletionItem
 
-from logberg.suggesting_group import SuggestingGroup
+from logberg.lazy_group import LazyGroup
 
-_COMMANDS = {
+_HELP_LINES = {
     "state": "What the cluster was, at an offset or a time.",
     "log": "The log in words, filtered by time, principal, operation, resource, request.",
     "who": "Who changed a thing, when and why.",
@@ -27,32 +24,12 @@ _COMMANDS = {
 }
 
 
-class _Lazy(SuggestingGroup):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        command = importlib.import_module(f"logberg.commands.audit.{cmd_name}").command
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        if incomplete.startswith("-"):
-            return super().shell_complete(ctx, incomplete)
-        return [
-            CompletionItem(name, help=text)
-            for name, text in _COMMANDS.items()
-            if name.startswith(incomplete)
-        ]
-
-
-@click.group("audit", cls=_Lazy)
+@click.group(
+    "audit",
+    cls=LazyGroup,
+    package="logberg.commands.audit",
+    help_lines=_HELP_LINES,
+)
 def command() -> None:
     """Ask the log: state at any moment, who changed what, proof that nobody tampered.
 
