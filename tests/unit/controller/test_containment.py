@@ -9,7 +9,7 @@ from metadata.image import MetadataDelta
 from metadata.records import TopicRecord
 from snapshots.store import list_checkpoints
 from tests.unit.controller.cluster import Cluster
-from tests.unit.controller.storage.test_storage import SMALL, checkpoint, corrupt, damage, fill
+from tests.unit.controller.storage.states_on_disk import SMALL, checkpoint, corrupt, damage, fill
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from runtime.simulated.disk import SimulatedDisk
 from tests.unit.controller.cluster import Cluster
 from tests.unit.controller.real_cluster import RealCluster
-from tests.unit.controller.storage.test_storage import SMALL, checkpoint, fill
+from tests.unit.controller.storage.states_on_disk import SMALL, checkpoint, fill
 
 
 def test_a_disk_that_refuses_the_last_sync_does_not_keep_the_process_alive() -> None:

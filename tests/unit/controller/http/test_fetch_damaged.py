@@ -1,7 +1,7 @@
 """A fetch that meets a damaged segment is told so, whichever way it came upon it."""
 
 from tests.unit.controller.cluster import Cluster
-from tests.unit.controller.storage.test_storage import SMALL, checkpoint, fill
+from tests.unit.controller.storage.states_on_disk import SMALL, checkpoint, fill
 
 
 def test_where_histories_part_is_not_known_while_the_segment_that_tells_is_gone() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.controller.cluster import Cluster
-from tests.unit.controller.storage.test_storage import SMALL, checkpoint, fill
+from tests.unit.controller.storage.states_on_disk import SMALL, checkpoint, fill
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from controller.storage import opening
 from metadata.records import NoOpRecord
 from snapshots.store import list_checkpoints
 from tests.unit.controller.cluster import Cluster
-from tests.unit.controller.storage.test_storage import (
+from tests.unit.controller.storage.states_on_disk import (
     SMALL,
     checkpoint,
     damage,
@@ -17,7 +17,7 @@ from tests.unit.controller.storage.test_storage import (
 
 @pytest.fixture
 def cluster():
-    """Node 3 is down, and its journal lacks what its peers have forgotten."""
+    """Node 3 is down. It lacks entries that its peers' journals hold no more."""
     cluster = Cluster(**SMALL)
     cluster.online(1)
     fill(cluster, 5)

@@ -1,6 +1,7 @@
-"""Long work in slices on a disk that refuses: a broken one ends the node, a full one is waited for.
+"""Files are fetched from a peer onto a disk that refuses.
 
-Each operation is refused from its first, second, ... on, while files are fetched from a peer.
+A broken disk ends the node. With a full disk, the node waits for room. The disk refuses one
+operation, from its first, its second or its sixth call on.
 """
 
 import errno
@@ -13,7 +14,7 @@ from controller.storage.opening import SUSPECT
 from ledger.segments import segment_base
 from snapshots.store import list_checkpoints
 from tests.unit.controller.cluster import Cluster
-from tests.unit.controller.storage.test_storage import (
+from tests.unit.controller.storage.states_on_disk import (
     SMALL,
     checkpoint,
     damage,
@@ -24,8 +25,9 @@ from tests.unit.controller.storage.test_storage import (
 
 CHANGES = ("create", "write", "sync", "rename", "unlink", "sync_folder")
 SKIPPED = (0, 1, 5)
+"""Calls of an operation that succeed before the disk refuses."""
 Scenario = Callable[[Cluster], Callable[[], bool]]
-"""Brings node 3 into need; returns what tells that it is over it."""
+"""Makes node 3 need files; returns a function that says whether node 3 has them."""
 
 
 def behind(cluster: Cluster) -> None:

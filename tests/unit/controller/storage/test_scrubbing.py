@@ -1,4 +1,4 @@
-"""What rots where nobody looks is found by the scrub, slowly, and mended."""
+"""The scrub finds damage in files that nobody reads, and the node mends it."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from ledger.checker import PIECE_BYTES
 from snapshots.store import list_checkpoints
 from tests.unit.controller.cluster import Cluster
 from tests.unit.controller.real_cluster import RealCluster
-from tests.unit.controller.storage.test_storage import SMALL, checkpoint, damage, fill
+from tests.unit.controller.storage.states_on_disk import SMALL, checkpoint, damage, fill
 from tests.unit.controller.test_containment import metrics, status
 
 
@@ -33,7 +33,7 @@ def test_a_flipped_byte_that_nobody_reads_is_found_and_mended(cluster, which):
     assert cluster.ledger_files(3) == cluster.ledger_files(2)
     assert metrics(cluster, 3)["logberg_scrub_damage_total"] == 1
     assert status(cluster, 3)["scrubbedMs"] == 0
-    # It looks again soon, and finds all of it sound.
+    # The next pass comes soon, and finds everything sound.
     cluster.run(650.0)
     assert status(cluster, 3)["scrubbedMs"] > 0
     assert metrics(cluster, 3)["logberg_scrub_damage_total"] == 1
@@ -64,7 +64,7 @@ def test_a_segment_that_is_gone_short_or_another_is_found(cluster, how):
 
 
 def test_the_same_bytes_twice_in_another_history_are_found_by_the_chain(cluster):
-    """Every checksum of it is right; only what follows tells."""
+    """Every checksum is right. Only the hash that the next segment names shows the difference."""
     other = Cluster(seed=2, **SMALL)
     other.online(1)
     fill(other, 40, start=500)
@@ -147,7 +147,7 @@ def test_it_goes_on_where_it_stopped():
     assert FILE in cluster.platters[2].names
     cluster.kill(2)
     cluster.start(2)
-    cluster.run(1.0)  # it reads all of it to load its image
+    cluster.run(1.0)  # the node reads the whole log to load its image
     read = []
     disk = cluster.shared.disks[2]
     real = disk.read
