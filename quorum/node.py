@@ -26,33 +26,17 @@ from quorum.api import (
     Voter,
 )
 from quorum.config import QuorumConfig
-from quorum.guard.catch_up import FollowerCatchUp
-from quorum.guard.ceiling import Ceiling
 from quorum.guard.context import BrokenPromiseError, NodeContext
-from quorum.guard.core_callbacks import CoreCallbacks
-from quorum.guard.delivery import Delivery
-from quorum.guard.elections import Elections
-from quorum.guard.following import Following
-from quorum.guard.freshness import DeliveryFreshness
-from quorum.guard.memory import Memory
+from quorum.guard.guard import Guard
 from quorum.guard.outbox import Outbox
-from quorum.guard.reads import ReadIndexes
-from quorum.guard.repair import Repair
-from quorum.guard.replication import Replication
-from quorum.guard.transfer import Transfer
 from quorum.journal import LogView, RaftJournal
 from quorum.journal.compaction import Compaction
 from quorum.journal.lineage import DRAWN_BYTES
 from quorum.journal.manifest_store import ManifestStore
 from quorum.membership.formation import Formation
 from quorum.membership.greeting import encode_greeting
-from quorum.peers.digests import Digests
-from quorum.peers.dispatch import Dispatch
-from quorum.peers.files import FileExchange
-from quorum.peers.format_negotiation import FormatNegotiation
-from quorum.peers.links import Membership
+from quorum.peers.peers import Peers
 from quorum.raft.core import Role
-from quorum.raft.proposals import Proposals
 from quorum.status import node_status
 from quorum.wire.frames import FrameKind
 from runtime.clock import Clock, Timer
@@ -128,9 +112,9 @@ class QuorumNode:
         self._links.set_peers(config.peers)
         self._links.start(self)
         if len(config.peers) == 1:
-            self._membership.form()
+            self._peers.links.form()
         if self.context.formation.known:
-            self._core_side.begin()
+            self.guard.core_callbacks.begin()
         self._started = True
         # Not at once: the owner must have the mark before its listener is called.
         self._timer = self._clock.call_later(0, self._on_timer)
@@ -157,54 +141,16 @@ class QuorumNode:
             wake=self._wake,
         )
         context.repairs += manifests.restored
-        self.delivery = Delivery(context, resumed_at)
-        self._catch_up = FollowerCatchUp(context, manifests, self.delivery.caught_up)
-        self._ceiling = Ceiling(context)
-        self._elections = Elections(context)
-        self._repair = Repair(context)
-        self._memory = Memory(context)
-        self._following = Following(context, self._elections, self._catch_up, self._repair)
-        self._replication = Replication(context)
-        self._transfer = Transfer(context, self._elections)
-        self._reads = ReadIndexes(context)
-        self._files = FileExchange(context)
-        self._format_negotiation = FormatNegotiation(context, self._files)
-        self._files.formats_for = self._format_negotiation.answer
-        self._freshness = DeliveryFreshness(context, self.delivery)
-        self._digests = Digests(context, self._freshness)
-        self._proposals = Proposals()
-        self._core_side = CoreCallbacks(
-            context,
-            manifests,
-            elections=self._elections,
-            following=self._following,
-            replication=self._replication,
-            delivery=self.delivery,
-            proposals=self._proposals,
-        )
-        self._membership = Membership(
-            context, self._elections, self._replication, self._memory, self._core_side.begin
-        )
+        self.guard = Guard(context, manifests, resumed_at)
+        self._peers = Peers(context, self.guard)
         self._compaction = Compaction(
             journal,
             context.view,
             manifests,
             cluster_id=self.config.cluster_id,
             tail_bytes=self.config.tail_bytes,
-            voters=self._membership.voters,
+            voters=self._peers.links.voters,
             wake=self._wake,
-        )
-        self._dispatch = Dispatch(
-            context,
-            ceiling=self._ceiling,
-            elections=self._elections,
-            following=self._following,
-            replication=self._replication,
-            repair=self._repair,
-            memory=self._memory,
-            reads=self._reads,
-            files=self._files,
-            freshness=self._freshness,
         )
 
     def stop(self) -> None:
@@ -212,7 +158,7 @@ class QuorumNode:
         context = self.context
         if context.stopped:
             return
-        successor = self._transfer.successor()
+        successor = self.guard.transfer.successor()
         if context.core is not None and context.core.role is Role.LEADER and successor is not None:
             context.outbox.send(successor.node_id, FrameKind.TIMEOUT_NOW, context.term)
         self._end()
@@ -231,7 +177,7 @@ class QuorumNode:
             self._log.critical("quorum_stopped", why=reason)
             # Before the reads fail, so that the owner can say why.
             self._listener.on_stopped(reason)
-            self._reads.fail_all()
+            self.guard.reads.fail_all()
 
     def _disk_failed(self, error: OSError) -> None:
         # Later, since the core may be running. The journal makes nothing durable from here on.
@@ -262,21 +208,21 @@ class QuorumNode:
         core = context.core
         if core is not None:
             core.tick()
-            self._catch_up.finish()
-            self._elections.on_turn()
-            self._transfer.on_turn()
+            self.guard.catch_up.finish()
+            self.guard.elections.on_turn()
+            self.guard.transfer.on_turn()
             self._tell()
             if context.stopped:
                 return
-            self._reads.on_turn(self.delivery.delivered_index)
+            self.guard.reads.on_turn(self.guard.delivery.delivered_index)
             self._propose_waiting()
         context.journal.sync()
 
     def _tell(self) -> None:
-        delivery, listener = self.delivery, self._listener
+        delivery, listener = self.guard.delivery, self._listener
         if delivery.deliver_leadership_lost():
-            self._reads.fail_all()
-        news, self._catch_up.news = self._catch_up.news, []
+            self.guard.reads.fail_all()
+        news, self.guard.catch_up.news = self.guard.catch_up.news, []
         for item in news:
             if item is None:
                 listener.on_catch_up_dropped()
@@ -284,18 +230,18 @@ class QuorumNode:
                 listener.on_catch_up(*item)
         delivery.deliver_committed()
         delivery.deliver_leadership()
-        delivery.deliver_leader(LeaderAndEpoch(self._elections.leader, self.context.term))
+        delivery.deliver_leader(LeaderAndEpoch(self.guard.elections.leader, self.context.term))
 
     def _propose_waiting(self) -> None:
         journal, core = self.context.journal, self.context.core
         if (
-            self._proposals
+            self.guard.proposals
             and core is not None
-            and self.delivery.announced is not None
-            and not self._transfer.running
+            and self.guard.delivery.announced is not None
+            and not self.guard.transfer.running
             and journal.durable_position >= journal.position_needing_sync
         ):
-            core.append(self._proposals.take_entry())
+            core.append(self.guard.proposals.take_entry())
             core.tick()
 
     def _on_durable(self) -> None:
@@ -304,11 +250,11 @@ class QuorumNode:
     def _go_on_durable(self) -> None:
         context = self.context
         self._synced_at = context.now
-        self._memory.on_durable()
+        self.guard.memory.on_durable()
         context.outbox.release(context.term)
         if context.core is not None:
             if context.core.role is Role.LEADER:
-                self._replication.on_durable()
+                self.guard.replication.on_durable()
             self._turn()
 
     def _on_timer(self) -> None:
@@ -318,19 +264,19 @@ class QuorumNode:
     def _tick(self) -> None:
         context = self.context
         self._look_at_disk()
-        self._memory.on_tick()
+        self.guard.memory.on_tick()
         if context.core is not None:
             if context.core.role is Role.LEADER:
-                self._replication.on_tick()
+                self.guard.replication.on_tick()
                 if (
                     not context.may_lead
-                    and not self._elections.last_resort
-                    and self._transfer.successor() is not None
+                    and not self.guard.elections.last_resort
+                    and self.guard.transfer.successor() is not None
                 ):
-                    self._transfer.begin("our disk does not answer, or is full")
-            self._ceiling.on_tick(leader_heard=self._elections.leader_heard())
-            self._repair.on_tick()
-            self._digests.on_tick()
+                    self.guard.transfer.begin("our disk does not answer, or is full")
+            self.guard.ceiling.on_tick(leader_heard=self.guard.elections.leader_heard())
+            self.guard.repair.on_tick()
+            self._peers.digests.on_tick()
         self._turn()
 
     def _look_at_disk(self) -> None:
@@ -345,30 +291,24 @@ class QuorumNode:
         return encode_greeting(self.config, self.context.journal, self.context.formation)
 
     def judge(self, node_id: int | None, greeting: bytes, certified: str | None) -> int | str:
-        return self._membership.judge(node_id, greeting, certified)
+        return self._peers.links.judge(node_id, greeting, certified)
 
     def on_link_up(self, node_id: int) -> None:
-        self._guarded(lambda: self._membership.on_link_up(node_id))
-        self._guarded(lambda: self._format_negotiation.on_link_up(node_id))
+        self._guarded(lambda: self._peers.links.on_link_up(node_id))
+        self._guarded(lambda: self._peers.formats.on_link_up(node_id))
         self._wake()
 
     def on_link_down(self, node_id: int, end: LinkEnd) -> None:
-        self._freshness.link_down(node_id)
-        self._guarded(lambda: self._membership.on_link_down(node_id, end))
+        self.guard.freshness.link_down(node_id)
+        self._guarded(lambda: self._peers.links.on_link_down(node_id, end))
         self._wake()
 
     def on_frame(self, node_id: int, frame: bytes) -> None:
         if self.context.stopped:
             return
-        read = self._dispatch.read(node_id, frame)
-        if read is None:
-            return
-        replica, fields = read
         try:
-            if fields[0] == FrameKind.FORMATION:
-                self._membership.on_formation(replica, fields[3])
-            else:
-                self._dispatch.take(replica, fields)
+            if not self._peers.take(node_id, frame):
+                return
         except BrokenPromiseError as error:
             self._halt(str(error))
         except OSError as error:
@@ -382,32 +322,32 @@ class QuorumNode:
     def propose(self, payload: bytes) -> None:
         if self.context.stopped:
             raise QuorumStoppedError("the quorum node has stopped")
-        if self.delivery.announced is None:
+        if self.guard.delivery.announced is None:
             raise NotLeaderError(*self.leader_and_epoch())
         if not self.context.journal.has_room:
             raise NoRoomError(
                 f"{self.context.journal.lack_of_room}; free space on it or move the folder to a "
                 "larger disk; nothing is lost"
             )
-        self._proposals.add(payload)
+        self.guard.proposals.add(payload)
         self._wake()
 
     def leader_and_epoch(self) -> LeaderAndEpoch:
-        return self.delivery.told
+        return self.guard.delivery.told
 
     def read_index(self, on_ready: Callable[[bool], None]) -> None:
         core = self.context.core
-        if self.context.stopped or core is None or self.delivery.announced is None:
+        if self.context.stopped or core is None or self.guard.delivery.announced is None:
             self._clock.call_soon(lambda: on_ready(False))
         else:
-            self._reads.add(core.commit_index, on_ready)
+            self.guard.reads.add(core.commit_index, on_ready)
 
     def current_at(self) -> float | None:
-        return self._freshness.current_at
+        return self.guard.freshness.current_at
 
     def resign(self, reason: str) -> None:
         if self.context.core is not None and not self.context.stopped:
-            self._transfer.begin(reason)
+            self.guard.transfer.begin(reason)
 
     def compact(self, mark: Mark, on_done: Callable[[bool], None]) -> None:
         if not self.context.stopped:
@@ -415,14 +355,14 @@ class QuorumNode:
 
     def caught_up(self, mark: Mark) -> None:
         if not self.context.stopped:
-            self._catch_up.caught_up(mark)
+            self.guard.catch_up.caught_up(mark)
             self._wake()
 
     def set_digest(self, digest: bytes) -> None:
-        self._digests.set(digest)
+        self._peers.digests.set(digest)
 
     def announce(self, data: bytes) -> None:
-        self._digests.announce(data)
+        self._peers.digests.announce(data)
 
     def list_files(
         self,
@@ -430,7 +370,7 @@ class QuorumNode:
         folder: str,
         on_reply: Callable[[Sequence[tuple[str, int]] | None], None],
     ) -> None:
-        self._files.ask_list(node_id, folder, on_reply)
+        self._peers.files.ask_list(node_id, folder, on_reply)
 
     def read_file(
         self,
@@ -440,15 +380,13 @@ class QuorumNode:
         length: int,
         on_reply: Callable[[PeerFile | None], None],
     ) -> None:
-        self._files.ask_piece(node_id, name, position, length, on_reply)
+        self._peers.files.ask_piece(node_id, name, position, length, on_reply)
 
     def scrub(self) -> Generator[int, None, None]:
         return self.context.journal.scrub()
 
     def voters(self) -> tuple[Voter, ...]:
-        return self._membership.voters()
+        return self._peers.links.voters()
 
     def status(self) -> QuorumStatus:
-        return node_status(
-            self.context, self._elections, self.delivery, self._catch_up, self._ceiling
-        )
+        return node_status(self.context, self.guard)

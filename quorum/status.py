@@ -1,23 +1,14 @@
 """The status of a node, for people and metrics."""
 
 from quorum.api import QuorumStatus, ReplicaState
-from quorum.guard.catch_up import FollowerCatchUp
-from quorum.guard.ceiling import Ceiling
 from quorum.guard.context import NodeContext
-from quorum.guard.delivery import Delivery
-from quorum.guard.elections import Elections
+from quorum.guard.guard import Guard
 from quorum.guard.replicas import NEVER, PeerReplica
 from quorum.raft.core import Role
 from quorum.terms import TERM_MAX
 
 
-def node_status(
-    context: NodeContext,
-    elections: Elections,
-    delivery: Delivery,
-    catch_up: FollowerCatchUp,
-    ceiling: Ceiling,
-) -> QuorumStatus:
+def node_status(context: NodeContext, guard: Guard) -> QuorumStatus:
     """Return a node's status."""
     core = context.core
     leads = core is not None and core.role is Role.LEADER
@@ -25,15 +16,15 @@ def node_status(
         node_id=context.config.node_id,
         directory_id=context.journal.directory_id,
         role=_role(context),
-        leader=elections.leader,
+        leader=guard.elections.leader,
         epoch=context.term,
         commit_index=core.commit_index if core is not None else 0,
-        applied_index=delivery.delivered_index,
+        applied_index=guard.delivery.delivered_index,
         last_index=context.view.last,
         durable_index=context.view.durable,
         journal_bytes=context.journal.size_bytes,
         replicas=tuple(_replica(context, replica) for replica in context.replicas) if leads else (),
-        note=_note(context, catch_up, ceiling),
+        note=_note(context, guard),
         damages=len(context.repairs) + bool(context.journal.damage),
         repairs=tuple(context.repairs),
         refused=tuple(sorted(context.counters.items())),
@@ -60,16 +51,16 @@ def _replica(context: NodeContext, replica: PeerReplica) -> ReplicaState:
     )
 
 
-def _note(context: NodeContext, catch_up: FollowerCatchUp, ceiling: Ceiling) -> str:
+def _note(context: NodeContext, guard: Guard) -> str:
     if context.stopped:
         return "stopped"
     if context.journal.damage:
         return f"does not vote until it has caught up: {context.journal.damage}"
-    if (shown := ceiling.shown) is not None:
+    if (shown := guard.ceiling.shown) is not None:
         return (
             f"node {shown.node_id} is in epoch {shown.term}, too far above ours ({context.term}) "
-            f"to accept at once. We accept epochs up to {ceiling.term} now, and higher ones step "
-            "by step. Either that node received forged frames, or it sends them"
+            f"to accept at once. We accept epochs up to {guard.ceiling.term} now, and higher ones "
+            "step by step. Either that node received forged frames, or it sends them"
         )
     if context.term == TERM_MAX:
         return f"epoch {TERM_MAX} is the last one: there can be no further election"
@@ -80,8 +71,10 @@ def _note(context: NodeContext, catch_up: FollowerCatchUp, ceiling: Ceiling) -> 
             - {context.config.node_id}
         )
         return f"waits for every configured controller to form the quorum; not here: {missing}"
-    if catch_up.pending is not None:
-        return f"too far behind for entries: fetches files up to index {catch_up.pending.index}"
+    if guard.catch_up.pending is not None:
+        return (
+            f"too far behind for entries: fetches files up to index {guard.catch_up.pending.index}"
+        )
     if not context.formation.we_vote:
         return "observes: the quorum was not formed with this folder, so it does not vote"
     if context.disk_is_stuck:

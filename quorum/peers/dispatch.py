@@ -9,16 +9,9 @@ Frames that only a voter may send, and answers that nobody asked for, are droppe
 fields are read.
 """
 
-from quorum.guard.ceiling import Ceiling
 from quorum.guard.context import NodeContext
-from quorum.guard.elections import Elections
-from quorum.guard.following import Following
-from quorum.guard.freshness import DeliveryFreshness
-from quorum.guard.memory import Memory
-from quorum.guard.reads import ReadIndexes
-from quorum.guard.repair import Repair
+from quorum.guard.guard import Guard
 from quorum.guard.replicas import PeerReplica
-from quorum.guard.replication import Replication
 from quorum.peers.files import FileExchange
 from quorum.raft.core import Core, Role
 from quorum.wire.codec import BadBytesError
@@ -56,30 +49,10 @@ _LOGGED_EVERY_S = 10.0
 class Dispatch:
     """Passes frames to the parts that handle them."""
 
-    def __init__(
-        self,
-        context: NodeContext,
-        *,
-        ceiling: Ceiling,
-        elections: Elections,
-        following: Following,
-        replication: Replication,
-        repair: Repair,
-        memory: Memory,
-        reads: ReadIndexes,
-        files: FileExchange,
-        freshness: DeliveryFreshness,
-    ) -> None:
+    def __init__(self, context: NodeContext, guard: Guard, files: FileExchange) -> None:
         self._context = context
-        self._ceiling = ceiling
-        self._elections = elections
-        self._following = following
-        self._replication = replication
-        self._repair = repair
-        self._memory = memory
-        self._reads = reads
+        self._guard = guard
         self._files = files
-        self._freshness = freshness
         self._logged_at: dict[int, float] = {}
 
     def read(self, node_id: int, data: bytes) -> tuple[PeerReplica, Frame] | None:
@@ -107,7 +80,7 @@ class Dispatch:
         if frame[2] != replica.node.directory_id:
             context.count("frame_of_another_directory")
             return None
-        return (replica, frame) if self._ceiling.admits(replica, frame[1]) else None
+        return (replica, frame) if self._guard.ceiling.admits(replica, frame[1]) else None
 
     def _refuse(self, node_id: int, why: str) -> None:
         """Count every refusal; log at most one in ten seconds per peer, so a flood fills no log."""
@@ -129,17 +102,17 @@ class Dispatch:
         if term > core.term and replica.is_voter and kind not in _JUDGED_BY_RULES:
             core.raise_term(term, replica.node)
         if kind == FrameKind.APPEND:
-            self._following.on_append(replica, frame)
+            self._guard.following.on_append(replica, frame)
         elif kind == FrameKind.SNAPSHOT:
-            self._following.on_snapshot(replica, frame)
+            self._guard.following.on_snapshot(replica, frame)
         elif kind == FrameKind.VOTE_REQUEST:
-            self._elections.on_vote_request(replica, frame)
+            self._guard.elections.on_vote_request(replica, frame)
         elif kind == FrameKind.PREVOTE_REQUEST:
-            self._elections.on_prevote_request(replica, frame)
+            self._guard.elections.on_prevote_request(replica, frame)
         elif kind == FrameKind.PROBE:
             self._answer_probe(replica, core, frame[3])
-        elif kind == FrameKind.PROBE_ANSWER and self._repair.needed:
-            self._repair.on_answer(replica, term, frame[3], frame[4])
+        elif kind == FrameKind.PROBE_ANSWER and self._guard.repair.needed:
+            self._guard.repair.on_answer(replica, term, frame[3], frame[4])
         elif self.is_current(term, core.term):
             self._take_answer(replica, core, frame, kind)
         else:
@@ -153,16 +126,16 @@ class Dispatch:
         if kind == FrameKind.ACK:
             if core.role is Role.LEADER:
                 _, _, _, match, next_index, counted = frame
-                self._replication.on_ack(replica, match, next_index, counted=counted)
+                self._guard.replication.on_ack(replica, match, next_index, counted=counted)
         elif kind == FrameKind.PREVOTE:
-            self._elections.on_prevote(replica, frame)
+            self._guard.elections.on_prevote(replica, frame)
         elif kind == FrameKind.VOTE:
-            self._elections.on_vote(replica)
+            self._guard.elections.on_vote(replica)
         elif kind == FrameKind.PROBE_ANSWER:
             if core.role is Role.LEADER:
-                self._reads.on_answer(replica, frame[3], counted=frame[5])
+                self._guard.reads.on_answer(replica, frame[3], counted=frame[5])
         elif kind == FrameKind.TIMEOUT_NOW:
-            self._elections.on_timeout_now(replica)
+            self._guard.elections.on_timeout_now(replica)
 
     def _answer_probe(self, replica: PeerReplica, core: Core, number: int) -> None:
         context = self._context
@@ -178,12 +151,12 @@ class Dispatch:
 
     def _take_beside(self, replica: PeerReplica, frame: Frame, kind: int) -> None:
         if kind == FrameKind.DIGEST:
-            self._freshness.heard(replica, frame)
+            self._guard.freshness.heard(replica, frame)
             # A voter does not compare itself with observers.
             if replica.is_voter:
                 self._context.listener.on_digest(replica.node_id, frame[3])
         elif kind == FrameKind.REMEMBER:
-            self._memory.on_remember(replica, frame[3:])
+            self._guard.memory.on_remember(replica, frame[3:])
         elif kind == FrameKind.LIST:
             self._files.on_list(replica, frame[3], frame[4])
         elif kind == FrameKind.READ:

@@ -4,14 +4,10 @@ Rule: a link belongs to the node and directory that its greeting named. A peer t
 another formation counts as not linked.
 """
 
-from collections.abc import Callable
-
 from quorum.api import Voter
 from quorum.guard.context import NodeContext
-from quorum.guard.elections import Elections
-from quorum.guard.memory import Memory
+from quorum.guard.guard import Guard
 from quorum.guard.replicas import PeerReplica
-from quorum.guard.replication import Replication
 from quorum.membership.greeting import Greeting, judge_greeting
 from quorum.raft.core import Role
 from quorum.wire.codec import BadBytesError
@@ -22,19 +18,9 @@ from runtime.links import LinkEnd
 class Membership:
     """The links of this node, and who is on them."""
 
-    def __init__(
-        self,
-        context: NodeContext,
-        elections: Elections,
-        replication: Replication,
-        memory: Memory,
-        on_voters_known: Callable[[], None],
-    ) -> None:
+    def __init__(self, context: NodeContext, guard: Guard) -> None:
         self._context = context
-        self._elections = elections
-        self._replication = replication
-        self._memory = memory
-        self._on_voters_known = on_voters_known
+        self._guard = guard
         self._greetings: dict[int, Greeting] = {}
 
     def judge(self, dialled: int | None, data: bytes, certified: str | None) -> int | str:
@@ -60,16 +46,16 @@ class Membership:
             context.replicas.put(replica)
         replica.linked = True
         context.log.info("peer_linked", node=node_id, voter=replica.is_voter)
-        self._memory.on_link_up(replica)
+        self._guard.memory.on_link_up(replica)
         if greeting.empty:
             context.formation.peer_is_empty(node_id, greeting.directory_id)
         if self._learn(greeting.formation) or context.formation.form():
             self._voters_known()
         elif context.formation.announced:
             self._announce(replica)
-        self._elections.on_link_up(node_id)
+        self._guard.elections.on_link_up(node_id)
         if context.core is not None and context.core.role is Role.LEADER and not replica.connected:
-            self._replication.link_up(replica)
+            self._guard.replication.link_up(replica)
 
     def on_link_down(self, node_id: int, end: LinkEnd) -> None:
         """Note that a link ended, or that a redial failed."""
@@ -79,9 +65,9 @@ class Membership:
             replica.linked = False
             context.log.info("peer_unlinked", node=node_id, how=end.value)
             if context.core is not None:
-                self._replication.link_down(replica)
+                self._guard.replication.link_down(replica)
         context.formation.peer_is_gone(node_id)
-        self._elections.on_link_down(node_id, end)
+        self._guard.elections.on_link_down(node_id, end)
 
     def on_formation(self, replica: PeerReplica, formation: bytes) -> None:
         """Take the formation that a peer wrote to its journal."""
@@ -117,7 +103,7 @@ class Membership:
         if context.formation.announced:
             for replica in context.replicas.linked():
                 self._announce(replica)
-        self._on_voters_known()
+        self._guard.core_callbacks.begin()
 
     def _announce(self, replica: PeerReplica) -> None:
         context = self._context

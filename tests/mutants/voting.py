@@ -314,7 +314,7 @@ VOTING = (
                 "quorum.node.QuorumNode.read_index",
                 edited(
                     (
-                        "core is None or self.delivery.announced is None",
+                        "core is None or self.guard.delivery.announced is None",
                         "core is None or core.role is not Role.LEADER",
                     )
                 ),

@@ -103,21 +103,21 @@ def _in_quorum(quorum: Any) -> Iterator[str]:
         yield "forming"
         return
     leads = core.role is Role.LEADER
-    if quorum._elections._heard_at < 0 and not leads:
+    if quorum.guard.elections._heard_at < 0 and not leads:
         # It has begun to live, and heard of no leader yet.
         yield "opening"
-    if quorum._proposals or (leads and context.view.last > core.commit_index):
+    if quorum.guard.proposals or (leads and context.view.last > core.commit_index):
         yield "proposal"
-    reads = quorum._reads
+    reads = quorum.guard.reads
     if reads._waiting or reads._asking or reads._confirmed:
         yield "read"
-    if core.role is Role.CANDIDATE or quorum._elections.leader is None:
+    if core.role is Role.CANDIDATE or quorum.guard.elections.leader is None:
         yield "election"
     if quorum._compaction._manifests.writing:
         yield "compaction"
-    if quorum._catch_up.pending is not None:
+    if quorum.guard.catch_up.pending is not None:
         yield "jump"
-    if quorum._transfer.running:
+    if quorum.guard.transfer.running:
         yield "transfer"
 
 

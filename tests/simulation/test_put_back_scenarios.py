@@ -129,7 +129,9 @@ def forget_a_vote(seed: int) -> None:
     copy = made.hosts[victim].platter.snapshot()
     made.world.run_for(0.5)
     made.network.cut([old], [victim, new])
-    made.hosts[victim].process.run(lambda: made.owners[victim].quorum._elections.step_back(3, 4))
+    made.hosts[victim].process.run(
+        lambda: made.owners[victim].quorum.guard.elections.step_back(3, 4)
+    )
     assert made.world.run_for(4, lambda: made.serving() == new)
     made.world.run_for(0.5)
     made.network.cut([new], [old, victim])

@@ -91,7 +91,7 @@ def test_a_follower_is_as_old_as_its_leader_was_and_the_way_of_the_echo() -> Non
 def test_a_follower_is_not_current_before_it_holds_what_its_leader_held() -> None:
     bench = Bench()
     bench.append(2, 1, 0, 0, 0)
-    digest(bench, 2, now_us(bench), age=0, index=bench.node.delivery.delivered_index + 1)
+    digest(bench, 2, now_us(bench), age=0, index=bench.node.guard.delivery.delivered_index + 1)
     assert bench.node.current_at() is None
     index = bench.node.context.view.last
     bench.append(2, 1, index + 1, index, bench.terms[-1], 1)

@@ -199,7 +199,7 @@ def test_a_strangers_memory_says_nothing(bench: Bench) -> None:
     bench.link(3, directory_id=b"w" * 16, empty=False)
     frame_incarnation = bench.node.context.journal.known
     bench.call(
-        bench.node._memory.on_remember,
+        bench.node.guard.memory.on_remember,
         bench.node.context.replicas.get(3),
         (INCARNATION, 10, INCARNATION, 4096),
     )

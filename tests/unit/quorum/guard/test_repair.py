@@ -26,7 +26,7 @@ def bench() -> Bench:
 
 def answer(bench: Bench, number: int, term: int, last: int) -> None:
     """Answer the newest question."""
-    bench.say(number, FrameKind.PROBE_ANSWER, term, bench.node._repair._round, last, True)
+    bench.say(number, FrameKind.PROBE_ANSWER, term, bench.node.guard.repair._round, last, True)
 
 
 def test_it_neither_votes_nor_stands(bench: Bench) -> None:

@@ -92,7 +92,7 @@ def test_a_frame_that_came_once_moves_no_ceiling() -> None:
     for _ in range(100):
         bench.append(3, 1, 1, 1, 0)
         bench.settle(0.1)
-    assert bench.node._ceiling.term == LEAP_MAX
+    assert bench.node.guard.ceiling.term == LEAP_MAX
     assert bench.node.status().note == ""
 
 
@@ -103,7 +103,7 @@ def test_while_a_leader_is_heard_the_ceiling_rises_slowly() -> None:
         bench.say(2, FrameKind.PROBE, TERM_MAX, 1)
         bench.settle(0.1)
     assert bench.term == 1
-    assert 0 < bench.node._ceiling.term - LEAP_MAX <= 10 * CLIMB_LED
+    assert 0 < bench.node.guard.ceiling.term - LEAP_MAX <= 10 * CLIMB_LED
 
 
 def test_forged_leaps_never_use_up_the_terms() -> None:
