@@ -103,10 +103,10 @@ class QuorumNode:
             accepts_epoch=accepts_epoch,
         )
         if accepts_epoch:
-            self._heard_once(ACCEPT_EPOCH)
+            self._remove_durably(ACCEPT_EPOCH)
         if disk.exists(ACCEPT_LOSS):
             journal.accept_loss()
-            self._heard_once(ACCEPT_LOSS)
+            self._remove_durably(ACCEPT_LOSS)
         journal.begin_incarnation(self._random.randbytes(DRAWN_BYTES))
         self._build(journal, manifests, manifest.mark.index if manifest is not None else 1)
         self._links.set_peers(config.peers)
@@ -120,8 +120,8 @@ class QuorumNode:
         self._timer = self._clock.call_later(0, self._on_timer)
         return manifest.mark if manifest is not None else None
 
-    def _heard_once(self, name: str) -> None:
-        """Remove an operator's file, durably, so that it is not obeyed again after a crash."""
+    def _remove_durably(self, name: str) -> None:
+        """Remove an operator's file so that it is not obeyed again after a crash."""
         self._disk.unlink(name)
         self._disk.sync_folder("")
 

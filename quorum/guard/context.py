@@ -87,6 +87,11 @@ class NodeContext:
         return not journal.damage and journal.repair_is_noted and self._is_compared()
 
     def _is_compared(self) -> bool:
+        """Tell whether every other voter has spoken since the start, or E has passed.
+
+        Without the wait, a peer that remembers a promise of ours could lose a race against peers
+        that don't, and we would vote without knowing of it.
+        """
         if self.now >= self.silent_until:
             return True
         return self.other_voters <= self.compared

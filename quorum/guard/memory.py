@@ -3,17 +3,13 @@
 An older copy of a folder is sound in itself, yet it lacks entries that its node acknowledged and
 votes that it gave. Only the other nodes can know that.
 
-Rule: every voter tells each peer its incarnation and how far its journal is durable: a leader
-before each acknowledgement, everyone before a vote, and everyone once per heartbeat if it changed.
-The peer writes that down, and repeats it when a link opens. A node that hears of an incarnation, or
-a position in one, that its own lineage does not hold treats its journal as damaged. It does not
-vote, lead or count until it has caught up with a leader elected without it (`repair`).
+Rule: every voter tells its peers its incarnation and how far its journal is durable. It tells the
+leader before each acknowledgement, and all peers before a vote and, after a change, once per
+heartbeat. A peer writes that down, and repeats it when a link opens.
 
-A node that has just started does not vote until every other voter has spoken, or for E: a peer that
-remembers must not lose a race against one that does not. A node says nothing of itself to a peer
-that has not spoken yet, because that would overwrite what the peer remembers. A damaged node says
-nothing of itself either. It promises nothing, so the folder from before the damage may still be put
-back.
+A node that hears of an incarnation, or of a position in one, that its own lineage does not hold
+treats its journal as damaged. It does not vote, lead or count until it has caught up with a leader
+elected without it (`repair`).
 
 Not recognised: a folder that is put back while, for E, it can reach no peer that remembers a later
 position. Peers that got neither acknowledgements nor votes know all but the last heartbeat's time.
@@ -84,6 +80,11 @@ class Memory:
             self._told[replica.node_id] = told
 
     def _ourselves(self, replica: PeerReplica) -> Known:
+        """Return what we tell a peer of ourselves, which may be nothing.
+
+        A peer that has not spoken yet would overwrite what it remembers of us before we hear it. A
+        damaged node promises nothing, so the folder from before the damage may still be put back.
+        """
         journal = self._context.journal
         may_tell = (
             self._context.may_vote
