@@ -3,7 +3,7 @@
     logberg up                                  # in another terminal
     python examples/watch_log.py logberg-data   # until Ctrl-C
 
-A watch is a read that waits. It goes on from `nextOffset`, so nothing is missed and nothing comes
+A watch is a read that waits. It goes on from `next_offset`, so nothing is missed and nothing comes
 twice, whichever controller answers.
 """
 
@@ -21,15 +21,12 @@ async def watch(folder: Path) -> None:
     offset = 0
     async with LogbergClient(cluster.controllers, cluster.access, client_id="watch-log") as client:
         while True:
-            query = {"offset": str(offset), "waitMs": "4000", "format": "json"}
-            reply = await client.get("/v1/log", query)
-            for batch in reply["batches"]:
-                names = ", ".join(record["type"] for record in batch["records"])
-                reason = f" “{batch['reason']}”" if "reason" in batch else ""
-                print(
-                    f"{batch['offset']} {batch['principal']} {batch['operation']}{reason}: {names}"
-                )
-            offset = reply["nextOffset"]
+            reply = await client.log(offset, wait_ms=4000)
+            for batch in reply.batches:
+                names = ", ".join(record.type for record in batch.records)
+                reason = f" “{batch.reason}”" if batch.reason else ""
+                print(f"{batch.offset} {batch.principal} {batch.operation}{reason}: {names}")
+            offset = reply.next_offset
 
 
 if __name__ == "__main__":

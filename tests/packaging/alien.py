@@ -97,11 +97,11 @@ class Alien:
         return self.run(self.python, "-c", text)
 
     @contextmanager
-    def cluster(self, *arguments: str) -> Iterator[Path]:
-        """`logberg up` in the project's folder, stopped in order at the end; yields its data."""
-        with self.start(self.bin / "logberg", "up", *arguments) as up:
+    def cluster(self, data: Path, *arguments: str) -> Iterator[None]:
+        """`logberg up` in the project's folder, stopped in order at the end."""
+        with self.start(self.bin / "logberg", "up", "--data", data, *arguments) as up:
             read_until(up, "^ready")
-            yield self.folder / "logberg-data"
+            yield
             up.send_signal(signal.SIGINT)
             said, _ = up.communicate(timeout=PATIENCE_S)
             assert up.returncode == 0, said

@@ -1,14 +1,18 @@
 """What pip installs: one import root, usable beside anybody's own packages (ADR 0026)."""
 
+import http.client
 import json
 import tarfile
+import time
 import zipfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from logberg.local_cluster import free_port_base
-from tests.packaging.alien import PROJECT, ROOT, WHEEL, Alien, build, read_until
+from tests.conformance.ports import free_port
+from tests.packaging.alien import PATIENCE_S, PROJECT, ROOT, WHEEL, Alien, build, read_until
 from tests.process.leftovers import nothing_is_left
 
 pytestmark = pytest.mark.process
@@ -81,7 +85,7 @@ def test_the_demo_holds_its_claims(alien: Alien) -> None:
 def test_a_cluster_serves_commands_and_the_examples(alien: Alien) -> None:
     command = alien.bin / "logberg"
     ports = str(free_port_base())
-    with alien.cluster("--brokers", "1", "--port-base", ports):
+    with alien.cluster(alien.folder / "logberg-data", "--brokers", "1", "--port-base", ports):
         alien.run(command, "topics", "create", "orders", "--replication-factor", "1")
         with alien.start(alien.python, "-u", "examples/watch_log.py") as watch:
             read_until(watch, " CreateTopics: TOPIC_RECORD")
@@ -94,4 +98,61 @@ def test_a_cluster_serves_commands_and_the_examples(alien: Alien) -> None:
             assert "gone" in said
             assert agent.returncode == 0, said
     assert "orders" in alien.run(command, "audit", "who", "logberg-data", "topic:orders")
+    nothing_is_left(alien.folder)
+
+
+def test_the_examples_pass_a_strict_type_check_against_the_wheel(alien: Alien) -> None:
+    said = alien.run(alien.python, "-m", "mypy", "--strict", "examples")
+    assert "no issues found in 3 source files" in said
+    wrong = alien.folder / "wrong.py"
+    wrong.write_text("import logberg\nlogberg.nonsense\nlogberg.Endpoint(1, 2, 3)\n")
+    with alien.start(alien.python, "-m", "mypy", "--strict", "wrong.py") as check:
+        said, _ = check.communicate(timeout=PATIENCE_S)
+    assert 'wrong.py:2: error: Module has no attribute "nonsense"' in said
+    assert 'wrong.py:3: error: Argument 1 to "Endpoint" has incompatible type "int"' in said
+
+
+def counted(port: int, key: str) -> dict[str, int]:
+    """Count a key by way of one of the processes, following it to another one."""
+    url = f"http://127.0.0.1:{port}/{key}"
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        at = urlsplit(url)
+        connection = http.client.HTTPConnection(str(at.hostname), at.port, timeout=PATIENCE_S)
+        connection.request("POST", at.path)
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        if answer.status == 200:
+            found: dict[str, int] = json.loads(body)
+            return found
+        url = answer.headers.get("location", url)
+        assert answer.status in (307, 503), body
+        time.sleep(0.01)
+    raise AssertionError(f"{key} was never counted; the last answer was {body!r}")
+
+
+def test_a_sharded_service_counts_each_key_at_one_broker(alien: Alien) -> None:
+    command, folder, base = alien.bin / "logberg", alien.folder / "shards", free_port_base()
+    service = alien.folder / "examples" / "sharded_counters.py"
+    ports = (free_port(), free_port())
+    with (
+        alien.cluster(folder, "--brokers", "0", "--port-base", str(base)),
+        alien.start(alien.python, service, "1", str(ports[0]), folder) as one,
+        alien.start(alien.python, service, "2", str(ports[1]), folder) as two,
+    ):
+        where = ("--data", folder)
+        until = time.monotonic() + PATIENCE_S
+        while alien.run(command, "brokers", "list", *where).count("online") < len(ports):
+            assert time.monotonic() < until, "the services never came online"
+        shards = ("--partitions", "8", "--replication-factor", "1")
+        alien.run(command, "topics", "create", "counters", *shards, *where)
+        keys = [f"key-{n}" for n in range(20)]
+        for turn in (1, 2):
+            for n, key in enumerate(keys):
+                assert counted(ports[(n + turn) % 2], key) == {key: turn}
+        for process in (one, two):
+            process.terminate()
+            said, _ = process.communicate(timeout=PATIENCE_S)
+            assert process.returncode == 0, said
     nothing_is_left(alien.folder)

@@ -55,6 +55,13 @@ def test_importing_the_package_loads_the_standard_library_only() -> None:
     assert not loaded & {"aiohttp", "click", "msgspec", "structlog", *PACKAGES.split("|")[:-1]}
 
 
+def test_the_reference_explains_every_name() -> None:
+    text = (ROOT / "docs" / "reference-python.md").read_text()
+    outside = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    explained = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", outside))))
+    assert set(logberg.__all__) - explained == set()
+
+
 @pytest.mark.parametrize("path", SHOWN, ids=lambda path: str(path.relative_to(ROOT)))
 def test_docs_and_examples_import_public_names_only(path: Path) -> None:
     assert set(IMPORT.findall(path.read_text())) <= {"logberg", "logberg.spark"}
