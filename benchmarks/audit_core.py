@@ -24,7 +24,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from audit.generated import write_history as write_realistic_history
+from audit.places.folder import LocalTree
 from audit.places.replicas import one_replica
+from audit.places.tree_disk import TreeDisk
 from audit.questions.state import state_at
 from audit.reading.replay import Fold
 from audit.reading.state_start import start_for
@@ -35,7 +37,6 @@ from ledger.frame import crc32c
 from ledger.verify import verify_ledger
 from metadata.codec import decode_records
 from metadata.image import EMPTY, MetadataDelta
-from runtime.read_only_disk import ReadOnlyDisk
 from snapshots.store import list_checkpoints
 
 RECORDS = 5_000_000
@@ -80,7 +81,7 @@ def verify_rate(folder: Path) -> float:
 
     def work() -> None:
         nonlocal records
-        report = verify_ledger(ReadOnlyDisk(folder))
+        report = verify_ledger(TreeDisk(LocalTree(folder)))
         assert report.ok, report.first_bad
         records = report.records
 

@@ -39,7 +39,7 @@ from runtime.metrics import Registry
 from runtime.randomness import from_system
 from runtime.real_disk import RealDisk
 from runtime.slice_meter import name_long_callbacks
-from runtime.stalls import shown_stalls
+from runtime.stalls import StallMeter
 from runtime.tcp_links import TcpLinks
 from runtime.tls import peer_tls, server_context
 
@@ -61,7 +61,7 @@ class ControllerProcess:
         self._clock = clock
         key_buckets(random.randbytes(SECRET_BYTES))
         registry = Registry()
-        self._stalls = shown_stalls(clock, registry)
+        self._stalls = StallMeter(clock, registry)
         self._slices = fair_loop.meter()
         if self._slices is not None:
             self._slices.show(registry)

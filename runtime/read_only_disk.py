@@ -1,33 +1,29 @@
-"""A folder that is only looked at: a running node's, a copy, a backup.
+"""Refuses the writing half of `runtime.disk.Disk`, for disks that are only read.
 
-Rule: nothing is created, changed, locked or synced; whoever tries gets EROFS, as on a file system
-that is mounted read-only. So an auditor's tool can't harm what it reads, not even by a lock file.
+Rule: nothing is created, changed, locked or synced. Every attempt raises EROFS, as on a file system
+that is mounted read-only. So an audit can't harm what it reads, not even by a lock file.
 """
 
 import errno
-import os
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from runtime.disk import AppendFile
-from runtime.paths import checked, checked_folder
 
 T = TypeVar("T")
 
 
 class OnlyRead:
-    """The writing half of `runtime.disk.Disk`, refused; whoever reads a place adds the other."""
+    """The refused half. `audit.places.tree_disk` adds the half that reads."""
 
     location: str
     """What a refusal names."""
 
     def lock(self) -> None:
-        """Nothing to take: readers don't exclude anybody."""
+        """Do nothing: readers don't exclude each other."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
     def make_folder(self, folder: str) -> None:
         self._refuse(folder)
@@ -60,41 +56,3 @@ class OnlyRead:
 
     def _refuse(self, name: str) -> NoReturn:
         raise OSError(errno.EROFS, "this place is only read", f"{self.location}: {name}")
-
-
-class ReadOnlyDisk(OnlyRead):
-    """`runtime.disk.Disk` without its writing half. Raises NotADirectoryError at once."""
-
-    def __init__(self, root: Path) -> None:
-        if not root.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, "no such folder", str(root))
-        self._root = root
-        self.location = str(root)
-
-    def make_folder(self, folder: str) -> None:
-        if not (self._root / checked_folder(folder)).is_dir():
-            self._refuse(folder)
-
-    def list(self, folder: str) -> list[str]:
-        try:
-            entries = list(os.scandir(self._root / checked_folder(folder)))
-        except FileNotFoundError:
-            return []
-        return sorted(entry.name for entry in entries if entry.is_file())
-
-    def exists(self, name: str) -> bool:
-        return (self._root / checked(name)).is_file()
-
-    def size(self, name: str) -> int:
-        return (self._root / checked(name)).stat().st_size
-
-    def read(self, name: str, position: int = 0, length: int | None = None) -> bytes:
-        with (self._root / checked(name)).open("rb") as file:
-            file.seek(position)
-            return file.read(-1 if length is None else length)
-
-    def free_bytes(self) -> int:
-        return shutil.disk_usage(self._root).free
-
-    def _refuse(self, name: str) -> NoReturn:
-        raise OSError(errno.EROFS, "this folder is only read", str(self._root / name))

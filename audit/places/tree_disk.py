@@ -1,8 +1,8 @@
 """A tree of files as a node's read-only disk, wherever its segments lie in it.
 
-Rule: `runtime.disk.Disk` without its writing half, as `ReadOnlyDisk`. A folder that holds nothing
-but segments is shown as a node's with these in `log/`. A segment that a running node moves to
-`archive/` between a listing and a read is found there: its bytes are the same.
+Rule: this is the reading half of `runtime.disk.Disk`. If a folder holds nothing but segments, they
+are shown in `log/`, as a node has them. If a running node moves a segment to `archive/` between a
+listing and a read, the read finds it there: its bytes are the same.
 """
 
 import errno

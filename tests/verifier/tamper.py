@@ -14,11 +14,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from audit.places.folder import LocalTree
 from audit.places.replicas import Replica
+from audit.places.tree_disk import TreeDisk
 from audit.questions.compare import compare
 from audit.questions.verification import verify_replica
 from ledger.errors import LedgerError
-from runtime.read_only_disk import ReadOnlyDisk
 from tests.verifier import (
     tampering_batches,
     tampering_bytes,
@@ -120,7 +121,7 @@ def _product(bench: Bench, kind: Kind, tampered: Tampered) -> bool | None:
         return None
     known = dict(map(bench.world.head, tampered.heads))
     folders = [bench.folder, *(bench.replicas if kind.needs == REPLICAS else [])]
-    replicas = [Replica(one.name, str(one), ReadOnlyDisk(one)) for one in folders]
+    replicas = [Replica(one.name, str(one), TreeDisk(LocalTree(one))) for one in folders]
     try:
         verified = {one.name: verify_replica(one, known=known) for one in replicas}
         if not all(one.ok for one in verified.values()):

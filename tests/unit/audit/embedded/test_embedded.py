@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from audit.embedded import run_job
 from audit.generated import write_history
+from audit.places.folder import LocalTree
 from audit.places.replicas import NoLogError, open_replicas
+from audit.places.tree_disk import TreeDisk
 from ledger.batch import HEAD, seal
 from ledger.frame import crc32c
 from ledger.scan import walk_frames
@@ -26,7 +28,6 @@ from metadata.records import (
     TopicRecord,
     UserScramCredentialRecord,
 )
-from runtime.read_only_disk import ReadOnlyDisk
 from tests.unit.audit.memory_log import logged, replica_of
 from tests.unit.audit.reading.test_folders import write_node
 
@@ -53,7 +54,7 @@ def first_segment(node: Path) -> Path:
 
 def frames_of(path: Path) -> list[tuple[int, int, tuple]]:
     """(position, length, head) of each frame of a segment."""
-    disk = ReadOnlyDisk(path.parent)
+    disk = TreeDisk(LocalTree(path.parent))
     _, begin = parse_segment_header(disk.read(path.name, 0, HEADER_BYTES_MAX))
     return [
         (found.position, found.length, HEAD.unpack_from(found.window, found.start))

@@ -13,7 +13,9 @@ from click.testing import CliRunner
 
 from audit.generated import CLUSTER_ID, GeneratedHistory, Life, batches, write_history
 from audit.generated.rhythm import DAY_MS, START_MS, hour, weekday
+from audit.places.folder import LocalTree
 from audit.places.replicas import one_replica, open_replicas
+from audit.places.tree_disk import TreeDisk
 from audit.questions.agreement import agree
 from audit.questions.state import state_at
 from controller.storage.snapshotting import checkpoint_header
@@ -29,7 +31,6 @@ from metadata.records import (
     RequestOutcomeRecord,
 )
 from metadata.uuids import uuid7_time_ms
-from runtime.read_only_disk import ReadOnlyDisk
 from runtime.real_disk import RealDisk
 from snapshots.store import finish_steps, list_checkpoints, load_steps
 
@@ -208,7 +209,7 @@ def test_its_segments_are_cut_where_the_ledger_cuts(
 
 
 def test_its_checkpoints_are_those_of_the_replayed_image(history: GeneratedHistory) -> None:
-    disk = ReadOnlyDisk(history.nodes[0])
+    disk = TreeDisk(LocalTree(history.nodes[0]))
     found = list_checkpoints(disk)
     assert tuple(one.offset for one in found) == history.checkpoints
     assert len(found) >= RECORDS // 1_000 - 1
