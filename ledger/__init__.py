@@ -1,4 +1,4 @@
-"""The committed metadata log on disk: batches, the fence, the hash chain, segments.
+"""The committed metadata log on disk: batches, the fence, the hash chain and segment files.
 
-Rule: payloads are opaque here; what a record means is `metadata`'s business.
+Rule: records are opaque bytes here. Only `metadata` knows what a record means.
 """

@@ -1,6 +1,6 @@
-"""The archive: closed segments moved out of `log/`, still read from where they are.
+"""Moves closed segments from `log/` to `archive/`. They can still be read there.
 
-Rule: a segment is moved whole and never changed; nothing is deleted.
+Rule: a segment is moved whole and never changed. Nothing is deleted.
 """
 
 from ledger.catalogue import Catalogue
@@ -9,7 +9,7 @@ from runtime.disk import Disk
 
 
 def archive_segments(disk: Disk, catalogue: Catalogue, before: int) -> list[str]:
-    """Move closed segments that end at or before an offset; returns their file names."""
+    """Move the closed segments that end at or before an offset; return their file names."""
     moved: list[str] = []
     for segment, after in zip(catalogue.segments, catalogue.segments[1:], strict=False):
         folder, name = segment.path.split("/")

@@ -1,9 +1,10 @@
-"""Backfill: history that a node lost or never had, fetched back from a peer's ledger.
+"""Backfill: fetches missing history back from a peer's ledger.
 
-Rule: newest first. Each segment must end in the chain hash that the one after it names, so it
-is proved before it is put in place, and what is here is always one run without a gap.
+Rule: the newest missing segment comes first. The segment after it names the chain hash that it must
+end in. So each segment is proved before it is put in place, and the history on disk stays one run
+without a gap.
 
-The same fetch mends a damaged segment (`mend`): it must end in what follows it.
+`mend` fetches a damaged segment in the same way.
 """
 
 from collections.abc import Sequence
@@ -20,8 +21,8 @@ from runtime.disk import Disk
 class Backfill:
     """Fetches the segments before a ledger's run, one after another.
 
-    Use: `next_pull` with what a peer has; run the pull (see `SegmentPull`) and `place` it; then
-    `adopt`, and again until `next_pull` returns None.
+    Call `next_pull` with the base offsets that a peer has. Run the pull (see `SegmentPull`),
+    `place` it and `adopt` it. Repeat until `next_pull` returns None.
     """
 
     def __init__(self, disk: Disk, cluster_id: str, catalogue: Catalogue) -> None:
@@ -31,11 +32,11 @@ class Backfill:
 
     @property
     def wanted_below(self) -> int:
-        """History before this offset is missing; 0: nothing is."""
+        """History before this offset is missing; 0 if none is."""
         return self._catalogue.log_start
 
     def next_pull(self, peer_bases: Sequence[int]) -> SegmentPull | None:
-        """Return the next pull; None when nothing is missing, or the peer does not have it."""
+        """Return the next pull; None if nothing is missing or the peer doesn't have it."""
         run = self._catalogue.run
         below = [base for base in peer_bases if base < self.wanted_below]
         if not run or not below:
@@ -55,7 +56,7 @@ class Backfill:
 
 
 def tidy_gaps(disk: Disk, catalogue: Catalogue) -> None:
-    """Let the markers say what is still missing."""
+    """Make the gap markers name exactly what is still missing."""
     while gaps := list_gaps(disk):
         if gaps[-1] == catalogue.gap:
             return
@@ -64,10 +65,11 @@ def tidy_gaps(disk: Disk, catalogue: Catalogue) -> None:
 
 
 def mend(disk: Disk, cluster_id: str, base_offset: int, mark: LogMark) -> SegmentPull:
-    """Return a pull for the segment that `DamagedLedgerError.base_offset` names.
+    """Return a pull for the damaged segment that begins at `base_offset`.
 
-    `mark` is the manifest's. Place it, then open the ledger again. It must end in the next
-    undamaged segment; when others between them are gone too, a peer's ends before that one.
+    `base_offset` is that of `DamagedLedgerError`, `mark` the manifest's. Place the pulled segment,
+    then open the ledger again. The pull must end where the next undamaged segment begins. If the
+    segments between the two are lost too, the peer's segment ends earlier than that.
     """
     for base, path in find_segments(disk):
         if base <= base_offset or base >= mark.log_end:

@@ -1,7 +1,7 @@
 """A batch: the unit that is proposed, committed, chained and read; envelope format 1.
 
-Rule: sealing is deterministic and parsing is strict, so `seal(parse(x)) == x` byte for byte.
-The hash covers all of the encoded batch but its CRC; the batch after it repeats the hash.
+Rule: sealing is deterministic and parsing is strict, so `seal(parse(x)) == x` byte for byte. The
+hash covers the whole encoded batch except its CRC. The next batch contains that hash.
 
     0   magic "QRTB", format, flags, total length (see `frame`)
     12  count                u32, at least 1
@@ -16,7 +16,7 @@ The hash covers all of the encoded batch but its CRC; the batch after it repeats
         extensions           MessagePack map, unsigned keys ascending, values bin
         CRC-32C              u32
 
-Everything has its length in the head, so a walker needs nothing but heads.
+The head holds all lengths, so code that walks a file reads only the heads.
 """
 
 import struct
@@ -30,13 +30,13 @@ from ledger.frame import CRC_BYTES, FORMAT, crc32c, take_frame
 
 MAGIC = b"QRTB"
 BATCH_BYTES_MAX = 1024 * 1024
-"""Of the encoded batch, the whole frame."""
+"""Limit of an encoded batch, the whole frame."""
 HASH_BYTES = 32
 REQUEST_ID_BYTES = 16
 EXTENSION_KEY_MAX = 2**32 - 1
 ACTED_AS = 2
-"""Extension: what the principal acted as, such as `Broker:7`, where that is not the principal's own
-name. UTF-8. Key 1 is reserved for sealed blocks."""
+"""Extension: what the principal acted as, such as `Broker:7`, if that is not its own name.
+UTF-8. Key 1 is reserved for sealed blocks."""
 
 HEAD = struct.Struct(">4sHHIIqqq32sII")
 HEAD_BYTES = HEAD.size
@@ -46,14 +46,16 @@ _PROVENANCE_HEAD = 0x99
 
 
 class Provenance(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Who wrote a batch, and why. Empty where it does not apply."""
+    """Who wrote a batch, and why. Fields that don't apply are empty."""
 
     principal: str = ""
-    """Who was authenticated: `User:alice`, `Broker:3`; `Controller:1` where nobody asked."""
+    """The authenticated caller: `User:alice`, `Broker:3`; `Controller:1` for the controller's
+    own decisions."""
     auth_method: str = ""
     """How the principal was established: none, certificate, token, unix-socket, internal."""
     on_behalf_of: str = ""
-    """The user for whom a broker asks (KIP-590), if the settings let that broker speak for it."""
+    """The user for whom a broker makes the request (KIP-590), if the settings allow that broker
+    to."""
     client_address: str = ""
     client_id: str = ""
     request_id: bytes = b""
@@ -65,7 +67,7 @@ class Provenance(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
 
 class BatchHeader(msgspec.Struct, frozen=True):
-    """Everything of a batch but its records."""
+    """Everything in a batch except its records."""
 
     base_offset: int
     count: int
@@ -74,16 +76,16 @@ class BatchHeader(msgspec.Struct, frozen=True):
     provenance: Provenance
     previous_hash: bytes
     extensions: Mapping[int, bytes] = {}
-    """By key. A reader may ignore any of them, the hash covers them all."""
+    """By key. A reader may ignore any of them; the hash covers them all."""
 
     @property
     def end_offset(self) -> int:
-        """Offset behind the last record."""
+        """The offset after the last record."""
         return self.base_offset + self.count
 
     @property
     def acted_as(self) -> str:
-        """What the principal acted as, `Broker:7`; empty where it acted as itself."""
+        """What the principal acted as, such as `Broker:7`; empty if it acted as itself."""
         return self.extensions.get(ACTED_AS, b"").decode(errors="replace")
 
 
@@ -92,10 +94,10 @@ class Batch(msgspec.Struct, frozen=True):
 
     header: BatchHeader
     records: bytes
-    """MessagePack array of `header.count` records, opaque here."""
+    """MessagePack array of `header.count` records; opaque here."""
     hash: bytes
     encoded: bytes
-    """The whole frame, as it stands on disk."""
+    """The whole frame, as it lies on disk."""
 
 
 _decode_provenance = msgspec.msgpack.Decoder(Provenance).decode
@@ -104,7 +106,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def array_head(count: int) -> bytes:
-    """Return the bytes with which a canonical MessagePack array of `count` begins."""
+    """Return the first bytes of a canonical MessagePack array of `count` items."""
     if count < 16:
         return bytes((0x90 | count,))
     if count < 65536:
@@ -113,9 +115,9 @@ def array_head(count: int) -> bytes:
 
 
 def seal(header: BatchHeader, records: bytes) -> Batch:
-    """Encode a batch, hash it and give it its checksum.
+    """Encode a batch, compute its hash and its checksum.
 
-    Raises BatchTooLargeError, or ValueError when a field can't be what it says.
+    Raises BatchTooLargeError; ValueError if a field is out of its range.
     """
     _check_fields(header, records)
     provenance = _encode(header.provenance)
@@ -142,9 +144,9 @@ def seal(header: BatchHeader, records: bytes) -> Batch:
 
 
 def parse(data: bytes | memoryview, position: int = 0) -> Batch:
-    """Read the batch that begins at `position`, verifying everything but the chain.
+    """Read the batch that begins at `position` and verify everything except the chain.
 
-    Raises DamagedBatchError (`torn` when the data ends too early) or UnknownFormatError.
+    Raises DamagedBatchError (`torn` if the data ends too early) or UnknownFormatError.
     """
     frame = take_frame(data, position, MAGIC, BATCH_BYTES_MAX)
     if len(frame) < HEAD_BYTES + CRC_BYTES:

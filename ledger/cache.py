@@ -1,6 +1,6 @@
-"""The newest batches, encoded once and shared by every reader that waits for them.
+"""The newest batches in encoded form, shared by all readers that wait for them.
 
-Rule: memory is bounded by bytes; what falls out is read from the segments.
+Rule: the cache is bounded in bytes. Batches that it drops are read from the segments.
 """
 
 from bisect import bisect_right
@@ -9,7 +9,7 @@ CACHE_BYTES = 16 * 1024 * 1024
 
 
 class NewestBatches:
-    """A run of batches that ends at the log's end."""
+    """A run of batches that ends at the end of the log."""
 
     def __init__(self, limit_bytes: int = CACHE_BYTES) -> None:
         self._limit = limit_bytes
@@ -22,7 +22,7 @@ class NewestBatches:
 
     @property
     def start_offset(self) -> int:
-        """First offset held; the end when nothing is."""
+        """The first offset in the cache; the end of the log if the cache is empty."""
         return self._bases[self._first] if self._first < len(self._bases) else self._end
 
     def add(self, base_offset: int, end_offset: int, frame: bytes, batch_hash: bytes) -> None:
@@ -43,9 +43,10 @@ class NewestBatches:
             self._first = 0
 
     def read(self, offset: int, max_bytes: int, up_to: int) -> list[bytes] | None:
-        """Return whole batches from the one that holds `offset`; None: not held here.
+        """Return whole batches from the one that holds `offset`; None if it is not in the cache.
 
-        Only batches that end at or before `up_to`; the first whatever its size.
+        Returns only batches that end at or before `up_to`. The first one is returned whatever its
+        size.
         """
         if not self.start_offset <= offset < self._end:
             return None
@@ -61,7 +62,7 @@ class NewestBatches:
         return self._frames[first:i]
 
     def hash_at(self, end_offset: int) -> bytes | None:
-        """Return the hash of the batch that ends at an offset, if it is held."""
+        """Return the hash of the batch that ends at an offset; None if it is not in the cache."""
         if not self.start_offset < end_offset <= self._end:
             return None
         i = bisect_right(self._bases, end_offset - 1) - 1

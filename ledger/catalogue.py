@@ -1,7 +1,8 @@
-"""The catalogue: which segments are here, which holds an offset, and where in it.
+"""The catalogue: which segments are here, which one holds an offset, and where in the file.
 
-Rule: it reads; it never changes a segment. Segments of the run that ends at the log's end
-follow each other without a gap, and each names the chain hash that the one before ends in.
+Rule: the catalogue only reads; it never changes a segment. The *run* is the segments that end at
+the end of the log without a gap between them. Each of them names the chain hash that the one before
+it ends in.
 """
 
 from bisect import bisect_right
@@ -47,11 +48,11 @@ class Segment:
 
     @property
     def base_offset(self) -> int:
-        """Offset of the first record."""
+        """The offset of the first record."""
         return self.header.base_offset
 
     def new_index(self) -> SegmentIndex:
-        """Return an index that holds nothing yet."""
+        """Return an empty index for this segment."""
         return SegmentIndex(self.base_offset, self.header_length, self.header.previous.epoch)
 
 
@@ -73,8 +74,8 @@ def read_header(
     header, length = parse_segment_header(disk.read(path, 0, HEADER_BYTES_MAX))
     if header.cluster_id != cluster_id:
         raise WrongClusterError(
-            f"{path} belongs to cluster {header.cluster_id!r}, and this node to {cluster_id!r}: "
-            f"point the node at its own folder, or correct cluster_id"
+            f"{path} belongs to cluster {header.cluster_id!r}, and this node to {cluster_id!r}. "
+            f"Start the node on its own folder, or correct cluster_id"
         )
     reason = header_objection(header, cluster_id, base_offset, None)
     if reason:
@@ -83,7 +84,7 @@ def read_header(
 
 
 class Catalogue:
-    """The segments up to `log_end`, which its owner moves on."""
+    """The segments up to `log_end`. The owner of the catalogue moves `log_end` forward."""
 
     def __init__(self, disk: Disk, cluster_id: str, segments: list[Segment], log_end: int) -> None:
         self._disk = disk
@@ -97,16 +98,16 @@ class Catalogue:
 
     @property
     def log_start(self) -> int:
-        """First offset of the run that ends at the log's end."""
+        """The first offset of the run."""
         return self._bases[self._first] if self.segments else self.log_end
 
     @property
     def run(self) -> list[Segment]:
-        """The segments of that run."""
+        """The segments of the run."""
         return self.segments[self._first :]
 
     def add(self, segment: Segment) -> None:
-        """Take in a segment; of two with the same base the new one counts."""
+        """Add a segment. It replaces one with the same base offset."""
         i = bisect_right(self._bases, segment.base_offset)
         if i and self._bases[i - 1] == segment.base_offset:
             self.segments[i - 1] = segment
@@ -117,10 +118,10 @@ class Catalogue:
             self._first += 1
 
     def settle_gap(self) -> None:
-        """Find the run that ends at the log's end, from the highest marker on.
+        """Find the run. It begins after the highest gap that is still open.
 
-        What a marker names may have been filled since it was written: segments are fetched
-        newest first, and each is put in place only when it reaches the one after it.
+        A gap may have been filled since its marker was written: segments are fetched newest first,
+        and each is put in place only if it reaches the one after it.
         """
         self.gap, self._first = None, 0
         for gap in reversed(list_gaps(self._disk)):
@@ -148,12 +149,12 @@ class Catalogue:
         return self.segments[bisect_right(self._bases, offset) - 1]
 
     def end_of(self, segment: Segment) -> int:
-        """Return the offset behind the last record of a segment of the run."""
+        """Return the offset after the last record of a segment of the run."""
         i = bisect_right(self._bases, segment.base_offset)
         return self._bases[i] if i < len(self._bases) else self.log_end
 
     def index_of(self, segment: Segment) -> SegmentIndex:
-        """Return a segment's index: the one in memory, the one kept, or a new one."""
+        """Return a segment's index: from memory, from disk, or built anew."""
         if segment.index is None:
             until = self.end_of(segment)
             index = self._kept_index(segment, until)
@@ -174,7 +175,7 @@ class Catalogue:
         return index if index.end_position == size else None
 
     def fill_index(self, segment: Segment, index: SegmentIndex, until: int) -> Head | None:
-        """Walk a segment's heads up to `until`; returns the last. Raises DamagedLedgerError."""
+        """Walk a segment's heads up to `until`; return the last one. Raises DamagedLedgerError."""
         heads = walk_heads(self._disk, segment.path, index.end_position)
         try:
             last = index.add_heads(self._sure_of_epochs(segment, heads, index.epoch), until)
@@ -188,7 +189,10 @@ class Catalogue:
     def _sure_of_epochs(
         self, segment: Segment, heads: Iterator[Head], epoch: int
     ) -> Iterator[Head]:
-        """Where an epoch ends is answered from heads alone: so those two are proved."""
+        """Yield the heads; verify the two batches at each change of epoch.
+
+        The end of an epoch is computed from heads only, and heads have no checksum of their own.
+        """
         before = None
         for head in heads:
             if head.epoch != epoch:
@@ -201,7 +205,7 @@ class Catalogue:
     def head_at(self, offset: int) -> tuple[Segment, Head]:
         """Return the head of the batch that holds an offset before `log_end`.
 
-        Heads carry no checksum of their own: only who goes on to read the batch can be sure of it.
+        A head has no checksum of its own. A caller that needs certainty must read the batch too.
         """
         segment = self.segment_at(offset)
         position = self.index_of(segment).place_before(offset)
@@ -218,9 +222,9 @@ class Catalogue:
         raise self._damage(segment, position, offset, f"the segment ends before offset {offset}")
 
     def read(self, offset: int, max_bytes: int, up_to: int) -> list[bytes]:
-        """Return encoded batches from the one that holds `offset`, checksums verified.
+        """Return encoded batches from the one that holds `offset`, with verified checksums.
 
-        At least one, unless it ends behind `up_to`; never from more than one segment.
+        Returns at least one batch, unless that one ends after `up_to`; all from one segment.
         """
         segment, head = self.head_at(offset)
         up_to = min(up_to, self.end_of(segment))
@@ -248,9 +252,10 @@ class Catalogue:
     def _check_chain(
         self, segment: Segment, position: int, end: int, frames: Sequence[bytes]
     ) -> None:
-        """Hold each frame against the hash that the one behind it names: a checksum fits anywhere.
+        """Compare each frame's hash with the one that the next frame names.
 
-        `position` is where they begin, `end` the offset at which they end.
+        A checksum alone doesn't show that a frame belongs here. `position` is the byte where the
+        frames begin, `end` the offset at which they end.
         """
         named = [HEAD.unpack_from(frame)[_PREVIOUS_HASH] for frame in frames[1:]]
         named.append(self._named_behind(segment, position + sum(map(len, frames)), end))
@@ -261,7 +266,7 @@ class Catalogue:
             position += len(frame)
 
     def _named_behind(self, segment: Segment, position: int, end: int) -> bytes | None:
-        """Return what stands behind a batch as the hash of it; None: it is the log's last."""
+        """Return the hash that the next batch names for this one; None if this is the last."""
         if end >= self.log_end:
             return None
         if end == self.end_of(segment):
@@ -272,7 +277,7 @@ class Catalogue:
     def batches(self, start: int, end: int) -> Iterator[Batch]:
         """Yield whole batches, verified and chained, from the one that holds `start`.
 
-        Up to the last that begins before `end` (and before `log_end`). Raises DamagedLedgerError.
+        The last one begins before `end` and before `log_end`. Raises DamagedLedgerError.
         """
         mark: LogMark | None = None
         while start < min(end, self.log_end):
@@ -310,9 +315,9 @@ class Catalogue:
             yield batch, frame.position
 
     def hash_at(self, end_offset: int) -> bytes | None:
-        """Return the hash of the batch that ends at an offset; None: no batch ends there.
+        """Return the hash of the batch that ends at an offset; None if no batch ends there.
 
-        It is read from the batch after it, so `end_offset` must be before `log_end`.
+        The next batch names that hash, so `end_offset` must be before `log_end`.
         """
         if end_offset < self.log_start:
             return None
@@ -324,7 +329,7 @@ class Catalogue:
         return batch.header.previous_hash if batch.header.base_offset == end_offset else None
 
     def _batch_at(self, segment: Segment, head: Head) -> Batch:
-        """Read the batch that a head tells of: then the head is proved. Raises as above."""
+        """Read the batch of a head, which proves the head. Raises DamagedLedgerError."""
         try:
             return parse(self._disk.read(segment.path, head.position, head.length))
         except DamagedBatchError as error:
@@ -333,7 +338,7 @@ class Catalogue:
     def epoch_starts(self) -> list[EpochStart]:
         """Return where each epoch of the run begins, ascending.
 
-        The first may have begun before the run does.
+        The first epoch may have begun before the run.
         """
         starts: list[EpochStart] = []
         run = self.run

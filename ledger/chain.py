@@ -1,6 +1,7 @@
-"""The hash chain's beginning, and marks: places in the log with all that is needed to go on.
+"""The hash chain's beginning, and marks.
 
-Rule: a mark is enough to judge the next batch, and to judge everything before it.
+Rule: a mark is a place in the log. It holds enough to check the next batch against it and to prove
+everything before it.
 """
 
 import struct
@@ -16,7 +17,7 @@ _MARK_FORMAT = 1
 
 
 def first_hash(cluster_id: str) -> bytes:
-    """Return what the first batch of a cluster names as its predecessor."""
+    """Return the previous hash that the first batch of a cluster must contain."""
     return sha256(cluster_id.encode()).digest()
 
 
@@ -46,16 +47,16 @@ class LogMark(msgspec.Struct, frozen=True):
 
     @classmethod
     def beginning(cls, cluster_id: str) -> "LogMark":
-        """Return the mark before the first batch."""
+        """Return the mark before the first batch of a cluster."""
         return cls(0, first_hash(cluster_id), 0, 0)
 
     def after(self, batch: Batch) -> "LogMark":
-        """Return the mark behind a batch that continues this one."""
+        """Return the mark after a batch that continues this one."""
         header = batch.header
         return LogMark(header.end_offset, batch.hash, header.epoch, header.timestamp_ms)
 
     def objection(self, batch: Batch) -> str:
-        """Say why a batch does not continue this mark; empty when it does."""
+        """Return why a batch does not continue this mark; empty if it does."""
         header = batch.header
         if header.base_offset != self.log_end:
             return f"offset {self.log_end} must follow, the batch begins at {header.base_offset}"

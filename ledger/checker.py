@@ -1,7 +1,7 @@
-"""Checks one segment, fed piece by piece: frames, checksums, offsets, epochs, times, chain.
+"""Checks one segment piece by piece: frames, checksums, offsets, epochs, times and the chain.
 
-Rule: everything that ever judges a whole segment (opening behind the mark, verifying, fetching
-from a peer) does it here, so that there is one idea of what is right.
+Rule: all code that checks a whole segment does it here: opening after the mark, verifying, and
+fetching from a peer. So there is one definition of a sound segment.
 """
 
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from ledger.errors import DamagedBatchError, LedgerError, UnknownFormatError
 from ledger.segments import SegmentHeader, parse_segment_header
 
 PIECE_BYTES = 128 * 1024
-"""A good size for one feed: a few milliseconds of work."""
+"""A good size for one `feed`: a few milliseconds of work."""
 
 
 class BadSegmentError(LedgerError):
-    """The first bad place of a segment."""
+    """The first bad place in a segment."""
 
     def __init__(self, position: int, offset: int, reason: str, *, torn: bool = False) -> None:
         super().__init__(f"byte {position}, offset {offset}: {reason}")
@@ -24,16 +24,18 @@ class BadSegmentError(LedgerError):
         self.offset = offset
         self.reason = reason
         self.torn = torn
-        """The segment just ends too early; every byte that is there is right."""
+        """The segment ends too early, but all bytes that are there are right."""
 
 
 class SegmentChecker:
-    """Feed it a segment from its first byte; what it has passed is right.
+    """Checks a segment that the caller feeds from its first byte.
 
-    `previous` is the mark that the segment must continue; None: whatever its header says, which
-    is enough when the end is known (the chain is judged backwards as well as forwards).
-    `stop_at` makes it stop at a batch that ends at this offset; what follows is ignored.
-    `known`: chain hashes at batch ends, as remembered elsewhere.
+    All bytes it has passed are right.
+
+    `previous` is the mark that the segment must continue. If it is None, the checker takes the mark
+    in the segment's header. That is enough if the end is known, because the chain also proves
+    backwards. `stop_at`: stop at the batch that ends at this offset and ignore the rest. `known`:
+    chain hashes at batch ends, remembered elsewhere.
     """
 
     def __init__(
@@ -53,17 +55,17 @@ class SegmentChecker:
         self.header: SegmentHeader | None = None
         self.header_length = 0
         self.position = 0
-        """Every byte before this one is right."""
+        """All bytes before this one are right."""
         self.mark = previous or LogMark(base_offset, b"", 0, 0)
         self.batches = 0
         self.records = 0
         self.last: Batch | None = None
         self.met: set[int] = set()
-        """Offsets of `known` where a batch ended, with that hash."""
+        """The offsets of `known` at which a batch ended with that hash."""
 
     @property
     def stopped(self) -> bool:
-        """`stop_at` was reached."""
+        """The checker has reached `stop_at`."""
         return self._stop_at is not None and self.mark.log_end >= self._stop_at
 
     def feed(self, data: bytes) -> None:
@@ -85,20 +87,20 @@ class SegmentChecker:
         self._rest = b"" if self.stopped else buffer[at:]
 
     def finish(self) -> None:
-        """No more bytes will come. Raises BadSegmentError, `torn`, if a frame is unfinished."""
+        """End the segment. Raises BadSegmentError, `torn`, if the last frame is incomplete."""
         if self.header is None or self._rest:
             raise BadSegmentError(
                 self.position, self.mark.log_end, "the file ends inside a frame", torn=True
             )
 
     def forget_rest(self) -> None:
-        """Forget the bytes of an unfinished frame: the next feed begins at `position`."""
+        """Drop the bytes of an incomplete frame. The next `feed` begins at `position`."""
         self._rest = b""
 
     def resume(self, position: int, batch: Batch) -> None:
-        """Go on behind a bad place, at a batch that is whole.
+        """Continue after a bad place, at a whole batch.
 
-        What it says of the batch before it is believed: that one can't be asked any more.
+        The checker takes this batch's previous hash on trust, because the batch before it is lost.
         """
         header = batch.header
         self.mark = LogMark(
@@ -146,11 +148,11 @@ class SegmentChecker:
 def header_objection(
     header: SegmentHeader, cluster_id: str, base_offset: int, previous: LogMark | None
 ) -> str:
-    """Say why a segment's header is not the one that must stand there; empty when it is."""
+    """Return why a segment's header is not the expected one; empty if it is."""
     if header.cluster_id != cluster_id:
         return f"the segment belongs to cluster {header.cluster_id!r}, this is {cluster_id!r}"
     if header.base_offset != base_offset:
-        return f"the header says {header.base_offset}: this is another segment's content"
+        return f"the header says {header.base_offset}, so this is another segment's content"
     if previous is not None and header.previous != previous:
         return "the segment does not continue the one before: the chain is broken"
     if base_offset == 0 and header.previous.head != first_hash(cluster_id):

@@ -1,7 +1,8 @@
-"""A segment that lies in both `log/` and `archive/`: the two must be the same bytes.
+"""Compares the two copies of a segment that lies in both `log/` and `archive/`.
 
-Rule: readers take the one in `log/`, so the other is never looked at, and whoever tampers with it
-waits until the first is gone. A copy that differs is a finding, not a spare.
+Rule: the two must be the same bytes. Readers use the copy in `log/` and never look at the other. If
+somebody changed the other copy, readers would get it as soon as the first is removed. So a copy
+that differs is reported.
 """
 
 from collections.abc import Generator
@@ -12,14 +13,17 @@ from runtime.disk import Disk
 
 
 def second_copy(disk: Disk, path: str) -> str | None:
-    """Return the path of the copy that readers pass over, if there is one."""
+    """Return the path of the copy that readers don't use; None if there is none."""
     folder, _, name = path.partition("/")
     other = f"{ARCHIVE_FOLDER}/{name}"
     return other if folder == LOG_FOLDER and disk.exists(other) else None
 
 
 def first_difference(disk: Disk, one: str, other: str) -> Generator[None, None, int | None]:
-    """Return the first byte at which two files differ; None if they don't. Yields each piece."""
+    """Return the first byte at which two files differ; None if they are equal.
+
+    Yields after each piece.
+    """
     position = 0
     while True:
         left = disk.read(one, position, PIECE_BYTES)

@@ -1,18 +1,18 @@
-"""What can be wrong with a ledger, each with a sentence that says what to do.
+"""What can be wrong with a ledger. Each message says what to do.
 
-Rule: damage is named by file, position and offset, so that a person can look at the bytes.
+Rule: an error names file, byte position and offset, so that a person can look at the bytes.
 """
 
 
 class LedgerError(Exception):
-    """Anything a ledger refuses."""
+    """The base of all errors of a ledger."""
 
 
 class DamagedBatchError(LedgerError):
-    """Bytes that are not the frame they should be.
+    """Bytes that are not the expected frame.
 
-    `torn` means that they end before the frame does, which is what an unfinished write looks
-    like; anything else is a wrong byte.
+    `torn` means that the bytes end before the frame does, as after an unfinished write. Without it,
+    a byte is wrong.
     """
 
     def __init__(self, position: int, reason: str, *, torn: bool = False) -> None:
@@ -23,12 +23,15 @@ class DamagedBatchError(LedgerError):
 
 
 class UnknownFormatError(LedgerError):
-    """An undamaged frame of a format that this release does not know: never skipped."""
+    """An undamaged frame in a format that this release doesn't know.
+
+    Such a frame is never skipped.
+    """
 
     def __init__(self, position: int, format_version: int, flags: int, place: str = "") -> None:
         super().__init__(
             f"{place or f'at byte {position}'}: format {format_version} with flags {flags:#06x} is "
-            f"not known to this release, which reads format 1; start a newer release on these files"
+            f"not known to this release, which reads format 1. Use a newer release for these files"
         )
         self.position = position
         self.format_version = format_version
@@ -36,21 +39,21 @@ class UnknownFormatError(LedgerError):
 
 
 class BatchTooLargeError(LedgerError):
-    """A batch over BATCH_BYTES_MAX; the proposer must split it."""
+    """A batch over BATCH_BYTES_MAX. The proposer must split it."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(
-            f"the batch takes {size} bytes and a batch holds at most {limit}; write it as several"
+            f"the batch has {size} bytes; the limit is {limit}. Split it into several batches"
         )
         self.size = size
 
 
 class ChainBrokenError(LedgerError):
-    """A batch that passed the fence does not continue our history: the node must halt."""
+    """A batch passed the fence but does not continue this node's history. The node must halt."""
 
 
 class DivergedError(LedgerError):
-    """A batch that is applied again is not the one on disk: the node must halt."""
+    """A batch that is applied again differs from the one on disk. The node must halt."""
 
 
 class WrongClusterError(LedgerError):
@@ -58,22 +61,22 @@ class WrongClusterError(LedgerError):
 
 
 class HistoryMissingError(LedgerError):
-    """The offset lies before the first one held here."""
+    """The offset lies before the first one that this node has."""
 
     def __init__(self, offset: int, log_start: int) -> None:
         super().__init__(
-            f"offset {offset} is before {log_start}, the first one held here; "
-            f"load a snapshot, or ask a node that has the history"
+            f"offset {offset} is before {log_start}, the first one held here. "
+            f"Load a snapshot, or ask a node that has the history"
         )
         self.offset = offset
         self.log_start = log_start
 
 
 class DamagedLedgerError(LedgerError):
-    """Bytes that were surely synced are gone or wrong.
+    """Bytes that were synced are missing or wrong.
 
-    `base_offset` names the segment (see `backfill.SegmentPull`, which fetches it from a peer);
-    `position` is the first bad byte's frame, `offset` the first record that can't be read.
+    `base_offset` names the segment, which `backfill.mend` fetches from a peer. `position` is where
+    the first bad frame begins, `offset` the first record that can't be read.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """The outermost shape of everything in ledger and checkpoint files: a frame.
 
-Rule: every format, for ever, begins with these 12 bytes and ends with a CRC-32C of all that
-stands before it, so that a damaged frame can be told from one of a newer release:
+Rule: every format, now and later, begins with these 12 bytes and ends with a CRC-32C of all bytes
+before it. So a reader can tell a damaged frame from one of a newer release:
 
-    0  magic         4 bytes, tells the kind
+    0  magic         4 bytes, names the kind
     4  format        u16
     6  flags         u16, zero in format 1
     8  total length  u32, of the whole frame, CRC included
@@ -28,20 +28,20 @@ _crc32c = google_crc32c.value
 
 
 def crc32c(data: bytes) -> int:
-    """Checksum (Castagnoli) of `data`."""
+    """Return the CRC-32C (Castagnoli) of `data`."""
     value: int = _crc32c(data)
     return value
 
 
 def finish_frame(body: bytes) -> bytes:
-    """Append the checksum to a frame that is complete but for it."""
+    """Append the checksum to a frame that lacks only that."""
     return body + crc32c(body).to_bytes(CRC_BYTES, "big")
 
 
 def frame_length(data: bytes | memoryview, position: int, magic: bytes, most: int) -> int:
-    """Return the total length of the frame that begins at `position`, all of it being there.
+    """Return the total length of the frame at `position`, if all of it is there.
 
-    Raises DamagedBatchError, `torn` when the data ends before the frame.
+    Raises DamagedBatchError, `torn` if the data ends before the frame.
     """
     available = len(data) - position
     if available < PREFIX_BYTES:
@@ -63,7 +63,7 @@ def frame_length(data: bytes | memoryview, position: int, magic: bytes, most: in
 def take_frame(data: bytes | memoryview, position: int, magic: bytes, most: int) -> bytes:
     """Return the frame at `position`, its checksum and format verified.
 
-    Raises DamagedBatchError; UnknownFormatError when it is whole, but not of this format.
+    Raises DamagedBatchError; UnknownFormatError if the frame is whole but has another format.
     """
     length = frame_length(data, position, magic, most)
     frame = bytes(data[position : position + length])

@@ -1,8 +1,8 @@
-"""A catch-up: pulling everything up to a mark that ordinary entries can't reach any more.
+"""Pulls history for a catch-up, up to a mark that ordinary entries can't reach any more.
 
-Rule: nothing of the ledger changes until the manifest names the mark (see `incoming`). The
-segments are chained forwards from the first and must end in the mark's hash, which the quorum
-vouches for; so every byte before the mark is proved by it.
+Rule: nothing in the ledger changes until the manifest names the mark (see `incoming`). The segments
+are chained forward from the first one, and the last must end in the mark's hash. The quorum vouches
+for that hash, so it proves every byte before the mark.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -19,12 +19,13 @@ from runtime.disk import Disk
 class HistoryPull:
     """Pulls segments one after another, up to `mark`.
 
-    `peer_bases`: what the peer has (`segments.segment_bases`). `log_end`: our own; from
-    its segment on nothing is skipped, and its good bytes are not fetched again. `start_at`: skip
-    what lies before this offset (a checkpoint covers it); the rest is backfilled later.
+    `peer_bases`: the base offsets that the peer has (`segments.segment_bases`). `log_end`: this
+    node's own. From its segment on no offset is skipped, and its good bytes are not fetched again.
+    `start_at`: skip history before this offset because a checkpoint covers it; backfill fetches it
+    later.
 
-    Use: run `prepare` in slices; while `wanted` names a file and a position, `add` the peer's
-    answer, and when `add` returns True run `prepare` for the next; at last `seal`.
+    Run `prepare` in slices. While `wanted` names a file and a position, pass the peer's answer to
+    `add`. When `add` returns True, run `prepare` for the next segment. At the end call `seal`.
     """
 
     def __init__(
@@ -55,23 +56,23 @@ class HistoryPull:
 
     @property
     def first_base(self) -> int:
-        """Where the pulled history begins."""
+        """The first offset of the pulled history."""
         return self._bases[0]
 
     @property
     def fetched_to(self) -> int:
-        """Up to which offset all is here."""
+        """Everything before this offset is here."""
         if self._pull is not None:
             return self._pull.mark.log_end
         return self._mark.log_end if self._mark is not None else self.first_base
 
     @property
     def complete(self) -> bool:
-        """Everything up to the mark is here, and right."""
+        """Everything up to the mark is here and verified."""
         return self._current == len(self._bases)
 
     def prepare(self) -> Generator[None, None, None]:
-        """Begin with the current segment: what is here already is taken up."""
+        """Begin the current segment with the bytes that are here already."""
         self._drop_stale_note()
         while not self.complete:
             base, end = self._bases[self._current], self._ends[self._current]
@@ -88,13 +89,13 @@ class HistoryPull:
 
     @property
     def wanted(self) -> tuple[str, int] | None:
-        """The peer's file (without folder) and the position to read next; None: complete."""
+        """The peer's file (without folder) and the position to read next; None if complete."""
         return None if self._pull is None else (self._pull.name, self._pull.position)
 
     def add(self, data: bytes) -> bool:
-        """Take the peer's bytes; True when that segment is done.
+        """Take the peer's bytes; return True if that segment is done.
 
-        Raises BadSegmentError, UnknownFormatError: `discard`, and take another peer.
+        Raises BadSegmentError, UnknownFormatError: call `discard` and use another peer.
         """
         pull = self._pull
         if pull is None:
@@ -124,7 +125,7 @@ class HistoryPull:
             self._disk.sync_folder(INCOMING_FOLDER)
 
     def discard(self) -> None:
-        """Throw away what was pulled: something in it is wrong, and any part may be."""
+        """Remove everything that was pulled. One part is wrong, so any part may be."""
         self.close()
         for base in self._bases:
             if self._disk.exists(part_name(base)):
@@ -132,15 +133,17 @@ class HistoryPull:
         self._current, self._mark = 0, None
 
     def seal(self, on_done: Callable[[OSError | None], None]) -> None:
-        """Note durably that all is ready; then the quorum may rename the manifest.
+        """Write the note that everything is ready, durably.
 
-        Afterwards open the ledger anew at the mark: opening moves the segments into place.
+        Then the quorum may rename the manifest.
+
+        Afterwards open the ledger again at the mark. Opening moves the segments into place.
         """
         if not self.complete:
             raise LedgerError("the pull is not complete")
         data = CatchUpNote(self._target, tuple(self._bases), self._history_end).encode()
 
-        def work() -> None:  # behind the syncs of all segments
+        def work() -> None:  # runs after the syncs of all segments
             if self._error is not None:
                 raise self._error
             self._disk.sync_folder(INCOMING_FOLDER)
@@ -149,7 +152,7 @@ class HistoryPull:
         self._disk.in_background(work, lambda _result, error: on_done(error))
 
     def close(self) -> None:
-        """Stop; what was fetched stays for the next `prepare`."""
+        """Stop. The fetched bytes stay for the next `prepare`."""
         if self._pull is not None:
             self._pull.close()
             self._pull = None

@@ -1,8 +1,9 @@
-"""A catch-up's last step: fetched segments move into place once the manifest names their mark.
+"""The last step of a catch-up: moves fetched segments into place.
 
-Rule: `incoming/install` is written when everything behind the mark is fetched, verified and
-durable. The manifest's rename is the commit point; a start that finds the manifest at that mark
-finishes the move, as often as it takes. Before that nothing of the ledger is touched.
+Rule: `incoming/install` is the note that everything up to its mark is fetched, verified and
+durable. Renaming the manifest commits the catch-up. A start that finds the manifest at that mark
+finishes the move, and repeats it after a crash. Before the commit, nothing in the ledger is
+changed.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,7 +40,7 @@ class CatchUpNote(NamedTuple):
     bases: tuple[int, ...]
     """Base offsets of the fetched segments, ascending."""
     history_end: int
-    """Where the history that was here before ends (0: there was none)."""
+    """Where the history ends that this node had before; 0 if it had none."""
 
     def encode(self) -> bytes:
         """Return the content of `incoming/install`."""
@@ -63,18 +64,18 @@ class CatchUpNote(NamedTuple):
 
 
 def finish_catch_up(disk: Disk, mark: LogMark, log: "BoundLogger") -> bool:
-    """Move fetched segments into place if `mark` is what they reach to; tells whether it did."""
+    """Move fetched segments into place if they reach to `mark`. Returns whether it did."""
     try:
         note = CatchUpNote.decode(disk.read(NOTE_NAME))
     except (FileNotFoundError, LedgerError):
-        return False  # not ready: whoever pulls goes on, or drops it
+        return False  # not ready: the pull continues, or is dropped
     if note.mark != mark:
         if note.mark.log_end <= mark.log_end:
-            drop_incoming(disk)  # ordinary entries have overtaken it
+            drop_incoming(disk)  # the node got there by ordinary entries
         return False
     _end_own_history(disk, note)
     for base in note.bases:
-        if disk.exists(part_name(base)):  # else an earlier start has moved it
+        if disk.exists(part_name(base)):  # otherwise an earlier start has moved it
             disk.rename(part_name(base), f"{LOG_FOLDER}/{segment_name(base)}")
     disk.sync_folder(LOG_FOLDER)
     disk.sync_folder(INCOMING_FOLDER)
@@ -85,10 +86,10 @@ def finish_catch_up(disk: Disk, mark: LogMark, log: "BoundLogger") -> bool:
 
 
 def _end_own_history(disk: Disk, note: CatchUpNote) -> None:
-    """Keep what was accepted here, name the gap behind it, and drop what was never accepted.
+    """Keep the accepted history, mark the gap after it, and remove the files after that.
 
-    Files behind `history_end` were left by an earlier incarnation: nothing vouches for them, and
-    the fetched history would seem to continue them.
+    Files after `history_end` were left by an earlier incarnation. Nothing proves them, and the
+    fetched history would seem to continue them.
     """
     first, end = note.bases[0], note.history_end
     bases = segment_bases(disk.list(LOG_FOLDER))
@@ -110,7 +111,7 @@ def _cut_at(disk: Disk, path: str, end: int) -> None:
                 break
             position = head.position + head.length
     except DamagedBatchError:
-        return  # older damage, and not what this is about: it is found when it is read
+        return  # older damage, which is found when somebody reads it
     file = disk.open(path)
     if position < file.size():
         file.truncate(position)
@@ -119,7 +120,7 @@ def _cut_at(disk: Disk, path: str, end: int) -> None:
 
 
 def drop_incoming(disk: Disk) -> None:
-    """Throw away what a catch-up has fetched; the note that it is ready goes first."""
+    """Remove what a catch-up has fetched. The note that it is ready is removed first."""
     names = disk.list(INCOMING_FOLDER)
     ready = NOTE_NAME.rpartition("/")[2]
     if ready in names:

@@ -1,8 +1,8 @@
-"""A sparse index of one segment: from an offset to a place a short walk before it.
+"""A sparse index of one segment. It leads from an offset to a position shortly before it.
 
-Rule: an index only saves time. It is built from the segment's heads, kept beside the segments
-(`index/<base offset>.idx`) once the segment is closed, and thrown away when anything about it
-is odd; no other process needs it.
+Rule: an index only saves time. It is built from the segment's heads and kept beside the segments
+(`index/<base offset>.idx`) once the segment is closed. An index with anything odd about it is
+dropped and built again. No other process reads it.
 """
 
 import struct
@@ -20,7 +20,7 @@ from ledger.scan import Head
 MAGIC = b"QRTI"
 INDEX_FOLDER = "index"
 EVERY_BYTES = 32 * 1024
-"""At most this much, and one batch, is walked to find an offset."""
+"""A search for an offset walks at most this many bytes and one batch."""
 INDEX_BYTES_MAX = 64 * 1024 * 1024
 
 _HEAD = struct.Struct(">4sHHIqqq")
@@ -35,7 +35,7 @@ class EpochStart(msgspec.Struct, frozen=True):
 
 
 class SegmentIndex:
-    """Places in one segment, from its first batch up to `end_offset`."""
+    """Positions in one segment, from its first batch up to `end_offset`."""
 
     def __init__(self, base_offset: int, header_length: int, previous_epoch: int) -> None:
         self.base_offset = base_offset
@@ -48,7 +48,7 @@ class SegmentIndex:
         self._next = header_length
 
     def add(self, base_offset: int, count: int, epoch: int, length: int) -> None:
-        """Note the batch that begins at `end_position`."""
+        """Add the batch that begins at `end_position`."""
         position = self.end_position
         if position >= self._next:
             self._offsets.append(base_offset)
@@ -61,9 +61,10 @@ class SegmentIndex:
         self.end_position = position + length
 
     def add_heads(self, heads: Iterable[Head], until: int) -> Head | None:
-        """Note batches up to the end offset `until`; returns the last.
+        """Add batches up to the end offset `until`; return the last one.
 
-        Raises DamagedBatchError when offsets do not follow each other; stops behind `until`.
+        Raises DamagedBatchError if offsets don't follow each other. Stops at the first batch that
+        reaches `until`.
         """
         head = None
         add, end = self.add, self.end_offset
@@ -124,5 +125,5 @@ class SegmentIndex:
 
 
 def index_name(base_offset: int) -> str:
-    """Return the file name (with folder) of a segment's index."""
+    """Return the path of a segment's index."""
     return f"{INDEX_FOLDER}/{base_offset:020d}.idx"

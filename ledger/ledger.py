@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """The batch is in the ledger; in the page cache until a sync."""
+    """The batch is in the ledger, but maybe only in the page cache until the next sync."""
 
     already_there: bool
-    """It was on disk before a restart, byte for byte."""
+    """The same bytes were on disk before the restart."""
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """The fence kept the batch out, as on every node."""
+    """The fence kept the batch out. Every node decides the same."""
 
     reason: str
 
 
 class Ledger:
-    """The accepted log; made by `Ledger.open`."""
+    """The accepted log. `Ledger.open` makes it."""
 
     def __init__(
         self, disk: Disk, cluster_id: str, catalogue: Catalogue, tail: Tail, mark: LogMark
@@ -70,10 +70,10 @@ class Ledger:
         segment_bytes: int = SEGMENT_BYTES,
         log: "BoundLogger",
     ) -> "Ledger":
-        """Open, quickly: only heads of the last segment before the mark are walked.
+        """Open the ledger. Quick: it walks only the heads of the last segment before the mark.
 
-        Raises DamagedLedgerError when bytes before the mark are gone or wrong (see
-        `backfill.SegmentPull`), WrongClusterError, UnknownFormatError, OSError.
+        Raises DamagedLedgerError if bytes before the mark are missing or wrong (`backfill.mend`
+        fetches them), WrongClusterError, UnknownFormatError, OSError.
         """
         mark = synced_to or LogMark.beginning(cluster_id)
         segments, position = open_segments(disk, cluster_id, mark, log)
@@ -87,17 +87,17 @@ class Ledger:
 
     @property
     def log_start(self) -> int:
-        """First offset that can be read."""
+        """The first offset that can be read."""
         return self._catalogue.log_start
 
     @property
     def log_end(self) -> int:
-        """Offset of the next record to be accepted."""
+        """The offset of the next record."""
         return self._mark.log_end
 
     @property
     def head(self) -> bytes:
-        """Chain hash at the log's end."""
+        """The chain hash at the end of the log."""
         return self._mark.head
 
     @property
@@ -112,15 +112,15 @@ class Ledger:
 
     @property
     def catalogue(self) -> Catalogue:
-        """The segments; for backfill and status."""
+        """The segments, for backfill and status."""
         return self._catalogue
 
     def mark(self) -> LogMark:
-        """Return the place behind the last accepted batch; durable only after a `sync`."""
+        """Return the mark after the last accepted batch. It is durable only after a `sync`."""
         return self._mark
 
     def objection(self, term: int, batch: Batch) -> str:
-        """Say why the fence would keep a batch out; empty when it passes."""
+        """Return why the fence would keep a batch out; empty if it passes."""
         header = batch.header
         if header.epoch != term:
             return f"its epoch is {header.epoch} and the term of its entry {term}"
@@ -129,10 +129,11 @@ class Ledger:
         return ""
 
     def accept(self, term: int, batch: Batch) -> Accepted | Skipped:
-        """Take the next committed batch, of the Raft entry of `term`.
+        """Take the next committed batch. `term` is that of its Raft entry.
 
-        Raises ChainBrokenError or DivergedError: halt. An OSError leaves the ledger as it was
-        (a full disk: try again when there is space), unless `failed` is set: then stop.
+        Raises ChainBrokenError or DivergedError: the node must halt. After an OSError the ledger is
+        unchanged, and the caller may try again when the disk has space. If `failed` is set, it must
+        stop.
         """
         if self._failed is not None:
             raise self._failed
@@ -143,8 +144,8 @@ class Ledger:
         if reason:
             raise ChainBrokenError(
                 f"the batch at offset {batch.header.base_offset} of epoch {term} passed the fence, "
-                f"but {reason}. This node's history is not the cluster's: keep its folder for "
-                f"inquiry, and start it with an empty one"
+                f"but {reason}. This node's history is not the cluster's. Keep its folder for "
+                f"inquiry, and start the node with an empty one"
             )
         already_there = self._tail.take(self._mark, batch)
         self._mark = self._mark.after(batch)
@@ -156,13 +157,17 @@ class Ledger:
 
     @property
     def failed(self) -> OSError | None:
-        """The error that ended a sync; nothing is accepted any more and the node must stop."""
+        """The error of a failed sync.
+
+        The ledger accepts nothing any more, and the node must stop.
+        """
         return self._failed
 
     def sync(self, on_done: Callable[[OSError | None], None]) -> LogMark:
-        """Make all that was accepted durable; returns the mark that then is.
+        """Make everything that was accepted durable; return the mark that is durable then.
 
-        A sync that failed is never repeated (the fsyncgate rule): every later call raises.
+        A failed sync is never repeated, because the system may have dropped the dirty pages
+        (fsyncgate). Every later call raises the same error.
         """
         mark = self._mark
 
@@ -178,14 +183,14 @@ class Ledger:
         return mark
 
     def close(self) -> None:
-        """Close the files, without a sync."""
+        """Close the files without a sync."""
         self._tail.close()
 
     def read_from(self, offset: int, max_bytes: int, up_to: int) -> list[bytes]:
         """Return encoded batches, as on disk, from the one that holds `offset`.
 
-        Those that end at or before `up_to`; about `max_bytes`, but at least one. Empty when there
-        is none. Raises HistoryMissingError before `log_start`, DamagedLedgerError.
+        Returns batches that end at or before `up_to`: about `max_bytes`, but at least one. Empty if
+        there is none. Raises HistoryMissingError before `log_start`, DamagedLedgerError.
         """
         up_to = min(up_to, self._mark.log_end)
         if offset >= up_to:
@@ -196,12 +201,12 @@ class Ledger:
     def batches(self, start: int, end: int | None = None) -> Iterator[Batch]:
         """Yield whole batches, checked and chained, from the one that holds `start`.
 
-        Up to the last that begins before `end` (None: the log's end, wherever it is by then).
+        The last one begins before `end`. With None, it is the last one in the log at that time.
         """
         return self._catalogue.batches(start, 2**63 - 1 if end is None else end)
 
     def hash_at(self, end_offset: int) -> bytes | None:
-        """Return the chain hash at an offset; None: no batch ends there, or not held here."""
+        """Return the chain hash at an offset; None if no batch here ends there."""
         if end_offset == self._mark.log_end:
             return self._mark.head
         if end_offset > self._mark.log_end:
@@ -216,8 +221,8 @@ class Ledger:
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int] | None:
         """Return (the largest epoch here that is not above `epoch`, offset where it ends).
 
-        None when all epochs here are above it. A fetcher whose last epoch and offset are
-        `(epoch, offset)` shares our history if the answer is `(epoch, at least offset)`.
+        None if all epochs here are above it. A fetcher with the last epoch and offset `(epoch,
+        offset)` shares our history if the answer is `(epoch, at least offset)`.
         """
         starts = self.epoch_start_offsets
         for i in range(len(starts) - 1, -1, -1):

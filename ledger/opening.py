@@ -1,7 +1,7 @@
-"""Opening: which segments are here, and do they reach the mark.
+"""Opens a ledger: finds its segments and checks that they reach the mark.
 
-Rule: before the mark nothing is repaired; what is gone or wrong there is DamagedLedgerError.
-Behind it a segment that has no whole header is left over from a crash: reported and removed.
+Rule: nothing before the mark is repaired. Missing or wrong bytes there raise DamagedLedgerError. A
+segment after the mark without a whole header is left over from a crash. It is reported and removed.
 """
 
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ LEDGER_OPENED = "ledger_opened"
 def open_segments(
     disk: Disk, cluster_id: str, mark: LogMark, log: "BoundLogger"
 ) -> tuple[list[Segment], int]:
-    """Return the segments, and the position of the mark in the last one before it.
+    """Return the segments, and the position of the mark in the last segment before it.
 
     Raises DamagedLedgerError, WrongClusterError, UnknownFormatError.
     """
@@ -67,7 +67,7 @@ def _read_headers(disk: Disk, cluster_id: str, mark: LogMark, log: "BoundLogger"
 
 
 def drop_files(disk: Disk, paths: list[str], reason: str, log: "BoundLogger") -> None:
-    """Remove segments that lie wholly behind the mark, newest first, and report them."""
+    """Remove segments that lie wholly after the mark, newest first, and report each."""
     for path in reversed(paths):
         log.warning(LEDGER_TAIL_CUT, file=path, position=0, bytes=disk.size(path), reason=reason)
         disk.unlink(path)
@@ -75,7 +75,7 @@ def drop_files(disk: Disk, paths: list[str], reason: str, log: "BoundLogger") ->
 
 
 def _reach_mark(disk: Disk, cluster_id: str, vetted: list[Segment], mark: LogMark) -> int:
-    """Walk the last segment before the mark up to it; its last batch must hash to the head."""
+    """Walk the last segment up to the mark. Its last batch must have the mark's hash."""
     catalogue = Catalogue(disk, cluster_id, vetted, mark.log_end)
     segment = vetted[-1]
     index = segment.new_index()

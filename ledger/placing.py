@@ -1,7 +1,7 @@
-"""Putting a finished file in place: synced, renamed, the folder synced.
+"""Puts a finished file in place: sync the file, rename it, sync the folders.
 
-Rule: syncs run off the loop, the rename on it. So whoever cancels knows at once whether the file
-still has its old name, and no other use of that name can come between.
+Rule: syncs run in the background, the rename on the loop. So a caller that cancels knows at once
+whether the file still has its old name, and nothing else can use that name in between.
 """
 
 from collections.abc import Callable
@@ -16,10 +16,10 @@ def place_file(
     folders: tuple[str, ...],
     on_done: Callable[[OSError | None], None],
 ) -> Callable[[], None]:
-    """Give `file` the name `target`, durably, and close it; calls back once.
+    """Give `file` the name `target`, durably, and close it. Calls back once.
 
-    `folders` are those that the rename changes. Returns a function that cancels: nothing is
-    called back any more, and what is not renamed yet keeps its name.
+    `folders` are those that the rename changes. Returns a function that cancels: then nothing is
+    called back, and a file that is not renamed yet keeps its name.
     """
     cancelled = False
 

@@ -1,7 +1,7 @@
-"""Fetching a segment from a peer: checked as it arrives, put in place only when it is right.
+"""Fetches a segment from a peer. It is checked as it arrives and put in place only if it is right.
 
-Rule: a peer's bytes are believed because they end in the chain hash they must have, never
-because of where they come from. Bad ones are refused with their place, and never kept.
+Rule: a peer's bytes are trusted because they end in the expected chain hash, not because of where
+they come from. Bad bytes are refused with their position and never kept.
 """
 
 from collections.abc import Callable, Generator
@@ -19,12 +19,12 @@ INCOMING_FOLDER = "incoming"
 class SegmentPull:
     """Fetches the segment that begins at `base_offset`, up to `end_offset`.
 
-    `end_hash` is the chain hash it must end in; None when what follows will prove it.
-    `previous` is the mark it must continue; None when the end proves it.
+    `end_hash` is the chain hash that it must end in; None if the next segment will prove it.
+    `previous` is the mark that it must continue; None if the end proves it.
 
-    Use: run `prepare` in slices, then ask the peer for the file at `position` and `add` the
-    answer until `complete`, then `place` (or `keep`, for a catch-up). After BadSegmentError or
-    UnknownFormatError: `discard`, and begin again with another peer.
+    Run `prepare` in slices. Then ask the peer for the file at `position` and pass the answer to
+    `add`, until `complete`. Then call `place`, or `keep` in a catch-up. After BadSegmentError or
+    UnknownFormatError call `discard` and begin again with another peer.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class SegmentPull:
         self._end_hash = end_hash
         self._previous = previous
         self.name = segment_name(base_offset)
-        """Of the file, on every controller, without folder."""
+        """The file's name without folder; the same on every controller."""
         self._part = part_name(base_offset)
         self._file: AppendFile | None = None
         self._failed: OSError | None = None
@@ -56,23 +56,23 @@ class SegmentPull:
 
     @property
     def position(self) -> int:
-        """The next byte wanted of the peer's file."""
+        """The next byte to ask the peer for."""
         return self._file.size() if self._file is not None else 0
 
     @property
     def mark(self) -> LogMark:
-        """How far it is right."""
+        """Everything before this mark is verified."""
         return self._checker.mark
 
     @property
     def complete(self) -> bool:
-        """All is here, and right."""
+        """The whole segment is here and verified."""
         return self._checker.stopped and not self._ends_wrong
 
     def prepare(self, own: str | None = None) -> Generator[None, None, None]:
-        """Take up what an earlier incarnation fetched, else the good beginning of the file `own`.
+        """Continue with what an earlier process fetched, or with the good bytes of `own`.
 
-        An OSError is raised by the next `add`.
+        `own` is a path. The next `add` raises an OSError that happens here.
         """
         try:
             yield from self._prepare(own)
@@ -93,7 +93,7 @@ class SegmentPull:
             try:
                 self._checker.feed(piece)
             except LedgerError:
-                break  # what was checked before it is good, and the rest is fetched
+                break  # everything before this is good; the rest is fetched
             if not piece:
                 break
             yield
@@ -131,7 +131,7 @@ class SegmentPull:
         return self._checker.stopped and expected not in (None, self.mark.head)
 
     def discard(self) -> None:
-        """Throw away what was fetched, and begin again."""
+        """Remove what was fetched, and begin again."""
         if self._file is None:
             self._disk.make_folder(INCOMING_FOLDER)
             self._file = self._disk.open(self._part)
@@ -140,7 +140,10 @@ class SegmentPull:
         self._failed = None
 
     def keep(self, on_done: Callable[[OSError | None], None]) -> None:
-        """Make its bytes durable where they are, and close the file; see `HistoryPull`."""
+        """Make the bytes durable where they are, and close the file.
+
+        `HistoryPull` moves it later.
+        """
         file = self._take_file()
 
         def synced(error: OSError | None) -> None:
@@ -150,7 +153,7 @@ class SegmentPull:
         self._disk.sync(file, synced)
 
     def place(self, on_done: Callable[[OSError | None], None]) -> None:
-        """Make it durable and put it in place, over whatever had its name."""
+        """Make the segment durable and put it in place. It replaces a file of that name."""
         disk, archived = self._disk, f"{ARCHIVE_FOLDER}/{self.name}"
 
         def placed(error: OSError | None) -> None:
@@ -177,7 +180,7 @@ class SegmentPull:
         return file
 
     def close(self) -> None:
-        """Stop; what was fetched stays for `prepare`. Nothing is placed any more."""
+        """Stop. The fetched bytes stay for `prepare`; nothing is placed any more."""
         if self._cancel_place is not None:
             self._cancel_place()
         if self._file is not None:
@@ -186,5 +189,5 @@ class SegmentPull:
 
 
 def part_name(base_offset: int) -> str:
-    """Return the name, with folder, of a segment while it is fetched."""
+    """Return the path of a segment while it is being fetched."""
     return f"{INCOMING_FOLDER}/{segment_name(base_offset)}.part"

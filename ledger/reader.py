@@ -1,8 +1,8 @@
-"""Reading a node's ledger from outside, while the node runs or long after.
+"""Reads a node's ledger from outside, while the node runs or after it has stopped.
 
-Rule: a reader needs nothing but the segment files and writes nothing. A running node's
-unfinished tail is a note, not damage; so is anything bad behind the mark that was synced, and a
-log that ends before that mark.
+Rule: a reader needs only the segment files and writes nothing. These are notes, not damage: the
+unfinished tail of a running node, bad bytes after the mark that was synced, and a log that ends
+before that mark.
 """
 
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ from runtime.disk import Disk
 class LedgerReader:
     """The ledger in a folder, as far as it can be read now.
 
-    `cluster_id` None: whatever the files say. `synced_to`: the manifest's mark, if known.
-    Raises DamagedLedgerError, WrongClusterError, UnknownFormatError, LedgerError (none there).
+    `cluster_id` None: take it from the files. `synced_to`: the manifest's mark, if known. Raises
+    DamagedLedgerError, WrongClusterError, UnknownFormatError; LedgerError if there is no ledger.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class LedgerReader:
 
     @property
     def log_start(self) -> int:
-        """First offset that can be read."""
+        """The first offset that can be read."""
         return self._catalogue.log_start
 
     @property
     def log_end(self) -> int:
-        """Offset behind the last record that was there at the last `refresh`."""
+        """The offset after the last record, as of the last `refresh`."""
         return self._catalogue.log_end
 
     @property
@@ -54,17 +54,17 @@ class LedgerReader:
 
     @property
     def catalogue(self) -> Catalogue:
-        """Which segment holds what, as of the last `refresh`."""
+        """The segments, as of the last `refresh`."""
         return self._catalogue
 
     def refresh(self) -> None:
-        """See what was appended since."""
+        """Look again for what was appended."""
         self._catalogue = self._find()
 
     def batches(self, start: int | None = None, end: int | None = None) -> Iterator[Batch]:
         """Yield whole batches, checked and chained, from the one that holds `start`.
 
-        Up to the last that begins before `end`. Raises DamagedLedgerError for what can't be the
+        The last one begins before `end`. Raises DamagedLedgerError for damage that can't be the
         unfinished tail, HistoryMissingError before `log_start`.
         """
         start = self.log_start if start is None else start
@@ -74,18 +74,18 @@ class LedgerReader:
                 start = batch.header.end_offset
                 yield batch
         except UnknownFormatError as error:
-            place = f"{self._catalogue.segment_at(start).path}, behind offset {start}"
+            place = f"{self._catalogue.segment_at(start).path}, after offset {start}"
             raise _placed(error, place) from None
         except DamagedLedgerError as error:
             if self._synced_end is None or start < self._synced_end:
                 raise
             self._note(
-                f"{error.file} ends at offset {start}, byte {error.position}: behind it "
-                f"{error.reason}; it was not synced yet, the node writes it again"
+                f"{error.file} ends at offset {start}, byte {error.position}. After that "
+                f"{error.reason}. Those bytes were not synced yet; the node writes them again"
             )
 
     def end_of_batch(self, offset: int) -> int:
-        """Return the end of the batch that `offset` stands inside, or `offset` between batches.
+        """Return the end of the batch around `offset`; between two batches `offset` itself.
 
         Raises HistoryMissingError before `log_start`, DamagedLedgerError.
         """
@@ -94,7 +94,7 @@ class LedgerReader:
         return self.batch_at(offset - 1).header.end_offset
 
     def hash_at(self, offset: int) -> bytes | None:
-        """Return the chain hash of the records before `offset`; None: no batch ends there.
+        """Return the chain hash of the records before `offset`; None if no batch ends there.
 
         Raises DamagedLedgerError.
         """
@@ -108,14 +108,14 @@ class LedgerReader:
     def batch_at(self, offset: int) -> Batch:
         """Return the batch that holds an offset before `log_end`.
 
-        Raises HistoryMissingError, DamagedLedgerError; also for the unfinished tail.
+        Raises HistoryMissingError; DamagedLedgerError, also in the unfinished tail.
         """
         for batch in self.batches(offset, offset + 1):
             return batch
-        raise LedgerError(f"the batch at offset {offset} is not whole: {'; '.join(self.notes)}")
+        raise LedgerError(f"the batch at offset {offset} is incomplete: {'; '.join(self.notes)}")
 
     def segment_marks(self) -> list[LogMark]:
-        """Return the marks that the segments' headers begin with, ascending; cheap."""
+        """Return the marks in the segments' headers, ascending. Quick."""
         return [segment.header.previous for segment in self._catalogue.run]
 
     def last_timestamp_ms(self) -> int:
@@ -127,7 +127,7 @@ class LedgerReader:
         except LedgerError:
             if self._synced_end is None or self.log_end <= self._synced_end:
                 raise
-        # The tail is unfinished: it ends where it can be read.
+        # The tail is unfinished. The log ends where reading ends.
         timestamp_ms = self.start_timestamp_ms
         for batch in self.batches(max(self._synced_end - 1, self.log_start)):
             timestamp_ms = batch.header.timestamp_ms
@@ -136,8 +136,8 @@ class LedgerReader:
     def offset_at_time(self, timestamp_ms: int) -> int:
         """Return the end offset of the log as it was at a time (inclusive).
 
-        It is found by heads, and the batch that is too late is read to prove its time; those before
-        it are proved by who reads up to the offset. Raises DamagedLedgerError.
+        The search uses heads. It reads the first batch that is too late, to prove its time. A
+        caller that reads up to the offset proves the batches before it. Raises DamagedLedgerError.
         """
         segments = self._catalogue.run
         later = [s for s in segments if s.header.previous.timestamp_ms > timestamp_ms]
@@ -147,7 +147,7 @@ class LedgerReader:
         segment = candidates[-1]
         end, until = segment.base_offset, self._catalogue.end_of(segment)
         heads = walk_heads(self._disk, segment.path, segment.header_length)
-        while end < until:  # what follows may be unfinished
+        while end < until:  # the tail may be unfinished
             try:
                 head = _head_at(heads, end, until)
                 if head.timestamp_ms > timestamp_ms:
@@ -170,7 +170,7 @@ class LedgerReader:
                 header, length = read_header(self._disk, path, base, self.cluster_id)
             except DamagedBatchError as error:
                 if self._is_tail(base, torn=error.torn):
-                    self._note(f"{path} is being begun")
+                    self._note(f"{path} has no whole header yet: a node is beginning it")
                     break
                 raise DamagedLedgerError(path, 0, base, error.reason, base_offset=base) from None
             except UnknownFormatError as error:
@@ -181,8 +181,8 @@ class LedgerReader:
         end = self._walk_last(segments[-1])
         if self._synced_end is not None and end < self._synced_end:
             self._note(
-                f"the log ends at offset {end}, and it was synced up to {self._synced_end}: its "
-                "end is gone, or a node that was too far behind is fetching it"
+                f"the log ends at offset {end}, but it was synced up to {self._synced_end}. Its "
+                "end is lost, or the node was too far behind and is fetching it"
             )
         return Catalogue(self._disk, self.cluster_id, segments, end)
 

@@ -1,6 +1,6 @@
-"""Finding a whole batch behind a bad place, for whoever reads on.
+"""Finds the next whole batch after a bad place, so that reading can continue there.
 
-Rule: only a frame whose every byte is right counts. What lies between is lost, and said elsewhere.
+Rule: only a frame in which every byte is right counts. The caller reports what is lost between.
 """
 
 from ledger.batch import BATCH_BYTES_MAX, MAGIC, Batch, parse
@@ -11,20 +11,20 @@ from runtime.disk import Disk
 
 
 def find_batch(disk: Disk, name: str, position: int, cluster_id: str) -> tuple[int, Batch] | None:
-    """Return the first whole batch at or behind `position`, and its place; None: there is none.
+    """Return the first whole batch at or after `position`, and its position; None if there is none.
 
-    For reading on behind a bad place. None too in a segment that says it is another cluster's.
+    Also None in a segment whose header names another cluster.
     """
     try:
         header, _ = parse_segment_header(disk.read(name, 0, HEADER_BYTES_MAX))
         if header.cluster_id != cluster_id:
             return None
     except LedgerError:
-        pass  # its batches may be whole
+        pass  # the header is bad, but batches after it may be whole
     while window := disk.read(name, position, WINDOW_BYTES):
         start = window.find(MAGIC)
         while start >= 0:
-            # A frame that goes over the window's end is looked at in the next window.
+            # The next window holds a frame that goes over the end of this one.
             if start + BATCH_BYTES_MAX > len(window) == WINDOW_BYTES:
                 break
             try:

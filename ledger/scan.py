@@ -1,6 +1,6 @@
-"""Walking the frames of a file through windows, so that memory stays small.
+"""Walks the frames of a file through windows, so that memory stays small.
 
-Rule: a walker steps by the lengths in the heads and vouches for nothing else; `parse` does.
+Rule: a walk follows the lengths in the heads and verifies nothing else. `parse` verifies.
 """
 
 from collections.abc import Iterator

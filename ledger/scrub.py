@@ -1,7 +1,7 @@
-"""Reading a segment through, slowly, to see whether it is still what it was.
+"""Reads a segment slowly, to find out whether it is still sound.
 
-Rule: it is judged as everything else is, by `SegmentChecker`, and it must end in the chain hash
-that what follows it names. Nothing is changed here.
+Rule: `SegmentChecker` checks it, as it checks every segment. It must also end in the chain hash
+that the next segment names. A scrub changes nothing.
 """
 
 from collections.abc import Generator
@@ -15,7 +15,7 @@ from runtime.disk import Disk
 
 
 def next_closed(catalogue: Catalogue, from_offset: int) -> tuple[Segment, Segment] | None:
-    """Return the first closed segment that begins at or past an offset, and the one behind it."""
+    """Return the first closed segment at or after an offset, and the segment after it."""
     run = catalogue.run
     for segment, after in pairwise(run):
         if segment.base_offset >= from_offset:
@@ -28,7 +28,7 @@ def scrub_segment(
 ) -> Generator[int, None, None]:
     """Read a segment up to `end`; yields the bytes of each step. Raises DamagedLedgerError.
 
-    For a closed one that is what the segment behind it says it continues.
+    For a closed segment, `end` is the mark in the header of the next one.
     """
     base, path = segment.base_offset, segment.path
     checker = SegmentChecker(cluster_id, base, None, end.log_end)
@@ -44,7 +44,7 @@ def scrub_segment(
             raise DamagedLedgerError(
                 path, checker.position, checker.mark.log_end, str(error), base_offset=base
             ) from None
-        # Moved to the archive meanwhile: the next pass finds it there.
+        # The segment was moved to the archive meanwhile. The next pass finds it there.
 
 
 def _read(disk: Disk, path: str, checker: SegmentChecker) -> Generator[int, None, None]:

@@ -1,8 +1,8 @@
-"""Segment files: their names, the header each begins with, and where a new one begins.
+"""Segment files: their names, their headers, and where a new one begins.
 
-Rule: a segment is the same bytes under the same name on every controller, so nothing of the
-node stands in it, and where one ends depends on nothing but its content. So segments can be
-copied from any peer, and compared with `cmp`.
+Rule: a segment has the same bytes and the same name on every controller. It holds nothing about the
+node, and where it ends depends only on its content. So a node can copy segments from any peer, and
+`cmp` can compare them.
 
     0   magic "QRTS", format, flags, total length (see `frame`)
     12  base offset          i64
@@ -38,14 +38,14 @@ assert BATCH_BYTES_MAX < SEGMENT_BYTES
 
 
 class SegmentHeader(msgspec.Struct, frozen=True):
-    """What a segment continues."""
+    """The cluster, and the mark that the segment continues."""
 
     cluster_id: str
     previous: LogMark
 
     @property
     def base_offset(self) -> int:
-        """Offset of the first record."""
+        """The offset of the first record."""
         return self.previous.log_end
 
     def encode(self) -> bytes:
@@ -92,7 +92,7 @@ def segment_name(base_offset: int) -> str:
 
 
 def segment_base(name: str) -> int | None:
-    """Return the base offset in a segment's file name (without folder); None for others."""
+    """Return the base offset in a segment's file name (without folder); None for other files."""
     found = _NAME.fullmatch(name)
     return int(found[1]) if found else None
 
@@ -104,5 +104,5 @@ def segment_bases(names: Iterable[str]) -> list[int]:
 
 
 def must_roll(size: int, header_length: int, batch_length: int, segment_bytes: int) -> bool:
-    """Tell whether a batch begins a new segment: a segment holds at least one."""
+    """Return whether a batch must begin a new segment. A segment holds at least one batch."""
     return size > header_length and size + batch_length > segment_bytes

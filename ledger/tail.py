@@ -1,9 +1,9 @@
-"""The end of the ledger where batches go: compared with what a restart left, or written.
+"""The end of the ledger, where batches are appended or compared with what a restart left.
 
-Rule: behind the mark nothing on disk is believed. A batch that is applied again is compared
-with the bytes that are there: equal, it stays; a frame that is no continuation of our chain is
-what a crash left, so it is cut and written again; a whole, chained frame that differs means
-that this node once accepted something else: DivergedError.
+Rule: after the mark nothing on disk is trusted. A batch that is applied again is compared with the
+bytes that are there. Equal bytes stay. A frame that doesn't continue our chain was left by a crash:
+it is cut off and written again. A whole, chained frame that differs means that this node once
+accepted another batch: DivergedError.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Tail:
-    """The segment that is written, and those behind it that a crash may have left.
+    """The segment that is being written, and the ones after it that a crash may have left.
 
     `position` is where the next batch belongs in the last segment of the catalogue.
     """
@@ -57,7 +57,7 @@ class Tail:
             self._use(self._segment)
 
     def take(self, mark: LogMark, batch: Batch) -> bool:
-        """Take the batch that continues `mark`; True when its bytes were already here.
+        """Take the batch that continues `mark`; return True if its bytes were already here.
 
         Raises DivergedError; OSError, with nothing changed.
         """
@@ -73,17 +73,17 @@ class Tail:
         return there
 
     def sync(self, on_done: Callable[[OSError | None], None]) -> None:
-        """Make all that was taken so far durable."""
+        """Make everything that was taken so far durable."""
         self._unsynced.sync(self._file, on_done)
 
     def close(self) -> None:
-        """Close all files, without a sync."""
+        """Close all files without a sync."""
         self._unsynced.close()
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    # What a restart left.
+    # Bytes that a restart left.
 
     def _is_there(self, mark: LogMark, batch: Batch) -> bool:
         if self._position == self._size and self._waiting:
@@ -106,7 +106,7 @@ class Tail:
         return window[at : at + length]
 
     def _judge(self, mark: LogMark, batch: Batch) -> None:
-        """What is there is not the batch: cut it, unless it is another good one."""
+        """Cut what lies at the batch's place. Raises DivergedError if it is another good batch."""
         try:
             other = parse(self._left(BATCH_BYTES_MAX))
             reason = mark.objection(other)
@@ -115,8 +115,8 @@ class Tail:
         if not reason:
             raise DivergedError(
                 f"offset {mark.log_end}: the batch that was committed (hash {batch.hash.hex()}) is "
-                f"not the one that this node has on disk (hash {other.hash.hex()}). Keep its "
-                f"folder for inquiry, and start it with an empty one"
+                f"not the one that this node has on disk (hash {other.hash.hex()}). Keep the "
+                f"node's folder for inquiry, and start the node with an empty one"
             )
         self._cut(reason)
 
@@ -141,7 +141,7 @@ class Tail:
             if segment.base_offset == mark.log_end:
                 raise DivergedError(
                     f"{segment.path} continues another history at offset {mark.log_end}. Keep this "
-                    f"node's folder for inquiry, and start it with an empty one"
+                    f"node's folder for inquiry, and start the node with an empty one"
                 )
             drop_files(
                 self._disk,
@@ -157,7 +157,7 @@ class Tail:
         self._use(segment)
         self._position = segment.header_length
 
-    # What is new.
+    # New bytes.
 
     def _write(self, mark: LogMark, batch: Batch) -> None:
         segment, length = self._segment, len(batch.encoded)
@@ -204,7 +204,7 @@ class Tail:
             self._catalogue.add(segment)
 
     def _leave(self) -> None:
-        """Close a segment: keep its index, and its file until it is synced."""
+        """End a segment: write its index, and keep its file open until it is synced."""
         segment = self._segment
         if segment is None or segment.index is None:
             return

@@ -1,7 +1,7 @@
-"""Files that hold bytes a loss of power could take.
+"""Files with bytes that a loss of power could still destroy.
 
-Rule: a file is closed only when it takes no more bytes and a sync that began after its last one
-has succeeded. (Syncs of it that are still waiting then are done all the same: see `Disk`.)
+Rule: a file is closed only when it gets no more bytes and a sync that began after the last byte has
+succeeded. Syncs of it that still wait at that time are done anyway (see `Disk`).
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class UnsyncedFiles:
         self._retired.append(file)
 
     def sync(self, current: AppendFile | None, on_done: Callable[[OSError | None], None]) -> None:
-        """Sync the retired files, the current one and the folder's names; call back once."""
+        """Sync the retired files, the current one and the folder's names. Calls back once."""
         retired = list(self._retired)
         files = [*retired, current] if current is not None else retired
         waiting = len(files) + 1
@@ -50,7 +50,7 @@ class UnsyncedFiles:
                 file.close()
 
     def close(self) -> None:
-        """Close all of them, without a sync."""
+        """Close all files without a sync."""
         for file in self._retired:
             file.close()
         self._retired.clear()

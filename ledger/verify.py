@@ -1,9 +1,8 @@
-"""Verifying a ledger from its first byte to its last, and naming the first bad place.
+"""Verifies a ledger from its first byte to its last, and names the first bad place.
 
-Rule: verification believes nothing but the cluster id and the hashes that the caller remembers.
-What is found is one finding, the first: behind it nothing can be believed anyway. Who wants to know
-what else can be read keeps going: then each whole frame behind a bad place is taken up again, and
-what it says of the one before it is believed.
+Rule: verification trusts only the cluster id and the hashes that the caller remembers. It ends at
+the first finding, because nothing after a bad place is proved. With `keep_going` it continues at
+the next whole frame and takes that frame's previous hash on trust.
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -23,13 +22,13 @@ from runtime.disk import Disk
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """The first bad place."""
+    """A bad place."""
 
     file: str
     position: int
-    """Of the frame that is bad, or where one is missing."""
+    """Where the bad frame begins, or where a frame is missing."""
     offset: int
-    """Of the first record that can't be vouched for."""
+    """The first record that can't be vouched for."""
     sentence: str
 
     def __str__(self) -> str:
@@ -37,7 +36,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class VerifyReport(msgspec.Struct, frozen=True):
-    """What was verified, and what was found."""
+    """What was verified, and the findings."""
 
     cluster_id: str
     segments: int
@@ -46,23 +45,23 @@ class VerifyReport(msgspec.Struct, frozen=True):
     size: int
     """Bytes read."""
     log_start: int
-    """Where the history begins; over 0 it is said in a note."""
+    """The first offset of the history. If it is not 0, a note says so."""
     log_end: int
     head: bytes
-    """Chain hash at the log's end; it proves all that stands before it."""
+    """The chain hash at the end of the log. It proves everything before it."""
     first_bad: Finding | None
     notes: tuple[str, ...]
     findings: tuple[Finding, ...] = ()
-    """All of them, if it kept going; else the first alone."""
+    """All findings if it kept going, otherwise the first one."""
 
     @property
     def ok(self) -> bool:
-        """Nothing is wrong."""
+        """There is no finding."""
         return self.first_bad is None
 
 
 Progress = tuple[int, int]
-"""Bytes done, bytes in all."""
+"""Bytes read so far, bytes in all."""
 
 
 def verify_ledger(
@@ -77,11 +76,10 @@ def verify_ledger(
 ) -> VerifyReport:
     """Verify the ledger in a folder.
 
-    `synced_to`: the manifest's mark; bad bytes behind it are a note. `known`: chain hashes by
-    offset, remembered elsewhere (by brokers, by another controller, in a snapshot). `live`: a
-    node may be writing, so a last frame that just ends too early is a note. `keep_going`: read on
-    behind each finding.
-    Raises LedgerError when there is no ledger, UnknownFormatError, OSError.
+    `synced_to`: the manifest's mark. Bad bytes after it are a note. `known`: chain hashes by offset
+    that were remembered elsewhere: by brokers, by another controller, in a snapshot. `live`: a node
+    may be writing, so a last frame that ends too early is a note. `keep_going`: continue after a
+    finding. Raises LedgerError if there is no ledger, UnknownFormatError, OSError.
     """
     steps = verify_steps(
         disk,
@@ -110,7 +108,10 @@ def verify_steps(
     live: bool = False,
     keep_going: bool = False,
 ) -> Generator[Progress, None, VerifyReport]:
-    """`verify_ledger` in steps of a few milliseconds, for a loop that must not be held."""
+    """Do what `verify_ledger` does in steps of a few milliseconds.
+
+    For a loop that must not block.
+    """
     verification = _Verification(
         disk, cluster_id, synced_to, known or {}, live=live, keep_going=keep_going
     )
@@ -141,7 +142,7 @@ class _Verification:
         self._live = live
         self._keep_going = keep_going
         self._lost = False
-        """The history ends where the segment before does, which was said: nothing to continue."""
+        """The segment before this one is damaged, so this one has nothing to continue."""
         self._gaps: dict[int, Gap] = {gap.start: gap for gap in list_gaps(disk)}
         self._mark: LogMark | None = None
         self._end_position = 0
@@ -175,7 +176,7 @@ class _Verification:
     def _read(
         self, checker: SegmentChecker, path: str, total: int, *, last: bool
     ) -> Generator[Progress, None, None]:
-        """Read one segment, behind each bad place again if we keep going."""
+        """Read one segment. If we keep going, continue after each bad place."""
         position, resumed_at = 0, -1
         self._lost = False
         while True:
@@ -219,7 +220,7 @@ class _Verification:
                 next(comparing)
             except StopIteration as stop:
                 if stop.value is not None:
-                    sentence = f"it is a copy of {path} and differs from it"
+                    sentence = f"this is a copy of {path}, but its bytes differ"
                     self._add(Finding(copy, stop.value, base, sentence))
                 return
             yield self._bytes, total
@@ -243,7 +244,7 @@ class _Verification:
         except OSError:
             if not self._keep_going:
                 raise
-            return 0  # for progress only: reading will say what is wrong
+            return 0  # only for progress; reading reports what is wrong
 
     def _gap_within(self, i: int) -> int | None:
         """Where the history in segment `i` ends because a gap follows."""
@@ -261,19 +262,19 @@ class _Verification:
         gap = self._gaps.get(mark.log_end)
         if gap is not None and base <= gap.end:
             self._notes.append(
-                f"offsets {gap.start} to {base - 1} are being fetched back from a peer; "
-                f"the run that is complete begins at {base}"
+                f"the node is fetching offsets {gap.start} to {base - 1} back from a peer; "
+                f"the history without a gap begins at {base}"
             )
             self._mark, self._log_start = None, base
             return True
         path = self._found[i - 1][1]
         if self._synced_end is not None and mark.log_end >= self._synced_end:
-            self._notes.append(f"{self._found[i][1]} was left by a crash; the node removes it")
+            self._notes.append(f"a crash left {self._found[i][1]}; the node removes it")
             return False
         what = (
             f"offsets {mark.log_end} to {base - 1} are missing: no segment holds them"
             if base > mark.log_end
-            else f"{path} reaches to offset {mark.log_end}, into the segment after it"
+            else f"{path} reaches to offset {mark.log_end}, which overlaps the segment after it"
         )
         self._add(Finding(path, self._end_position, mark.log_end, what))
         self._lost = True
@@ -294,21 +295,21 @@ class _Verification:
         self._findings.append(finding)
 
     def _judge(self, path: str, error: BadSegmentError, *, last: bool) -> bool:
-        """Take what was found for a note or a finding; tells whether it is a finding."""
+        """Record a bad place as a note or as a finding. Returns whether it is a finding."""
         place = f"{path}, byte {error.position}, offset {error.offset}"
         if self._synced_end is not None and error.offset >= self._synced_end:
             self._notes.append(
-                f"{place}: {error.reason}; it was not synced yet, the node writes it again"
+                f"{place}: {error.reason}. This was not synced yet; the node writes it again"
             )
         elif error.torn and last and self._live and self._synced_end is None:
-            self._notes.append(f"{place}: the tail is unfinished, a node may be writing it")
+            self._notes.append(f"{place}: the tail is unfinished; a node may be writing it")
         else:
             self._add(Finding(path, error.position, error.offset, error.reason))
             return True
         return False
 
     def _check_known(self) -> None:
-        """Hold what is remembered against what was read. Nothing to do behind a bad place."""
+        """Compare the remembered hashes with what was read, unless reading ended at a bad place."""
         if self._findings and not self._keep_going:
             return
         end = self._mark.log_end if self._mark is not None else 0
@@ -316,17 +317,18 @@ class _Verification:
         beyond = [offset for offset in self._known if offset > end]
         if beyond:
             what = (
-                f"the log ends at offset {end}, and it once reached to {max(beyond)}: "
-                f"its end is gone"
+                f"the log ends at offset {end}, but it once reached to {max(beyond)}: "
+                f"its end is lost"
             )
             self._add(Finding(file, self._end_position, end, what))
         for offset in sorted(self._known.keys() - self._met - set(beyond)):
             if offset < self._log_start:
                 self._notes.append(
-                    f"the hash remembered at offset {offset} lies before the history that is here"
+                    f"the remembered hash at offset {offset} was not checked: it lies before the "
+                    "history that is here"
                 )
             elif self._findings or not self._found:
-                continue  # it may be in what could not be read
+                continue  # the batch may be in the part that could not be read
             elif offset == self._log_start:
                 self._check_beginning(offset)
             else:
@@ -334,7 +336,7 @@ class _Verification:
                 self._add(Finding(self._holding(offset), 0, offset, what))
 
     def _check_beginning(self, offset: int) -> None:
-        """A hash may be remembered of the place before the first batch that is here."""
+        """Check a remembered hash that belongs right before the first batch here."""
         path = self._found[0][1]
         header, _ = parse_segment_header(self._disk.read(path, 0, HEADER_BYTES_MAX))
         if header.previous.head != self._known[offset]:

@@ -1,14 +1,14 @@
-"""A checkpoint file: all records of an image in canonical order, provable on its own.
+"""A checkpoint file: all records of an image in canonical order, verifiable without other files.
 
-Rule: the same image gives the same bytes, whoever writes it. A file is believed only whole: each
-frame has its checksum, and the footer a SHA-256 of everything before it.
+Rule: the same image gives the same bytes on every node. Only a whole file is trusted: each frame
+has a checksum, and the footer has a SHA-256 of everything before it.
 
     header frame   "QRTC": prefix, u32 length of the fields, u32 length of the extensions,
                    fields (MessagePack array), extensions (as in a batch), CRC-32C
     block frames   "QRTK": prefix, u32 count, MessagePack array of `count` records, CRC-32C
     footer frame   "QRTF": prefix, u32 blocks, u64 records, SHA-256 of all before it, CRC-32C
 
-The prefix is that of every frame (see `ledger.frame`).
+Every frame has the prefix that `ledger.frame` describes.
 """
 
 import re
@@ -49,7 +49,7 @@ FOOTER_BYTES = _FOOTER.size + CRC_BYTES
 
 
 class CheckpointId(NamedTuple):
-    """Which image: its end offset, and the epoch of the last batch in it."""
+    """Names an image: its end offset, and the epoch of its last batch."""
 
     offset: int
     epoch: int
@@ -83,21 +83,21 @@ class _Fields(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
 
 class CheckpointHeader(msgspec.Struct, frozen=True):
-    """What an image is of."""
+    """Describes the image."""
 
     cluster_id: str
     offset: int
     """End offset: the image holds records [0, offset)."""
     epoch: int
-    """Of the last batch, as `timestamp_ms` and `chain_hash` are."""
+    """That of the last batch, as `timestamp_ms` and `chain_hash` are."""
     timestamp_ms: int
     chain_hash: bytes
     state_hash: bytes
-    """64 bytes: what brokers share, what only controllers hold."""
+    """64 bytes: 32 for what brokers share, 32 for what only controllers hold."""
     generation: int = 0
-    """The cluster's generation; it rises when a cluster is restored by hand."""
+    """The cluster's generation. It rises when a person restores a cluster."""
     voters: bytes = b""
-    """The encoded record that names the voters, or none."""
+    """The encoded record that names the voters, or empty."""
     extensions: Mapping[int, bytes] = {}
 
     @property
@@ -107,12 +107,12 @@ class CheckpointHeader(msgspec.Struct, frozen=True):
 
     @property
     def mark(self) -> LogMark:
-        """The place in the log behind the last record of the image."""
+        """The mark after the last record of the image."""
         return LogMark(self.offset, self.chain_hash, self.epoch, self.timestamp_ms)
 
 
 class Footer(NamedTuple):
-    """What a checkpoint ends with."""
+    """The end of a checkpoint."""
 
     blocks: int
     records: int
@@ -194,13 +194,13 @@ class BlockPacker:
         self._size = 0
 
     def add(self, record: bytes) -> tuple[int, bytes] | None:
-        """Take a record; returns (count, frame) when a block is full."""
+        """Take a record; return (count, frame) if that fills a block."""
         self._records.append(record)
         self._size += len(record)
         return self.rest() if self._size >= BLOCK_BYTES else None
 
     def rest(self) -> tuple[int, bytes] | None:
-        """Return (count, frame) of what no block holds yet; None: nothing is left."""
+        """Return (count, frame) of the records that are in no block yet; None if there are none."""
         if not self._records:
             return None
         packed = len(self._records), _block(self._records, self._size)
@@ -233,7 +233,7 @@ def encode_footer(footer: Footer) -> bytes:
 
 
 class CheckpointChecker:
-    """Feed it a checkpoint from its first byte, then `finish`; keeps nothing but the digest.
+    """Checks a checkpoint that the caller feeds from its first byte. It keeps no content.
 
     Raises DamagedBatchError with the position in the file, UnknownFormatError.
     """
@@ -248,7 +248,7 @@ class CheckpointChecker:
         self._records = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Check the next bytes; returns the MessagePack arrays of the blocks completed by them."""
+        """Check the next bytes; return the MessagePack arrays of the blocks that they complete."""
         buffer = self._rest + data if self._rest else data
         at = 0
         blocks: list[bytes] = []
@@ -263,7 +263,7 @@ class CheckpointChecker:
         return blocks
 
     def finish(self) -> CheckpointHeader:
-        """No more bytes will come; returns the header of a checkpoint that is right."""
+        """End the file; return the header. Raises DamagedBatchError if the file is incomplete."""
         if self.header is None or self.footer is None or self._rest:
             raise DamagedBatchError(self._position, "the file ends too early", torn=True)
         return self.header

@@ -2,11 +2,11 @@
 
 
 class CheckpointError(Exception):
-    """Anything a checkpoint store refuses."""
+    """The base of all errors of a checkpoint store."""
 
 
 class DamagedCheckpointError(CheckpointError):
-    """Bytes of a checkpoint are wrong; never loaded, not even in part."""
+    """A checkpoint has wrong bytes. It is never loaded, not even in part."""
 
     def __init__(self, name: str, position: int, reason: str) -> None:
         super().__init__(
@@ -18,8 +18,8 @@ class DamagedCheckpointError(CheckpointError):
 
 
 class CheckpointNotFoundError(CheckpointError):
-    """No such checkpoint is here (any more): ask again which one to load."""
+    """This checkpoint is not here, or not any more. The caller must ask again which one to load."""
 
 
 class PositionOutOfRangeError(CheckpointError):
-    """A position behind the end of the file."""
+    """A position after the end of the file."""

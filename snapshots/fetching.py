@@ -1,7 +1,7 @@
-"""Fetching a checkpoint from another node, by ranges, resumable.
+"""Fetches a checkpoint from another node in ranges; a fetch can be resumed.
 
-Rule: it is put in place only when the whole file is right and is the checkpoint that was asked
-for; until then the checkpoints that are here stay.
+Rule: the file is put in place only when all of it is verified and it is the requested checkpoint.
+Until then the checkpoints that are here stay.
 """
 
 from collections.abc import Callable, Generator
@@ -18,10 +18,10 @@ INCOMING_FOLDER = "incoming"
 
 
 class CheckpointFetch:
-    """Fetches the checkpoint `checkpoint` of `size` bytes (as the other node said).
+    """Fetches a checkpoint of `size` bytes, as the other node reported.
 
-    Use: run `prepare` in slices, ask for the file at `position` and `add` the answer until
-    `complete`, then `place`. After DamagedCheckpointError: `discard`, and begin again.
+    Run `prepare` in slices. Ask for the file at `position` and pass the answer to `add` until
+    `complete`. Then call `place`. After DamagedCheckpointError call `discard` and begin again.
     """
 
     def __init__(
@@ -35,25 +35,25 @@ class CheckpointFetch:
         self._cancel_place: Callable[[], None] | None = None
         self._checker = CheckpointChecker()
         self.size = size
-        """Of the whole file; may be set when the first answer tells it."""
+        """Bytes of the whole file; the caller may set it after the first answer."""
 
     @property
     def position(self) -> int:
-        """The next byte wanted."""
+        """The next byte to ask for."""
         return self._file.size() if self._file is not None else 0
 
     @property
     def complete(self) -> bool:
-        """All is here, and right."""
+        """The whole file is here and verified."""
         return self._checker.footer is not None
 
     @property
     def header(self) -> CheckpointHeader | None:
-        """What the file says that it is, once that has arrived."""
+        """The file's header, once it has arrived."""
         return self._checker.header
 
     def prepare(self) -> Generator[None, None, None]:
-        """Take up what an earlier life has fetched, if it is good."""
+        """Continue with what an earlier process fetched, if it is good."""
         self._disk.make_folder(INCOMING_FOLDER)
         self._file = self._disk.open(self._part)
         position = 0
@@ -67,7 +67,7 @@ class CheckpointFetch:
             yield
 
     def add(self, data: bytes) -> list[bytes]:
-        """Take the bytes at `position`; returns the blocks of records that they complete.
+        """Take the bytes at `position`; return the blocks of records that they complete.
 
         Raises DamagedCheckpointError, UnknownFormatError, OSError.
         """
@@ -90,7 +90,7 @@ class CheckpointFetch:
         return blocks
 
     def discard(self) -> None:
-        """Throw away what was fetched, and begin again."""
+        """Remove what was fetched, and begin again."""
         if self._file is None:
             self._disk.make_folder(INCOMING_FOLDER)
             self._file = self._disk.open(self._part)
@@ -98,7 +98,7 @@ class CheckpointFetch:
         self._checker = CheckpointChecker()
 
     def place(self, on_done: Callable[[OSError | None], None]) -> None:
-        """Make it durable and put it in place."""
+        """Make the file durable and put it in place."""
         if not self.complete or self._file is None:
             raise CheckpointError(f"checkpoint {self._checkpoint} is not complete")
         self._checker.finish()
@@ -118,7 +118,7 @@ class CheckpointFetch:
         )
 
     def close(self) -> None:
-        """Stop; what was fetched stays for `prepare`. Nothing is placed any more."""
+        """Stop. The fetched bytes stay for `prepare`; nothing is placed any more."""
         if self._cancel_place is not None:
             self._cancel_place()
         if self._file is not None:

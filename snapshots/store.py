@@ -1,7 +1,7 @@
-"""The checkpoints of one node: written, listed, loaded whole, served in pieces, thinned out.
+"""The checkpoints of one node: written, listed, loaded, served in ranges, thinned out.
 
-Rule: what is loaded was verified from its first byte to its last. A damaged newest one is
-reported and put aside, and the one before it is loaded.
+Rule: a loaded checkpoint was verified from its first byte to its last. If the newest is damaged, it
+is reported and put aside, and the one before it is loaded.
 """
 
 from collections.abc import Generator, Iterable
@@ -39,7 +39,7 @@ CHECKPOINT_DISTRUSTED = "checkpoint_distrusted"
 
 KEEP_NEWEST = 3
 KEEP_EVERY = 250_000
-"""Records: at least one checkpoint in as many is kept."""
+"""Records. At least one checkpoint is kept for each so many."""
 DAMAGED = ".damaged"
 
 
@@ -54,7 +54,7 @@ class LoadedCheckpoint(msgspec.Struct, frozen=True):
 
 
 class CheckpointStore:
-    """The folder `checkpoints/`; leftovers of a crash are removed when it is opened."""
+    """The folder `checkpoints/`. Opening it removes what a crash left."""
 
     def __init__(self, disk: Disk, cluster_id: str, clock: Clock, log: "BoundLogger") -> None:
         self._disk = disk
@@ -68,11 +68,11 @@ class CheckpointStore:
                 disk.unlink(f"{FOLDER}/{name}")
 
     def list(self) -> list[CheckpointId]:
-        """Return what is here, oldest first."""
+        """Return the checkpoints here, oldest first."""
         return list_checkpoints(self._disk)
 
     def newest(self, at_most: int | None = None) -> CheckpointId | None:
-        """Return the newest, or the newest whose offset is not above `at_most`."""
+        """Return the newest checkpoint; with `at_most`, the newest whose offset is not above it."""
         found = [one for one in self.list() if at_most is None or one.offset <= at_most]
         return found[-1] if found else None
 
@@ -97,7 +97,7 @@ class CheckpointStore:
 
     @property
     def writing(self) -> bool:
-        """One is being written."""
+        """A checkpoint is being written."""
         return self._writing is not None
 
     def write(
@@ -105,9 +105,9 @@ class CheckpointStore:
     ) -> CheckpointWriting:
         """Write the encoded records of an immutable image, in slices.
 
-        `on_done(id, None)` when it is durable, `on_done(None, error)` when the disk refused: the
-        disk is as it was, and the node may go on (a full disk) or stop (any other error).
-        Raises CheckpointError while another one is being written.
+        Calls `on_done(id, None)` when the checkpoint is durable. Calls `on_done(None, error)` if
+        the disk refused. Then the disk is as before; the node may continue (full disk) or stop (any
+        other error). Raises CheckpointError while another checkpoint is being written.
         """
         if self._writing is not None:
             raise CheckpointError("a checkpoint is being written already")
@@ -127,19 +127,25 @@ class CheckpointStore:
         return writing
 
     def cancel(self) -> None:
-        """Give up what is being written; nothing is called back."""
+        """Give up the checkpoint that is being written. Nothing is called back."""
         if self._writing is not None:
             self._writing.cancel()
             self._writing = None
 
     def put_aside(self, checkpoint: CheckpointId) -> None:
-        """Keep one that must not be loaded, as evidence. Blocks for a sync. Raises OSError."""
+        """Rename a checkpoint that must not be loaded; it stays as evidence. Blocks for a sync.
+
+        Raises OSError.
+        """
         name = f"{FOLDER}/{checkpoint.name}"
         self._disk.rename(name, name + DAMAGED)
         self._disk.sync_folder(FOLDER)
 
     def distrust_from(self, offset: int) -> None:
-        """Put aside those from an offset on: whole in themselves, and made of a wrong image."""
+        """Put aside the checkpoints from an offset on.
+
+        Their bytes are whole, but the image was wrong.
+        """
         for checkpoint in self.list():
             if checkpoint.offset >= offset:
                 self._log.error(CHECKPOINT_DISTRUSTED, checkpoint=str(checkpoint))
@@ -158,7 +164,7 @@ class CheckpointStore:
         return size, self._disk.read(f"{FOLDER}/{checkpoint.name}", position, max(length, 0))
 
     def thin_out(self, keep_newest: int = KEEP_NEWEST, keep_every: int = KEEP_EVERY) -> None:
-        """Remove checkpoints that neither are among the newest nor bridge `keep_every` records."""
+        """Remove checkpoints, but keep the newest and enough others for `keep_every`."""
         removed = superfluous(self.list(), keep_newest, keep_every)
         for checkpoint in removed:
             self._disk.unlink(f"{FOLDER}/{checkpoint.name}")
@@ -181,7 +187,7 @@ def load_steps(
 ) -> Generator[tuple[int, int], None, LoadedCheckpoint]:
     """Load and verify in steps of a few milliseconds; yields (bytes done, bytes in all).
 
-    Without `keep_blocks` only its bytes are judged: what comes back has no blocks.
+    Without `keep_blocks` it only verifies the bytes, and the result has no blocks.
     """
     name = f"{FOLDER}/{checkpoint.name}"
     try:
@@ -219,7 +225,7 @@ def finish_steps(
 def check_header(
     name: str, header: CheckpointHeader, cluster_id: str | None, checkpoint: CheckpointId
 ) -> None:
-    """Raise DamagedCheckpointError if a file's content is not what its name and place say."""
+    """Raise DamagedCheckpointError if a file's content doesn't match its name and place."""
     if cluster_id is not None and header.cluster_id != cluster_id:
         raise DamagedCheckpointError(
             name, 0, f"it belongs to cluster {header.cluster_id!r}, this is {cluster_id!r}"
@@ -231,7 +237,11 @@ def check_header(
 def superfluous(
     checkpoints: list[CheckpointId], keep_newest: int, keep_every: int
 ) -> list[CheckpointId]:
-    """Return those that may go: ascending, each kept one lets go of all up to the last in reach."""
+    """Return the checkpoints that may be removed.
+
+    The newest `keep_newest` stay. Of the older ones, between two kept ones lie at most `keep_every`
+    records, as far as the checkpoints allow.
+    """
     older = checkpoints[: max(len(checkpoints) - keep_newest, 0)]
     kept_offset = 0
     removed: list[CheckpointId] = []
@@ -246,5 +256,5 @@ def superfluous(
 
 def _not_found(checkpoint: CheckpointId) -> CheckpointNotFoundError:
     return CheckpointNotFoundError(
-        f"checkpoint {checkpoint} is not here any more; ask again which one to load"
+        f"checkpoint {checkpoint} is not here any more. Ask again which one to load"
     )

@@ -1,6 +1,6 @@
-"""When to write the next checkpoint: after so many bytes of log, or so much time.
+"""Decides when to write the next checkpoint: after so many bytes of log, or after some time.
 
-Rule: no log since the last one, no checkpoint. Time is the process's own.
+Rule: without new log there is no new checkpoint. Time is measured by this process's clock.
 """
 
 from runtime.clock import Clock
@@ -10,7 +10,7 @@ EVERY_S = 3600.0
 
 
 class CheckpointTrigger:
-    """Counts what was accepted since the last checkpoint."""
+    """Counts the bytes that were accepted since the last checkpoint."""
 
     def __init__(
         self, clock: Clock, every_bytes: int = EVERY_BYTES, every_s: float = EVERY_S
@@ -27,18 +27,21 @@ class CheckpointTrigger:
 
     @property
     def due(self) -> bool:
-        """It is time for one."""
+        """It is time to write a checkpoint."""
         if not self._bytes:
             return False
         late = self._clock.monotonic() - self._since >= self._every_s
         return late or self._bytes >= self._every_bytes
 
     def begun(self) -> None:
-        """One was begun, with everything that was counted so far."""
+        """Begin to count anew: a checkpoint was begun that covers everything so far."""
         self._bytes = 0
         self._since = self._clock.monotonic()
 
     def failed(self, size: int) -> None:
-        """The one begun did not come to be: its bytes count again, after another period."""
+        """The checkpoint failed.
+
+        Its bytes count again; the next one is due after another period.
+        """
         self._bytes += size
         self._since = self._clock.monotonic()

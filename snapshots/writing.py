@@ -1,7 +1,7 @@
-"""Writing a checkpoint from an immutable image, without holding the loop.
+"""Writes a checkpoint from an immutable image without blocking the loop.
 
-Rule: blocks go to a `.part` file in slices; when it is whole it is synced and renamed off the
-loop. A crash leaves a `.part`, which is removed at the next start, or the whole file.
+Rule: blocks go to a `.part` file in slices. The complete file is synced in the background, then
+renamed. After a crash there is either the whole file or a `.part`, which the next start removes.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -22,12 +22,12 @@ from snapshots.checkpoint import (
 )
 
 _STEP = 64
-"""Records that are made and packed between two yields."""
+"""Records that are encoded and packed between two yields."""
 OnWritten = Callable[[CheckpointId | None, OSError | None], None]
 
 
 class CheckpointWriting:
-    """One checkpoint on its way to the disk."""
+    """One checkpoint that is being written."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class CheckpointWriting:
         self._stop = run_in_slices(clock, self._write(), self._written)
 
     def cancel(self) -> None:
-        """Give up; nothing is called back. Harmless when done."""
+        """Give up. Nothing is called back. Has no effect after the end."""
         if self._on_done is not None:
             self._on_done = None
             self._stop()
@@ -82,7 +82,7 @@ class CheckpointWriting:
         self._append(file, encode_footer(Footer(blocks, records, digest.digest())))
 
     def _packed(self) -> Iterator[tuple[int, bytes] | None]:
-        """Yield each block as (count, frame); None now and then, while one is being filled."""
+        """Yield each block as (count, frame), and None now and then while a block is filled."""
         packer = BlockPacker()
         for number, record in enumerate(self._records, 1):
             packed = packer.add(record)
@@ -114,4 +114,4 @@ class CheckpointWriting:
         try:
             self._disk.unlink(self._part)
         except OSError:
-            return  # removed at the next start
+            return  # the next start removes it

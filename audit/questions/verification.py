@@ -213,7 +213,10 @@ class _Verification:
             if self._replica.live:
                 self._notes.append(f"{what}: the node is catching up, or writes its end again")
             elif self._report.first_bad is None:
-                sentence = f"the log ends at offset {end}: its end is gone, or this isn't its own"
+                sentence = (
+                    f"the log ends at offset {end}: its end is lost, or this is another log's "
+                    "checkpoint"
+                )
                 self._add(
                     VerificationProblem(STATE, _file(checkpoint), 0, checkpoint.offset, sentence)
                 )

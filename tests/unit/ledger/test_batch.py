@@ -156,7 +156,7 @@ def test_a_batch_holds_at_most_a_mebibyte():
     mark = LogMark.beginning(CLUSTER)
     room = BATCH_BYTES_MAX - len(make_batch(mark, size=40_000).encoded)
     assert len(make_batch(mark, size=40_000 + room - 2).encoded) == BATCH_BYTES_MAX
-    with pytest.raises(BatchTooLargeError, match="write it as several"):
+    with pytest.raises(BatchTooLargeError, match="Split it into several"):
         make_batch(mark, size=40_000 + room - 1)
 
 

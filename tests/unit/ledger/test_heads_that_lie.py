@@ -134,7 +134,7 @@ def test_the_last_time_is_that_of_a_batch_that_is_whole() -> None:
     world.mark = marks_of(world.batches)[7]
     reader = world.reader()
     assert reader.last_timestamp_ms() == world.batches[6].header.timestamp_ms
-    assert "it was not synced yet" in reader.notes[0]
+    assert "not synced yet" in reader.notes[0]
 
 
 def test_one_batch_of_an_unfinished_tail_is_an_error_of_the_ledger() -> None:
@@ -142,7 +142,7 @@ def test_one_batch_of_an_unfinished_tail_is_an_error_of_the_ledger() -> None:
     world = World()
     world.set(7, _TIME_AT, 5)
     world.mark = marks_of(world.batches)[7]
-    with pytest.raises(LedgerError, match=r"is not whole: .*it was not synced yet"):
+    with pytest.raises(LedgerError, match=r"is incomplete: .*not synced yet"):
         world.reader().hash_at(world.batches[7].header.end_offset)
 
 
@@ -153,7 +153,7 @@ def test_a_log_that_ends_before_what_was_synced_is_noted() -> None:
     world.node.platter.put(world.name, data[: data.index(world.batches[6].encoded)])
     reader = world.reader()
     assert len(list(reader.batches())) == 6
-    assert "its end is gone" in reader.notes[0]
+    assert "Its end is lost" in reader.notes[0]
     assert world.reader(with_mark=False).notes == []
 
 

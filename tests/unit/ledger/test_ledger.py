@@ -155,7 +155,7 @@ def test_another_batch_in_the_place_of_one_on_disk_halts():
     marks = marks_of(batches)
     ledger = node.reopen(marks[3])
     before = node.files()
-    with pytest.raises(DivergedError, match="Keep its folder"):
+    with pytest.raises(DivergedError, match="Keep the node's folder"):
         ledger.accept(1, make_batch(marks[3], 1, tag=99))
     assert node.files() == before
 
@@ -409,7 +409,7 @@ def test_offsets_before_the_history_are_refused():
         node.platter.remove(name)
     ledger = node.reopen(mark)
     assert ledger.log_start == int(names[2][4:24])
-    with pytest.raises(HistoryMissingError, match="load a snapshot"):
+    with pytest.raises(HistoryMissingError, match="Load a snapshot"):
         ledger.read_from(ledger.log_start - 1, 10, 10**6)
     assert ledger.hash_at(ledger.log_start - 1) is None
     assert ledger.hash_at(ledger.log_start) is not None

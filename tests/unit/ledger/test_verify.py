@@ -130,7 +130,7 @@ def test_a_missing_segment_is_found():
         bad = verify_ledger(node.disk, synced_to=MARK).first_bad
         assert bad is not None
         assert bad.offset == int(name[4:24])
-        assert "missing" in bad.sentence or "end is gone" in bad.sentence
+        assert "missing" in bad.sentence or "end is lost" in bad.sentence
     rest = {n: c for n, c in FILES.items() if n != names[0]}
     report = verify_ledger(node_with(rest).disk, synced_to=MARK)
     assert report.ok
@@ -236,7 +236,7 @@ def test_a_gap_that_a_marker_names_is_backfill_in_progress():
     node.platter.put(Gap(start, end).path, b"")
     report = verify_ledger(node.disk, synced_to=MARK)
     assert report.ok
-    assert "being fetched back" in report.notes[0]
+    assert "is fetching offsets" in report.notes[0]
     assert report.log_start == end
     node.platter.flip_bit(names[0], 300)
     assert not verify_ledger(node.disk, synced_to=MARK).ok

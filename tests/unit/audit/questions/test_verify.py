@@ -211,7 +211,7 @@ def test_a_checkpoint_behind_the_log_s_end_says_that_the_end_is_gone(node: Path)
     path.write_bytes(header + b"".join(kept))
     found = check(node)
     assert [p.kind for p in found.problems] == [STATE]
-    assert "its end is gone" in found.problems[0].sentence
+    assert "its end is lost" in found.problems[0].sentence
     (node / "journal").mkdir()
     live = check(node)
     assert live.ok
@@ -227,7 +227,7 @@ def test_heads_that_were_written_down(node: Path) -> None:
     inside = next(b for b in BATCHES if len(b.records) > 1).base_offset + 1
     for known, sentence in (
         ({BATCHES[40].end_offset: bytes(32)}, "not the one remembered elsewhere"),
-        ({BATCHES[-1].end_offset + 1: bytes(32)}, "its end is gone"),
+        ({BATCHES[-1].end_offset + 1: bytes(32)}, "its end is lost"),
         ({inside: bytes(32)}, "no batch ends at offset"),
         ({0: bytes(32)}, "not the one remembered elsewhere"),
     ):
