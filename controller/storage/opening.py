@@ -93,6 +93,9 @@ class Storage:
         """
         place = place or _BEGINNING
         mark = LogMark.decode(place.data) if place.data else None
+        if self.store is not None:
+            # What it is writing is of the ledger that goes, and the new store removes the file.
+            self.store.cancel()
         self.store = CheckpointStore(self._disk, self._config.cluster_id, self._clock, self._log)
         try:
             self.ledger = Ledger.open(

@@ -6,6 +6,7 @@ import pytest
 
 from quorum.api import Mark
 from snapshots.store import list_checkpoints
+from snapshots.writing import CheckpointWriting
 from tests.unit.controller.cluster import Cluster
 from tests.unit.controller.storage.states_on_disk import (
     SMALL,
@@ -51,6 +52,30 @@ def test_a_laggard_catches_up_by_ledger_segments(cluster):
     cluster.run(3.0)
     assert cluster.events("catch_up_ready")
     assert cluster.controllers[3].ledger.log_start == 0
+    fill(cluster, 2, start=100)
+    cluster.assert_equal()
+
+
+def test_a_checkpoint_that_is_being_written_ends_with_its_ledger(cluster, monkeypatch):
+    """Its file was removed while it was written, and the controller reported a failing disk."""
+    fill(cluster, 3)
+    cluster.shared.cut(3)
+    fill(cluster, 30, start=10)
+    checkpoint(cluster, 1)
+    forget_journal(cluster)
+    held = []
+    with monkeypatch.context() as patched:
+        patched.setattr(CheckpointWriting, "_written", lambda self: held.append(self))
+        cluster.processes[3].run(cluster.controllers[3]._snapshotting.write)
+        cluster.run(0.5)
+    assert len(held) == 1
+    cluster.shared.heal()
+    cluster.run(3.0)
+    assert cluster.events("catch_up_ready")
+    cluster.processes[3].run(held[0]._written)
+    cluster.run(1.0)
+    assert not cluster.events("checkpoint_failed")
+    assert not cluster.stopped
     fill(cluster, 2, start=100)
     cluster.assert_equal()
 
