@@ -82,6 +82,7 @@ evidence: $(VENV)/.ready-dev ## Run and record all that docs/safety.md tells of:
 docs: $(VENV)/.ready-dev ## Write again the parts of docs/ that come from the code
 	$(BIN)/python -m tests.docs.generate
 	$(BIN)/python -m metadata.records.table > docs/format/records.md
+	$(BIN)/python -m tests.docs.degraded
 
 bench: $(VENV)/.ready-dev ## Measure, each figure beside this machine's floor
 	$(BIN)/python -m benchmarks

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from audit.tables import BY_NAME
 from controller.http.openapi import openapi_document
 from controller.http.routes import ROUTES
 from logberg.controller_process import EXIT_STOPPED
@@ -119,6 +120,11 @@ def test_paths_that_pages_name_are_there(page: Path) -> None:
     folders = "|".join((*source.PACKAGES, "tests", "docs", "examples", "benchmarks"))
     named = set(re.findall(rf"`((?:{folders})/[\w./-]*)`", page.read_text()))
     assert sorted(name for name in named if not (source.ROOT / name).exists()) == []
+
+
+def test_the_page_of_jobs_names_each() -> None:
+    page = (source.ROOT / "docs" / "audit" / "pipeline.md").read_text()
+    assert [name for name in BY_NAME if f"`{name}`" not in page] == []
 
 
 def test_the_runbook_quotes_what_is_said() -> None:

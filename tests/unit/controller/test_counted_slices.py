@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.lateness import not_driven
 from controller.http import watch
 from controller.http.routes import ROUTES
 from controller.leader import changes
@@ -118,6 +119,11 @@ def cluster() -> Any:
 def test_every_route_that_reads_is_asked() -> None:
     """A new one needs a row in the table above."""
     assert set(ASKED) == {route.name for route in ROUTES if route.method == "GET"}
+
+
+def test_every_route_and_record_has_a_load() -> None:
+    """`make lateness` drives a million partitions with all that a controller can be asked."""
+    assert not_driven() == []
 
 
 @pytest.mark.parametrize(
