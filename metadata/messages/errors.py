@@ -40,12 +40,6 @@ class ErrorReply(ReplyMessage, frozen=True):
         except ValueError:
             return ErrorCode.UNKNOWN_SERVER_ERROR
 
-    def to_exception(self) -> LogbergError:
-        """Return the same as an exception, for a client to raise."""
-        known = self.known_code()
-        message = self.message if known == self.code else f"{self.code}: {self.message}"
-        return LogbergError(known, message, self.details)
-
 
 def error_reply(
     error: LogbergError,

@@ -121,13 +121,6 @@ def decode(message_type: type[_T], body: bytes, content_type: str, *, tolerant: 
     return message
 
 
-def decode_reply(message_type: type[_T], status: int, body: bytes, content_type: str) -> _T:
-    """Read an answer. Raises LogbergError: the one that was answered, or as `decode` does."""
-    if status != 200:
-        raise decode_error(status, body, content_type).to_exception()
-    return decode(message_type, body, content_type)
-
-
 def decode_error(status: int, body: bytes, content_type: str) -> ErrorReply:
     """Read the body of an answer that isn't 200; one that isn't ours is told by its status."""
     try:
