@@ -16,7 +16,8 @@ from quorum.raft.core import Core, Role
 from quorum.raft.core_node import CoreNode
 from quorum.raft.messages import RequestVote, VoteGranted
 from quorum.terms import TERM_MAX
-from quorum.wire.frames import Frame, FrameKind
+from quorum.wire.frame_types import PrevoteFrame, PrevoteRequestFrame, VoteRequestFrame
+from quorum.wire.frames import FrameKind
 from runtime.links import LinkEnd
 
 _LONG_AGO = -1e9
@@ -179,10 +180,10 @@ class Elections:
         since = self._context.now - self._last_resort_at
         return since < _LAST_RESORT_S and not self._context.disk_is_stuck
 
-    def on_prevote_request(self, replica: PeerReplica, frame: Frame) -> None:
+    def on_prevote_request(self, replica: PeerReplica, frame: PrevoteRequestFrame) -> None:
         """Answer whether we would vote for a peer if it stood."""
         context = self._context
-        _, term, _, number, last_index, last_term = frame
+        term = frame.term
         if not context.may_vote or not replica.is_voter:
             return
         granted = False
@@ -190,19 +191,18 @@ class Elections:
             if term > context.term:
                 self._core.raise_term(term, replica.node)
             view = context.view
-            granted = term == context.term and (last_term, last_index) >= (
+            granted = term == context.term and (frame.last_term, frame.last_index) >= (
                 view.last_term,
                 view.last,
             )
-        context.outbox.send(replica.node_id, FrameKind.PREVOTE, context.term, number, granted)
+        context.outbox.send(replica.node_id, FrameKind.PREVOTE, context.term, frame.round, granted)
         if granted:
             # Let that node try first: two that stand at once split the votes.
             self._due_at = max(self._due_at, context.now + self._draw(0.1, 0.2))
 
-    def on_prevote(self, replica: PeerReplica, frame: Frame) -> None:
+    def on_prevote(self, replica: PeerReplica, frame: PrevoteFrame) -> None:
         """Count an answer. With a majority of yeses the core stands."""
-        _, _, _, number, granted = frame
-        if not granted or number != self._round or not replica.is_voter:
+        if not frame.granted or frame.round != self._round or not replica.is_voter:
             return
         if not self._context.may_vote or self.leader_heard():
             return
@@ -259,19 +259,19 @@ class Elections:
         )
         return True
 
-    def on_vote_request(self, replica: PeerReplica, frame: Frame) -> None:
+    def on_vote_request(self, replica: PeerReplica, frame: VoteRequestFrame) -> None:
         """Pass a candidate's request to the core, if we may vote for it at all."""
         context = self._context
-        _, term, _, last_index, last_term, for_transfer = frame
+        term = frame.term
         if not context.may_vote or not replica.is_voter or term <= context.no_vote_up_to:
             return
         if term < context.term:
             context.outbox.send(replica.node_id, FrameKind.PREVOTE, context.term, 0, False)
             return
-        if self.leader_heard() and not for_transfer:
+        if self.leader_heard() and not frame.for_transfer:
             context.count("vote_while_leader_heard")
             return
-        self._core.receive(replica.node, RequestVote(term, last_index, last_term))
+        self._core.receive(replica.node, RequestVote(term, frame.last_index, frame.last_term))
 
     def on_vote(self, replica: PeerReplica) -> None:
         """Pass a vote of the current term to the core, one per voter."""

@@ -17,7 +17,8 @@ from quorum.guard.replicas import PeerReplica
 from quorum.raft.core import Core, Role
 from quorum.raft.core_node import CoreNode
 from quorum.raft.messages import AppendEntries, AppendReply, Heartbeat
-from quorum.wire.frames import Frame, FrameKind
+from quorum.wire.frame_types import AppendFrame, SnapshotFrame
+from quorum.wire.frames import FrameKind
 
 NO_MATCH = -1
 
@@ -38,7 +39,7 @@ class Following:
         assert self._context.core is not None
         return self._context.core
 
-    def on_append(self, replica: PeerReplica, frame: Frame) -> None:
+    def on_append(self, replica: PeerReplica, frame: AppendFrame) -> None:
         """Take an append or a heartbeat."""
         _, term, _, commit, previous, previous_term, entries = frame
         if not self._from_the_leader(replica, term):
@@ -70,13 +71,13 @@ class Following:
             self._answer(replica.node_id, next_index=0 if waits else judgement.next_index)
         self._catch_up.on_progress()
 
-    def on_snapshot(self, replica: PeerReplica, frame: Frame) -> None:
+    def on_snapshot(self, replica: PeerReplica, frame: SnapshotFrame) -> None:
         """Take a manifest: the leader no longer has the entries that we lack."""
-        _, term, _, _, manifest = frame
+        term = frame.term
         if not self._from_the_leader(replica, term):
             return
         self.heartbeat(replica, term, self._core.commit_index)
-        matched = self._catch_up.offered(replica, term, manifest)
+        matched = self._catch_up.offered(replica, term, frame.manifest)
         self._answer(replica.node_id, match=NO_MATCH if matched is None else matched)
 
     def heartbeat(self, replica: PeerReplica, term: int, commit: int) -> None:

@@ -22,7 +22,7 @@ from quorum.guard.context import NodeContext
 from quorum.guard.delivery import Delivery
 from quorum.guard.replicas import PeerReplica
 from quorum.raft.core import Role
-from quorum.wire.frames import Frame
+from quorum.wire.frame_types import DigestFrame
 
 US = 1_000_000
 NOTHING = -1
@@ -68,11 +68,11 @@ class DeliveryFreshness:
             context.may_vote,
         )
 
-    def heard(self, replica: PeerReplica, frame: Frame) -> None:
+    def heard(self, replica: PeerReplica, frame: DigestFrame) -> None:
         """Take a digest's fields."""
         if not replica.is_voter:
             # We return its echo and use nothing else: an observer says nothing about our freshness.
-            self._heard[replica.node_id] = frame[4]
+            self._heard[replica.node_id] = frame.clock_us
             return
         _, term, _, _, clock_us, echo_us, index, age_us, counted = frame
         self._heard[replica.node_id] = max(clock_us, self._heard.get(replica.node_id, NOTHING))

@@ -16,7 +16,26 @@ from quorum.peers.files import FileExchange
 from quorum.raft.core import Core, Role
 from quorum.wire.codec import BadBytesError
 from quorum.wire.formats import TOLERANT_FORMAT
-from quorum.wire.frames import Frame, FrameKind, decode, is_of_a_newer_kind, kind_of
+from quorum.wire.frame_types import (
+    AckFrame,
+    AppendFrame,
+    DigestFrame,
+    Frame,
+    ListedFrame,
+    ListFrame,
+    PieceFrame,
+    PrevoteFrame,
+    PrevoteRequestFrame,
+    ProbeAnswerFrame,
+    ProbeFrame,
+    ReadFrame,
+    RememberFrame,
+    SnapshotFrame,
+    TimeoutNowFrame,
+    VoteFrame,
+    VoteRequestFrame,
+)
+from quorum.wire.frames import FrameKind, decode, is_of_a_newer_kind, kind_of
 
 _JUDGED_BY_RULES = {
     FrameKind.APPEND,
@@ -77,10 +96,10 @@ class Dispatch:
         except BadBytesError as error:
             self._refuse(node_id, str(error))
             return None
-        if frame[2] != replica.node.directory_id:
+        if frame.directory_id != replica.node.directory_id:
             context.count("frame_of_another_directory")
             return None
-        return (replica, frame) if self._guard.ceiling.admits(replica, frame[1]) else None
+        return (replica, frame) if self._guard.ceiling.admits(replica, frame.term) else None
 
     def _refuse(self, node_id: int, why: str) -> None:
         """Count every refusal; log at most one in ten seconds per peer, so a flood fills no log."""
@@ -92,50 +111,51 @@ class Dispatch:
 
     def take(self, replica: PeerReplica, frame: Frame) -> None:
         """Route the frame to its handler by kind."""
-        kind, term = frame[0], frame[1]
+        kind, term, guard = frame.kind, frame.term, self._guard
         if kind in _WITHOUT_A_CORE:
-            self._take_beside(replica, frame, kind)
+            self._take_beside(replica, frame)
             return
         core = self._context.core
         if core is None:
             return
         if term > core.term and replica.is_voter and kind not in _JUDGED_BY_RULES:
             core.raise_term(term, replica.node)
-        if kind == FrameKind.APPEND:
-            self._guard.following.on_append(replica, frame)
-        elif kind == FrameKind.SNAPSHOT:
-            self._guard.following.on_snapshot(replica, frame)
-        elif kind == FrameKind.VOTE_REQUEST:
-            self._guard.elections.on_vote_request(replica, frame)
-        elif kind == FrameKind.PREVOTE_REQUEST:
-            self._guard.elections.on_prevote_request(replica, frame)
-        elif kind == FrameKind.PROBE:
-            self._answer_probe(replica, core, frame[3])
-        elif kind == FrameKind.PROBE_ANSWER and self._guard.repair.needed:
-            self._guard.repair.on_answer(replica, term, frame[3], frame[4])
-        elif self.is_current(term, core.term):
-            self._take_answer(replica, core, frame, kind)
-        else:
-            self._context.count("answer_of_another_epoch")
+        match frame:
+            case AppendFrame():
+                guard.following.on_append(replica, frame)
+            case SnapshotFrame():
+                guard.following.on_snapshot(replica, frame)
+            case VoteRequestFrame():
+                guard.elections.on_vote_request(replica, frame)
+            case PrevoteRequestFrame():
+                guard.elections.on_prevote_request(replica, frame)
+            case ProbeFrame():
+                self._answer_probe(replica, core, frame.round)
+            case ProbeAnswerFrame() if guard.repair.needed:
+                guard.repair.on_answer(replica, term, frame.round, frame.last_index)
+            case _ if self.is_current(term, core.term):
+                self._take_answer(replica, core, frame)
+            case _:
+                self._context.count("answer_of_another_epoch")
 
     def is_current(self, stamp: int, term: int) -> bool:
         """Tell whether an answer with the term `stamp` counts in `term`."""
         return stamp == term
 
-    def _take_answer(self, replica: PeerReplica, core: Core, frame: Frame, kind: int) -> None:
-        if kind == FrameKind.ACK:
-            if core.role is Role.LEADER:
-                _, _, _, match, next_index, counted = frame
-                self._guard.replication.on_ack(replica, match, next_index, counted=counted)
-        elif kind == FrameKind.PREVOTE:
-            self._guard.elections.on_prevote(replica, frame)
-        elif kind == FrameKind.VOTE:
-            self._guard.elections.on_vote(replica)
-        elif kind == FrameKind.PROBE_ANSWER:
-            if core.role is Role.LEADER:
-                self._guard.reads.on_answer(replica, frame[3], counted=frame[5])
-        elif kind == FrameKind.TIMEOUT_NOW:
-            self._guard.elections.on_timeout_now(replica)
+    def _take_answer(self, replica: PeerReplica, core: Core, frame: Frame) -> None:
+        guard, leads = self._guard, core.role is Role.LEADER
+        match frame:
+            case AckFrame() if leads:
+                match, next_index = frame.match, frame.next_index
+                guard.replication.on_ack(replica, match, next_index, counted=frame.counted)
+            case PrevoteFrame():
+                guard.elections.on_prevote(replica, frame)
+            case VoteFrame():
+                guard.elections.on_vote(replica)
+            case ProbeAnswerFrame() if leads:
+                guard.reads.on_answer(replica, frame.round, counted=frame.counted)
+            case TimeoutNowFrame():
+                guard.elections.on_timeout_now(replica)
 
     def _answer_probe(self, replica: PeerReplica, core: Core, number: int) -> None:
         context = self._context
@@ -149,17 +169,22 @@ class Dispatch:
                 context.may_vote,
             )
 
-    def _take_beside(self, replica: PeerReplica, frame: Frame, kind: int) -> None:
-        if kind == FrameKind.DIGEST:
-            self._guard.freshness.heard(replica, frame)
-            # A voter does not compare itself with observers.
-            if replica.is_voter:
-                self._context.listener.on_digest(replica.node_id, frame[3])
-        elif kind == FrameKind.REMEMBER:
-            self._guard.memory.on_remember(replica, frame[3:])
-        elif kind == FrameKind.LIST:
-            self._files.on_list(replica, frame[3], frame[4])
-        elif kind == FrameKind.READ:
-            self._files.on_read(replica, frame)
-        else:
-            self._files.on_answer(replica, frame)
+    def _take_beside(self, replica: PeerReplica, frame: Frame) -> None:
+        """Handle a frame that needs no core."""
+        match frame:
+            case DigestFrame():
+                self._take_digest(replica, frame)
+            case RememberFrame():
+                self._guard.memory.on_remember(replica, frame[3:])
+            case ListFrame():
+                self._files.on_list(replica, frame.number, frame.folder)
+            case ReadFrame():
+                self._files.on_read(replica, frame)
+            case ListedFrame() | PieceFrame():
+                self._files.on_answer(replica, frame)
+
+    def _take_digest(self, replica: PeerReplica, frame: DigestFrame) -> None:
+        self._guard.freshness.heard(replica, frame)
+        # A voter does not compare itself with observers.
+        if replica.is_voter:
+            self._context.listener.on_digest(replica.node_id, frame.digest)

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from quorum.api import PeerFile
 from quorum.guard.context import NodeContext
 from quorum.guard.replicas import PeerReplica
-from quorum.wire.frames import FILE_PIECE_BYTES_MAX, Frame, FrameKind
+from quorum.wire.frame_types import AnswerFrame, ListedFrame, PieceFrame, ReadFrame
+from quorum.wire.frames import FILE_PIECE_BYTES_MAX, FrameKind
 from runtime.clock import Timer
 from runtime.links import FRAME_BYTES_MAX
 from runtime.paths import BadNameError, checked
@@ -31,7 +32,7 @@ class _Request(NamedTuple):
     """The kind of the answer."""
     bytes_max: int
     timer: Timer
-    answered: Callable[[Frame | None], None]
+    answered: Callable[[AnswerFrame | None], None]
 
 
 class FileExchange:
@@ -53,8 +54,8 @@ class FileExchange:
     ) -> None:
         """Ask for names and sizes. An answer longer than `bytes_max` is not read."""
 
-        def answered(frame: Frame | None) -> None:
-            on_reply(frame[5] if frame is not None and frame[4] else None)
+        def answered(frame: AnswerFrame | None) -> None:
+            on_reply(frame.listing if isinstance(frame, ListedFrame) and frame.found else None)
 
         self._ask(node_id, FrameKind.LIST, (folder,), answered, bytes_max)
 
@@ -63,9 +64,11 @@ class FileExchange:
     ) -> None:
         """Ask for a piece of a file."""
 
-        def answered(frame: Frame | None) -> None:
-            sound = frame is not None and frame[4] >= 0 and len(frame[5]) <= length
-            on_reply(PeerFile(frame[4], frame[5]) if frame is not None and sound else None)
+        def answered(frame: AnswerFrame | None) -> None:
+            piece = None
+            if isinstance(frame, PieceFrame) and frame.total_size >= 0:
+                piece = PeerFile(frame.total_size, frame.data)
+            on_reply(piece if piece is not None and len(piece.data) <= length else None)
 
         length = min(length, FILE_PIECE_BYTES_MAX)
         self._ask(node_id, FrameKind.READ, (name, position, length), answered)
@@ -75,7 +78,7 @@ class FileExchange:
         node_id: int,
         kind: FrameKind,
         fields: tuple[object, ...],
-        answered: Callable[[Frame | None], None],
+        answered: Callable[[AnswerFrame | None], None],
         bytes_max: int = FRAME_BYTES_MAX,
     ) -> None:
         context = self._context
@@ -95,13 +98,13 @@ class FileExchange:
             for request in self._waiting.values()
         )
 
-    def on_answer(self, replica: PeerReplica, frame: Frame) -> None:
+    def on_answer(self, replica: PeerReplica, frame: AnswerFrame) -> None:
         """Take a peer's answer."""
-        request = self._waiting.get(frame[3])
-        if request is not None and (request.node_id, request.kind) == (replica.node_id, frame[0]):
-            self._finish(frame[3], frame)
+        request = self._waiting.get(frame.number)
+        if request is not None and (request.node_id, request.kind) == (replica.node_id, frame.kind):
+            self._finish(frame.number, frame)
 
-    def _finish(self, number: int, frame: Frame | None) -> None:
+    def _finish(self, number: int, frame: AnswerFrame | None) -> None:
         request = self._waiting.pop(number, None)
         if request is None:
             return
@@ -139,7 +142,7 @@ class FileExchange:
                 tuple(found or ()),
             )
 
-    def on_read(self, replica: PeerReplica, frame: Frame) -> None:
+    def on_read(self, replica: PeerReplica, frame: ReadFrame) -> None:
         """Answer with a piece of a file in a shared folder."""
         disk = self._context.disk
         number, name, position, length = frame[3:]

@@ -7,7 +7,7 @@ from quorum.peers.dispatch import Dispatch
 from quorum.peers.files import FileExchange
 from quorum.peers.format_negotiation import FormatNegotiation
 from quorum.peers.links import Membership
-from quorum.wire.frames import FrameKind
+from quorum.wire.frame_types import FormationFrame
 
 
 class Peers:
@@ -30,8 +30,8 @@ class Peers:
         if read is None:
             return False
         replica, frame = read
-        if frame[0] == FrameKind.FORMATION:
-            self.links.on_formation(replica, frame[3])
+        if isinstance(frame, FormationFrame):
+            self.links.on_formation(replica, frame.formation)
         else:
             self._dispatch.take(replica, frame)
         return True

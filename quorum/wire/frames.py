@@ -1,49 +1,28 @@
-"""The frames between controllers: MessagePack arrays that begin (kind, term, directory id).
+"""Reads and writes the frames between controllers: MessagePack arrays of a frame's fields.
 
-Rule: every frame carries the sender's current term and the sender's directory. So a receiver never
-counts an answer of another term, or of another disk under the same node id.
-
-`decode` refuses a frame that does not have exactly the shape of its kind, or that holds a number
-outside its range, before any other code sees it. Terms end at `TERM_MAX`. All other numbers are
-below 2^62 and not negative, except for -1 where the table says so. Each kind has a size limit, so a
-cheap kind can't be made expensive to read.
-
-| kind | further fields |
-|---|---|
-| APPEND | commit index, previous index, its term, entries (command, index, term) |
-| ACK | match (-1: none), next (0: none), counted |
-| SNAPSHOT | commit index, manifest |
-| VOTE_REQUEST | last index, last term, for a transfer |
-| VOTE | - |
-| PREVOTE_REQUEST | round, last index, last term |
-| PREVOTE | round, granted |
-| TIMEOUT_NOW | - |
-| PROBE | round |
-| PROBE_ANSWER | round, last index, counted |
-| FORMATION | formation |
-| DIGEST | digest, our clock, your newest (-1: none), delivered, age (-1: no leader), counted |
-| LIST, READ | request id, folder; request id, name, position, length |
-| LISTED | request id, found, ((name, size), …) |
-| PIECE | request id, total size (-1: no such file), data |
-| REMEMBER | our incarnation, its durable position; yours, as we remember it (empty: nothing) |
+Rule: `decode` refuses a frame that does not have exactly the shape of its kind
+(`quorum.wire.frame_types`), or that holds a number outside its range, before any other code sees
+it. Terms end at `TERM_MAX`. All other numbers are below 2^62 and not negative, except where -1
+means "none". Each kind has a size limit, so a cheap kind can't be made expensive to read.
 """
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, cast, get_origin, get_type_hints
 
 from quorum.journal.lineage import INCARNATION_BYTES
 from quorum.terms import is_term
+from quorum.wire import frame_types as types
 from quorum.wire.codec import BadBytesError, dumps, loads
 from quorum.wire.formats import OLDEST_FORMAT, TOLERANT_FORMAT
+from quorum.wire.frame_types import Frame
 from runtime.links import FRAME_BYTES_MAX
 
-Frame = tuple[Any, ...]
 DIGEST_BYTES_MAX = 512
 FILE_PIECE_BYTES_MAX = 1024 * 1024
 
 
 class FrameKind(IntEnum):
-    """The kind of a frame; the table above lists the fields of each."""
+    """The kind of a frame, its first field."""
 
     APPEND = 1
     ACK = 2
@@ -64,38 +43,37 @@ class FrameKind(IntEnum):
     REMEMBER = 17
 
 
-_FIELDS: dict[int, tuple[type, ...]] = {
-    FrameKind.APPEND: (int, int, int, tuple),
-    FrameKind.ACK: (int, int, bool),
-    FrameKind.SNAPSHOT: (int, bytes),
-    FrameKind.VOTE_REQUEST: (int, int, bool),
-    FrameKind.VOTE: (),
-    FrameKind.PREVOTE_REQUEST: (int, int, int),
-    FrameKind.PREVOTE: (int, bool),
-    FrameKind.TIMEOUT_NOW: (),
-    FrameKind.PROBE: (int,),
-    FrameKind.PROBE_ANSWER: (int, int, bool),
-    FrameKind.FORMATION: (bytes,),
-    FrameKind.DIGEST: (bytes, int, int, int, int, bool),
-    FrameKind.LIST: (int, str),
-    FrameKind.LISTED: (int, bool, tuple),
-    FrameKind.READ: (int, str, int, int),
-    FrameKind.PIECE: (int, int, bytes),
-    FrameKind.REMEMBER: (bytes, int, bytes, int),
+_TYPES: dict[int, type[Any]] = {
+    FrameKind.APPEND: types.AppendFrame,
+    FrameKind.ACK: types.AckFrame,
+    FrameKind.SNAPSHOT: types.SnapshotFrame,
+    FrameKind.VOTE_REQUEST: types.VoteRequestFrame,
+    FrameKind.VOTE: types.VoteFrame,
+    FrameKind.PREVOTE_REQUEST: types.PrevoteRequestFrame,
+    FrameKind.PREVOTE: types.PrevoteFrame,
+    FrameKind.TIMEOUT_NOW: types.TimeoutNowFrame,
+    FrameKind.PROBE: types.ProbeFrame,
+    FrameKind.PROBE_ANSWER: types.ProbeAnswerFrame,
+    FrameKind.FORMATION: types.FormationFrame,
+    FrameKind.DIGEST: types.DigestFrame,
+    FrameKind.LIST: types.ListFrame,
+    FrameKind.LISTED: types.ListedFrame,
+    FrameKind.READ: types.ReadFrame,
+    FrameKind.PIECE: types.PieceFrame,
+    FrameKind.REMEMBER: types.RememberFrame,
 }
-_SHAPES = {int(kind): (int, int, bytes, *fields) for kind, fields in _FIELDS.items()}
+_SHAPES: dict[int, tuple[type, ...]] = {
+    int(kind): tuple(get_origin(hint) or hint for hint in get_type_hints(frame_type).values())
+    for kind, frame_type in _TYPES.items()
+}
 _INDEX_MAX = 2**62
-_MAY_BE_NONE: dict[int, tuple[int, ...]] = {
-    FrameKind.ACK: (3,),
-    FrameKind.DIGEST: (5, 7),
-    FrameKind.PIECE: (4,),
-}
-"""The fields, by place, that may be -1 for "none"."""
+_MAY_BE_NONE = {"match", "echo_us", "age_us", "total_size"}
+"""The fields that may be -1 for "none"."""
 _NUMBERS = {
     kind: tuple(
-        (place, -1 if place in _MAY_BE_NONE.get(kind, ()) else 0)
-        for place, field in enumerate(shape)
-        if field is int and place > 1
+        (place, -1 if name in _MAY_BE_NONE else 0)
+        for place, name in enumerate(_TYPES[kind]._fields)
+        if shape[place] is int and place > 1
     )
     for kind, shape in _SHAPES.items()
 }
@@ -137,7 +115,7 @@ def decode(data: bytes, wire_format: int = OLDEST_FORMAT) -> Frame:
         raise BadBytesError("not an array that begins with a known kind of frame")
     if len(data) > _SMALL_BYTES_MAX and len(data) > _BYTES_MAX.get(kind, 0):
         raise BadBytesError(f"a {FrameKind(kind).name} frame of {len(data)} bytes")
-    frame: Frame = _known_fields(loads(data), kind, wire_format)
+    frame = _known_fields(loads(data), kind, wire_format)
     if tuple(map(type, frame)) != _SHAPES[kind]:
         raise BadBytesError(f"a {FrameKind(kind).name} frame of a wrong shape")
     if not is_term(frame[1]) or len(frame[2]) != 16:
@@ -145,33 +123,35 @@ def decode(data: bytes, wire_format: int = OLDEST_FORMAT) -> Frame:
     for place, least in _NUMBERS[kind]:
         if not least <= frame[place] < _INDEX_MAX:
             raise BadBytesError(f"a {FrameKind(kind).name} frame with an impossible number")
-    if kind == FrameKind.APPEND:
-        _check_append(frame)
-    elif kind in (FrameKind.VOTE_REQUEST, FrameKind.PREVOTE_REQUEST):
-        if frame[-2 if kind == FrameKind.VOTE_REQUEST else -1] > frame[1]:
+    typed = cast("Frame", _TYPES[kind](*frame))
+    _check(typed)
+    return typed
+
+
+def _check(frame: Frame) -> None:
+    """Check what the types of the fields don't say. Raises BadBytesError."""
+    match frame:
+        case types.AppendFrame():
+            _check_append(frame)
+        case types.VoteRequestFrame() | types.PrevoteRequestFrame() if frame.last_term > frame.term:
             raise BadBytesError("a candidate whose last entry has a later term than the candidate")
-    elif kind == FrameKind.LISTED:
-        _check_listing(frame[5])
-    elif kind == FrameKind.DIGEST and len(frame[3]) > DIGEST_BYTES_MAX:
-        raise BadBytesError("a digest that is too long")
-    elif kind == FrameKind.REMEMBER:
-        _check_memory(frame)
-    return frame
+        case types.ListedFrame():
+            _check_listing(frame.listing)
+        case types.DigestFrame() if len(frame.digest) > DIGEST_BYTES_MAX:
+            raise BadBytesError("a digest that is too long")
+        case types.RememberFrame():
+            for incarnation in (frame.incarnation, frame.your_incarnation):
+                if len(incarnation) not in (0, INCARNATION_BYTES):
+                    raise BadBytesError("a memory with an incarnation id of a wrong length")
 
 
-def _known_fields(frame: Frame, kind: int, wire_format: int) -> Frame:
+def _known_fields(frame: tuple[Any, ...], kind: int, wire_format: int) -> tuple[Any, ...]:
     """Drop the fields that this build does not know, if the link's format allows them."""
     known = len(_SHAPES[kind])
     return frame[:known] if wire_format >= TOLERANT_FORMAT and len(frame) > known else frame
 
 
-def _check_memory(frame: Frame) -> None:
-    for incarnation in (frame[3], frame[5]):
-        if len(incarnation) not in (0, INCARNATION_BYTES):
-            raise BadBytesError("a memory with an incarnation id of a wrong length")
-
-
-def _check_append(frame: Frame) -> None:
+def _check_append(frame: types.AppendFrame) -> None:
     """Raise BadBytesError unless indexes follow one another and terms never fall."""
     _, term, _, _, index, last_term, entries = frame
     if last_term > term:

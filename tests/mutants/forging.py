@@ -111,7 +111,7 @@ FORGING = (
         "The digest of a fresh directory is held against what voters hold.",
         (
             Patch(
-                "quorum.peers.dispatch.Dispatch._take_beside",
+                "quorum.peers.dispatch.Dispatch._take_digest",
                 edited(("    if replica.is_voter:\n", "    if True:\n")),
             ),
         ),

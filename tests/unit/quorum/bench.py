@@ -12,13 +12,14 @@ from quorum.membership.formation import encode_formation
 from quorum.membership.greeting import WIRE_FORMAT, Greeting
 from quorum.node import QuorumNode
 from quorum.wire.codec import dumps
-from quorum.wire.frames import Frame, FrameKind, decode, encode
+from quorum.wire.frames import FrameKind, decode, encode
 from runtime.links import LinkEnd, LinkHandler, Peer
 from runtime.simulated.disk_faults import FAST, STUCK
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.world import World
 
+Fields = tuple[Any, ...]
 CLUSTER = "bench-cluster-00000001"
 DIRECTORIES = {number: bytes([number]) * 16 for number in range(2, 10)}
 NOOP = b"\1"
@@ -32,7 +33,7 @@ class PlayedLinks:
     """Keeps what is sent; whoever is `down` gets nothing."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[int, Frame]] = []
+        self.sent: list[tuple[int, Fields]] = []
         self.down: set[int] = set()
         self.full: set[int] = set()
         self.stopped = False
@@ -187,7 +188,7 @@ class Bench:
         entries = [entry(previous + 1 + place, of) for place, of in enumerate(terms)]
         self.say(number, FrameKind.APPEND, term, commit, previous, previous_term, entries)
 
-    def taken(self, kind: FrameKind | None = None) -> list[tuple[int, Frame]]:
+    def taken(self, kind: FrameKind | None = None) -> list[tuple[int, Fields]]:
         """Return, once, what was sent."""
         sent, self.links.sent = self.links.sent, []
         return [(n, frame[3:]) for n, frame in sent if kind is None or frame[0] == kind]
