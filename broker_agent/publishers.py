@@ -11,11 +11,12 @@ each with its leader epoch.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
 from metadata.image import MetadataImage
+from metadata.partition_key import PartitionKey
 
 NO_LEADER = -1
 
@@ -37,13 +38,6 @@ class Publisher(Protocol):
 
     def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
         """A newer image is there. Must return soon: it runs on the agent's loop."""
-
-
-class PartitionKey(NamedTuple):
-    """A partition."""
-
-    topic_id: bytes
-    partition: int
 
 
 class Duties(Protocol):

@@ -8,7 +8,7 @@ from broker_agent.config import AgentConfig, Endpoint, FeatureRange
 from broker_agent.health import Health
 from broker_agent.image_store import WrongFolderError
 from broker_agent.library import AgentGoneError, BrokerAgent, Ending, run_until_gone
-from broker_agent.publishers import Duties, Manifest, PartitionKey, Publisher
+from broker_agent.publishers import Duties, Manifest, Publisher
 from broker_agent.states import BrokerState
 from logberg.access import Access, AccessError, read_token
 from logberg.client import ClientError, LogbergClient
@@ -48,6 +48,7 @@ from metadata.messages import (
     UpdateFeaturesReply,
     UpgradeType,
 )
+from metadata.partition_key import PartitionKey
 from metadata.uuids import parse_uuid, uuid_text
 from runtime.disk import FolderInUseError
 from runtime.tls import TlsFiles, TlsFilesError, client_context

@@ -23,8 +23,6 @@ Mix = Callable[[Any], int]
 """From a key to a number; its lowest bits choose the bucket."""
 MixFor = Callable[[bytes], Mix]
 """From a secret to such a function: one for each kind of key."""
-PartitionKey = tuple[bytes, int]
-"""(topic id, partition number)."""
 
 SECRET_BYTES: Final = 16
 UNKEYED: Final = b"quorate, unkeyed"

@@ -23,7 +23,6 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, overload
 from metadata.bucket_hash import (
     Mix,
     MixFor,
-    PartitionKey,
     keyed,
     mix_bytes,
     mix_entity,
@@ -38,7 +37,6 @@ __all__ = [
     "STEP",
     "BucketMap",
     "KeyChange",
-    "PartitionKey",
     "mix_bytes",
     "mix_entity",
     "mix_int",

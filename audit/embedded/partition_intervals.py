@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from audit.embedded.min_isr import MinIsr
 from audit.reading.feed import Feed, Question
+from metadata.partition_key import PlainPartitionKey
 from metadata.records import (
     NO_LEADER,
     NO_LEADER_CHANGE,
@@ -24,7 +25,6 @@ from metadata.records import (
 from metadata.uuids import uuid_text
 
 Row = tuple[Any, ...]
-_Key = tuple[bytes, int]
 _Brokers = tuple[int, ...]
 
 
@@ -86,10 +86,10 @@ class PartitionTracker:
     def __init__(self) -> None:
         self._topics: dict[bytes, _Topic] = {}
         self._ids: dict[str, bytes] = {}
-        self._states: dict[_Key, _State] = {}
-        self._begun: dict[_Key, _Begun] = {}
+        self._states: dict[PlainPartitionKey, _State] = {}
+        self._begun: dict[PlainPartitionKey, _Begun] = {}
         self._min_isr = MinIsr()
-        self._touched: dict[_Key, None] = {}
+        self._touched: dict[PlainPartitionKey, None] = {}
 
     def step(
         self, base: int, time_ms: int, records: Iterable[Record]
@@ -155,7 +155,7 @@ class PartitionTracker:
             for number in self._topics[topic_id].partitions:
                 self._touched[topic_id, number] = None
 
-    def _look_at(self, key: _Key, base: int, time_ms: int) -> PartitionInterval | None:
+    def _look_at(self, key: PlainPartitionKey, base: int, time_ms: int) -> PartitionInterval | None:
         """Return the interval that ends if a partition is not as it was; the next one begins."""
         before, state = self._begun.get(key), self._states.get(key)
         if state is None:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from controller.managers.elections import ElectionMode, Rules, change_partition
 from controller.managers.sweep import Change, Changes, Sweep
-from metadata.buckets import PartitionKey
 from metadata.image import MetadataImage
+from metadata.partition_key import PlainPartitionKey
 from metadata.records import ConfigResourceType, PartitionChangeRecord
 
 ELR_FEATURE = "eligible.leader.replicas.version"
@@ -28,7 +28,7 @@ def leave_isr(image: MetadataImage, broker_id: int, sweep: Sweep | None = None) 
     """
     partitions = image.topics.partitions
 
-    def rank(key: PartitionKey) -> int | None:
+    def rank(key: PlainPartitionKey) -> int | None:
         partition = partitions[key]
         return int(partition.leader == broker_id) if broker_id in partition.isr else None
 
@@ -40,7 +40,7 @@ def leave_isr_and_elr(image: MetadataImage, broker_id: int, sweep: Sweep | None 
     """A broker is forgotten, or came back as another process that may have lost writes."""
     partitions = image.topics.partitions
 
-    def rank(key: PartitionKey) -> int | None:
+    def rank(key: PlainPartitionKey) -> int | None:
         partition = partitions[key]
         return 0 if broker_id in partition.isr or broker_id in partition.elr else None
 
@@ -59,7 +59,7 @@ def elect_leaderless(
     if unfenced is not None:
         active.add(unfenced)
 
-    def rank(key: PartitionKey) -> int | None:
+    def rank(key: PlainPartitionKey) -> int | None:
         return None if active.isdisjoint(partitions[key].replicas) else 0
 
     change = _changing(image, lambda isr: isr, active.__contains__)
@@ -89,7 +89,7 @@ def _changing(
     rules_of = _RulesOfTopics(image)
     partitions = image.topics.partitions
 
-    def change(key: PartitionKey) -> PartitionChangeRecord | None:
+    def change(key: PlainPartitionKey) -> PartitionChangeRecord | None:
         partition = partitions.get(key)
         if partition is None:
             return None  # It was deleted since the sweep began.

@@ -13,8 +13,8 @@ from heapq import merge
 from itertools import chain, islice
 
 from controller.result import Decide, Decided
-from metadata.buckets import PartitionKey
 from metadata.image import MetadataImage
+from metadata.partition_key import PlainPartitionKey
 from metadata.records import PartitionChangeRecord
 
 ROUND = 256
@@ -24,9 +24,9 @@ _RUN = 512
 _SORTED_AT_ONCE = ROUND
 _STEP = 64
 
-Rank = Callable[[PartitionKey], int | None]
+Rank = Callable[[PlainPartitionKey], int | None]
 """0: among the first; 1: among the last; None: not concerned."""
-Change = Callable[[PartitionKey], PartitionChangeRecord | None]
+Change = Callable[[PlainPartitionKey], PartitionChangeRecord | None]
 """What becomes of a partition now; None: nothing."""
 Changes = Generator[None, None, list[PartitionChangeRecord]]
 
@@ -37,7 +37,7 @@ class Sweep:
     def __init__(self, at_most: int | None = None) -> None:
         """`at_most` changes a round; None: all in one."""
         self._at_most = at_most
-        self._left: Iterator[PartitionKey] = iter(())
+        self._left: Iterator[PlainPartitionKey] = iter(())
         self.begun = False
         """A round was decided, and it was not the last."""
         self.more = False
@@ -48,7 +48,7 @@ class Sweep:
         """Of the process that the first round was about, where that matters."""
 
     def changes(
-        self, keys: Callable[[], Iterable[PartitionKey]], rank: Rank, change: Change
+        self, keys: Callable[[], Iterable[PlainPartitionKey]], rank: Rank, change: Change
     ) -> Changes:
         """Return the changes of the next round, in the order of the partitions.
 
@@ -82,10 +82,10 @@ class Sweep:
 
 
 def _sorted(
-    keys: Iterable[PartitionKey], rank: Rank
-) -> Generator[None, None, Iterator[PartitionKey]]:
+    keys: Iterable[PlainPartitionKey], rank: Rank
+) -> Generator[None, None, Iterator[PlainPartitionKey]]:
     """Sort in steps: short runs, which are merged as the keys are taken."""
-    runs: tuple[list[list[PartitionKey]], list[list[PartitionKey]]] = ([], [])
+    runs: tuple[list[list[PlainPartitionKey]], list[list[PlainPartitionKey]]] = ([], [])
     rest = iter(keys)
     while some := list(islice(rest, _RUN)):
         ranks = [(rank(key), key) for key in some]
@@ -119,7 +119,7 @@ def _in_order(found: list[PartitionChangeRecord]) -> Changes:
     return ordered
 
 
-def _key_of(record: PartitionChangeRecord) -> PartitionKey:
+def _key_of(record: PartitionChangeRecord) -> PlainPartitionKey:
     return record.topic_id, record.partition_id
 
 

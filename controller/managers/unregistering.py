@@ -8,10 +8,10 @@ without a copy that is known to be whole.
 from collections.abc import Generator
 from heapq import nsmallest
 
-from metadata.buckets import PartitionKey
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.image.cluster import BrokerRegistration
+from metadata.partition_key import PlainPartitionKey
 
 _NAMED = 5
 """Partitions that an error names."""
@@ -27,7 +27,7 @@ def check_nothing_lost(
     """
     last = 0
     # The first ones by key: in which order they are met depends on the process.
-    first: list[PartitionKey] = []
+    first: list[PlainPartitionKey] = []
     for number, key in enumerate(image.topics.held_by(broker.broker_id), start=1):
         partition = image.topics.partitions[key]
         if {*partition.isr, *partition.elr} == {broker.broker_id}:

@@ -1,6 +1,6 @@
 """Images: the immutable sum of all records up to an offset, and the deltas between them."""
 
-from metadata.buckets import KeyChange, PartitionKey
+from metadata.buckets import KeyChange
 from metadata.image.changes import ImageChanges, difference
 from metadata.image.cluster import (
     NOT_SHUTTING_DOWN,
@@ -41,7 +41,6 @@ __all__ = [
     "OpenTransaction",
     "Outcome",
     "Partition",
-    "PartitionKey",
     "ReplayError",
     "Topic",
     "TopicsImage",

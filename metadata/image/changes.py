@@ -7,7 +7,7 @@ between any two images it is found by comparing buckets, of which related images
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from metadata.buckets import KeyChange, PartitionKey
+from metadata.buckets import KeyChange
 from metadata.image.client_quotas import QuotaValues
 from metadata.image.cluster import BrokerRegistration, ControllerRegistration
 from metadata.image.configs import ConfigResource, ConfigValues
@@ -18,6 +18,7 @@ from metadata.image.quorum import EpochStart
 from metadata.image.scram import CredentialKey
 from metadata.image.table import ImageTable
 from metadata.image.topics import Partition, Topic
+from metadata.partition_key import PlainPartitionKey
 from metadata.records import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
@@ -87,7 +88,7 @@ class ImageChanges:
         return self.of("topics")
 
     @property
-    def partitions(self) -> tuple[KeyChange[PartitionKey, Partition], ...]:
+    def partitions(self) -> tuple[KeyChange[PlainPartitionKey, Partition], ...]:
         return self.of("partitions")
 
     @property

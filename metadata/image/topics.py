@@ -15,7 +15,6 @@ import msgspec
 
 from metadata.buckets import (
     BucketMap,
-    PartitionKey,
     mix_bytes,
     mix_int,
     mix_partition,
@@ -23,6 +22,7 @@ from metadata.buckets import (
 )
 from metadata.image.sorted_keys import SortedKeys
 from metadata.image.table import ImageTable, itself
+from metadata.partition_key import PlainPartitionKey
 from metadata.records import PartitionRecord, Record, TopicRecord
 
 Topic = TopicRecord
@@ -68,11 +68,11 @@ class TopicsImage(msgspec.Struct, frozen=True):
     """Topics, partitions and the maps derived from them."""
 
     by_id: BucketMap[bytes, Topic]
-    partitions: BucketMap[PartitionKey, Partition]
+    partitions: BucketMap[PlainPartitionKey, Partition]
     by_name: BucketMap[str, bytes]
     partition_ids: BucketMap[bytes, PartitionIds]
-    replicas_by_broker: BucketMap[int, BucketMap[PartitionKey, bool]]
-    leaderless: BucketMap[PartitionKey, bool]
+    replicas_by_broker: BucketMap[int, BucketMap[PlainPartitionKey, bool]]
+    leaderless: BucketMap[PlainPartitionKey, bool]
     leader_counts: BucketMap[int, int]
     """How many partitions a broker leads, for those that lead any."""
     by_spelling: BucketMap[str, tuple[str, ...]]
@@ -104,11 +104,11 @@ class TopicsImage(msgspec.Struct, frozen=True):
         for partition in self.ids_of(topic_id):
             yield partition, self.partitions[topic_id, partition]
 
-    def replicas_of(self, broker_id: int) -> Iterator[PartitionKey]:
+    def replicas_of(self, broker_id: int) -> Iterator[PlainPartitionKey]:
         """Yield the partitions that have a replica on a broker, sorted."""
         return iter(self.replicas_by_broker.get(broker_id, NO_PARTITIONS))
 
-    def held_by(self, broker_id: int) -> Iterator[PartitionKey]:
+    def held_by(self, broker_id: int) -> Iterator[PlainPartitionKey]:
         """Yield the partitions that have a replica on a broker, in no order."""
         held = self.replicas_by_broker.get(broker_id, NO_PARTITIONS)
         return (key for key, _ in held.unordered_items())
@@ -122,7 +122,7 @@ class TopicsImage(msgspec.Struct, frozen=True):
         return self.leader_counts.get(broker_id, 0)
 
 
-NO_PARTITIONS: BucketMap[PartitionKey, bool] = BucketMap(mix_partition)
+NO_PARTITIONS: BucketMap[PlainPartitionKey, bool] = BucketMap(mix_partition)
 EMPTY_TOPICS = TopicsImage(
     BucketMap(mix_bytes),
     BucketMap(mix_partition),
@@ -143,7 +143,7 @@ def spelling(name: str) -> str:
     return name.replace(".", "_")
 
 
-def partition_record(key: PartitionKey, partition: Partition) -> PartitionRecord:
+def partition_record(key: PlainPartitionKey, partition: Partition) -> PartitionRecord:
     """Return the record that restores a partition; absent and empty ELR are the same state."""
     return PartitionRecord(
         key[1],
@@ -162,7 +162,7 @@ def partition_record(key: PartitionKey, partition: Partition) -> PartitionRecord
     )
 
 
-def partition_records(key: PartitionKey, partition: Partition) -> tuple[Record, ...]:
+def partition_records(key: PlainPartitionKey, partition: Partition) -> tuple[Record, ...]:
     """Return the record that restores a partition."""
     return (partition_record(key, partition),)
 

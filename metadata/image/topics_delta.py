@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Generator, Mapping
 from typing import Any, Final
 
-from metadata.buckets import STEP, BucketMap, PartitionKey
+from metadata.buckets import STEP, BucketMap
 from metadata.freeing import emptied
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
@@ -31,6 +31,7 @@ from metadata.image.topics import (
     TopicsImage,
     spelling,
 )
+from metadata.partition_key import PlainPartitionKey
 from metadata.records import (
     NO_LEADER,
     NO_LEADER_CHANGE,
@@ -50,13 +51,13 @@ class TopicsDelta:
         self._image = image
         self._intern = interned.setdefault
         self.by_id: Overlay[bytes, Topic] = Overlay(image.by_id)
-        self.partitions: Overlay[PartitionKey, Partition] = Overlay(image.partitions)
+        self.partitions: Overlay[PlainPartitionKey, Partition] = Overlay(image.partitions)
         self._by_name: Overlay[str, bytes] = Overlay(image.by_name)
         self._partition_ids: Overlay[bytes, PartitionIds] = Overlay(image.partition_ids)
         self._by_spelling: Overlay[str, tuple[str, ...]] = Overlay(image.by_spelling)
         self._removed: dict[bytes, PartitionIds] = {}
         """Removed topics whose partitions are removed when the delta is applied, in steps."""
-        self._were: dict[PartitionKey, Partition] = {}
+        self._were: dict[PlainPartitionKey, Partition] = {}
         """What the image holds of partitions that were written here."""
         self._changed_partition = self.partitions.changed.get
         self._base_partition = image.partitions.get
@@ -238,7 +239,7 @@ class TopicsDelta:
                 yield
         del self._removed[topic_id]
 
-    def _noted(self, key: PartitionKey) -> Partition | None:
+    def _noted(self, key: PlainPartitionKey) -> Partition | None:
         """Return a partition that is about to be written."""
         now = self._changed_partition(key, _UNTOUCHED)
         if now is _UNTOUCHED:
@@ -254,7 +255,7 @@ class TopicsDelta:
             raise ReplayError(offset, f"there is no topic with id {topic_id.hex()}")
         return topic
 
-    def _no_partition(self, key: PartitionKey, offset: int) -> ReplayError:
+    def _no_partition(self, key: PlainPartitionKey, offset: int) -> ReplayError:
         topic = self._known_topic(key[0], offset)
         return ReplayError(offset, f"topic {topic.name!r} has no partition {key[1]}")
 
@@ -268,7 +269,7 @@ class TopicsDelta:
         interned: tuple[bytes, ...] = self._intern(directories, directories)
         return interned
 
-    def _add_partition_id(self, key: PartitionKey) -> None:
+    def _add_partition_id(self, key: PlainPartitionKey) -> None:
         topic_id, partition_id = key
         ids = self._partition_ids.get(topic_id) or range(0)
         if type(ids) is range and partition_id == len(ids):
@@ -284,20 +285,20 @@ class _Moves:
     """What partitions that changed mean for the maps that are derived from them."""
 
     def __init__(self) -> None:
-        self._left = defaultdict[int, list[PartitionKey]](list)
-        self._came = defaultdict[int, list[PartitionKey]](list)
+        self._left = defaultdict[int, list[PlainPartitionKey]](list)
+        self._came = defaultdict[int, list[PlainPartitionKey]](list)
         """By broker: the partitions that it has a replica of no more, and newly."""
         self._leads_more = defaultdict[int, int](int)
         """How many partitions more each broker leads; negative if fewer."""
-        self.leaderless: dict[PartitionKey, bool | None] = {}
+        self.leaderless: dict[PlainPartitionKey, bool | None] = {}
         self._leader_lacks = defaultdict[bytes, int](int)
         self._in_sync_lacks = defaultdict[bytes, int](int)
         """By topic: how many partitions more lack something; negative if fewer."""
 
     def find(
         self,
-        changed: Mapping[PartitionKey, Partition | None],
-        were: Mapping[PartitionKey, Partition],
+        changed: Mapping[PlainPartitionKey, Partition | None],
+        were: Mapping[PlainPartitionKey, Partition],
     ) -> Generator[None, None, None]:
         """Compare what was with what is."""
         was, came = were.get, self._came
@@ -324,7 +325,7 @@ class _Moves:
         """Let go of everything, in steps."""
         yield from emptied(*self._left.values(), *self._came.values(), self.leaderless)
 
-    def _move_leader(self, key: PartitionKey, before: int | None, after: int | None) -> None:
+    def _move_leader(self, key: PlainPartitionKey, before: int | None, after: int | None) -> None:
         """-1 is nobody, None is no partition."""
         if before == NO_LEADER:
             self.leaderless[key] = None
@@ -338,7 +339,7 @@ class _Moves:
             self._leads_more[after] += 1
 
     def _move_replicas(
-        self, key: PartitionKey, before: tuple[int, ...], after: tuple[int, ...]
+        self, key: PlainPartitionKey, before: tuple[int, ...], after: tuple[int, ...]
     ) -> None:
         for broker_id in before:
             if broker_id not in after:
@@ -348,13 +349,15 @@ class _Moves:
                 self._came[broker_id].append(key)
 
     def apply_replicas(
-        self, by_broker: BucketMap[int, BucketMap[PartitionKey, bool]]
-    ) -> Generator[None, None, BucketMap[int, BucketMap[PartitionKey, bool]]]:
+        self, by_broker: BucketMap[int, BucketMap[PlainPartitionKey, bool]]
+    ) -> Generator[None, None, BucketMap[int, BucketMap[PlainPartitionKey, bool]]]:
         """Return the next map of who has a replica of what."""
-        changed: dict[int, BucketMap[PartitionKey, bool] | None] = {}
+        changed: dict[int, BucketMap[PlainPartitionKey, bool] | None] = {}
         written = 0
         for broker_id in {**self._left, **self._came}:
-            changes: dict[PartitionKey, bool | None] = dict.fromkeys(self._left.get(broker_id, ()))
+            changes: dict[PlainPartitionKey, bool | None] = dict.fromkeys(
+                self._left.get(broker_id, ())
+            )
             changes.update(dict.fromkeys(self._came.get(broker_id, ()), True))
             held = yield from by_broker.get(broker_id, NO_PARTITIONS).changing(changes)
             changed[broker_id] = held if len(held) else None

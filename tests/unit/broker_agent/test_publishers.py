@@ -2,9 +2,10 @@
 
 import pytest
 
-from broker_agent.publishers import PartitionDuties, PartitionKey
+from broker_agent.publishers import PartitionDuties
 from broker_agent.view import MetadataView, PlacedImage
 from metadata.image import image_from_records, image_to_records
+from metadata.partition_key import PartitionKey
 from metadata.records import NoOpRecord, PartitionChangeRecord, RemoveTopicRecord
 from tests.simulation.quorum_cluster import quiet_log
 from tests.unit.broker_agent.fake_cluster import (
