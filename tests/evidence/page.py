@@ -17,7 +17,7 @@ def recorded_table(rows: Sequence[Row]) -> str:
     """Where the rows come from, then a line for each kind of runs."""
     lines = [
         f"{_origin(rows)}\n",
-        "| what | how many | at least | violations | also counted | again |",
+        "| what | how many | at least | wrong, must be 0 | also counted | again |",
         "|---|--:|--:|--:|---|---|",
     ]
     failed = []
@@ -25,7 +25,7 @@ def recorded_table(rows: Sequence[Row]) -> str:
         found = [row for row in rows if row.what == what]
         cells = _cells(kind, found) if found else (NOT_RUN, _least(kind), "", "")
         lines.append(f"| {' | '.join((kind.title, *cells, f'`{kind.again}`'))} |")
-        failed += [f"{what} {row.kind}: {row.failed}" for row in found if row.failed]
+        failed += [f"{f'{what} {row.kind}'.strip()}: {row.failed}" for row in found if row.failed]
     if failed:
         lines += ["", "What failed:", "", "```", *failed, "```"]
     return "\n".join(lines) + "\n"

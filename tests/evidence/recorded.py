@@ -24,7 +24,7 @@ class Row(NamedTuple):
     """How many violations; 0 is what must be."""
     figures: dict[str, float]
     failed: str
-    """What went wrong, in the words of the run."""
+    """What went wrong, in the words of the run, on one line."""
     seconds: float
     date: str
     python: str
@@ -78,7 +78,7 @@ def summed(rows: Sequence[Row]) -> Row:
         count=sum(row.count for row in rows),
         wrong=sum(row.wrong for row in rows),
         figures=figures,
-        failed="\n".join(row.failed for row in rows if row.failed),
+        failed="; ".join(row.failed for row in rows if row.failed),
         seconds=sum(row.seconds for row in rows),
         date=max(row.date for row in rows),
         python=" ".join(dict.fromkeys(word for row in rows for word in row.python.split())),

@@ -34,7 +34,7 @@ from tests.simulation.coverage import CLUSTER_OPERATIONS, every_fault, holes, pa
 
 ANSWERS = ("acknowledged", "refused", "reads")
 """Of what the seeds count: answers to clients, each of which judges hold against the log."""
-FAILED_KEPT = 20
+FAILED_KEPT = 10
 
 
 def rows_of(pieces: Sequence[Piece]) -> list[Row]:
@@ -97,7 +97,7 @@ def _row(kind: Kind, pieces: Sequence[Piece]) -> Row:
         int(_amount(total.get(kind.counted, 0))),
         int(sum(_amount(total.get(name, 0)) for name in kind.wrong)),
         figures,
-        "\n".join(_failures(kind, total)),
+        _failures(kind, total),
         sum(piece.took_s for piece in pieces),
         max(piece.date for piece in pieces),
         " ".join(sorted({first.python, *total.get("pythons", [])})),
@@ -126,7 +126,7 @@ def _by_promise(mutants: Sequence[dict[str, Any]]) -> dict[str, float]:
     return {f"promise_{number}": count for number, count in sorted(counts.items())}
 
 
-def _failures(kind: Kind, total: dict[str, Any]) -> list[str]:
+def _failures(kind: Kind, total: dict[str, Any]) -> str:
     lines = [str(line) for line in total.get("failed", [])]
     for name in kind.wrong:
         value = total.get(name, 0)
@@ -134,8 +134,13 @@ def _failures(kind: Kind, total: dict[str, Any]) -> list[str]:
             lines += [f"{name}: {one}" for one in value]
         elif value:
             lines.append(f"{name}: {value:,}")
-    more = len(lines) - FAILED_KEPT
-    return [*lines[:FAILED_KEPT], *([f"and {more} more"] if more > 0 else [])]
+    return _first(lines)
+
+
+def _first(lines: Sequence[str]) -> str:
+    """The first of them and how many more there are, on one line, as a row of the table is one."""
+    more = [f"and {len(lines) - FAILED_KEPT:,} more"] if len(lines) > FAILED_KEPT else []
+    return "; ".join(" ".join(line.split()) for line in [*lines[:FAILED_KEPT], *more])
 
 
 def _command(pieces: Sequence[Piece]) -> str:
@@ -163,7 +168,7 @@ def _coverage_row(seeds: Sequence[Piece]) -> list[Row]:
             count=filled,
             wrong=len(empty),
             figures={"faults": len(coverage), "expected": expected},
-            failed="\n".join(empty[:FAILED_KEPT]),
+            failed=_first(empty),
             seconds=0,
             command=KINDS["coverage"].again,
         )

@@ -98,6 +98,14 @@ def test_pairs_that_never_met_are_named() -> None:
     assert row([seeds(1, coverage=never)], "coverage").wrong == len(full["kill"])
 
 
+def test_a_row_is_one_line_whatever_failed() -> None:
+    many = [f"seed {n}:\n  I5: lost" for n in range(12)]
+    failed = row([seeds(1, violations=12, failed=many)], "seeds").failed
+    assert failed.startswith("seed 0: I5: lost; seed 1: I5: lost; ")
+    assert failed.endswith("; and 3 more")
+    assert "\n" not in failed
+
+
 def test_pieces_of_two_commits_of_a_dirty_tree_and_none_are_refused() -> None:
     other = kills([1.0])._replace(commit="f" * 40)
     with pytest.raises(PieceError, match="pieces of 2 commits: 0123456789ab, ffffffffffff"):
