@@ -10,7 +10,8 @@ Using a node
 
 The owner makes a `node.QuorumNode` from settings, a clock, randomness, a disk, links to the peers
 and an `api.QuorumListener`. All calls in both directions happen on one event loop, so nothing here
-takes a lock. Only `start` and `stop` block. A listener's method must not raise.
+takes a lock. Only `start`, `stop` and the steps of `scrub` wait for the disk. A listener's method
+must not raise.
 
 What goes in
 ------------
@@ -34,7 +35,8 @@ To the owner (`api.QuorumListener`):
 - `on_leadership` and `on_leadership_lost` bracket the time in which `propose` is allowed.
 - `on_leader_changed` names the leader and the epoch (Raft's term) that this node knows.
 - `on_catch_up` asks the owner to fetch files: the leader has forgotten the entries we lack.
-- `on_stopped` says why the node has stopped itself. Nothing comes after it.
+- `on_stopped` says why the node has stopped itself. Reads that wait then get False. No other
+  call of the listener follows.
 
 To the runtime: frames, and writes and syncs of the folder's files.
 

@@ -1,4 +1,4 @@
-"""One real QuorumNode on a simulated machine; its peers are played by hand, frame by frame."""
+"""One real QuorumNode on a simulated machine. The test plays its peers, frame by frame."""
 
 import random
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Judging appends, against what Raft's paper says a log becomes."""
+"""`judge`, compared with a model of the log after Raft's paper."""
 
 from types import SimpleNamespace
 from typing import cast

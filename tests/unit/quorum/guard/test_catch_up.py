@@ -1,4 +1,4 @@
-"""Compaction, and the follower that is too far behind for entries."""
+"""Compaction, and the catch-up of a follower that is too far behind for entries."""
 
 import pytest
 

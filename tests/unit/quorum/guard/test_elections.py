@@ -1,4 +1,4 @@
-"""Electing: who may stand, whose vote counts, and who is protected."""
+"""Elections: who may stand, whose vote counts, and when a leader may not be replaced."""
 
 import pytest
 

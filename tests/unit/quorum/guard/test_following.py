@@ -1,4 +1,4 @@
-"""A follower: what it does with appends, old, odd and true, and when it answers."""
+"""A follower: what it does with old, wrong and good appends, and when it answers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""From when a node is current: by echoes of its own clock, never by the arrival of a message."""
+"""Freshness comes from echoes of the node's own clock, never from the arrival of a message."""
 
 import pytest
 

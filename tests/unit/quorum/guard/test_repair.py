@@ -1,4 +1,4 @@
-"""A node whose journal was damaged: silent until it has caught up, and silent in old terms."""
+"""A damaged node doesn't vote until it has caught up, and then only in later terms."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whose terms are believed, how far they may lead, and where they end."""
+"""Which terms a node accepts, how far a frame may raise them, and the last term."""
 
 import pytest
 

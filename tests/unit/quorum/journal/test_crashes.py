@@ -1,8 +1,8 @@
-"""Kills and losses of power at any moment: what was durable is there, and nothing is invented.
+"""Kills and losses of power at any moment lose nothing durable and invent nothing.
 
-The check: what is read back equals what the journal held at *some* moment at or after the
-durable position of the crash. So nothing durable is lost, no frame is passed over, and no
-truncation or vote is undone.
+The check: what is read back equals what the journal held at *some* time, at or after the durable
+position of the crash. So nothing durable is lost, no frame is skipped, and no truncation or vote is
+undone.
 """
 
 from random import Random

@@ -1,4 +1,4 @@
-"""What the core and the guard see of a journal, against a plain list."""
+"""What the core and the guard see of a journal, compared with a plain list."""
 
 import contextlib
 import errno

@@ -1,4 +1,4 @@
-"""The lives of a folder: an older copy of it can't say that it holds what was written later."""
+"""Lineage: an older copy of a folder does not hold what was written after the copy."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Files of several moments of one journal, side by side: never taken for one line."""
+"""Files from different times of one journal in one folder are never read as one journal."""
 
 import random
 from collections import Counter

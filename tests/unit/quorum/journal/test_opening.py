@@ -1,4 +1,4 @@
-"""Torn tails are cut, damage is found, and which is which is never guessed."""
+"""Opening a journal: torn tails are cut, damage is found, and the two are never confused."""
 
 from collections.abc import Iterator
 from itertools import product

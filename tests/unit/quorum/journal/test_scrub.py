@@ -1,4 +1,4 @@
-"""The closed segments of a running journal, read through: sound ones are sound, and no others."""
+"""Scrubbing the closed segments of a running journal finds every damaged one and no other."""
 
 import pytest
 

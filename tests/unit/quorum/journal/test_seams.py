@@ -1,4 +1,4 @@
-"""Where something was durable a frame ended: bytes of another time are told by that."""
+"""A frame must end where the journal was durable; otherwise the bytes are of another time."""
 
 from quorum.journal import RaftJournal
 from tests.unit.quorum.journal.rig import Rig, command, entries, fill

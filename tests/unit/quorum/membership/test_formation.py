@@ -1,4 +1,4 @@
-"""The first start, and who is let in afterwards."""
+"""The first start, and which peers may link afterwards."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Files of peers, and digests beside the heartbeats."""
+"""Files of peers, and the digests that travel with heartbeats."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""PySyncObj's own core on our journal and manifest: it starts, compacts and restarts on them."""
+"""PySyncObj's own core starts, compacts and restarts on our journal and manifest."""
 
 import logging
 import random

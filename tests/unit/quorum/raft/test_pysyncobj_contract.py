@@ -1,6 +1,6 @@
-"""Every seam of PySyncObj that the guard rests on, one test each.
+"""What the guard relies on in PySyncObj, one test for each behaviour.
 
-When a new release fails here, read its source before changing a pin.
+If a new release fails here, read its source before changing a test.
 """
 
 import random

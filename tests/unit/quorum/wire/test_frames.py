@@ -1,4 +1,4 @@
-"""Frames: what is written is read, and nothing else is."""
+"""Frames: `decode` returns what `encode` wrote, and refuses everything else."""
 
 from contextlib import suppress
 
