@@ -1,7 +1,8 @@
 """Writes the vectors of replay: `python -m tests.reference.vectors_write`.
 
-Rule: what stands there stands for ever. It is written by the product and judged by the reference,
-so this file imports the product and is no part of the reference.
+Rule: what stands there stands for ever: only what is missing is written. A new record gets a
+folder of its own in `SEEDS`, with a seed whose history holds it. The product writes the vectors and
+the reference judges them, so this file imports the product and is no part of the reference.
 """
 
 import json
@@ -16,15 +17,17 @@ from tests.histories import History
 
 FOLDER = Path(__file__).parent / "vectors"
 CLUSTER = "vectors-of-replay-0001"
-SEED, BATCHES = 5, 90
+SEEDS = {".": 5}
+"""The seed of the history in each folder."""
+BATCHES = 90
 
 
-def write() -> None:
+def write(folder: Path, seed: int) -> None:
     """Write a ledger of one segment, and the state hash at the end of each batch."""
     mark, image = LogMark.beginning(CLUSTER), EMPTY
     content = SegmentHeader(CLUSTER, mark).encode()
     states = {}
-    for made in History(SEED).batches(BATCHES):
+    for made in History(seed).batches(BATCHES):
         header = BatchHeader(
             made.base_offset,
             len(made.records),
@@ -42,10 +45,12 @@ def write() -> None:
         image = delta.apply()
         states[made.end_offset] = image.state_hash.encode().hex()
     name = Path(segment_name(0)).name
-    (FOLDER / "log").mkdir(parents=True, exist_ok=True)
-    (FOLDER / "log" / name).write_bytes(content)
-    (FOLDER / "states.json").write_text(json.dumps(states, indent=1) + "\n")
+    (folder / "log").mkdir(parents=True)
+    (folder / "log" / name).write_bytes(content)
+    (folder / "states.json").write_text(json.dumps(states, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    write()
+    for name, seed in SEEDS.items():
+        if not (FOLDER / name / "states.json").exists():
+            write(FOLDER / name, seed)
