@@ -107,35 +107,28 @@ class Mending:
         on_placed: Callable[[SegmentPull], None],
     ) -> Steps[None]:
         """Mend the segment that begins at `named`, and first those that are gone behind it."""
-        base, anew = named, False
+        base = named
         while True:
             try:
-                if anew and self._pull is not None:
-                    # What a failed sync leaves behind must never be synced again.
-                    self._pull.discard()
-                anew = False
-                placed, follows = yield from self._fetch(base, named, mark)
+                follows = yield from self._fetch(base, named, mark, on_placed)
             except OSError as error:
-                yield from self._wait_for_disk(base, error)
-                anew = True
+                yield from self._pause_for_disk(base, error)
+                yield from self._throw_away(base)
                 continue
-            if placed is None:
-                base, anew = follows, follows == named
-                continue
-            self._placed(placed, on_placed)
             if not self.note:
                 return  # `on_placed` has stopped the node
-            if base == named:
+            if follows is None:
                 break
-            base = named
+            base = follows
         self.note = ""
         on_mended()
 
-    def _fetch(self, base: int, named: int, mark: LogMark) -> Steps[tuple[SegmentPull | None, int]]:
+    def _fetch(
+        self, base: int, named: int, mark: LogMark, on_placed: Callable[[SegmentPull], None]
+    ) -> Steps[int | None]:
         """Fetch the segment that begins at `base`, up to the next one that is here.
 
-        Returns the segment that was put in place, or None and which one to fetch instead.
-        Raises OSError.
+        Returns the base offset of the segment to fetch next; None: all is mended. Raises OSError.
         """
         self._close_pull()
         pull = self._pull = mend(self._disk, self._config.cluster_id, base, mark)
@@ -154,15 +147,27 @@ class Mending:
             except LedgerError as error:
                 if isinstance(error, BadSegmentError) and error.torn and error.offset > base:
                     # The peer's segment ends rightly there: the one that follows is gone here too.
-                    return None, error.offset
+                    return error.offset
                 self._log.warning("mending_refused", source=self._source, reason=str(error))
                 pull.discard()
             else:
                 self._pull = None
-                return pull, base
+                self._placed(pull, on_placed)
+                return None if base == named else named
             yield from self._job.pause()
-        # No peer has a segment that begins at `base`: begin anew.
-        return None, named
+        # No peer has a segment that begins at `base`: fetch the named one once more.
+        yield from self._throw_away(named)
+        return named
+
+    def _throw_away(self, base: int) -> Steps[None]:
+        """Discard what was fetched: what a failed sync leaves behind must never be synced again."""
+        while self._pull is not None:
+            try:
+                self._pull.discard()
+            except OSError as error:
+                yield from self._pause_for_disk(base, error)
+            else:
+                return
 
     def _next_peer(self) -> int:
         peers = self._peers()
@@ -175,7 +180,7 @@ class Mending:
         self._damage.mended(LEDGER, f"{pull.name} fetched from controller {self._source}")
         on_placed(pull)
 
-    def _wait_for_disk(self, base: int, error: OSError) -> Steps[None]:
+    def _pause_for_disk(self, base: int, error: OSError) -> Steps[None]:
         """Our own disk refused. It may take the segment later: a full disk may have room then."""
         self._log.warning("mending_refused", source=self._source, reason=str(error))
         name = segment_name(base)
