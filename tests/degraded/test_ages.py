@@ -9,6 +9,7 @@ import pytest
 
 from controller.node_view import NodeView
 from quorum.guard.freshness import DeliveryFreshness
+from quorum.wire.frame_types import DigestFrame
 from runtime.simulated.world import World
 from tests.simulation.answers import Judgement
 from tests.simulation.patches import Patch, patched
@@ -25,9 +26,9 @@ def _leaders_are_current(self: NodeView) -> Any:
     return view if self._proposer.pending is None else view._replace(age_ms=0)
 
 
-def _heard_just_now(self: DeliveryFreshness, replica: Any, frame: Any) -> None:
+def _heard_just_now(self: DeliveryFreshness, replica: Any, frame: DigestFrame) -> None:
     """As if nothing were ever under way, or waited in a socket."""
-    _heard(self, replica, (*frame[:5], int(self._context.now * 1_000_000), *frame[6:]))
+    _heard(self, replica, frame._replace(echo_us=int(self._context.now * 1_000_000)))
 
 
 BROKEN: dict[str, tuple[Patch, int]] = {

@@ -67,7 +67,7 @@ class Conformance:
                 ),
                 (Core, "_role_changed", self._role(Core._role_changed)),
                 (Outbox, "send_encoded", self._sending(Outbox.send_encoded)),
-                (Delivery, "tell_committed", self._delivery(Delivery.deliver_committed)),
+                (Delivery, "deliver_committed", self._delivery(Delivery.deliver_committed)),
             ]
         )
 
