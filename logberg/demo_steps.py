@@ -8,8 +8,10 @@ ends the story with what was seen instead.
 import asyncio
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NoReturn
+
+from rich.text import Text
 
 from audit.places.replicas import Replica, open_all
 from audit.questions.agreement import agree
@@ -18,6 +20,7 @@ from audit.reading.dump import dump
 from logberg.client import ClientError, LogbergClient
 from logberg.cluster_view import ClusterView, observe
 from logberg.local_cluster import LocalCluster
+from logberg.output import Piece
 from metadata.messages.topics import NewTopic
 
 _START_LIMIT_S = 30.0
@@ -26,7 +29,9 @@ _POLL_S = 0.02
 TOPIC, PARTITIONS = "orders", 12
 PAUSED, STOPPED = 2, 3
 
-Say = Callable[[str, float], None]
+Line = Sequence[Piece]
+"""What a step says, with styles."""
+Say = Callable[[Line, float], None]
 
 
 class ClaimError(Exception):
@@ -46,7 +51,7 @@ class DemoSteps:
         self._before_stopping = 0
         self.proof = ""
 
-    def steps(self) -> list[Callable[[], Awaitable[str]]]:
+    def steps(self) -> list[Callable[[], Awaitable[str | Line]]]:
         """What happens, in order."""
         return [
             self.controllers_agree,
@@ -68,7 +73,7 @@ class DemoSteps:
         for step in self.steps():
             began = time.monotonic()
             line = await step()
-            self._say(line, time.monotonic() - began)
+            self._say([line] if isinstance(line, str) else line, time.monotonic() - began)
 
     # The steps.
 
@@ -107,7 +112,7 @@ class DemoSteps:
             f"leaders spread {'/'.join(map(str, spread))}"
         )
 
-    async def active_controller_is_killed(self) -> str:
+    async def active_controller_is_killed(self) -> Line:
         found = await observe(self._client, self._cluster.controller_urls)
         assert found.active is not None, "every step before needs an active controller"
         self._killed = found.active
@@ -121,8 +126,10 @@ class DemoSteps:
             lambda seen: seen.active not in {None, self._killed}, "another controller is active"
         )
         return (
-            f"controller {self._killed} killed with SIGKILL; {found.active} took over and "
-            f"committed the next change [bold]{took_ms:.0f} ms[/bold] after the kill"
+            f"controller {self._killed} killed with SIGKILL; {found.active} took over and ",
+            "committed the next change ",
+            Text(f"{took_ms:.0f} ms", "bold"),
+            " after the kill",
         )
 
     async def brokers_stayed_online(self) -> str:

@@ -13,7 +13,7 @@ import click
 from rich.text import Text
 
 from logberg.client import Access, LogbergClient, read_token
-from logberg.demo_steps import EXPECTED_ERRORS, DemoSteps
+from logberg.demo_steps import EXPECTED_ERRORS, DemoSteps, Line
 from logberg.failure import Failure
 from logberg.local_cluster import LocalCluster, LocalClusterError, Timing, free_port_base
 from logberg.output import say
@@ -69,8 +69,8 @@ def _own_name() -> str:
 
 
 async def _tell(cluster: LocalCluster) -> str:
-    def tell(line: str, seconds: float) -> None:
-        say("  ", Text("✓", "green"), f" {line} ", Text(f"({seconds:.1f} s)", "dim"))
+    def tell(line: Line, seconds: float) -> None:
+        say("  ", Text("✓", "green"), " ", *line, " ", Text(f"({seconds:.1f} s)", "dim"))
 
     task = asyncio.current_task()
     assert task is not None

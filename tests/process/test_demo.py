@@ -1,6 +1,7 @@
 """`logberg demo`, as a newcomer runs it: every claim holds, and nothing is left running."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -51,6 +52,7 @@ def test_every_claim_holds(tmp_path: Path) -> None:
     assert process.returncode == 0, said
     assert said.count("✓") == CLAIMS, said
     assert "✗" not in said
+    assert re.search(r"committed the next change \d+ ms after the kill", said)
     assert "proved: 3 logs" in said
     assert "one state hash" in said
     commands = [
