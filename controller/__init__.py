@@ -1,5 +1,6 @@
-"""The controllers: one active, the others standing by, all with the same log and image.
+"""The controllers: one active, the others standby, all with the same log and image.
 
-`controller` wires the rooms together, and `node_view` shows the whole. `http` answers requests,
-`leader` orders what is decided, `managers` decide, `replica` applies, `storage` keeps the files.
+`controller` builds the rooms and passes events between them. `http` answers requests, `leader`
+writes changes one after another, `managers` decide, `replica` applies, `storage` keeps the files.
+Each room but `managers` has a module `parts`: the room's objects, wired.
 """

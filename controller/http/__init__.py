@@ -1,6 +1,6 @@
-"""The controller's HTTP interface: routes, reading, writing, fetching, watching, status, metrics.
+"""The controller's HTTP interface: routes, reads, changes, fetches, watches, status and metrics.
 
-Here lives what turns a request into a question and an answer into a reply. Nothing here decides or
-writes to the disk. Door: nothing for the other rooms; `controller.controller` and
-`controller.node_view` put it together, and private are `describe`, `describe_features`, `openapi`.
+Here lives what turns a request into a call of another room, and its result into a reply. Nothing
+here decides or writes to the disk. No other room imports this one; `controller.controller` imports
+`parts` and `node_view`. Door: every module but `describe`, `describe_features` and `openapi`.
 """

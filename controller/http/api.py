@@ -13,13 +13,16 @@ Rule: no rule of the cluster lives here.
 
 from collections.abc import Callable, Generator, Mapping
 from math import ceil
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from controller.http.degraded import RETRY_AFTER_S, Ask, ask_of, retry_after_ms
+from controller.config import ControllerConfig
+from controller.http.degraded import RETRY_AFTER_S, ask_of, retry_after_ms
 from controller.http.fetch_content import unreadable
 from controller.http.metadata_fetch import MetadataFetch
+from controller.http.metrics import ControllerMetrics
+from controller.http.node_view import NodeView
 from controller.http.openapi import openapi_document
 from controller.http.queries import (
     Queries,
@@ -34,11 +37,9 @@ from controller.http.queries import (
 from controller.http.routes import RouteMatch, find_route
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
-from controller.leader.changes import Changes, RequestedChange
-from controller.managers.brokers import BrokerManager
+from controller.leader.changes import RequestedChange
 from controller.managers.features import update_features
 from controller.managers.sweep import Sweep, in_rounds
-from controller.managers.topics import TopicManager
 from controller.result import Decided
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -70,59 +71,26 @@ from metadata.messages.versions import (
     version_of,
 )
 from metadata.messages.wire import JSON, check_density, decode, encode, reply_type
-from quorum.api import LeaderAndEpoch
+from runtime.clock import Clock
 from runtime.metrics import CONTENT_TYPE
 from runtime.requests import Reply, Request, whole
 
 OnReply = Callable[[Reply], None]
 
 
-class ApiNode(Protocol):
-    """What the API asks of the controller around it."""
-
-    version: str
-
-    def refusal(self, ask: Ask) -> LogbergError | None:
-        """Why this node serves no such request now; None: it does."""
-
-    def not_here(self) -> LogbergError:
-        """Whom to ask instead: NOT_CONTROLLER, or NO_QUORUM while nobody is known to lead."""
-
-    def leadership(self) -> tuple[LeaderAndEpoch, str | None]:
-        """Who leads, and where."""
-
-    def wall_ms(self) -> int:
-        """The node's time."""
-
-    def voters(self) -> tuple[int, ...]:
-        """Node ids of the voters."""
-
-    def quorum_state(self) -> msgspec.Struct:
-        """`GET /v1/quorum`."""
-
-    def status(self) -> msgspec.Struct:
-        """`GET /v1/status`."""
-
-    def ready(self) -> HealthReply:
-        """`GET /health/ready`."""
-
-    def metrics_text(self) -> bytes:
-        """`GET /metrics`."""
-
-    def answered(self, operation: str, status: int, arrived: float) -> None:
-        """A request was answered that arrived at `arrived`, monotonic seconds."""
-
-    def monotonic(self) -> float:
-        """Monotonic seconds."""
-
-
 class _Call:
     """One request on its way to its one reply."""
 
     def __init__(
-        self, node: ApiNode, request: Request, found: RouteMatch, on_reply: OnReply
+        self,
+        node: NodeView,
+        wall_ms: Callable[[], int],
+        request: Request,
+        found: RouteMatch,
+        on_reply: OnReply,
     ) -> None:
         self.node = node
+        self.wall_ms = wall_ms
         self.request = request
         self.arguments: Mapping[str, str] = found.arguments
         self.on_reply = on_reply
@@ -190,7 +158,7 @@ class _Call:
             leader_epoch=leader.epoch,
             leader_url=url,
             request_id=request_id,
-            server_time_ms=self.node.wall_ms() if from_future else None,
+            server_time_ms=self.wall_ms() if from_future else None,
             retry_after_ms=retry_after_ms(error.code),
         )
         headers = self._headers(error.code, request_id)
@@ -214,40 +182,39 @@ class Api:
 
     def __init__(
         self,
-        node: ApiNode,
+        config: ControllerConfig,
+        clock: Clock,
+        node: NodeView,
+        metrics: ControllerMetrics,
         fetch: MetadataFetch,
-        changes: Changes,
         queries: Queries,
         watch: Watch,
         snapshots: SnapshotRanges,
-        brokers: BrokerManager,
-        topics: TopicManager,
-        newest_version: int,
     ) -> None:
+        self._newest_version = config.newest_version
+        self._clock = clock
         self._node = node
-        self._newest_version = newest_version
+        self._leader = node.leader
+        self._own_metrics = metrics
         self._fetch = fetch
-        self._changes = changes
         self._queries = queries
         self._watch = watch
         self._snapshots = snapshots
-        self._brokers = brokers
-        self._topics = topics
         self._openapi = b""
 
     def handle(self, request: Request, on_reply: OnReply) -> None:
         """Answer, exactly once, now or later."""
         found = find_route(request.method, request.path)
         operation = "unknown" if found.route is None else found.route.name
-        arrived = self._node.monotonic()
+        arrived = self._clock.monotonic()
         new_names = knows_new_names(request.headers)
 
         def answer(reply: Reply) -> None:
-            self._node.answered(operation, reply.status, arrived)
+            self._own_metrics.answered(operation, reply.status, self._clock.monotonic() - arrived)
             reply = self._with_range(reply)
             on_reply(reply if new_names else _under_both_names(reply))
 
-        call = _Call(self._node, request, found, answer)
+        call = _Call(self._node, self._clock.wall_ms, request, found, answer)
         try:
             call.request = request = _with_new_names(request)
             if found.route is None:
@@ -303,14 +270,14 @@ class Api:
 
     def _create_topics(self, call: _Call) -> None:
         message = call.body(CreateTopicsRequest)
-        self._changes.submit(
+        self._leader.changes.submit(
             call.request,
             RequestedChange(
                 operation="CreateTopics",
                 meaning=lambda: canonical(message),
                 reply_type=CreateTopicsReply,
-                decide=lambda image: self._topics.create(image, message),
-                mutations=lambda _image: self._topics.creates(message),
+                decide=lambda image: self._leader.topics.create(image, message),
+                mutations=lambda _image: self._leader.topics.creates(message),
                 dry_run=message.dry_run,
             ),
             self._or_elsewhere(call),
@@ -324,14 +291,14 @@ class Api:
         self._delete(call, DeleteTopicsRequest(names=(call.arguments["name"],), dry_run=dry_run))
 
     def _delete(self, call: _Call, message: DeleteTopicsRequest) -> None:
-        self._changes.submit(
+        self._leader.changes.submit(
             call.request,
             RequestedChange(
                 operation="DeleteTopics",
                 meaning=lambda: canonical(message),
                 reply_type=DeleteTopicsReply,
-                decide=lambda image: self._topics.delete(image, message),
-                mutations=lambda image: self._topics.deletes(image, message),
+                decide=lambda image: self._leader.topics.delete(image, message),
+                mutations=lambda image: self._leader.topics.deletes(image, message),
                 dry_run=message.dry_run,
             ),
             self._or_elsewhere(call),
@@ -343,9 +310,9 @@ class Api:
         force = yes_or_no(call.request.query, "force")
 
         def unregister(image: MetadataImage, sweep: Sweep | None = None) -> Decided:
-            return self._brokers.unregister(image, broker_id, sweep, force=force)
+            return self._leader.brokers.unregister(image, broker_id, sweep, force=force)
 
-        self._changes.submit(
+        self._leader.changes.submit(
             call.request,
             RequestedChange(
                 operation="UnregisterBroker",
@@ -361,7 +328,7 @@ class Api:
 
     def _update_features(self, call: _Call) -> None:
         message = call.body(UpdateFeaturesRequest)
-        self._changes.submit(
+        self._leader.changes.submit(
             call.request,
             RequestedChange(
                 operation="UpdateFeatures",
@@ -431,7 +398,7 @@ class Api:
         call.reply(200 if health.healthy else 503, health)
 
     def _metrics(self, call: _Call) -> None:
-        call.on_reply(Reply(200, self._node.metrics_text(), {"content-type": CONTENT_TYPE}))
+        call.on_reply(Reply(200, self._own_metrics.render(), {"content-type": CONTENT_TYPE}))
 
     def _openapi_document(self, call: _Call) -> None:
         if not self._openapi:

@@ -22,7 +22,8 @@ from controller.config import ControllerConfig
 from controller.http.degraded import retry_after_ms
 from controller.http.fetch_content import Content, FetchContent
 from controller.http.held_requests import HeldRequests
-from controller.leader.heartbeats import Heartbeats
+from controller.http.node_view import NodeView
+from controller.leader.decisions import Decision, LeadershipLost, Outcome
 from controller.leader.identity import (
     BrokerClaim,
     IdentityCheck,
@@ -31,14 +32,10 @@ from controller.leader.identity import (
     check_process,
     is_process,
 )
-from controller.leader.leadership_check import LeadershipCheck
-from controller.leader.leftover_elections import LeftoverElections
-from controller.leader.proposer import Decision, LeadershipLost, Outcome, Proposer
-from controller.managers.brokers import Beat, BrokerManager, RegisteredState, has_caught_up
+from controller.managers.brokers import Beat, RegisteredState, has_caught_up
 from controller.managers.sweep import in_rounds
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, LogbergError
-from metadata.image import MetadataImage
 from metadata.messages import (
     ErrorReply,
     MetadataFetchReply,
@@ -48,7 +45,6 @@ from metadata.messages import (
     error_reply,
 )
 from metadata.uuids import parse_uuid_of
-from quorum.api import LeaderAndEpoch
 from runtime.requests import Caller
 
 _OPERATIONS = {
@@ -69,51 +65,30 @@ class _Held(NamedTuple):
     on_reply: OnReply
 
 
-class Leadership(NamedTuple):
-    """What a reply says of who leads."""
-
-    leader: LeaderAndEpoch
-    url: str | None
-
-
 class MetadataFetch:
     """Answers brokers, on the active controller."""
 
     def __init__(
         self,
         config: ControllerConfig,
-        brokers: BrokerManager,
-        heartbeats: Heartbeats,
-        proposer: Proposer,
-        leftover_elections: LeftoverElections,
+        node: NodeView,
         content: FetchContent,
         held_requests: HeldRequests,
-        leadership_check: LeadershipCheck,
-        own_provenance: Callable[[str], Provenance],
-        committed: Callable[[], MetadataImage],
-        leadership: Callable[[], Leadership],
     ) -> None:
-        """`own_provenance` makes that of an operation that no request causes."""
         self._config = config
-        self._brokers = brokers
+        self._node = node
+        self._leader = node.leader
         self._identity = IdentityCheck(
             config.cluster_id, require_authentication=config.require_authentication
         )
-        self._heartbeats = heartbeats
-        self._proposer = proposer
-        self._leftover_elections = leftover_elections
         self._content = content
         self._held_requests = held_requests
-        self._leadership_check = leadership_check
-        self._own_provenance = own_provenance
-        self._committed = committed
-        self._leadership = leadership
         self._deciding: set[int] = set()
         self._held_stopping: dict[int, _Held] = {}
 
     def handle(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
         """Answer, now or later, exactly once. Errors are in the reply."""
-        pending = self._proposer.pending
+        pending = self._leader.proposer.pending
         if pending is None:
             on_reply(self._refusal(self._not_leading()))
             return
@@ -124,23 +99,25 @@ class MetadataFetch:
             on_reply(self._refusal(error))
             return
         if request.broker_epoch >= 0 and is_process(pending.image, claim):
-            self._heartbeats.touch(request.broker_id, request.broker_epoch)
+            self._leader.heartbeats.touch(request.broker_id, request.broker_epoch)
         # While in doubt a refusal must wait, too: another leader may know a newer registration.
-        if not self._leadership_check.holds(lambda: self._proceed(request, caller, on_reply)):
+        if not self._leader.leadership_check.holds(
+            lambda: self._proceed(request, caller, on_reply)
+        ):
             self._proceed(request, caller, on_reply)
 
     def note_piece(self, caller: Caller, claim: BrokerClaim) -> None:
         """Note the contact of a broker that loads a snapshot, if we lead. Raises LogbergError."""
-        pending = self._proposer.pending
+        pending = self._leader.proposer.pending
         if pending is None:
             return
         self._identity.check_claim(caller, claim)
         if is_process(pending.image, claim):
-            self._heartbeats.touch(claim.broker_id, claim.broker_epoch)
+            self._leader.heartbeats.touch(claim.broker_id, claim.broker_epoch)
 
     def _proceed(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
         """Decide and answer, now that it is known that we lead (or that we don't)."""
-        pending = self._proposer.pending
+        pending = self._leader.proposer.pending
         if pending is None:
             on_reply(self._refusal(self._not_leading()))
             return
@@ -153,10 +130,10 @@ class MetadataFetch:
             if request.broker_epoch < 0 or request.registration is not None:
                 self._register(request, caller, on_reply)
                 return
-            rose = self._heartbeats.report(
+            rose = self._leader.heartbeats.report(
                 request.broker_id, request.broker_epoch, request.applied_offset
             )
-            self._heartbeats.note_software(
+            self._leader.heartbeats.note_software(
                 request.broker_id, request.broker_epoch, request.software
             )
             operation = self._beat_operation(request)
@@ -181,14 +158,14 @@ class MetadataFetch:
     def on_lost(self) -> None:
         """We lead no more: whoever is held is told who may."""
         self._deciding.clear()
-        self._leadership_check.end()
+        self._leader.leadership_check.end()
         self._held_requests.wake()
 
     def _check_epoch(self, request: MetadataFetchRequest) -> None:
-        if request.fetched_epoch > self._proposer.epoch:
+        if request.fetched_epoch > self._leader.proposer.epoch:
             raise LogbergError(
                 ErrorCode.UNKNOWN_LEADER_EPOCH,
-                f"this node leads epoch {self._proposer.epoch}, and you have seen "
+                f"this node leads epoch {self._leader.proposer.epoch}, and you have seen "
                 f"{request.fetched_epoch}: ask the others who leads",
             )
 
@@ -212,7 +189,7 @@ class MetadataFetch:
             if isinstance(outcome, LogbergError):
                 on_reply(self._refusal(outcome))
                 return
-            broker = self._committed().cluster.brokers.get(request.broker_id)
+            broker = self._node.replica.image.cluster.brokers.get(request.broker_id)
             if isinstance(outcome, LeadershipLost) or broker is None:
                 on_reply(self._refusal(self._not_leading()))
                 return
@@ -222,12 +199,14 @@ class MetadataFetch:
                 # Unregistered since, and the id was given to another process.
                 on_reply(self._refusal(error))
                 return
-            self._heartbeats.touch(request.broker_id, broker.broker_epoch)
+            self._leader.heartbeats.touch(request.broker_id, broker.broker_epoch)
             self._answer(_Held(request, broker.broker_epoch, on_reply))
 
-        self._proposer.submit(
+        self._leader.proposer.submit(
             Decision(
-                in_rounds(lambda image, sweep: self._brokers.register(image, request, sweep)),
+                in_rounds(
+                    lambda image, sweep: self._leader.brokers.register(image, request, sweep)
+                ),
                 _provenance(caller, "RegisterBroker"),
                 done,
                 first=True,
@@ -239,10 +218,10 @@ class MetadataFetch:
 
     def _beat_operation(self, request: MetadataFetchRequest) -> str | None:
         """What a heartbeat changes; None: nothing now. Raises LogbergError STALE_BROKER_EPOCH."""
-        pending = self._proposer.pending
+        pending = self._leader.proposer.pending
         if pending is None or request.broker_id in self._deciding:
             return None
-        now, then = self._brokers.state_change(pending.image, _beat_of(request))
+        now, then = self._leader.brokers.state_change(pending.image, _beat_of(request))
         if now is then or (now is RegisteredState.FENCED and then is RegisteredState.SHUTDOWN_NOW):
             return None
         return _OPERATIONS[then]
@@ -255,11 +234,11 @@ class MetadataFetch:
         def done(outcome: Outcome) -> None:
             self._deciding.discard(request.broker_id)
             if provenance.operation == _OPERATIONS[RegisteredState.UNFENCED]:
-                self._leftover_elections.report(outcome)
+                self._leader.leftover_elections.report(outcome)
 
-        self._proposer.submit(
+        self._leader.proposer.submit(
             Decision(
-                in_rounds(lambda image, sweep: self._brokers.heartbeat(image, beat, sweep)),
+                in_rounds(lambda image, sweep: self._leader.brokers.heartbeat(image, beat, sweep)),
                 provenance,
                 done,
                 first=True,
@@ -279,7 +258,7 @@ class MetadataFetch:
                 self._held_requests.wake()
                 continue
             if operation is not None:
-                self._beat(held.request, self._own_provenance(operation), "")
+                self._beat(held.request, self._leader.own_provenance(operation), "")
 
     # -- fetch --------------------------------------------------------------------------------
 
@@ -306,7 +285,7 @@ class MetadataFetch:
         self._held_requests.park(wait_s, release)
 
     def _answer(self, held: _Held) -> None:
-        if self._proposer.pending is None:
+        if self._leader.proposer.pending is None:
             held.on_reply(self._refusal(self._not_leading()))
             return
         try:
@@ -317,13 +296,13 @@ class MetadataFetch:
         held.on_reply(self._reply(held, content))
 
     def _may_stop(self, held: _Held) -> bool:
-        broker = self._committed().cluster.brokers.get(held.request.broker_id)
+        broker = self._node.replica.image.cluster.brokers.get(held.request.broker_id)
         stopping = held.request.wanted_state is WantedState.STOPPING
         return stopping and broker is not None and broker.fenced
 
     def _reply(self, held: _Held, content: Content) -> MetadataFetchReply:
         """What is committed, as this broker must see it."""
-        image = self._committed()
+        image = self._node.replica.image
         broker = image.cluster.brokers.get(held.request.broker_id)
         if broker is None or broker.broker_epoch != held.broker_epoch:
             return self._refusal(
@@ -336,7 +315,7 @@ class MetadataFetch:
         may_stop = self._may_stop(held)
         if may_stop:
             # It is told to go, so its id is free for the next process.
-            self._heartbeats.forget(broker.broker_id)
+            self._leader.heartbeats.forget(broker.broker_id)
         seen = SeenState.ONLINE
         if broker.fenced:
             seen = SeenState.FENCED
@@ -357,11 +336,11 @@ class MetadataFetch:
         return self._with_leader(MetadataFetchReply(error=self._explained(error)))
 
     def _not_leading(self) -> LogbergError:
-        known = self._leadership().leader.leader is not None
+        known = self._node.leadership().leader.leader is not None
         return LogbergError(ErrorCode.NOT_CONTROLLER if known else ErrorCode.NO_QUORUM)
 
     def _explained(self, error: LogbergError) -> ErrorReply:
-        leader, url = self._leadership()
+        leader, url = self._node.leadership()
         return error_reply(
             error,
             leader_id=leader.leader,
@@ -371,7 +350,7 @@ class MetadataFetch:
         )
 
     def _with_leader(self, reply: MetadataFetchReply) -> MetadataFetchReply:
-        leader, url = self._leadership()
+        leader, url = self._node.leadership()
         return msgspec.structs.replace(
             reply, leader_id=leader.leader, leader_epoch=leader.epoch, leader_url=url
         )

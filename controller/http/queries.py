@@ -5,7 +5,6 @@ Rule: every answer says its offset and epoch; one that may be old says its age t
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -19,11 +18,9 @@ from controller.http.describe import (
     topic_names,
 )
 from controller.http.describe_features import describe_features, describe_nodes, why_no_levels
+from controller.http.node_view import NodeView, View
 from controller.http.pages import Pages
-from controller.leader.heartbeats import Heartbeats
-from controller.replica.reads import ImageReads
 from metadata.errors import ErrorCode, LogbergError
-from metadata.image import MetadataImage
 from metadata.messages import (
     DescribeBrokerReply,
     DescribeTopicsReply,
@@ -41,31 +38,14 @@ PARTITIONS_LISTED_MAX = 10_000
 OnAnswer = Callable[[msgspec.Struct | LongMessage | LogbergError], None]
 
 
-class View(NamedTuple):
-    """What a read is answered from."""
-
-    image: MetadataImage
-    heard: Heartbeats | None
-    """Who was heard from; only the active controller knows."""
-    age_ms: int | None
-    """0: it is current; None: not known."""
-
-
 class Queries:
     """Answers reads."""
 
-    def __init__(
-        self,
-        reads: ImageReads,
-        view: Callable[[], View],
-        not_here: Callable[[], LogbergError],
-        pages: Pages,
-    ) -> None:
-        """`not_here` tells whom to ask instead."""
+    def __init__(self, node: NodeView, pages: Pages) -> None:
         self.pages = pages
-        self._reads = reads
-        self._view = view
-        self._not_here = not_here
+        self._reads = node.replica.reads
+        self._view = node.read
+        self._not_here = node.not_here
 
     def read(
         self,

@@ -1,6 +1,6 @@
-"""What only the active controller does: decisions in turn, batches, sessions, fencing, takeover.
+"""What only the active controller does: it decides in turn, writes batches and watches sessions.
 
-Here lives the order in which changes are decided and proposed. What a change means is decided in
-`controller.managers`; nothing here knows a route or opens a file. Door: every module but
-`activation`, `delegation`, `idempotency`, `lanes` and `large_changes`.
+Here lives the order in which changes are decided and proposed. `controller.managers` decides what a
+change means. Nothing here knows a route or opens a file. Door: every module but `activation`,
+`batch_writer`, `delegation`, `idempotency`, `lanes` and `large_changes`.
 """

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from controller.config import ControllerConfig
+from controller.leader.decisions import Decision, LeadershipLost, Outcome, Written
 from controller.leader.delegation import ON_BEHALF_OF, on_behalf_of
 from controller.leader.idempotency import Answer, Idempotency, JoinResult, RequestKey, request_key
 from controller.leader.mutation_quota import MutationQuota
-from controller.leader.proposer import Decision, LeadershipLost, Outcome, Proposer, Written
+from controller.leader.proposer import Proposer
 from controller.managers.level_gate import LevelGate
 from controller.result import ControllerResult, Decide, Decided
 from ledger.batch import Provenance

@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 from structlog.typing import FilteringBoundLogger
 
+from controller.leader.decisions import Decision, Outcome, Written
 from controller.leader.heartbeats import Heartbeats
-from controller.leader.proposer import Decision, Outcome, Proposer, Written
+from controller.leader.proposer import Proposer
 from controller.managers.brokers import BrokerManager
 from controller.managers.sweep import in_rounds
 from ledger.batch import Provenance

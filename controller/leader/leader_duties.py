@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from structlog.typing import FilteringBoundLogger
 
 from controller.leader.activation import begin_epoch
+from controller.leader.decisions import Decision, Outcome, Written
 from controller.leader.fencing import Fencing
 from controller.leader.heartbeats import Heartbeats
 from controller.leader.leftover_elections import LeftoverElections
-from controller.leader.proposer import Decision, Outcome, Proposer, Written
+from controller.leader.proposer import Proposer
 from controller.leader.self_registration import SelfRegistration
 from controller.replica.applier import Applier
 from controller.replica.pending import Pending

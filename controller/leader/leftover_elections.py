@@ -8,7 +8,8 @@ second while it leads.
 
 from collections.abc import Callable
 
-from controller.leader.proposer import Decision, Outcome, Proposer
+from controller.leader.decisions import Decision, Outcome
+from controller.leader.proposer import Proposer
 from controller.managers.brokers import BrokerManager
 from controller.managers.sweep import in_rounds
 from ledger.batch import Provenance

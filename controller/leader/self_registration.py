@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
-from controller.leader.proposer import Decision, Outcome, Proposer, Written
+from controller.leader.decisions import Decision, Outcome, Written
+from controller.leader.proposer import Proposer
 from controller.managers.features import (
     begin_levels,
     has_levels,

@@ -58,7 +58,7 @@ def healthy(nodes: int = 3, **config: Any) -> Situation:
 
 def note_checkpoint(cluster: Any, node: int) -> None:
     """What is asked for must be there."""
-    cluster.snapshot = cluster.controllers[node]._snapshotting.offer.id
+    cluster.snapshot = cluster.controllers[node]._storage.snapshotting.offer.id
 
 
 def others(cluster: Any, node: int) -> list[int]:
@@ -121,7 +121,7 @@ def loading() -> Situation:
     node = others(cluster, leader)[0]
     cluster.kill(node)
     cluster.start(node)
-    assert not cluster.controllers[node]._storage.ready
+    assert not cluster.controllers[node]._storage.files.ready
     return Situation(cluster, node, broker)
 
 
@@ -164,7 +164,7 @@ def room_all() -> Situation:
     cluster, _, broker = healthy()
     leave_room(cluster, *cluster.hosts)
     cluster.run(8.0)
-    leads = lambda c: c._proposer.pending is not None  # noqa: E731 - said twice
+    leads = lambda c: c._leader.proposer.pending is not None  # noqa: E731 - said twice
     cluster.run_until(lambda: any(map(leads, cluster.controllers.values())))
     cluster.run(1.5)
     (leader,) = (n for n, c in cluster.controllers.items() if leads(c))
@@ -177,7 +177,7 @@ def ledger_full() -> Situation:
     cluster, leader, broker = healthy()
     cluster.hosts[leader].faults.fail("write", 2, errno.ENOSPC)
     _change(cluster, leader)
-    cluster.run_until(lambda: cluster.controllers[leader]._applier.disk_full)
+    cluster.run_until(lambda: cluster.controllers[leader]._replica.applier.disk_full)
     return Situation(cluster, leader, broker)
 
 
@@ -298,7 +298,7 @@ def diverged() -> Situation:
     """The memory of one rots: its image is not what its log says."""
     cluster, leader, broker = healthy()
     node = others(cluster, leader)[0]
-    applier = cluster.controllers[node]._applier
+    applier = cluster.controllers[node]._replica.applier
     wrong = applier.image.state_hash.plus(1, 0)
     applier.image = msgspec.structs.replace(applier.image, state_hash=wrong)
     cluster.create_topic("it-differs-from-here", factor=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller.node_view import NodeView
+from controller.http.node_view import NodeView
 from quorum.guard.freshness import DeliveryFreshness
 from quorum.wire.frame_types import DigestFrame
 from runtime.simulated.world import World
@@ -23,7 +23,7 @@ _read, _heard = NodeView.read, DeliveryFreshness.heard
 def _leaders_are_current(self: NodeView) -> Any:
     """As it was: who leads, as far as it knows, is as old as nothing."""
     view = _read(self)
-    return view if self._proposer.pending is None else view._replace(age_ms=0)
+    return view if self.leader.proposer.pending is None else view._replace(age_ms=0)
 
 
 def _heard_just_now(self: DeliveryFreshness, replica: Any, frame: DigestFrame) -> None:

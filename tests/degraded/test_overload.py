@@ -48,9 +48,9 @@ def test_a_silent_broker_is_fenced_before_what_people_asked_for_is_done():
     since = cluster.image.offset
     cluster.hold_the_turn()
     waiting = [change(cluster, f"waits-{number}") for number in range(50)]
-    contact = cluster.leader._heartbeats._contacts[2]
+    contact = cluster.leader._leader.heartbeats._contacts[2]
     contact.deadline = 0.0
-    cluster.processes[1].run(cluster.leader._fencing._look)
+    cluster.processes[1].run(cluster.leader._leader.fencing._look)
     cluster.run_until(lambda: all(waiting))
     decided = operations(cluster, since)
     assert "FenceBroker" in decided
@@ -82,7 +82,7 @@ def test_heartbeats_are_answered_while_changes_are_shed(busy):
 def test_nobody_is_let_in_behind_one_who_has_waited_for_too_long():
     """Few may wait, but for long: then who comes would wait in vain."""
     cluster, leader, _ = healthy()
-    proposer = cluster.controllers[leader]._proposer
+    proposer = cluster.controllers[leader]._leader.proposer
     proposer.pending.bytes += 1 << 40  # as much as a disk that hardly writes leaves behind
     waits = change(cluster, "waits")
     cluster.run(0.1)

@@ -15,7 +15,7 @@ def _at_once(_self: Any, *arguments: Any) -> None:
 
 
 def _read_what_is_proposed(read: Callable[..., Any], self: Any) -> Any:
-    view, pending = read(self), self._proposer.pending
+    view, pending = read(self), self.leader.proposer.pending
     return view if pending is None else view._replace(image=pending.image)
 
 
@@ -36,7 +36,7 @@ def _note_again(note: Callable[..., Any], self: Any, record: Any, offset: int) -
 def _ship_what_is_proposed(find: Callable[..., Any], self: Any, request: Any) -> Any:
     """A fetcher that has all that is committed gets the oldest batch that is not, too."""
     content = find(self, request)
-    proposed = self._ledger.__self__._proposer.pending
+    proposed = self._ledger.__self__.files._applier.pending
     if content.something or proposed is None or not proposed._batches:
         return content
     batch = proposed.oldest().batch
@@ -85,7 +85,7 @@ DECIDING = (
         "read of what is not committed",
         "2, I7",
         "Reads see what is proposed.",
-        (Patch("controller.node_view.NodeView.read", around(_read_what_is_proposed)),),
+        (Patch("controller.http.node_view.NodeView.read", around(_read_what_is_proposed)),),
         searched_in("answers", "rivals"),
     ),
     Mutant(
@@ -194,7 +194,7 @@ DECIDING = (
         "A batch gets the leader's clock, also when that is behind the log.",
         (
             Patch(
-                "controller.leader.proposer.Proposer._seal",
+                "controller.leader.batch_writer.BatchWriter._seal",
                 edited(("timestamp_ms = max(now_ms, mark.timestamp_ms)", "timestamp_ms = now_ms")),
             ),
         ),

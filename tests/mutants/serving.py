@@ -76,7 +76,7 @@ SERVING = (
                 "controller.http.metadata_fetch.MetadataFetch._reconsider_stopping",
                 edited(
                     (
-                        "self._own_provenance(operation)",
+                        "self._leader.own_provenance(operation)",
                         "_provenance(Caller(f'Broker:{held.request.broker_id}'), operation)",
                     )
                 ),

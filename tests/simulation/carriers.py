@@ -49,7 +49,8 @@ class Carriers:
     def watch(self, node_id: int, controller: Any) -> Callable[[Request, Any], None]:
         """Return the handler of a controller's life, which knows the request under way."""
         now: list[Request | None] = [None]
-        proposer, leadership_check = controller._proposer, controller._leadership_check
+        leader = controller._leader
+        proposer, leadership_check = leader.proposer, leader.leadership_check
 
         def during(request: Request | None, act: Callable[[], None]) -> None:
             before, now[0] = now[0], request

@@ -122,10 +122,10 @@ def _in_quorum(quorum: Any) -> Iterator[str]:
 
 
 def _in_controller(controller: Any) -> Iterator[str]:
-    storage, proposer = controller._storage, controller._proposer
+    storage, proposer = controller._storage.files, controller._leader.proposer
     if proposer.waiting or proposer.busy:
         yield "decision"
-    if controller._snapshotting._busy:
+    if controller._storage.snapshotting._busy:
         yield "checkpoint"
     if storage._catch_up.fetching:
         yield "pull"
@@ -135,7 +135,7 @@ def _in_controller(controller: Any) -> Iterator[str]:
         yield "loading"
     if storage._mending.note:
         yield "mending"
-    if len(controller._held_requests):
+    if len(controller._http.held_requests):
         yield "metadata fetch held"
     if controller.image.transaction is not None:
         yield "transaction"

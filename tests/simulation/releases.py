@@ -55,7 +55,7 @@ class Releases:
     def begin_controller(self, node_id: int, made: Any) -> None:
         """A controller was made: take out what 0.1 doesn't have."""
         if node_id in self.old:
-            registering = made._self_registration
+            registering = made._leader.self_registration
             registering.begin = registering.look = lambda: None
             registering.on_announcement = lambda *_: None
 
@@ -150,7 +150,7 @@ class Releases:
             return False
         image = self.cluster.controllers[leader].image
         return image.features.levels.get(METADATA_VERSION) is not None and all(
-            image.cluster.controllers.get(n) == made._self_registration._own
+            image.cluster.controllers.get(n) == made._leader.self_registration._own
             for n, made in self.cluster.running().items()
         )
 

@@ -8,7 +8,7 @@ import structlog
 
 from controller.config import ControllerConfig
 from controller.controller import Controller
-from controller.leader.proposer import Decision
+from controller.leader.decisions import Decision
 from controller.result import ControllerResult
 from ledger.batch import Provenance, parse
 from metadata.codec import decode_records
@@ -133,7 +133,7 @@ class Cluster:
         known = self.image.cluster.controllers
         alive = {node.node_id for node in self.shared.alive()}
         return all(
-            known.get(node_id) == self.controllers[node_id]._self_registration._own
+            known.get(node_id) == self.controllers[node_id]._leader.self_registration._own
             for node_id in alive
         )
 
@@ -159,7 +159,7 @@ class Cluster:
             lambda image: ControllerResult(records), Provenance(operation="Test"), done.append
         )
         node = self.shared.leader
-        self.processes[node].run(lambda: self.controllers[node]._proposer.submit(decision))
+        self.processes[node].run(lambda: self.controllers[node]._leader.proposer.submit(decision))
         self.run_until(lambda: bool(done))
         return done[0]
 
@@ -173,7 +173,7 @@ class Cluster:
         node = self.shared.leader
         self.processes[node].clock.cost_us = 50
         decision = Decision(decide, Provenance(operation="Test"), lambda _: None, first=True)
-        self.processes[node].run(lambda: self.controllers[node]._proposer.submit(decision))
+        self.processes[node].run(lambda: self.controllers[node]._leader.proposer.submit(decision))
 
     def partition(self, name, number=0):
         return self.image.topics.partitions[self.image.topics.named(name).topic_id, number]

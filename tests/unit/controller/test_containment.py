@@ -141,7 +141,7 @@ def test_a_segment_that_is_mended_at_the_start_is_tried_again_too(cluster):
 
 def forget_the_difference(cluster, node_id):
     """What was wrong is written over: from now on the sums are equal again."""
-    applier = cluster.controllers[node_id]._applier
+    applier = cluster.controllers[node_id]._replica.applier
     applier.image = cluster.image
 
 
@@ -172,7 +172,7 @@ def test_a_checkpoint_of_a_wrong_state_is_not_loaded_again(cluster):
     sound = checkpoint(cluster, 3)
     fill(cluster, 5, start=20)
     cluster.run(0.5)
-    applier = cluster.controllers[3]._applier
+    applier = cluster.controllers[3]._replica.applier
     image = applier.image
     delta = MetadataDelta(image)
     delta.replay(TopicRecord("never-created", b"n" * 16), image.offset)

@@ -173,7 +173,7 @@ def test_deciding_looks_at_little_in_one_slice(
     counter: Counter,
     decide: Callable[[TopicManager, Any], Generator[None, None, Any]],
 ) -> None:
-    topics = cluster.controllers[1]._api._topics
+    topics = cluster.controllers[1]._leader.topics
     decision = decide(topics, cluster.image)
     for _ in decision:
         counter.slice_ends()

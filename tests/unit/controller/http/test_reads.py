@@ -74,7 +74,7 @@ def test_a_linearizable_read_is_the_leaders_and_needs_a_majority(cluster):
 def test_many_reads_share_one_confirmation(cluster):
     quorum, asked = cluster.shared.nodes[1], []
     read_index = quorum.read_index
-    reads = cluster.leader._api._queries._reads
+    reads = cluster.leader._replica.reads
     reads._read_index = lambda on_ready: (asked.append(1), read_index(on_ready))
     replies = [cluster.send("GET", "/v1/topics") for _ in range(40)]
     cluster.run_until(lambda: all(replies))

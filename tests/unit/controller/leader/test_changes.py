@@ -410,7 +410,7 @@ def test_nothing_of_a_transaction_is_read_before_its_end_and_a_new_epoch_discard
 def test_a_decision_that_cannot_be_replayed_is_refused_and_nothing_of_it_lasts(
     cluster, good, prepared
 ):
-    topics = cluster.leader._api._topics
+    topics = cluster.leader._leader.topics
     create_well = topics.create
 
     def create_wrongly(image, request):
@@ -434,7 +434,7 @@ def test_a_decision_that_cannot_be_replayed_is_refused_and_nothing_of_it_lasts(
 def test_decisions_wait_for_the_end_of_a_transaction_and_contact_does_not(cluster):
     clock = cluster.processes[1].clock
     clock.cost_us = 50  # so that long work yields
-    proposer = cluster.leader._proposer
+    proposer = cluster.leader._leader.proposer
     big = cluster.send("POST", "/v1/topics", body("big", 20_000))
     cluster.run_until(lambda: proposer._large_changes.ready is not None)
     clock.cost_us = 5_000
@@ -461,7 +461,7 @@ def test_a_new_leader_waits_until_all_that_was_committed_is_applied(cluster):
     replies = cluster.send("POST", "/v1/topics", body("big", 20_000))
     cluster.run_until(lambda: bool(replies))
     cluster.run(0.001)
-    assert not cluster.controllers[2]._applier.idle
+    assert not cluster.controllers[2]._replica.applier.idle
     cluster.lead(2)
     assert cluster.shared.nodes[2].resigned == []
     assert cluster.image.topics.named("big") is not None

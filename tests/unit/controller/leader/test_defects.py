@@ -6,7 +6,7 @@ import pytest
 
 from controller.http import api
 from controller.leader import leader_duties
-from controller.leader.proposer import Decision
+from controller.leader.decisions import Decision
 from controller.managers.topics import TopicManager
 from controller.result import ControllerResult
 from ledger.batch import Provenance
@@ -32,7 +32,7 @@ def test_a_defect_in_a_decision_is_answered_once_logged_and_the_leader_goes_on(s
         raise ZeroDivisionError("planted")
 
     decision = Decision(fail, Provenance(operation="Defect"), outcomes.append, first=first)
-    cluster.processes[1].run(lambda: cluster.leader._proposer.submit(decision))
+    cluster.processes[1].run(lambda: cluster.leader._leader.proposer.submit(decision))
     cluster.run_until(lambda: bool(outcomes))
     cluster.create_topic("after", factor=1)
     assert [outcome.code.value for outcome in outcomes] == ["UNKNOWN_SERVER_ERROR"]
@@ -59,22 +59,23 @@ def test_a_defect_behind_a_written_part_gives_up_the_epoch_and_is_answered_once(
     cluster = Cluster(on_defect=None)
     cluster.online(1)
     leader, outcomes = cluster.leader, []
-    follow = leader._proposer._on_records
+    writer = leader._leader.proposer._writer
+    follow = writer._on_records
 
     def fail(_records):
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(leader._proposer, "_on_records", fail)
+    monkeypatch.setattr(writer, "_on_records", fail)
     decision = Decision(
         lambda _image: ControllerResult((NoOpRecord(),)),
         Provenance(operation="Defect"),
         outcomes.append,
     )
-    cluster.processes[1].run(lambda: leader._proposer.submit(decision))
+    cluster.processes[1].run(lambda: leader._leader.proposer.submit(decision))
     cluster.run(0.1)
     assert [outcome.code.value for outcome in outcomes] == ["UNKNOWN_SERVER_ERROR"]
     assert cluster.shared.leader is None
-    monkeypatch.setattr(leader._proposer, "_on_records", follow)
+    monkeypatch.setattr(writer, "_on_records", follow)
     cluster.lead(2)
     cluster.online(2)
     cluster.create_topic("after", factor=1)

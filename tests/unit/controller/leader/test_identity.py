@@ -26,7 +26,7 @@ def cluster():
 
 def begin_leadership_check(cluster):
     """The leader stood still, and no majority answers."""
-    leadership_check = cluster.leader._leadership_check
+    leadership_check = cluster.leader._leader.leadership_check
     leadership_check._read_index = lambda on_ready: None
     leadership_check.begin()
 

@@ -26,11 +26,11 @@ def test_decisions_wait_while_too_much_is_in_flight_and_go_on_as_it_commits(clus
         for n in range(40)
     ]
     cluster.run(0.2)
-    assert leading._proposer.waiting > 0
-    assert 3_000 <= leading._proposer.pending.bytes < 3_000 + 2_000
+    assert leading._leader.proposer.waiting > 0
+    assert 3_000 <= leading._leader.proposer.pending.bytes < 3_000 + 2_000
     assert not any(replies)
 
     cluster.shared.heal()
     cluster.run_until(lambda: all(replies))
     assert {reply[0].status for reply in replies} == {200}
-    assert leading._proposer.pending.bytes == 0
+    assert leading._leader.proposer.pending.bytes == 0

@@ -62,7 +62,7 @@ def big_topic(cluster, name="big"):
     """Ask for a large topic, which is then under way."""
     replies = cluster.send("POST", "/v1/topics", body(name, BIG))
     cluster.run(0.1)
-    assert cluster.leader._proposer._large_changes._now is not None
+    assert cluster.leader._leader.proposer._large_changes._now is not None
     assert not replies
     return replies
 
@@ -138,7 +138,7 @@ def test_a_deletion_is_prepared_again_when_the_topic_was_changed_meanwhile(clust
     cluster.run(0.1)
     topic_id = cluster.image.topics.named("big").topic_id
     cluster.write(PartitionChangeRecord(7, topic_id, leader=-1))
-    first = cluster.leader._proposer._large_changes._now
+    first = cluster.leader._leader.proposer._large_changes._now
     release()
     ((status, _),) = done(cluster, gone)
     assert (status, first.tries) == (200, 1)
@@ -198,10 +198,10 @@ def test_a_preparation_goes_on_when_another_topic_is_configured(cluster, release
         ConfigRecord(ConfigResourceType.TOPIC, "other", "retention.ms", "1"),
         ConfigRecord(ConfigResourceType.BROKER, "big", "a", "b"),
     )
-    first = cluster.leader._proposer._large_changes._now
+    first = cluster.leader._leader.proposer._large_changes._now
     release()
-    cluster.run_until(lambda: first is not cluster.leader._proposer._large_changes._now)
-    assert cluster.leader._proposer._large_changes._now is None
+    cluster.run_until(lambda: first is not cluster.leader._leader.proposer._large_changes._now)
+    assert cluster.leader._leader.proposer._large_changes._now is None
     assert done(cluster, big)[0][0] == 200
 
 
@@ -257,7 +257,7 @@ def test_a_change_that_is_always_overtaken_keeps_the_turn_in_the_end(cluster, mo
 def test_two_large_changes_are_prepared_one_after_the_other(cluster, release):
     first = big_topic(cluster, "first")
     second = big_topic(cluster, "second")
-    assert cluster.leader._proposer.waiting == 2
+    assert cluster.leader._leader.proposer.waiting == 2
     release()
     answers = done(cluster, first, second)
     assert [status for status, _ in answers] == [200, 200]

@@ -39,8 +39,8 @@ def test_a_topic_of_a_million_partitions_is_refused_by_default_and_nothing_is_pl
 
 
 def test_a_hundred_thousand_partitions_pass_by_default_and_then_again():
-    manager = topics.TopicManager(Cluster(nodes=1).leader._config, None)
-    quota = Cluster(nodes=1).leader._quota
+    parts = Cluster(nodes=1).leader._leader
+    manager, quota = parts.topics, parts.quota
     for _ in range(2):
         topic = topics.NewTopic(name="t", num_partitions=100_000, replication_factor=3)
         quota.charge(manager.creates(topics.CreateTopicsRequest(topics=(topic,))), 1)

@@ -84,9 +84,9 @@ def between(cluster, operation):
 
 def test_a_silent_broker_is_fenced_in_rounds_with_other_decisions_in_between(cluster):
     keep_alive(cluster, cluster.brokers[:2], SESSION_S - 0.1)
-    cluster.leader._heartbeats._contacts[3].deadline = 0.0
+    cluster.leader._leader.heartbeats._contacts[3].deadline = 0.0
     node = cluster.processes[1]
-    node.run(cluster.leader._fencing._look)
+    node.run(cluster.leader._leader.fencing._look)
     replies = [cluster.send("POST", "/v1/topics", body(f"small-{n}")) for n in range(4)]
     registered = Broker(cluster, 4).send(WantedState.FENCED)
     cluster.run_until(lambda: cluster.broker(3).fenced and all(replies) and bool(registered))
@@ -179,7 +179,7 @@ def test_a_broker_that_comes_back_is_unfenced_first_and_leaders_follow(cluster):
 
 def test_a_new_process_of_a_broker_is_registered_behind_the_rounds(cluster):
     broker = cluster.broker(3)
-    cluster.leader._heartbeats.forget(3)
+    cluster.leader._leader.heartbeats.forget(3)
     new = Broker(cluster, 3)
     new.register()
     check_rounds(cluster, "RegisterBroker", RegisterBrokerRecord)
@@ -193,8 +193,8 @@ def test_a_leader_that_goes_between_two_rounds_leaves_a_sound_state_and_a_heir_t
 ):
     node = cluster.processes[1]
     node.clock.cost_us = 5_000
-    cluster.leader._heartbeats._contacts[3].deadline = 0.0
-    node.run(cluster.leader._fencing._look)
+    cluster.leader._leader.heartbeats._contacts[3].deadline = 0.0
+    node.run(cluster.leader._leader.fencing._look)
     cluster.run_until(
         lambda: (
             len([p for p in cluster.image.topics.partitions.values() if 3 not in p.isr])
@@ -266,15 +266,15 @@ def decided(steps):
 
 @pytest.fixture
 def manager(cluster):
-    return cluster.leader._fetch._brokers
+    return cluster.leader._leader.brokers
 
 
 def test_a_new_process_between_two_rounds_is_not_fenced_for_the_old_one(cluster, manager):
-    cluster.leader._heartbeats._contacts[3].deadline = 0.0
+    cluster.leader._leader.heartbeats._contacts[3].deadline = 0.0
     rounds = sweep.Sweep(ROUND)
     first = decided(manager.fence_silent(cluster.image, 3, rounds))
     assert first.unfinished
-    cluster.leader._heartbeats.forget(3)
+    cluster.leader._leader.heartbeats.forget(3)
     Broker(cluster, 3).bring_online()
     assert not decided(manager.fence_silent(cluster.image, 3, rounds)).records
 
@@ -291,7 +291,7 @@ def test_a_broker_fenced_between_two_rounds_is_not_unfenced_by_its_old_heartbeat
     cluster.write(BrokerRegistrationChangeRecord(back.broker_id, epoch, fenced=FencingChange.FENCE))
     second = decided(manager.heartbeat(cluster.image, beat, rounds))
     assert not any(isinstance(r, BrokerRegistrationChangeRecord) for r in second.records)
-    cluster.leader._heartbeats.forget(back.broker_id)
+    cluster.leader._leader.heartbeats.forget(back.broker_id)
     Broker(cluster, back.broker_id).register()
     decided(manager.heartbeat(cluster.image, beat, rounds))  # Its epoch is no error any more.
 

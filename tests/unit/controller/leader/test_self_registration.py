@@ -28,10 +28,10 @@ def old_log(monkeypatch, *old_nodes, **config):
         made = Cluster(leader=None, **config)
         for node_id in made.shared.node_ids:
             # The first epoch is one of 0.1: nobody registers in it.
-            made.controllers[node_id]._self_registration.begin = lambda: None
+            made.controllers[node_id]._leader.self_registration.begin = lambda: None
         made.lead(1)
     for node_id in made.shared.node_ids:
-        del made.controllers[node_id]._self_registration.begin
+        del made.controllers[node_id]._leader.self_registration.begin
         if node_id in old_nodes:
             made.shared.nodes[node_id].announce(b"")
             made.shared.nodes[node_id].announce = lambda data: None

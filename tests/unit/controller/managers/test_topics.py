@@ -316,7 +316,7 @@ def test_a_name_with_many_separators_is_looked_up_once(cluster, monkeypatch):
     monkeypatch.setattr(
         BucketMap, "__iter__", lambda self: (looked.extend(range(len(self))), plain_iter(self))[1]
     )
-    topics = cluster.leader._api._topics
+    topics = cluster.leader._leader.topics
     with pytest.raises(LogbergError, match="would be the same as 'a_a_"):
         topics._check_name(cluster.image, "a." * 11, {})
     assert len(looked) <= 2

@@ -11,7 +11,7 @@ def test_the_image_before_a_large_change_is_kept_and_dropped_in_slices():
     cluster.online(1)
     cluster.create_topic("first", partitions=5_000, factor=1)
     cluster.run(2.0)
-    retirement = cluster.leader._applier.retirement
+    retirement = cluster.leader._replica.applier.retirement
     assert len(retirement) == 0
     before = cluster.image.topics.partitions
     page = before._pages[0]
@@ -30,7 +30,7 @@ def test_what_a_transaction_wrote_so_far_is_dropped_without_waiting():
     """Each of its batches replaces the branch, which a standby builds as it comes."""
     cluster = Cluster(nodes=2)
     cluster.online(1)
-    retirement = cluster.controllers[2]._applier.retirement
+    retirement = cluster.controllers[2]._replica.applier.retirement
     begin, retirement._begin = retirement._begin, lambda: None
     replies = cluster.send("POST", "/v1/topics", body("big", 20_000))
     cluster.run_until(lambda: bool(replies))
@@ -48,4 +48,4 @@ def test_a_small_change_keeps_nothing():
     cluster.create_topic("t", partitions=3, factor=1)
     replies = cluster.send("POST", "/v1/topics", body("u", 10))
     cluster.run_until(lambda: bool(replies))
-    assert len(cluster.leader._applier.retirement) == 0
+    assert len(cluster.leader._replica.applier.retirement) == 0

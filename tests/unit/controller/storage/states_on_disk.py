@@ -46,7 +46,7 @@ def damage(cluster, node_id, which, position=2500):
 
 def corrupt(cluster, node_id):
     """Change a node's image in memory, so that it is not what the log says."""
-    applier = cluster.controllers[node_id]._applier
+    applier = cluster.controllers[node_id]._replica.applier
     for holder in filter(None, (applier, applier.pending)):
         wrong = holder.image.state_hash.plus(1, 0)
         holder.image = msgspec.structs.replace(holder.image, state_hash=wrong)

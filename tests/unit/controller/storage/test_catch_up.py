@@ -66,7 +66,7 @@ def test_a_checkpoint_that_is_being_written_ends_with_its_ledger(cluster, monkey
     held = []
     with monkeypatch.context() as patched:
         patched.setattr(CheckpointWriting, "_written", lambda self: held.append(self))  # noqa: PLW0108 - it binds
-        cluster.processes[3].run(cluster.controllers[3]._snapshotting.write)
+        cluster.processes[3].run(cluster.controllers[3]._storage.snapshotting.write)
         cluster.run(0.5)
     assert len(held) == 1
     cluster.shared.heal()

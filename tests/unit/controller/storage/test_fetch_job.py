@@ -21,7 +21,7 @@ class Node:
         self.failed: list[str] = []
         self.done: list[object] = []
         self.job = FetchJob(
-            self.cluster.controllers[3]._config,
+            self.cluster.controllers[3]._view._config,
             self.cluster.processes[3].clock,
             self.cluster.shared.nodes[3],
             self.failed.append,

@@ -45,7 +45,7 @@ def test_a_checkpoint_ahead_of_the_mark_is_compared_with_what_is_applied_again(c
     fill(cluster)
     cluster.shared.nodes[2].compact = lambda mark, on_done: on_done(False)
     controller = cluster.controllers[2]
-    controller._snapshotting._compact = lambda mark, on_done: on_done(False)
+    controller._storage.snapshotting._compact = lambda mark, on_done: on_done(False)
     written = checkpoint(cluster, 2)
     assert 2 not in cluster.shared.manifests
     cluster.kill(2)

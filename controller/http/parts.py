@@ -1,0 +1,50 @@
+"""The parts of this room, wired: from a request to the rooms that answer it."""
+
+from controller.config import ControllerConfig
+from controller.http.api import Api
+from controller.http.fetch_content import FetchContent
+from controller.http.held_requests import HeldRequests
+from controller.http.metadata_fetch import MetadataFetch
+from controller.http.metrics import ControllerMetrics
+from controller.http.node_view import NodeView
+from controller.http.pages import Pages
+from controller.http.queries import Queries
+from controller.http.snapshot_ranges import SnapshotRanges
+from controller.http.watch import Watch
+from runtime.clock import Clock
+from runtime.metrics import Registry
+
+
+class HttpParts:
+    """Answers HTTP requests."""
+
+    def __init__(
+        self, config: ControllerConfig, clock: Clock, view: NodeView, registry: Registry
+    ) -> None:
+        """`registry` gets the controller's metrics."""
+        replica, storage = view.replica, view.storage
+        self.held_requests = HeldRequests(clock, config.parked_requests_max)
+        self.watching = HeldRequests(clock, config.parked_requests_max)
+        self.pages = Pages(clock, replica.applier.retirement.released)
+        self.fetch = MetadataFetch(
+            config,
+            view,
+            FetchContent(
+                config,
+                storage.open_ledger,
+                replica.marks,
+                lambda: storage.snapshotting.offer,
+                storage.files.damaged,
+            ),
+            self.held_requests,
+        )
+        self.api = Api(
+            config,
+            clock,
+            view,
+            ControllerMetrics(registry, view, (self.held_requests, self.watching)),
+            self.fetch,
+            Queries(view, self.pages),
+            Watch(storage.open_ledger, lambda: replica.image, self.watching, storage.files.damaged),
+            SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece),
+        )

@@ -1,0 +1,269 @@
+"""Makes batches of a decision's records, replays them into the pending image and proposes them.
+
+A decision's records become one batch. If they don't fit into one, they become several batches that
+are one logical transaction (KIP-868): Begin first, End last. The answer to the request is the last
+record before End.
+
+Invariant: the pending image is always what a replay of the proposed bytes gives. Each batch is
+therefore replayed from its encoded form. `large_changes` does the same ahead of time.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+from structlog.typing import FilteringBoundLogger
+
+from controller.leader.decisions import Decision, Written
+from controller.leader.idempotency import Answer, outcome_record
+from controller.leader.large_changes import Preparation, cut
+from controller.replica.pending import Pending
+from controller.result import ControllerResult
+from ledger.batch import ACTED_AS, Batch, BatchHeader, Provenance, array_head, seal
+from ledger.errors import LedgerError
+from metadata.codec import RecordDecodeError, decode_record, decode_records, encode_record
+from metadata.errors import ErrorCode, LogbergError
+from metadata.image import MetadataDelta, MetadataImage, ReplayError
+from metadata.image.metadata_image import OpenTransaction
+from metadata.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    Record,
+    RequestOutcomeRecord,
+)
+from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError
+from runtime.clock import Clock
+
+_ANSWER_BYTES_MAX = 512 * 1024
+_STEP = 64
+"""Records between two yields."""
+
+_DEFECTS = (ReplayError, RecordDecodeError, LedgerError)
+
+
+class Plan(NamedTuple):
+    """The batches of one decision, before they have an offset and a time."""
+
+    result: ControllerResult
+    batches: list[list[bytes]]
+    """Encoded records, by batch. The outcome and End records are added when a batch is sealed."""
+    answer: Answer | None
+    """What the outcome record holds; None if no answer is remembered."""
+    provenance: Provenance
+
+    @property
+    def last(self) -> int:
+        """Index of the last batch; -1 if there is none."""
+        return len(self.batches) - 1
+
+
+class BatchWriter:
+    """Writes one decision at a time."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        propose: Callable[[bytes], None],
+        on_records: Callable[[Sequence[Record]], None],
+        on_replayed: Callable[[Sequence[Record], int, int], None],
+        *,
+        lag_warn_ms: int,
+        log: FilteringBoundLogger,
+    ) -> None:
+        """`on_records` gets the records of a batch as soon as they are proposed.
+
+        `on_replayed` gets them too, with base offset and timestamp, but only for batches that were
+        replayed here, not for those that `large_changes` prepared.
+        """
+        self._clock = clock
+        self._propose = propose
+        self._on_records = on_records
+        self._on_replayed = on_replayed
+        self._lag_warn_ms = lag_warn_ms
+        self._log = log
+        self.wrote_some = False
+        """A batch of the current decision was proposed. The proposer resets it."""
+
+    def plan(
+        self, preparation: Preparation[Decision], pending: Pending, epoch: int
+    ) -> Generator[None, None, Plan]:
+        """Add the Begin record, if there are several batches, and the answer to remember.
+
+        Raises LogbergError BODY_TOO_LARGE if the answer is too long for the log.
+        """
+        decision, result = preparation.decision, preparation.result
+        assert result is not None
+        batches = preparation.batches
+        if len(batches) > 1 and result.rebase is not None:
+            # The Begin record comes first and moves all offsets by one.
+            result = result.rebase(pending.image.offset + 1)
+            batches = yield from cut(result.records)
+        total = len(result.records)
+        if len(batches) > 1:
+            batches[0].insert(
+                0, encode_record(BeginTransactionRecord(decision.provenance.operation))
+            )
+            total += 2
+        answer = None
+        if batches and decision.key is not None and not result.unfinished:
+            body = msgspec.msgpack.encode(result.reply)
+            if len(body) > _ANSWER_BYTES_MAX:
+                raise LogbergError(
+                    ErrorCode.BODY_TOO_LARGE, "the answer would be too large; split the request"
+                )
+            total += 1
+            answer = Answer(result.status, body, pending.mark.log_end + total, epoch)
+        provenance = decision.provenance
+        if not provenance.reason:
+            provenance = msgspec.structs.replace(provenance, reason=result.reason)
+        return Plan(result, batches, answer, provenance)
+
+    def write(
+        self, preparation: Preparation[Decision], plan: Plan, pending: Pending, epoch: int
+    ) -> Generator[None, None, Written | LogbergError]:
+        """Propose all batches. Returns an error if the records can't be replayed.
+
+        Raises what `Quorum.propose` raises: NotLeaderError, QuorumStoppedError, NoRoomError.
+        """
+        decision = preparation.decision
+        try:
+            if preparation.defect is not None:
+                raise preparation.defect
+            if preparation.is_replayed:
+                yield from self._write_replayed(preparation, plan, pending, epoch)
+            else:
+                for number, batch in enumerate(plan.batches):
+                    last = number == plan.last
+                    yield from self._write(decision, plan, batch, pending, epoch, last=last)
+        except _DEFECTS as error:
+            return (yield from self._give_up(decision, plan, pending, epoch, error))
+        wrote = bool(plan.result.records)
+        # Drop the records from the result: `Preparation.emptied` frees them in small steps.
+        result = plan.result._replace(records=())
+        return Written(result, pending.mark.log_end, epoch, wrote=wrote)
+
+    def _give_up(
+        self, decision: Decision, plan: Plan, pending: Pending, epoch: int, error: Exception
+    ) -> Generator[None, None, LogbergError]:
+        """Abort what was written. Records that can't be replayed are a defect of this program."""
+        operation = decision.provenance.operation
+        self._log.error("decision_not_replayable", operation=operation, reason=str(error))
+        if self.wrote_some:
+            abort = encode_record(AbortTransactionRecord("it can't be replayed"))
+            yield from self._write(decision, plan, [abort], pending, epoch, last=False)
+        return LogbergError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"{operation} can't be carried out: {error}"
+        )
+
+    def _write(
+        self,
+        decision: Decision,
+        plan: Plan,
+        encoded: list[bytes],
+        pending: Pending,
+        epoch: int,
+        *,
+        last: bool,
+    ) -> Generator[None, None, None]:
+        """Seal one batch, replay it from its bytes into the pending image, and propose it."""
+        batch = self._seal(decision, plan, encoded, pending, epoch, last=last)
+        yield from _pause(len(encoded))
+        header = batch.header
+        delta = MetadataDelta(pending.image)
+        records = decode_records(batch.records)
+        yield from _pause(len(records))
+        for number, record in enumerate(records, start=1):
+            delta.replay(record, header.base_offset + number - 1)
+            if number % _STEP == 0:
+                yield
+        delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
+        image = yield from delta.apply_in_steps()
+        self._push(batch, image, pending)
+        self._on_replayed(records, header.base_offset, header.timestamp_ms)
+        self._on_records(records)
+
+    def _write_replayed(
+        self, preparation: Preparation[Decision], plan: Plan, pending: Pending, epoch: int
+    ) -> Generator[None, None, None]:
+        """Seal and propose batches that `large_changes` has already replayed.
+
+        Between Begin and End the images lack the transaction's branch (`built=False`). A node that
+        needs the branch replays it from the ledger.
+        """
+        decision, begun_at, before = preparation.decision, pending.mark.log_end, pending.image
+        after = yield from preparation.over(before)
+        for number, encoded in enumerate(plan.batches):
+            last = number == plan.last
+            batch = self._seal(decision, plan, encoded, pending, epoch, last=last)
+            header = batch.header
+            if last:
+                delta = MetadataDelta(after)
+                behind = 2 if plan.last else 1
+                outcome = decode_record(encoded[-behind])
+                if isinstance(outcome, RequestOutcomeRecord):
+                    delta.replay(outcome, header.end_offset - behind)
+                delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
+                image = yield from delta.apply_in_steps()
+            else:
+                image = msgspec.structs.replace(
+                    before,
+                    offset=header.end_offset,
+                    timestamp_ms=header.timestamp_ms,
+                    transaction=OpenTransaction(
+                        decision.provenance.operation, begun_at, before, built=False
+                    ),
+                )
+            self._push(batch, image, pending)
+            yield
+
+    def _seal(
+        self,
+        decision: Decision,
+        plan: Plan,
+        encoded: list[bytes],
+        pending: Pending,
+        epoch: int,
+        *,
+        last: bool,
+    ) -> Batch:
+        """Make the next batch of encoded records; the last one gets the outcome and End."""
+        mark = pending.mark
+        now_ms = self._clock.wall_ms()
+        if mark.timestamp_ms - now_ms > self._lag_warn_ms:
+            self._log.warning("clock_behind_log", lag_ms=mark.timestamp_ms - now_ms)
+        # Timestamps in the log never fall, even if the new leader's clock is behind the old one's.
+        timestamp_ms = max(now_ms, mark.timestamp_ms)
+        if last and plan.answer is not None and decision.key is not None:
+            outcome = outcome_record(decision.key, plan.answer, timestamp_ms)
+            encoded.append(encode_record(outcome))
+        if last and plan.last > 0:
+            encoded.append(encode_record(EndTransactionRecord()))
+        header = BatchHeader(
+            mark.log_end,
+            len(encoded),
+            epoch,
+            timestamp_ms,
+            plan.provenance,
+            mark.head,
+            {ACTED_AS: decision.acted_as.encode()} if decision.acted_as else {},
+        )
+        return seal(header, array_head(len(encoded)) + b"".join(encoded))
+
+    def _push(self, batch: Batch, image: MetadataImage, pending: Pending) -> None:
+        try:
+            self._propose(batch.encoded)
+        except (NotLeaderError, QuorumStoppedError, NoRoomError):
+            raise
+        except Exception:
+            # An unknown error doesn't say whether the quorum took the batch. Assume that it did.
+            self.wrote_some = True
+            raise
+        self.wrote_some = True
+        pending.push(batch, image)
+
+
+def _pause(records: int) -> Iterator[None]:
+    """Yield once after work on many records."""
+    if records >= _STEP:
+        yield

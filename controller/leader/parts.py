@@ -1,0 +1,106 @@
+"""The parts of this room, wired: what a controller needs to lead.
+
+A standby has them too. They are idle until `LeaderDuties.begin`.
+"""
+
+from collections.abc import Callable, Sequence
+
+from structlog.typing import FilteringBoundLogger
+
+from controller.config import ControllerConfig
+from controller.leader.changes import Changes
+from controller.leader.fencing import Fencing
+from controller.leader.heartbeats import AwakeTime, Heartbeats
+from controller.leader.leader_duties import LeaderDuties, provenance_of_node
+from controller.leader.leadership_check import LeadershipCheck
+from controller.leader.leftover_elections import LeftoverElections
+from controller.leader.mutation_quota import MutationQuota
+from controller.leader.proposer import Proposer
+from controller.leader.self_registration import SelfRegistration, registration_of
+from controller.managers.brokers import BrokerManager
+from controller.managers.topics import TopicManager
+from controller.replica.parts import ReplicaParts
+from metadata.records import Record
+from quorum.api import Quorum
+from runtime.clock import Clock
+from runtime.randomness import Random
+
+
+class LeaderParts:
+    """Decides and writes while this controller leads."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        clock: Clock,
+        random: Random,
+        quorum: Quorum,
+        replica: ReplicaParts,
+        on_defect: Callable[[BaseException], None],
+        log: FilteringBoundLogger,
+    ) -> None:
+        """`on_defect` gets the exception of a decision that failed."""
+        self._log = log
+        self.own_provenance = provenance_of_node(config.node_id)
+        self.awake = AwakeTime(clock, config.beat_s, self._on_stall)
+        self.heartbeats = Heartbeats(self.awake, config.session_s, 2 * config.heartbeat_s)
+        self.leadership_check = LeadershipCheck(quorum.read_index)
+        self.brokers = BrokerManager(self.heartbeats)
+        self.topics = TopicManager(config, random)
+        self.quota = MutationQuota(
+            clock, config.partition_mutations_per_s, config.partition_mutations_burst
+        )
+        self.proposer = Proposer(
+            clock,
+            quorum.propose,
+            self._on_records,
+            quorum.resign,
+            waiting_max=config.waiting_decisions_max,
+            lag_warn_ms=config.clock_lag_warn_ms,
+            log=log,
+            on_defect=on_defect,
+        )
+        self.fencing = Fencing(
+            clock, self.heartbeats, self.brokers, self.proposer, self.own_provenance, log
+        )
+        self.leftover_elections = LeftoverElections(
+            clock, self.brokers, self.proposer, self.own_provenance
+        )
+        self.self_registration = SelfRegistration(
+            registration_of(config, random.randbytes(16)),
+            clock,
+            self.proposer,
+            quorum.announce,
+            quorum.voters,
+            lambda: replica.image,
+            lambda node_id, operation: provenance_of_node(node_id)(operation),
+            log,
+        )
+        self.duties = LeaderDuties(
+            config.node_id,
+            replica.applier,
+            self.proposer,
+            self.heartbeats,
+            self.fencing,
+            self.leftover_elections,
+            self.self_registration,
+            quorum.voters,
+            log,
+        )
+        self.changes = Changes(
+            config, clock, random, self.proposer, self.quota, replica.reads.linearizable
+        )
+
+    @property
+    def heard(self) -> Heartbeats | None:
+        """Which brokers were heard from; None on a standby, which doesn't know."""
+        return self.heartbeats if self.proposer.pending is not None else None
+
+    def _on_records(self, records: Sequence[Record]) -> None:
+        self.duties.follow(records)
+
+    def _on_stall(self, seconds: float) -> None:
+        self._log.warning("loop_stalled", seconds=round(seconds, 3))
+        self.heartbeats.after_stall()
+        if self.duties.elected:
+            self.leadership_check.begin()
