@@ -29,12 +29,6 @@ CHANGES = 40
 START_S = 30.0
 
 
-class _Cluster(LocalCluster):
-    def _controller_config(self, n: int, pair: tuple[Path, Path], token: str) -> dict[str, Any]:
-        config = super()._controller_config(n, pair, token)
-        return {**config, "require_authentication": True}
-
-
 class Crowd(NamedTuple):
     """One load and where it goes."""
 
@@ -83,7 +77,7 @@ class Bench:
     """One started cluster."""
 
     def __init__(self, folder: Path, descriptors: int) -> None:
-        self.cluster = _Cluster(folder, 3, 1, free_port_base(), Timing(3000, 500))
+        self.cluster = LocalCluster(folder, 3, 1, free_port_base(), Timing(3000, 500))
         self.cluster.prepare()
         self.token = (folder / "admin.token").read_text().strip()
         self._context = ssl.create_default_context(cafile=self.cluster.file.ca)

@@ -40,13 +40,13 @@ class Slices(NamedTuple):
         return Slices(buckets, self.worst_ms if self.worst_ms > before.worst_ms else bound)
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         """How many slices there were."""
         return self.buckets[-1][1]
 
     def ms(self, share: float) -> float:
         """The bound that `share` of the slices were within."""
-        wanted = math.ceil(share * self.count)
+        wanted = math.ceil(share * self.total)
         found = next((bound for bound, count in self.buckets if count >= wanted), math.inf)
         return min(self.worst_ms, found)
 
