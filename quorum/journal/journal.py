@@ -8,7 +8,7 @@ Entries are the core's tuples (command, index, term), kept in memory as well as 
 """
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import msgspec
 from structlog.typing import FilteringBoundLogger
@@ -346,6 +346,10 @@ class RaftJournal:
             self._writer.append(JournalFrameKind.COMPACTION, index_body(index))
             self._writer.retire_below(index, self._state.ends[0])
 
+    @overload
+    def __getitem__(self, item: int) -> Entry: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[Entry]: ...
     def __getitem__(self, item: int | slice) -> Entry | list[Entry]:
         return self._state.entries[item]
 

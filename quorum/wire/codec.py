@@ -8,7 +8,7 @@ functions have the names `dumps` and `loads`.
 
 from typing import Any
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 
 from runtime.links import FRAME_BYTES_MAX
 

@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def perhaps_delete(value):
     return (True, False) if value else (False,)
 
 
-GOOD = {
+GOOD: dict[str, list[tuple[float, float, Any]]] = {
     "one after the other": [(1, 2, create), (3, 4, is_there), (5, 6, delete), (7, 8, is_absent)],
     "a read beside a write sees either": [(1, 6, create), (2, 3, is_absent), (4, 5, is_there)],
     "an unanswered write takes effect late": [
@@ -47,7 +48,7 @@ GOOD = {
     "an unanswered write never takes effect": [(1, FOREVER, perhaps_create), (2, 3, is_absent)],
     "two writers, one order": [(1, 8, create), (2, 7, delete), (3, 4, is_there), (9, 10, create)],
 }
-BAD = {
+BAD: dict[str, list[tuple[float, float, Any]]] = {
     "stale read": [(1, 2, create), (3, 4, is_absent)],
     "lost write": [(1, 2, create), (3, 4, is_absent), (5, 6, is_absent)],
     "done twice": [(1, 2, create), (3, 4, delete), (5, 6, is_there)],

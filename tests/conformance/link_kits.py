@@ -42,7 +42,7 @@ class Recorder:
         self.heard.append(("down", node_id, end))
 
     def frames(self) -> list[bytes]:
-        return [entry[2] for entry in self.heard if entry[0] == "frame"]  # type: ignore[misc]
+        return [entry[2] for entry in self.heard if entry[0] == "frame"]
 
     def is_linked(self, node_id: int) -> bool:
         changes = [e[0] for e in self.heard if e[0] in {"up", "down"} and e[1] == node_id]
@@ -101,7 +101,7 @@ class TcpLinkKit:
             transport = connection._transport
             assert transport is not None
             # The kernel closes a killed process's sockets without a word from the process.
-            transport.write = lambda _data: None  # type: ignore[method-assign]
+            transport.write = lambda _data: None
         links.stop()
 
     def settle(self, until: Callable[[], bool]) -> None:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.crashpoints.steps import KINDS
 from tests.evidence.pieces import write_piece
@@ -25,7 +25,11 @@ from tests.process.running_cluster import RunningCluster
 
 SHARES = ("before", "half", "most")
 ROLES = ("leader", "follower", "starting")
-SMALL = {"checkpoint_bytes": 40_000, "segment_bytes": 65_536, "journal_tail_bytes": 30_000}
+SMALL: dict[str, Any] = {
+    "checkpoint_bytes": 40_000,
+    "segment_bytes": 65_536,
+    "journal_tail_bytes": 30_000,
+}
 """So that all files come and go within some hundred changes."""
 DIES_WITHIN_S = 60.0
 

@@ -184,7 +184,7 @@ def leftovers(root: Path) -> list[str]:
 
 
 def _log(heard: Callable[[str, dict[str, Any]], None]) -> Any:
-    def hear(_logger: object, level: str, event: dict[str, Any]) -> Any:
+    def hear(_logger: object, level: str, event: Any) -> Any:
         heard(level, event)
         raise structlog.DropEvent
 

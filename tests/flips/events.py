@@ -1,5 +1,7 @@
 """What the product says in its log while it opens harmed files."""
 
+from typing import Any
+
 import structlog
 
 
@@ -12,6 +14,6 @@ class Events:
             None, processors=[self._note], wrapper_class=structlog.BoundLogger
         )
 
-    def _note(self, _logger: object, _level: str, event: dict[str, object]) -> object:
+    def _note(self, _logger: object, _level: str, event: Any) -> Any:
         self.names.append(str(event["event"]))
         raise structlog.DropEvent

@@ -211,7 +211,7 @@ class _Caller:
                 ) as answer:
                     found = msgspec.json.decode(await answer.read())
                     if answer.status == 200:
-                        return found  # type: ignore[no-any-return]
+                        return found
                     if answer.status == 404 and gone:
                         return None
                     if answer.status not in _RETRY:

@@ -99,7 +99,7 @@ def killed(mutant: Mutant, killer: Killer) -> str:
 
 def gist(says: str) -> str:
     """Return the first words of what is said, up to what differs from run to run."""
-    return _FIRST_WORDS.match(says)[0].strip()[:_WORDS_MAX]  # type: ignore[index]
+    return _FIRST_WORDS.match(says)[0].strip()[:_WORDS_MAX]
 
 
 def shortened(mutant: Mutant, seed: Seed) -> Seed:

@@ -8,6 +8,7 @@ does not shift. `python -m tests.mutants --search --keep` finds seeds anew and w
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.mutants.mutant import Seed, SeedSearch, Test
 
@@ -27,14 +28,14 @@ def write_killers(killers: Mapping[str, Sequence[Killer]]) -> None:
     FILE.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
 
 
-def _killer(fields: dict[str, str | float | None]) -> Killer:
+def _killer(fields: dict[str, Any]) -> Killer:
     if "test" in fields:
         return Test(fields["test"], fields["says"])
     search = SeedSearch(fields["simulator"], fields.get("kind", ""), fields.get("nodes"))
     return Seed(search, fields["seed"], fields["says"], fields.get("faults_s"))
 
 
-def _fields(killer: Killer) -> dict[str, str | float | None]:
+def _fields(killer: Killer) -> dict[str, Any]:
     if isinstance(killer, Test):
         return {"test": killer.node, "says": killer.says}
     fields = {

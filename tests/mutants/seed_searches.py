@@ -121,8 +121,8 @@ def judges_alone() -> Iterator[list[str]]:
         if judging:
             found.append(message)
 
-    Judgement.judge, World.fail = alone, collect  # type: ignore[method-assign, assignment]
+    Judgement.judge, World.fail = alone, collect
     try:
         yield found
     finally:
-        Judgement.judge, World.fail = judge, fail  # type: ignore[method-assign]
+        Judgement.judge, World.fail = judge, fail

@@ -46,7 +46,7 @@ def test_what_is_kept_is_read_as_it_was_written(tmp_path, monkeypatch):
 
 def test_new_seeds_come_before_old_ones_and_tests_stay():
     old, older = (HISTORY._replace(number=number) for number in (2, 3))
-    test = Test("tests/x.py::test")
+    test = Test("tests/x.py::test", "")
     judged = Judged("partition epoch stands still", "3", HISTORY, "I13", 0.1)
     assert keep(judged, [old, older, test]) == [HISTORY, old, test]
     assert keep(judged._replace(killer=test), [old, test]) == [old, test]

@@ -10,5 +10,5 @@ import os
 from logberg.cli import main
 
 if __name__ == "__main__":
-    os.fdatasync = lambda fd: None  # type: ignore[assignment]
+    os.fdatasync = lambda fd: None
     main()

@@ -4,6 +4,7 @@ Rule: the old release makes the folder, so configuration files, certificates and
 those that its users have. A process changes its build while it is stopped; its folder stays.
 """
 
+import signal
 import subprocess
 import sys
 import threading
@@ -45,7 +46,7 @@ class MixedCluster(RunningCluster):
             [*python_of(), "-c", _PREPARE, str(folder), *map(str, numbers)], check=True, timeout=60
         )
         timing = Timing(session_ms, session_ms // 6)
-        self.local = LocalCluster(folder, timing=timing)  # type: ignore[assignment]
+        self.local = LocalCluster(folder, timing=timing)
         self.folder = self.local.folder
         self.acknowledged: list[str] = []
         self.timeout_s = 20.0
@@ -66,7 +67,7 @@ class MixedCluster(RunningCluster):
 
     def restart_as(self, child: Child, build: str) -> None:
         """Stop a process in order, change its build, start it, and wait until all is well."""
-        child.signal(15)
+        child.signal(signal.SIGTERM)
         assert child.wait(20.0), f"{child.name} did not stop"
         assert child.exit_code == 0, child.obituary()
         self.run_as(child, build)

@@ -6,6 +6,7 @@ where it needs them. What was acknowledged is remembered, and `check_nothing_los
 
 import http.client
 import json
+import signal
 import ssl
 import subprocess
 import sys
@@ -120,7 +121,7 @@ class RunningCluster:
 
     def stop(self) -> None:
         for child in self.local.children:
-            child.signal(18)  # SIGCONT
+            child.signal(signal.SIGCONT)
         assert self.local.stop(20.0) == [], "a process had to be ended by force"
 
     def kill(self) -> None:

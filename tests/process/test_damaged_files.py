@@ -7,6 +7,7 @@ tested on the journal's, the ledger's and the checkpoint's own units; here are t
 
 import json
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -63,7 +64,7 @@ class Victim:
 
     def stop(self) -> "Victim":
         self.cluster.until(self.cluster.caught_up, "it holds what the others hold")
-        self.child.signal(15)
+        self.child.signal(signal.SIGTERM)
         assert self.child.wait(20.0)
         assert self.child.exit_code == 0
         if not self.backup.exists():
@@ -206,7 +207,7 @@ def test_a_damaged_node_never_votes(cluster: RunningCluster) -> None:
     cluster.until(cluster.caught_up, "all are level")
     damaged, sound, down = sorted(cluster.local.controllers)
     for n in cluster.local.controllers:
-        cluster.controller(n).signal(15)
+        cluster.controller(n).signal(signal.SIGTERM)
     assert all(cluster.controller(n).wait(20.0) for n in cluster.local.controllers)
     wal = min(cluster.data(damaged).glob("journal/*.wal"))
     flip(wal, frame_of(wal, JournalFrameKind.VOTE))

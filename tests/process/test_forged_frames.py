@@ -6,6 +6,7 @@ as it is silent, also after all of them were restarted.
 """
 
 import asyncio
+import signal
 import threading
 import tomllib
 from collections.abc import Iterator
@@ -114,7 +115,7 @@ def test_a_forged_term_of_a_fresh_directory_ends_no_quorum(tmp_path: Path) -> No
         cluster.create("before")
         victim = cluster.standby()
         before = epoch(cluster)
-        cluster.controller(victim).signal(15)
+        cluster.controller(victim).signal(signal.SIGTERM)
         assert cluster.controller(victim).wait(20.0)
         with forging(tmp_path / "config" / f"controller-{victim}.toml") as forger:
             cluster.until(lambda: len(forger.linked) == 2, "the forger is linked by TLS")

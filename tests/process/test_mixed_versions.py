@@ -69,7 +69,7 @@ def serves_through_a_failover(cluster: MixedCluster) -> None:
         cluster.until(cluster.caught_up, "it has caught up")
     assert {state for _, state in load.seen} == {"online"}
     broker = cluster.local.brokers[1]
-    broker.signal(15)
+    broker.signal(signal.SIGTERM)
     assert broker.wait(20.0)
     assert broker.exit_code == 0, broker.obituary()
     broker.start()

@@ -7,6 +7,7 @@ each batch ends; intervals must say the same there. So what was aborted, or is o
 from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -95,7 +96,7 @@ def covers(from_offset: int, until_offset: int | None, end: int) -> bool:
 @given(seeds, lengths)
 def test_partition_intervals_say_at_each_offset_what_the_image_says(seed, length) -> None:
     batches = seal_all(history(seed, length))
-    rows = run_job("partition_intervals", [replica_of(batches)])
+    rows: list[Any] = run_job("partition_intervals", [replica_of(batches)])
     for _, image in images(batches):
         there = {
             (row[0], row[1]): (row[3], *row[7:])
@@ -123,7 +124,7 @@ def test_the_same_holds_in_a_lifelike_history(seed) -> None:
 @given(seeds, lengths)
 def test_broker_intervals_say_at_each_offset_what_the_image_says(seed, length) -> None:
     batches = seal_all(history(seed, length))
-    rows = run_job("broker_intervals", [replica_of(batches)])
+    rows: list[Any] = run_job("broker_intervals", [replica_of(batches)])
     for _, image in images(batches):
         there = {row[0]: row[5] for row in rows if covers(row[1], row[2], image.offset)}
         assert there == brokers_in(image)
@@ -132,8 +133,8 @@ def test_broker_intervals_say_at_each_offset_what_the_image_says(seed, length) -
 @some
 @given(seeds, lengths)
 def test_intervals_of_a_partition_follow_each_other_and_differ(seed, length) -> None:
-    rows = run_job("partition_intervals", [replica_of(seal_all(history(seed, length)))])
-    by_key = defaultdict(list)
+    rows: list[Any] = run_job("partition_intervals", [replica_of(seal_all(history(seed, length)))])
+    by_key: dict[Any, list[Any]] = defaultdict(list)
     for row in rows:
         by_key[row[:2]].append(row)
     for intervals in by_key.values():
@@ -149,7 +150,7 @@ def test_intervals_of_a_partition_follow_each_other_and_differ(seed, length) -> 
 @some
 @given(seeds, lengths)
 def test_intervals_of_a_broker_that_follow_each_other_differ(seed, length) -> None:
-    rows = run_job("broker_intervals", [replica_of(seal_all(history(seed, length)))])
+    rows: list[Any] = run_job("broker_intervals", [replica_of(seal_all(history(seed, length)))])
     for one, after in pairwise(rows):
         if one.broker_id != after.broker_id:
             continue
@@ -163,7 +164,7 @@ def test_intervals_of_a_broker_that_follow_each_other_differ(seed, length) -> No
 def test_partition_events_folded_give_the_state(seed, length) -> None:
     batches = seal_all(history(seed, length))
     found: dict = {}
-    rows = run_job("partition_events", [replica_of(batches)])
+    rows: list[Any] = run_job("partition_events", [replica_of(batches)])
     for topic_id, number, _, _, _, _, _, kind, *what, _, _, _, _, _ in sorted(
         rows, key=lambda row: row[2]
     ):
@@ -207,7 +208,7 @@ def test_outcomes_are_those_that_a_reader_of_the_whole_log_gives(seed, length) -
 @given(seeds, lengths)
 def test_counts_of_changes_are_the_settled_records(seed, length) -> None:
     batches = seal_all(history(seed, length))
-    rows = run_job("changes", [replica_of(batches)])
+    rows: list[Any] = run_job("changes", [replica_of(batches)])
     expected: Counter = Counter()
     for one in settled(batches):
         if one.outcome == "settled":
@@ -230,20 +231,22 @@ def test_availability_is_the_intervals_cut_at_midnights(seed, length) -> None:
     replicas = [replica_of(batches)]
     horizon = batches[-1].header.timestamp_ms
     sums: dict = defaultdict(Counter)
-    for row in run_job("partition_intervals", replicas):
+    intervals: list[Any] = run_job("partition_intervals", replicas)
+    for row in intervals:
         key = ("partition", f"{row.topic_name}-{row.partition}@{row.topic_id}")
         for day, ms in days_of(row.from_ms, horizon if row.until_ms is None else row.until_ms):
             sums[*key, day].update(
                 present=ms, offline=ms * row.offline, under=ms * row.under_min_isr
             )
-    for row in run_job("broker_intervals", replicas):
+    lives: list[Any] = run_job("broker_intervals", replicas)
+    for row in lives:
         for day, ms in days_of(row.from_ms, horizon if row.until_ms is None else row.until_ms):
             sums["broker", str(row.broker_id), day].update(
                 present=ms, fenced=ms * (row.state == "fenced")
             )
     names = ("present", "offline", "under", "fenced")
     expected = {key: tuple(found[name] for name in names) for key, found in sums.items()}
-    rows = run_job("availability", replicas)
+    rows: list[Any] = run_job("availability", replicas)
     assert {row[:3]: row[3:7] for row in rows} == expected
 
 

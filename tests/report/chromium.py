@@ -7,6 +7,7 @@ with the reason.
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tests.debian import install
 
@@ -38,7 +39,7 @@ def _found() -> tuple[str, str] | None:
 
 
 @contextmanager
-def browser() -> Iterator[object]:
+def browser() -> Iterator[Any]:
     """Run a browser that notes its console and every request. Raises NotInstalledError."""
     from selenium.webdriver import Chrome, ChromeOptions  # noqa: PLC0415
     from selenium.webdriver.chrome.service import Service  # noqa: PLC0415

@@ -96,7 +96,7 @@ class BrokerIncarnation:
 
     broker_id: int
     process: SimulatedProcess
-    agent: AgentCore = None  # type: ignore[assignment]
+    agent: AgentCore = None
     gone: str = ""
     orderly: bool = False
     offset: int = 0

@@ -229,7 +229,7 @@ class ClusterFaultAtlas:
         """Return a logger for a new life of a node, whose words are counted and dropped."""
         said = self._said[node_id] = Counter()
 
-        def note(_logger: object, _name: str, event: Any) -> object:
+        def note(_logger: object, _name: str, event: Any) -> Any:
             if event["event"] in TOLD:
                 said[event["event"]] += 1
                 self.facts[f"said {event['event']}"] += 1

@@ -169,9 +169,9 @@ class Invariants:
             usable = [c for c in list_checkpoints(disk) if c.offset >= reader.log_start]
             loaded = finish_steps(load_steps(disk, reader.cluster_id, usable[0]))
             records = chain.from_iterable(map(decode_records, loaded.blocks))
-            header = loaded.header
-            image = image_from_records(records, header.offset, header.epoch, header.timestamp_ms)
-            mark = header.mark
+            head = loaded.header
+            image = image_from_records(records, head.offset, head.epoch, head.timestamp_ms)
+            mark = head.mark
         began = mark.log_end
         effects: Counter[str] = Counter()
         headers = (batch.header for batch in reader.batches(began, reader.log_end))

@@ -10,6 +10,7 @@ import random as random_module
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import structlog
 
@@ -48,7 +49,7 @@ def raise_it(error: BaseException) -> None:
     raise error
 
 
-def _drop(_logger: object, _name: str, _event: object) -> object:
+def _drop(_logger: object, _name: str, _event: Any) -> Any:
     raise structlog.DropEvent
 
 
@@ -82,7 +83,7 @@ class Owner:
         self.cluster = cluster
         self.node_id = node_id
         self.process = process
-        self.quorum: QuorumNode = None  # type: ignore[assignment]
+        self.quorum: QuorumNode = None
         self.leads: int | None = None
         self.position = 0
         self.content = bytearray()
@@ -312,7 +313,7 @@ class QuorumCluster:
             host.faults.set_profile(dice.choice(self.shape.disks))
         self.format_dice = self.world.random("formats")
         self.owners: dict[int, Owner] = {}
-        self.disks: dict[int, object] = {}
+        self.disks: dict[int, Any] = {}
         self.links: dict[int, SimulatedLinks] = {}
         self.invariants = Invariants(self)
         self.proposers = Proposers(self)

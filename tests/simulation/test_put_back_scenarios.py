@@ -171,7 +171,7 @@ def test_to_the_leader_no_acknowledgement_is_forgotten_however_late_the_copy_was
     for _ in range(5):
         copy = made.hosts[victim].platter.snapshot()
         before = made.owners[victim].last_delivered
-        assert made.world.run_for(1, lambda b=before: made.owners[victim].last_delivered > b)  # type: ignore[misc]
+        assert made.world.run_for(1, lambda b=before: made.owners[victim].last_delivered > b)
         is_found_and_repaired(made, victim, copy)
     settles(made)
 

@@ -24,7 +24,7 @@ def test_a_killed_leader_is_replaced_within_a_fifth_of_a_second() -> None:
         made = cluster(seed=seed)
         before, began = leader_of(made), made.world.now
         made.hosts[before].kill()
-        assert made.world.run_for(3, lambda m=made, b=before: m.serving() not in {None, b})  # type: ignore[misc]
+        assert made.world.run_for(3, lambda m=made, b=before: m.serving() not in {None, b})
         took.append(made.world.now - began)
     assert sorted(took)[10] < 0.2
     assert max(took) < 1.5
@@ -38,7 +38,7 @@ def test_a_frozen_leader_is_replaced_within_two_timeouts_and_steps_down_when_it_
         others = {n: o for n, o in made.owners.items() if n != before}
         assert made.world.run_for(
             3,
-            lambda o=others: any(owner.leads is not None for owner in o.values()),  # type: ignore[misc]
+            lambda o=others: any(owner.leads is not None for owner in o.values()),
         )
         assert made.world.now - began < 1.2
         made.hosts[before].resume()

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import google_crc32c
 import msgpack
@@ -36,7 +37,7 @@ def world() -> Small:
     return small(1)
 
 
-def report_of(folder: Path, files: Files, **options: object) -> Report:
+def report_of(folder: Path, files: Files, **options: Any) -> Report:
     return verify([write(files, folder)], Options(**options))
 
 
@@ -220,7 +221,7 @@ def test_a_segment_that_is_there_twice_is_said(tmp_path: Path, world: Small) -> 
     assert "twice" in report.replicas[0].notes[0]
 
 
-def _only(world: Small, name: str, **changes: int) -> Files:
+def _only(world: Small, name: str, **changes: Any) -> Files:
     """A history that begins with one segment, whose header says something else."""
     header, _ = parse_segment_header(world.files[name][0])
     previous = msgspec.structs.replace(header.previous, **changes)

@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,10 +57,10 @@ def test_without_a_check_tampering_is_not_found_at_its_place(
     """So the trials do ask for each of the checks."""
     need, verify = logberg_verify.need, logberg_verify.verify
 
-    def blind_need(right: bool, kind: str, *rest: object) -> None:
+    def blind_need(right: bool, kind: str, *rest: Any) -> None:
         need(right or kind in checks.split(), kind, *rest)
 
-    def blind_verify(*arguments: object) -> logberg_verify.Report:
+    def blind_verify(*arguments: Any) -> logberg_verify.Report:
         report = verify(*arguments)
         return report._replace(
             findings=[bad for bad in report.findings if bad.kind not in checks.split()]

@@ -7,10 +7,10 @@ as `ledger.reader` does.
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 
-from audit.places.replicas import Replica
 from ledger.batch import ACTED_AS, Batch, BatchHeader, Provenance, seal
 from ledger.chain import first_hash
 from metadata.codec import encode_records
@@ -38,7 +38,7 @@ class MemoryReader:
                 yield batch
 
 
-def replica_of(batches: Iterable[Batch], name: str = "controller-1") -> Replica:
+def replica_of(batches: Iterable[Batch], name: str = "controller-1") -> Any:
     """A replica that holds just these batches."""
     kept = list(batches)
     disk = SimpleNamespace(list=lambda _folder: [])

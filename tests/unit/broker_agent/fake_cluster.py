@@ -8,6 +8,7 @@ answers it as an active controller would.
 import random
 from collections.abc import Callable
 from hashlib import sha256
+from typing import Any
 
 import msgspec
 
@@ -157,7 +158,7 @@ def sealed(mark: LogMark, epoch: int, *records: Record) -> Batch:
 class Asked:
     """One request on its way."""
 
-    def __init__(self, controllers: "Controllers", url: str, request: Request, on_reply) -> None:
+    def __init__(self, controllers: Any, url: str, request: Request, on_reply) -> None:
         self.url = url
         self.request = request
         self.at = controllers.clock.monotonic()
@@ -166,6 +167,7 @@ class Asked:
         self._controllers = controllers
         self._on_reply = on_reply
         self.timer = None
+        self.deadline_s = 0.0
 
     @property
     def is_fetch(self) -> bool:

@@ -1,6 +1,7 @@
 """An agent on a simulated machine, its controllers scripted, over as many lives as a test likes."""
 
 import random
+from typing import Any
 
 from broker_agent.agent import AgentCore
 from broker_agent.config import AgentConfig, Endpoint
@@ -57,7 +58,8 @@ class Rig:
         self.seen = Seen()
         self.publishers = (self.seen, *publishers)
         self.states: list[tuple[BrokerState, bool]] = []
-        self.gone: tuple[str, bool] | None = None
+        self.gone: Any = None
+        """Why and whether in order, once the agent is gone."""
         self.host_fails = False
         self.agent: AgentCore = None
         self.boot()

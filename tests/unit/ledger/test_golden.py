@@ -3,6 +3,7 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -37,7 +38,7 @@ def golden_node():
 
 
 def header_of(vector):
-    provenance = [
+    provenance: list[Any] = [
         bytes.fromhex(field) if i in (5, 6) else field
         for i, field in enumerate(vector["provenance"])
     ]

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from ledger.archive import ARCHIVE_FOLDER
 from ledger.chain import LogMark
 from ledger.ledger import Accepted
+from ledger.segments import ARCHIVE_FOLDER
 from ledger.verify import verify_ledger
 from tests.unit.ledger.ledger_world import CLUSTER, Node, fill, make_batches
 

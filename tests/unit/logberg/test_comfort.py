@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -80,8 +81,8 @@ def test_what_is_like_nothing_gets_none(typed: list[str]) -> None:
     assert "Did you mean" not in said.err
 
 
-def program(*arguments: str, **more: object) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(  # type: ignore[call-overload,no-any-return]
+def program(*arguments: str, **more: Any) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
         [sys.executable, "-m", "logberg", *arguments],
         capture_output=True,
         text=True,

@@ -1,5 +1,7 @@
 """A long message in parts is the same bytes as at once."""
 
+from typing import Any
+
 import pytest
 
 from metadata.messages import (
@@ -45,12 +47,12 @@ def test_brokers(content_type: str) -> None:
 @pytest.mark.parametrize("content_type", [JSON, MSGPACK])
 def test_lists_in_lists(content_type: str) -> None:
     """Batches in words: each is long, and so are its records."""
-    batches = [
+    batches: list[dict[str, Any]] = [
         {"offset": n, "reason": "records", "records": [{"n": k} for k in range(n)]}
         for n in (3, 0, 100)
     ]
     entries = (
-        LongMessage({**batch, "records": []}, "records", iter(batch["records"]), n)  # type: ignore[arg-type,call-overload]
+        LongMessage({**batch, "records": []}, "records", iter(batch["records"]), n)
         for batch, n in zip(batches, (3, 0, 100), strict=True)
     )
     head = ReadRecordsReply(0, 9, 0, 9)

@@ -110,7 +110,7 @@ def test_the_kind_on_disk_is_made_of_id_and_version(cls: type[Record]) -> None:
 def test_a_record_cannot_be_changed_and_can_be_a_key() -> None:
     record = TopicRecord("a", bytes(16))
     with pytest.raises(AttributeError):
-        record.name = "b"  # type: ignore[misc]
+        record.name = "b"
     assert {record: 1}[TopicRecord("a", bytes(16))] == 1
 
 

@@ -1,6 +1,7 @@
 """Versions of requests: what a controller reads, and how a client comes to the highest one."""
 
 import json
+from typing import Any
 
 import msgpack
 import pytest
@@ -125,5 +126,5 @@ def test_what_version_2_brought_is_left_out_where_it_is_not_said() -> None:
     assert fields == FETCH
 
 
-def _required() -> dict[str, object]:
+def _required() -> dict[str, Any]:
     return {"cluster_id": "c", "broker_id": 1, "incarnation_id": "A" * 22}

@@ -25,7 +25,7 @@ DIRECTORIES = {number: bytes([number]) * 16 for number in range(2, 10)}
 NOOP = b"\1"
 
 
-def _drop(_logger: object, _name: str, _event: object) -> object:
+def _drop(_logger: object, _name: str, _event: Any) -> Any:
     raise structlog.DropEvent
 
 
@@ -153,7 +153,7 @@ class Bench:
     # Playing a peer.
 
     def greeting_of(self, number: int, **other: Any) -> bytes:
-        fields = {
+        fields: dict[str, Any] = {
             "wire_format": WIRE_FORMAT,
             "cluster_id": CLUSTER,
             "node_id": number,
@@ -171,7 +171,7 @@ class Bench:
             directory = other.get("directory_id", DIRECTORIES[number])
             frame = encode(FrameKind.REMEMBER, 0, directory, b"", 0, b"", 0)
             self.call(self.node.on_frame, number, frame)
-        return verdict  # type: ignore[no-any-return]
+        return verdict
 
     def unlink(self, number: int, *ends: LinkEnd) -> None:
         for end in ends or (LinkEnd.CLOSED,):

@@ -6,6 +6,7 @@ import json
 from asyncio import selector_events
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import structlog
 
@@ -51,7 +52,7 @@ class Asked:
 
 
 def make_server(
-    handler: OnRequest, host: str = "127.0.0.1", port: int = 0, **more: object
+    handler: OnRequest, host: str = "127.0.0.1", port: int = 0, **more: Any
 ) -> HttpServer:
     return HttpServer(
         handler,
@@ -59,7 +60,7 @@ def make_server(
         port,
         on_error=on_error,
         log=structlog.get_logger(),
-        **{"authenticate": authenticate, **more},  # type: ignore[arg-type]
+        **{"authenticate": authenticate, **more},
     )
 
 

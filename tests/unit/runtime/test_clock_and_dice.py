@@ -80,7 +80,7 @@ async def test_a_defect_in_a_callback_is_reported_and_an_error_of_the_system_is_
     loop = asyncio.get_running_loop()
     watch_loop(loop, defects.append)
     logged: list[dict[str, object]] = []
-    loop.default_exception_handler = logged.append  # type: ignore[method-assign,assignment]
+    loop.default_exception_handler = logged.append
 
     def fail(error: Exception) -> None:
         raise error

@@ -677,7 +677,7 @@ async def test_before_a_whole_client_hello_no_tls_session_is_made(
     made: list[object] = []
     protocol = asyncio.sslproto.SSLProtocol
 
-    class Counted(protocol):  # type: ignore[misc,valid-type]
+    class Counted(protocol):
         def __init__(self, *args: object, **more: object) -> None:
             made.append(self)
             super().__init__(*args, **more)

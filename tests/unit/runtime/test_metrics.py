@@ -85,7 +85,7 @@ def test_a_histogram_with_labels(registry: Registry) -> None:
 
 
 def test_what_is_kept_elsewhere_is_read_when_asked_for(registry: Registry) -> None:
-    links = {("opened",): 1, ("ended",): 0}
+    links: dict[tuple[str, ...], float] = {("opened",): 1, ("ended",): 0}
     registry.read_counter("links_total", "Links.", lambda: links, ["what"])
     registry.read_gauge("epoch", "Epoch.", lambda: 7)
     links["opened",] = 2

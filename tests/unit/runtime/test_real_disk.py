@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from runtime import real_disk
 from runtime.asyncio_clock import AsyncioClock
 from runtime.disk import FolderInUseError
 from runtime.real_disk import RealDisk
@@ -119,7 +118,7 @@ def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
 
 def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
-    monkeypatch.setattr(real_disk.os, "write", lambda fd, data: write(fd, bytes(data)[:7]))
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, bytes(data)[:7]))
     disk = RealDisk(tmp_path)
     file = disk.open("a")
     data = bytes(range(256))
@@ -194,10 +193,10 @@ def test_a_failed_sync_is_never_repeated(tmp_path: Path, monkeypatch: pytest.Mon
 
     disk = RealDisk(tmp_path)
     file = disk.open("a")
-    monkeypatch.setattr(real_disk.os, "fdatasync", broken)
+    monkeypatch.setattr(os, "fdatasync", broken)
     with pytest.raises(OSError, match="broken disk"):
         file.sync()
-    monkeypatch.setattr(real_disk.os, "fdatasync", calls.append)
+    monkeypatch.setattr(os, "fdatasync", calls.append)
     with pytest.raises(OSError, match="an earlier sync of this file failed"):
         file.sync()
     assert len(calls) == 1
@@ -210,7 +209,7 @@ async def test_a_broken_disk_is_told_to_who_asked_for_the_sync(
     def broken(fd: int) -> None:
         raise OSError(errno.EIO, "broken disk")
 
-    monkeypatch.setattr(real_disk.os, "fdatasync", broken)
+    monkeypatch.setattr(os, "fdatasync", broken)
     disk = RealDisk(tmp_path, AsyncioClock())
     outcome: asyncio.Future[OSError | None] = asyncio.get_running_loop().create_future()
     disk.sync(disk.open("a"), outcome.set_result)
@@ -250,7 +249,7 @@ async def test_closing_a_file_early_does_not_sync_another_that_took_its_number(
         may_go.wait(10)
         synced.append(Path(f"/proc/self/fd/{fd}").readlink().name)
 
-    monkeypatch.setattr(real_disk.os, "fdatasync", slow)
+    monkeypatch.setattr(os, "fdatasync", slow)
     disk = RealDisk(tmp_path, AsyncioClock())
     done = asyncio.Event()
     first = disk.open("first")
@@ -275,7 +274,7 @@ def test_replace_syncs_the_bytes_before_the_name_and_the_name_before_it_returns(
         synced.append((Path(f"/proc/self/fd/{fd}").readlink().name, disk.read("a")))
         fsync(fd)
 
-    monkeypatch.setattr(real_disk.os, "fsync", watched)
+    monkeypatch.setattr(os, "fsync", watched)
     disk.replace("a", b"new")
     assert synced == [("a.part", b"old"), (tmp_path.name, b"new")]
 
@@ -286,7 +285,7 @@ def test_new_folders_are_synced_into_the_folders_above_them(
     disk = RealDisk(tmp_path)
     synced: list[str] = []
     monkeypatch.setattr(
-        real_disk.os,
+        os,
         "fsync",
         lambda fd: synced.append(Path(f"/proc/self/fd/{fd}").readlink().name),
     )

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -36,7 +37,7 @@ from tests.unit.runtime.http_kit import frozen
 class Node:
     """One node: its links and what its handler was told."""
 
-    def __init__(self, node_id: int, port: int = 0, **more: object) -> None:
+    def __init__(self, node_id: int, port: int = 0, **more: Any) -> None:
         self.links = TcpLinks(
             node_id,
             "127.0.0.1",
@@ -44,7 +45,7 @@ class Node:
             clock=AsyncioClock(),
             random=seeded(node_id),
             log=structlog.get_logger(),
-            **more,  # type: ignore[arg-type]
+            **more,
         )
         self.recorder = Recorder(node_id)
         self.links.start(self.recorder)
@@ -61,7 +62,7 @@ Start = Callable[..., Node]
 async def start() -> AsyncIterator[Start]:
     nodes: list[Node] = []
 
-    def start_node(node_id: int, port: int = 0, **more: object) -> Node:
+    def start_node(node_id: int, port: int = 0, **more: Any) -> Node:
         nodes.append(Node(node_id, port, **more))
         return nodes[-1]
 
@@ -317,7 +318,7 @@ async def test_a_link_that_ended_on_one_side_only_is_replaced(
     connection = loser.links._links[believing]
     assert connection._transport is not None
     # The other side never hears of it: a firewall that forgot the connection.
-    connection._transport.abort = lambda: None  # type: ignore[method-assign]
+    connection._transport.abort = lambda: None
     connection.replace(LinkEnd.RESET)
     await settle(lambda: loser.recorder.is_linked(believing))
     await settle(lambda: believer.links.counters["links_opened"] == 2)
@@ -506,7 +507,7 @@ async def test_with_tls_the_handler_judges_the_certificates_uri(
         seen.append((node_id, certified))
         return int(greeting.removeprefix(b"node "))
 
-    one.recorder.judge = judge  # type: ignore[method-assign]
+    one.recorder.judge = judge
     await link(one, two)
     assert set(seen) <= {
         (None, "logberg://test/controller/2"),

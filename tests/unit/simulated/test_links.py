@@ -380,7 +380,7 @@ def test_old_frames_come_again_in_another_life_of_the_link() -> None:
 
 def test_an_exception_of_a_handler_fails_the_run(room: Room) -> None:
     one, two = room.up()
-    two.on_frame = lambda node_id, frame: 1 / 0  # type: ignore[method-assign,assignment,return-value]
+    two.on_frame = lambda node_id, frame: 1 / 0
     one.links.send(2, b"x")
     with pytest.raises(SimulationFailedError, match="node 2: ZeroDivisionError"):
         room.run(1)

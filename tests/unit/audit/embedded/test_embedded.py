@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -63,7 +64,7 @@ def frames_of(path: Path) -> list[tuple[int, int, tuple]]:
 
 
 def test_batches_are_every_frame_of_every_replica(cluster: Path) -> None:
-    rows = run_job("batches", open_replicas(str(cluster)))
+    rows: list[Any] = run_job("batches", open_replicas(str(cluster)))
     for node in ("controller-1", "controller-2", "controller-3"):
         mine = [row for row in rows if row[0] == node]
         reader = open_replicas(str(cluster / node))[0].reader()
@@ -173,7 +174,7 @@ def test_without_a_majority_all_that_differ_are_named(cluster: Path) -> None:
     two = [open_replicas(str(cluster / f"controller-{n}"))[0] for n in (1, 2)]
     path = first_segment(cluster / "controller-2")
     base = rewritten(path, 2, 32, (2 * 10**12).to_bytes(8, "big"))
-    rows = run_job("divergence", two)
+    rows: list[Any] = run_job("divergence", two)
     assert [(row[0], row[1], row[3]) for row in rows] == [
         (base, "controller-1", None),
         (base, "controller-2", None),
@@ -183,7 +184,7 @@ def test_without_a_majority_all_that_differ_are_named(cluster: Path) -> None:
 def test_a_replica_is_named_once_where_it_first_differs(cluster: Path) -> None:
     path = first_segment(cluster / "controller-2")
     first, _ = [rewritten(path, n, 32, (2 * 10**12).to_bytes(8, "big")) for n in (2, 4)]
-    rows = run_job("divergence", open_replicas(str(cluster)))
+    rows: list[Any] = run_job("divergence", open_replicas(str(cluster)))
     assert [row[:2] for row in rows] == [(first, "controller-2")]
 
 
@@ -211,7 +212,7 @@ def test_a_cut_log_is_counted_from_its_first_checkpoint(tmp_path: Path) -> None:
         if int(path.name[:20]) >= begin
     )
     replicas, notes = open_replicas(str(tmp_path)), []
-    rows = run_job("partition_intervals", replicas, notes=notes)
+    rows: list[Any] = run_job("partition_intervals", replicas, notes=notes)
     (note,) = notes
     assert note.endswith(
         f"history begins at offset {begin}; this begins from the checkpoint at offset {checkpoint}"
@@ -245,7 +246,7 @@ def test_an_offset_behind_the_log_s_end_is_refused() -> None:
 def test_an_empty_log_has_no_rows() -> None:
     for name in ("log", "partition_events", "availability", "changes", "privileged"):
         assert run_job(name, [replica_of([])]) == []
-    rows = run_job("state", [replica_of([])])
+    rows: list[Any] = run_job("state", [replica_of([])])
     assert {row[1] for row in rows} == {0}
     assert EMPTY.state_hash is not None
 
@@ -264,7 +265,7 @@ def test_privileged_changes_are_told_with_their_subject() -> None:
         [ConfigRecord(2, "orders", "unclean.leader.election.enable", None)],
         [UserScramCredentialRecord("eve", 1, b"salt", b"k", b"k", 4096)],
     )
-    rows = run_job("privileged", [replica_of(batches)])
+    rows: list[Any] = run_job("privileged", [replica_of(batches)])
     assert [(row[0], row[3], row[4]) for row in rows] == [
         (0, "acl", "acl:AQEBAQEBAQEBAQEBAQEBAQ"),
         (1, "feature", "feature:metadata.version"),
@@ -285,7 +286,7 @@ def test_a_topic_s_own_min_isr_goes_with_it_and_a_new_life_has_the_default() -> 
         [RemoveTopicRecord(TOPIC)],
         [TopicRecord("orders", reborn), PartitionRecord(0, reborn, (1,), (1,), (), (), 1, 0, 0)],
     )
-    rows = run_job("partition_intervals", [replica_of(batches)])
+    rows: list[Any] = run_job("partition_intervals", [replica_of(batches)])
     assert [(row[2], row[4], row[10], row[12]) for row in rows] == [
         (1, 3, 1, False),
         (3, 4, 2, True),
@@ -302,7 +303,7 @@ def test_a_day_is_cut_at_midnight_utc_and_leader_changes_fall_on_their_day() -> 
         [PartitionChangeRecord(0, TOPIC, leader=1)],
         step_ms=DAY_MS,
     )
-    rows = run_job("availability", [replica_of(batches)])
+    rows: list[Any] = run_job("availability", [replica_of(batches)])
     to_midnight = begin - 1_700_000_000_000
     assert [row[2:] for row in rows] == [
         ("2023-11-14", to_midnight, to_midnight, 0, 0, 0),
@@ -322,7 +323,7 @@ def test_a_broker_that_registers_again_keeps_its_state_unless_it_is_a_new_proces
         [BrokerRegistrationChangeRecord(3, 0, fenced=1)],
         [RegisterBrokerRecord(3, new, 5, (), (), None, False)],
     )
-    rows = run_job("broker_intervals", [replica_of(batches)])
+    rows: list[Any] = run_job("broker_intervals", [replica_of(batches)])
     assert [(row[1], row[2], row[5]) for row in rows] == [
         (0, 1, "fenced"),
         (1, 3, "online"),

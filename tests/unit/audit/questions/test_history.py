@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -309,7 +310,7 @@ def run(*words: str):
 
 def test_the_command_tells_a_partition_s_changes_as_lines_and_as_documents(lifelike) -> None:
     where = str(lifelike)
-    rows = run_job("partition_intervals", open_replicas(where))
+    rows: list[Any] = run_job("partition_intervals", open_replicas(where))
     busiest = max({row[:2] for row in rows}, key=lambda key: sum(row[:2] == key for row in rows))
     mine = [row for row in rows if row[:2] == busiest]
     word = f"partition:{mine[0].topic_name}-{mine[0].partition}"
@@ -343,7 +344,7 @@ def test_the_command_says_when_nothing_happened_and_what_it_can_t_read(lifelike)
 def test_a_cut_log_s_history_begins_from_a_checkpoint_and_says_so(tmp_path) -> None:
     write_history(tmp_path, records=4_000, seed=3, segment_bytes=60_000, checkpoint_every=900)
     whole = run(str(tmp_path), "quorum", "--output", "json").stdout.splitlines()
-    rows = run_job("partition_intervals", open_replicas(str(tmp_path)))
+    rows: list[Any] = run_job("partition_intervals", open_replicas(str(tmp_path)))
     row = max(rows, key=lambda row: (row.until_offset is not None, row.from_offset))
     word = f"partition:{row.topic_name}-{row.partition}"
     before = run(str(tmp_path), word, "--output", "json").stdout.splitlines()

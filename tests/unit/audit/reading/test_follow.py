@@ -8,9 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
+from typing import Any
 
 import pytest
 import structlog
@@ -80,7 +81,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
 
 
 def followed(
-    node: Node, steps: list[Callable[[], object]], *, start: int = 0, until: int | None = END
+    node: Node, steps: list[Any], *, start: int = 0, until: int | None = END
 ) -> list[Batch]:
     """Follow until the end, or until the steps are done."""
     (replica,) = open_replicas(str(node.folder))
@@ -186,8 +187,13 @@ def test_nodes_that_tell_different_histories_are_not_followed(node: Node, tmp_pa
     other = Node(tmp_path / "controller-2")
     other.write(*seal_all(changed))
     replicas = [open_replicas(str(each.folder))[0] for each in (node, other)]
+    times = iter(range(5))
+
+    def pause() -> None:
+        next(times)
+
     with pytest.raises(RewrittenError, match="controller-2"):
-        list(follow_batches(replicas, 0, pause=iter(range(5)).__next__, until=END))
+        list(follow_batches(replicas, 0, pause=pause, until=END))
     other.stop()
 
 

@@ -1,6 +1,7 @@
 """What a controller answers to requests that say a version, and to those that say none."""
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,7 +20,7 @@ def cluster() -> Cluster:
     return made
 
 
-def post(cluster: Cluster, version: str | None) -> tuple[int, dict[str, object]]:
+def post(cluster: Cluster, version: str | None) -> tuple[int, dict[str, Any]]:
     said = {} if version is None else {VERSION_HEADER: version}
     return cluster.ask("POST", "/v1/topics", {**TOPIC, "dryRun": True}, headers=said)
 
@@ -70,7 +71,7 @@ def test_the_release_of_an_agent_is_shown_once_it_says_so_and_plain_text_only(cl
 def test_a_newer_agents_fields_are_ignored_in_its_one_call(cluster):
     broker = Broker(cluster, 5)
     fields = {**msgspec.to_builtins(broker.request()), "shape": {"round": True}}
-    replies: list[object] = []
+    replies: list[Any] = []
     headers = {"content-type": "application/json", VERSION_HEADER: "2"}
     request = Request("POST", "/v1/metadata/fetch", json.dumps(fields).encode(), {}, headers)
     node = cluster.shared.leader

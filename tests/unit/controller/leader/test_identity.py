@@ -1,5 +1,7 @@
 """Contact counts once a request has shown whose it is; nobody has applied more than there is."""
 
+from typing import Any
+
 import pytest
 
 from metadata.errors import ErrorCode
@@ -10,7 +12,7 @@ from tests.unit.controller.cluster import CLUSTER_ID, SESSION_S, Broker, Cluster
 
 STOPPING = WantedState.STOPPING
 OTHER = uuid_text(b"o" * 16)
-FALSE = {
+FALSE: dict[str, Any] = {
     "cluster": {"cluster_id": "another"},
     "incarnation": {"incarnation_id": OTHER},
     "epoch": {"broker_epoch": 2},

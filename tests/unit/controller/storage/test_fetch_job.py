@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Callable, Generator
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ class Node:
     def __init__(self) -> None:
         self.cluster = Cluster(catch_up_chunk_bytes=PIECE)
         self.failed: list[str] = []
-        self.done: list[object] = []
+        self.done: list[Any] = []
         self.job = FetchJob(
             self.cluster.controllers[3]._view._config,
             self.cluster.processes[3].clock,

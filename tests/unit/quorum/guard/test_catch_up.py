@@ -1,5 +1,7 @@
 """Compaction, and the catch-up of a follower that is too far behind for entries."""
 
+from typing import Any
+
 import pytest
 
 from quorum.api import Mark, Voter
@@ -177,7 +179,7 @@ def test_an_offer_of_an_older_term_is_refused() -> None:
 # The leader's side.
 
 
-def compacting(**settings: int) -> Bench:
+def compacting(**settings: Any) -> Bench:
     bench = Bench(tail_bytes=0, **settings)
     bench.lead()
     for number in range(10):
@@ -257,5 +259,5 @@ def test_a_follower_that_asks_for_what_is_gone_gets_the_manifest_and_what_follow
     assert later[0][1] == 8
 
 
-def bench_kind(sent: list[tuple[int, tuple[object, ...]]], number: int) -> list[tuple[int, tuple]]:  # type: ignore[type-arg]
+def bench_kind(sent: list[tuple[int, tuple[object, ...]]], number: int) -> list[tuple[int, tuple]]:
     return [(n, fields) for n, fields in sent if n == number]

@@ -1,5 +1,7 @@
 """A leader: what it counts, what it sends, what it delivers, and how it stops leading."""
 
+from typing import Any
+
 import pytest
 
 from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError
@@ -9,7 +11,7 @@ from quorum.wire.frames import FrameKind, encode
 from tests.unit.quorum.bench import DIRECTORIES, Bench
 
 
-def leader(voters: int = 3, **settings: int) -> Bench:
+def leader(voters: int = 3, **settings: Any) -> Bench:
     bench = Bench(voters, **settings)
     bench.lead()
     return bench

@@ -1,6 +1,7 @@
 """One node's journal on a simulated disk, over as many incarnations as a test likes."""
 
 import logging
+from typing import Any
 
 import structlog
 
@@ -58,7 +59,7 @@ class Rig:
         def durable() -> None:
             self.durable_calls += 1
 
-        defaults = {
+        defaults: dict[str, Any] = {
             "cluster_id": "cluster-a",
             "node_id": self.node_id,
             "new_directory_id": bytes([self.node_id]) * 16,

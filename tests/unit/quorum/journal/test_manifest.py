@@ -1,6 +1,7 @@
 """Where the journal begins: the manifest, its store, and what the core sees of both."""
 
 import errno
+from typing import Any
 
 import google_crc32c
 import msgpack
@@ -33,7 +34,7 @@ def manifest(index: int = 20, term: int = 3, **changes: object) -> JournalManife
     return JournalManifest(**(fields | changes))
 
 
-def serializer(store: object) -> CoreDump:
+def serializer(store: Any) -> CoreDump:
     return CoreDump(store, 1 << 16, False, None, None, None)
 
 
