@@ -26,7 +26,7 @@ def calm(controllers: int = 3, seed: int = 1) -> Cluster:
     """A cluster at work, with three brokers online."""
     shape = Shape(controllers=controllers, session_s=SESSION_S, changes_per_s=1.0, reads_per_s=0.5)
     cluster = Cluster(seed, shape)
-    cluster.inject_broker_faults = lambda: None  # type: ignore[method-assign]
+    cluster.inject_broker_faults = lambda: None
     cluster.start_all()
     cluster.world.run_for(4.0)
     return cluster

@@ -99,6 +99,7 @@ def test_the_state_does_not_depend_on_the_hash_seed(hash_seed: str) -> None:
 OTHERS = others_by_version()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", OTHERS, ids=lambda version: ".".join(map(str, version)))
 def test_the_state_does_not_depend_on_the_python(version: tuple[int, ...], tmp_path: Path) -> None:
     """A cluster may be upgraded node by node, its Python too."""

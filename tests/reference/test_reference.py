@@ -47,6 +47,7 @@ def fold(state, batch):
     fold_records(state, records, batch.base_offset, batch.epoch, batch.timestamp_ms)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(seeds)
 def test_the_same_log_is_the_same_state_at_every_batch(seed):

@@ -27,7 +27,7 @@ def run_calm(seed: int, seconds: float, changes_per_s: float) -> dict[str, int]:
         segment_bytes=400_000,
     )
     cluster = Cluster(seed, shape)
-    cluster.inject_broker_faults = lambda: None  # type: ignore[method-assign]
+    cluster.inject_broker_faults = lambda: None
     for host in cluster.hosts.values():
         host.faults.set_profile(BUSY_DISK)
     cluster.start_all()

@@ -12,6 +12,7 @@ from tests.docs.source import ROOT
 PAGE = ROOT / "docs" / "audit" / "verify-yourself.md"
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_the_page_is_right(tmp_path: Path) -> None:
     blocks = steps(PAGE)

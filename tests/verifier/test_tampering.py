@@ -12,6 +12,7 @@ from verifier import logberg_verify
 TRIALS = 10 * len(KINDS)
 
 
+@pytest.mark.slow
 def test_some_hundred_tamperings_are_found_each_at_its_place(tmp_path: Path) -> None:
     table = run(tmp_path, TRIALS, seed=7, worlds=3)
     assert len(table) == len(KINDS) == 32

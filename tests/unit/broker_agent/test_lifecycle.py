@@ -190,7 +190,7 @@ def test_controlled_shutdown_waits_until_it_may_go_and_saves_first():
     assert rig.controllers.last.fetch.wanted_state is WantedState.STOPPING
     assert rig.agent.may_serve()
     rig.run(20)
-    assert rig.gone is None
+    assert not rig.gone
     rig.active.may_stop = True
     rig.run(3)
     assert rig.state is GONE
@@ -218,7 +218,7 @@ def test_its_own_limit_ends_a_shutdown_that_nobody_grants():
     rig.run(5)
     rig.do(rig.agent.stop)  # a second signal changes nothing
     rig.run(14.9)
-    assert rig.gone is None
+    assert not rig.gone
     rig.run(0.2)
     assert rig.gone == ("stopped at its own limit; leaders may not have moved", False)
 
@@ -232,7 +232,7 @@ def test_a_stop_ends_when_no_active_controller_answers(fenced):
     rig.active.silent = True
     rig.do(rig.agent.stop)
     rig.run(3.9)
-    assert rig.gone is None
+    assert not rig.gone
     rig.run(0.2)
     assert rig.gone is not None
     assert rig.gone[0].startswith("stopped without leave: no active controller has answered for 4")
@@ -248,7 +248,7 @@ def test_silence_counts_from_the_last_answer():
     rig.run(1.5)
     rig.active.silent = False  # a failover
     rig.run(10)
-    assert rig.gone is None
+    assert not rig.gone
     rig.active.silent = True
     rig.run(6.5)
     assert rig.gone is not None
@@ -286,7 +286,7 @@ def test_a_stuck_disk_does_not_keep_it_from_leaving():
     rig.host.faults.set_profile(STUCK)
     rig.do(rig.agent.stop)
     rig.run(9.0)
-    assert rig.gone is None
+    assert not rig.gone
     rig.run(3.0)
     assert rig.gone[1] is True
 
@@ -296,7 +296,7 @@ def test_no_registration_in_a_minute_is_the_end():
     rig.active.silent = True
     rig.start()
     rig.run(59.9)
-    assert rig.gone is None
+    assert not rig.gone
     rig.run(0.2)
     assert rig.gone[1] is False
     assert "not registered within 60 s" in rig.gone[0]

@@ -63,6 +63,7 @@ def check(node, mark):
     node.settle()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["power", "kill"])
 def test_a_death_at_every_step_loses_nothing_that_was_synced(how):
     for step in range(400):

@@ -202,7 +202,7 @@ class Bench:
     @property
     def terms(self) -> list[int]:
         """Terms of the entries, from index 1."""
-        return [e[2] for e in self.node.context.journal[:]]  # type: ignore[union-attr,misc]
+        return [e[2] for e in self.node.context.journal[:]]
 
     @property
     def commit(self) -> int:

@@ -55,7 +55,7 @@ def test_a_sync_covers_what_was_appended_before_it_and_no_more() -> None:
         outcomes: list[OSError | None] = []
         disk.sync(file, outcomes.append)
         file.append(b"b" * 600)
-        assert host.world.run_for(10, lambda: bool(outcomes))
+        assert host.world.run_for(10, lambda outcomes=outcomes: bool(outcomes))
         host.lose_power()
         left = bytes(host.platter.names["a"].content)
         assert left.startswith(b"a" * 600)

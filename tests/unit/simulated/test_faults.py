@@ -59,6 +59,7 @@ def test_each_kind_strikes_and_ends_by_itself(kind: str) -> None:
     assert struck == 3
 
 
+@pytest.mark.slow
 def test_faults_end_without_the_final_heal() -> None:
     cluster = a_cluster(3)
     kinds = {k: 1.0 for k in KINDS if k != "wall_jump"}

@@ -76,7 +76,7 @@ def test_old_frames_are_of_the_whole_run_and_arrive_on_links_of_today() -> None:
     before = {n: max(node.heard.values()) for n, node in cluster.nodes.items()}
     heard: list[int] = []
     for node in cluster.nodes.values():
-        node.on_frame = lambda _sender, frame: heard.append(int(frame))  # type: ignore[method-assign]
+        node.on_frame = lambda _sender, frame: heard.append(int(frame))
     nemesis.inject("old_frames")
     cluster.world.run_for(0.3)
     old = [number for number in heard if number < min(before.values()) // 2]

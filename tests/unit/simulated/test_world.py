@@ -135,6 +135,7 @@ def test_equal_runs_have_equal_digests_and_others_differ() -> None:
     assert digest(1) != digest(1, delay=6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_seed_is_one_run_under_every_hash_seed(seed: int) -> None:
     digests = []

@@ -63,6 +63,7 @@ def test_the_same_arguments_give_the_bytes_that_they_gave_at_first() -> None:
     assert head_of(7, 2_000) == PINNED
 
 
+@pytest.mark.slow
 def test_another_process_with_other_hashes_writes_the_same() -> None:
     """Nothing may depend on the order of a set, which PYTHONHASHSEED decides."""
     script = (

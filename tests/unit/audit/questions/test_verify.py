@@ -43,7 +43,7 @@ def node(sound: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(sound, tmp_path / "node"))
 
 
-def check(node: Path, **options: object) -> VerificationResult:
+def check(node: Path, **options: Any) -> VerificationResult:
     return verify_replica(one_replica(str(node)), **options)
 
 

@@ -17,6 +17,8 @@ from audit.places.replicas import open_replicas
 from audit.report.words import number
 from logberg.commands.audit.report import FILE, command
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> GeneratedHistory:

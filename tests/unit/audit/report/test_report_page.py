@@ -111,6 +111,7 @@ def test_every_section_is_there_for_an_empty_history() -> None:
         assert said in words
 
 
+@pytest.mark.slow
 def test_a_great_history_still_gives_a_small_page() -> None:
     """Three months of 50,000 partitions; the rows are made while they are read."""
 

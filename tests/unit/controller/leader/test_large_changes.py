@@ -19,6 +19,8 @@ from runtime.simulated.clock import SimulatedClock
 from tests.unit.controller.cluster import Broker, Cluster
 from tests.unit.controller.leader.test_changes import body
 
+pytestmark = pytest.mark.slow
+
 BIG = 20_000
 """Partitions: some eight batches."""
 

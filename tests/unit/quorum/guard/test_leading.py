@@ -79,7 +79,7 @@ def test_an_entry_is_at_most_four_mib() -> None:
     for _ in range(4):
         bench.synced()
         bench.ack(2)
-    sizes = [len(entry[0]) for entry in bench.node.context.journal[2:]]  # type: ignore[union-attr,arg-type]
+    sizes = [len(entry[0]) for entry in bench.node.context.journal[2:]]
     assert len(sizes) == 3
     assert max(sizes) <= ENTRY_BYTES_MAX
     with pytest.raises(ValueError, match="4 MiB"):

@@ -23,8 +23,8 @@ from quorum.raft.core_node import CoreNode
 from tests.unit.quorum.journal.rig import Rig, command, entries, fill, manifest_at
 
 
-def manifest(index: int = 20, term: int = 3, **changes: object) -> JournalManifest:
-    fields: dict[str, object] = {
+def manifest(index: int = 20, term: int = 3, **changes: Any) -> JournalManifest:
+    fields: dict[str, Any] = {
         "cluster_id": "cluster-a",
         "first": (command(index - 1), index - 1, term),
         "second": (command(index), index, term),

@@ -3,6 +3,8 @@
 import random
 from collections import Counter
 
+import pytest
+
 from quorum.journal import DamagedError, RaftJournal
 from tests.unit.quorum.journal.rig import Rig, command, fill
 
@@ -78,6 +80,7 @@ def mixed(dice: random.Random, moments: list[dict[str, bytes]]) -> dict[str, byt
     return files
 
 
+@pytest.mark.slow
 def test_files_of_several_moments_are_opened_found_damaged_or_refused() -> None:
     met: Counter[str] = Counter()
     for seed in range(1000):

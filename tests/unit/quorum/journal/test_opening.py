@@ -73,6 +73,7 @@ def test_every_flipped_bit_is_found_or_changes_nothing(stopped: bool, segment_by
     assert total > (5000 if step == 1 else 700)
 
 
+@pytest.mark.slow
 def test_without_the_witness_a_flip_is_found_before_the_last_synced_position_in_a_frame() -> None:
     rig, written = small()
     files = rig.files()
