@@ -46,7 +46,7 @@ class Verdict(Enum):
 class Step:
     """An operation on the key: when it was under way, and what it makes of a value."""
 
-    call: int
+    call: float
     back: float
     """Infinite: it may take effect at any time after the call, or never."""
     then: Callable[[bool], Iterable[bool]]

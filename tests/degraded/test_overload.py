@@ -1,6 +1,7 @@
 """Overload: what people ask for is shed, soon and with advice; brokers are served all the while."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ def operations(cluster, since):
 @pytest.fixture
 def busy():
     """A leader that decides something of its own, slice by slice, with five changes behind it."""
-    cluster = Cluster(waiting_decisions_max=5)
+    cluster: Any = Cluster(waiting_decisions_max=5)
     cluster.online(1, 2)
     cluster.since = cluster.image.offset
     cluster.hold_the_turn()

@@ -4,9 +4,8 @@ Rule: the files are the product's own, larger than the scripted ones and not mad
 """
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from controller.controller import Controller
 from ledger.chain import LogMark
 from ledger.reader import LedgerReader
 from quorum.journal.manifest import FILE as MANIFEST
@@ -40,7 +39,7 @@ def run(seed: int = 1) -> Run:
     while MANIFEST not in (files := cluster.hosts[_NODE].platter.snapshot()):
         assert cluster.world.now_us < _MOST_S * 1_000_000, "no manifest was written"
         cluster.world.run_for(1.0)
-    controller: Controller = cluster.controllers[_NODE]
+    controller: Any = cluster.controllers[_NODE]
     return Run(files, controller.quorum.context.journal.durable_position, shape.segment_bytes)
 
 

@@ -3,7 +3,7 @@
 The volume is run by `python -m tests.flips`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from itertools import chain, islice
 from types import SimpleNamespace
 
@@ -16,6 +16,7 @@ from ledger.chain import LogMark
 from metadata.codec import decode_records
 from metadata.image import MetadataImage, image_from_records
 from quorum.journal import opening
+from quorum.journal.chain import read_chain
 from runtime import link_frames
 from snapshots.checkpoint import CheckpointChecker, Footer
 from snapshots.store import LoadedCheckpoint
@@ -66,7 +67,7 @@ class Whatever(int):
 
 def nothing_was_ever_synced(patch: pytest.MonkeyPatch) -> None:
     """Then whatever is wrong looks like a torn tail."""
-    read = opening.read_chain
+    read = read_chain
     patch.setattr(opening, "read_chain", lambda files: read(files)._replace(synced=0))
     no_witness(patch)
 
@@ -94,7 +95,7 @@ def neither_checksum_nor_digest_nor_state_hash(patch: pytest.MonkeyPatch) -> Non
         self.footer = Footer(0, 0, b"")
         return len(buffer) - at
 
-    def image_of(loaded: LoadedCheckpoint) -> Iterator[MetadataImage]:
+    def image_of(loaded: LoadedCheckpoint) -> Generator[None, None, MetadataImage]:
         header = loaded.header
         records = chain.from_iterable(map(decode_records, loaded.blocks))
         yield from ()

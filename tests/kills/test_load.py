@@ -16,6 +16,10 @@ def reply(offset: int, epoch: int, error: Any = None) -> dict[str, Any]:
     return {"offset": offset, "epoch": epoch, "topics": [{"name": "t", "error": error}]}
 
 
+def told(answer: dict[str, Any] | None) -> Any:
+    return Told(answer)
+
+
 class Told:
     """Asks nobody: answers what it is given."""
 
@@ -52,11 +56,11 @@ def test_a_refusal_of_what_nobody_else_can_have_done_is_a_failure() -> None:
 async def test_what_was_told_must_be_read_back() -> None:
     clients = load()
     clients._told(reply(10, 1), "a")
-    await clients._see(Told({"offset": 10}), "t")
+    await clients._see(told({"offset": 10}), "t")
     with pytest.raises(LoadError, match="is not there"):
-        await clients._see(Told(None), "t")
+        await clients._see(told(None), "t")
     with pytest.raises(LoadError, match="saw offset 9 after 10"):
-        await clients._see(Told({"offset": 9}), "t")
+        await clients._see(told({"offset": 9}), "t")
 
 
 async def test_a_read_is_not_older_than_the_newest_that_was_told() -> None:
@@ -65,7 +69,7 @@ async def test_a_read_is_not_older_than_the_newest_that_was_told() -> None:
     # An answer that was remembered comes late: it moves nothing back.
     clients._told(reply(4, 1), "b")
     with pytest.raises(LoadError, match="saw offset 8 after 10"):
-        await clients._see(Told({"offset": 8}), "t")
+        await clients._see(told({"offset": 8}), "t")
 
 
 MEMBERS = tuple(

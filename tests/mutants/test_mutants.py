@@ -4,6 +4,7 @@
 """
 
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -54,10 +55,16 @@ def test_a_mutant_dies_of_its_seed(name):
     assert any(killed(MUTANTS[name], killer) for killer in KEPT[name])
 
 
+def _test(name: str, place: int) -> Test:
+    killer = KEPT[name][place]
+    assert isinstance(killer, Test)
+    return killer
+
+
 @cache
 def _directed() -> dict[str, Verdict]:
     """All directed tests, each in its broken build. In the sound one the suite itself runs them."""
-    runs = [Run(name, KEPT[name][0].node) for name in BY_TEST]
+    runs = [Run(name, _test(name, 0).node) for name in BY_TEST]
     return dict(zip(BY_TEST, run_apart(runs), strict=True))
 
 
@@ -70,7 +77,7 @@ def test_a_mutant_dies_of_its_test(name):
 
 def test_no_sound_build_dies_of_a_directed_test():
     """One here, for the way it is run."""
-    [verdict] = run_apart([Run("", KEPT["vote counted twice"][-1].node)])
+    [verdict] = run_apart([Run("", _test("vote counted twice", -1).node)])
     assert verdict.outcome == "passed"
 
 
@@ -78,7 +85,7 @@ def _sound_seeds() -> list[Seed]:
     """Each once, with the longest torment that is kept for it: the shorter ones are its begin."""
     longest: dict[Seed, float | None] = {}
     for name in BY_SEED:
-        seed = KEPT[name][0]
+        seed: Any = KEPT[name][0]
         one = seed._replace(says="", faults_s=None)
         longest[one] = max(longest.get(one, 0.0), seed.faults_s or 1e9)
     return [

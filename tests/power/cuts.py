@@ -12,11 +12,16 @@ from contextlib import ExitStack, contextmanager
 from itertools import cycle
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tests.power.mounting import forgetful, lose_power
 from tests.process.running_cluster import RunningCluster
 
-SMALL = {"checkpoint_bytes": 40_000, "segment_bytes": 65_536, "journal_tail_bytes": 30_000}
+SMALL: dict[str, Any] = {
+    "checkpoint_bytes": 40_000,
+    "segment_bytes": 65_536,
+    "journal_tail_bytes": 30_000,
+}
 """So that files come and go all the time."""
 HOW_MANY = (3, 1, 2, 3)
 """Controllers that lose power together, in turn: all, one, a majority."""

@@ -168,9 +168,9 @@ class Invariants:
         if reader.log_start > 0:
             usable = [c for c in list_checkpoints(disk) if c.offset >= reader.log_start]
             loaded = finish_steps(load_steps(disk, reader.cluster_id, usable[0]))
-            records = chain.from_iterable(map(decode_records, loaded.blocks))
+            held = chain.from_iterable(map(decode_records, loaded.blocks))
             head = loaded.header
-            image = image_from_records(records, head.offset, head.epoch, head.timestamp_ms)
+            image = image_from_records(held, head.offset, head.epoch, head.timestamp_ms)
             mark = head.mark
         began = mark.log_end
         effects: Counter[str] = Counter()

@@ -26,7 +26,7 @@ def test_a_hunt_strikes_in_the_midst_of_what_it_waits_for() -> None:
         for fault, operation in drawn.pairs_of(seed, quorum_seeds.PAIRS):
             if any(line.endswith(f"hunt: {fault} at {operation}") for line in outcome.history):
                 struck += 1
-                met += bool(outcome.coverage.get(fault, {}).get(operation))
+                met += bool(outcome.coverage.get(fault, Counter())[operation])
     assert met > 8, "less than a fourth of what was hunted"
     assert met > 0.9 * struck
 

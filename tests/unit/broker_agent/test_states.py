@@ -14,7 +14,7 @@ from broker_agent.states import (
 )
 
 OFFLINE, FENCED, ONLINE, STOPPING, GONE = BrokerState
-FENCING = {
+FENCING: set[AgentEvent] = {
     AgentEvent.TOLD_FENCED,
     AgentEvent.LEASE_EXPIRED,
     AgentEvent.DIFFERS,

@@ -253,7 +253,7 @@ def spiced(value: Any, nasty: str) -> Any:
 
 
 def hostile_provenance(nasty: str) -> Provenance:
-    texts = {
+    texts: dict[str, Any] = {
         part.name: marked(f"Provenance.{part.name}", nasty)
         for part in msgspec.structs.fields(Provenance)
         if part.type is str

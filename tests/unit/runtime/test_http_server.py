@@ -11,6 +11,7 @@ import stat
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -675,7 +676,7 @@ async def test_before_a_whole_client_hello_no_tls_session_is_made(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     made: list[object] = []
-    protocol = asyncio.sslproto.SSLProtocol
+    protocol: Any = asyncio.sslproto.SSLProtocol
 
     class Counted(protocol):
         def __init__(self, *args: object, **more: object) -> None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
@@ -327,7 +328,7 @@ def test_ctrl_c_in_a_finalizer_ends_it_too(node: Node, monkeypatch: pytest.Monke
         if next(waits) == 0:
             Dropped()
 
-    monkeypatch.setattr(follow.time, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     node.write(*ALL[:5])
     before = signal.getsignal(signal.SIGINT)
     result = run(str(node.folder), "--from", "0", "--output", "json")

@@ -255,7 +255,7 @@ def test_days(batches) -> None:
 
 
 def test_the_collector_is_as_it_was(batches) -> None:
-    reading = bronze_rows(batches, ["offset"], chunk_records=10)
+    reading: Any = bronze_rows(batches, ["offset"], chunk_records=10)
     next(reading)
     assert not gc.isenabled()
     reading.close()

@@ -1,5 +1,7 @@
 """A read that the disk refuses is told to who asked, and the node goes on."""
 
+from typing import Any
+
 import pytest
 
 from tests.unit.controller.cluster import Cluster
@@ -25,13 +27,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return cluster
 
 
-def test_a_fetch_is_told(cluster: Cluster) -> None:
+def test_a_fetch_is_told(cluster: Any) -> None:
     reply = cluster.broker.fetch(fetched_offset=1, fetched_epoch=1, apply=False)
     assert reply.error.code == "STORAGE_ERROR"
     assert not cluster.stopped
 
 
-def test_a_reader_of_the_log_is_told(cluster: Cluster) -> None:
+def test_a_reader_of_the_log_is_told(cluster: Any) -> None:
     status, body = cluster.ask("GET", "/v1/log", node=3, query={"offset": "1"})
     assert (status, body["code"]) == (503, "STORAGE_ERROR")
     assert not cluster.stopped

@@ -1,6 +1,7 @@
 """Requests that change something: once, whatever is lost on the way."""
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -285,7 +286,7 @@ def test_every_epoch_begins_with_its_record(cluster):
     epochs = {}
     for batch in cluster.batches():
         epochs.setdefault(batch.header.epoch, batch)
-    begins = [decode_records(batch.records)[0] for batch in epochs.values()]
+    begins: list[Any] = [decode_records(batch.records)[0] for batch in epochs.values()]
     assert [b.leader_id for b in begins] == [1, 2, 3]
     assert all(isinstance(b, BeginEpochRecord) for b in begins)
     first = [type(r).__name__ for r in cluster.records()[:4]]
@@ -501,7 +502,7 @@ def test_a_broker_stays_online_while_a_large_operation_is_decided(cluster):
 
 def test_what_a_dry_run_shows_is_let_go_of_record_by_record():
     """All at once takes long where a broker holds hundreds of thousands of replicas."""
-    records = [TopicRecord(str(number), bytes(16)) for number in range(3)]
+    records: list[Any] = [TopicRecord(str(number), bytes(16)) for number in range(3)]
     words = changes._words(records)
     seen = []
     for left in (2, 1, 0):

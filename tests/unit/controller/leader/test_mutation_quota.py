@@ -3,6 +3,7 @@
 import pytest
 
 from controller.managers import topics
+from metadata.messages.topics import CreateTopicsRequest, NewTopic
 from metadata.records import PartitionRecord, TopicRecord
 from tests.unit.controller.cluster import Cluster
 
@@ -42,8 +43,8 @@ def test_a_hundred_thousand_partitions_pass_by_default_and_then_again():
     parts = Cluster(nodes=1).leader._leader
     manager, quota = parts.topics, parts.quota
     for _ in range(2):
-        topic = topics.NewTopic(name="t", num_partitions=100_000, replication_factor=3)
-        quota.charge(manager.creates(topics.CreateTopicsRequest(topics=(topic,))), 1)
+        topic = NewTopic(name="t", num_partitions=100_000, replication_factor=3)
+        quota.charge(manager.creates(CreateTopicsRequest(topics=(topic,))), 1)
 
 
 def test_many_topics_of_one_request_share_the_limit():

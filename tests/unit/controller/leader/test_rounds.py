@@ -1,6 +1,7 @@
 """A broker's event that touches many partitions is written in rounds, others in between."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ FORCE = {"force": "true"}
 def cluster(monkeypatch):
     monkeypatch.setattr(sweep, "ROUND", ROUND)
     monkeypatch.setattr(sweep, "_RUN", 4)
-    cluster = Cluster()
+    cluster: Any = Cluster()
     cluster.brokers = cluster.online(1, 2, 3)
     cluster.create_topic("t", partitions=PARTITIONS, factor=3)
     cluster.since = cluster.image.offset
@@ -343,7 +344,8 @@ def test_all_rounds_at_once_are_put_in_order_in_steps():
             return self.key[1]
 
     keys = [(bytes([topic]), number) for topic in range(4) for number in range(2_000)]
-    steps = sweep.Sweep().changes(lambda: reversed(keys), lambda key: key[1] % 2, Changed)
+    changed: Any = Changed
+    steps = sweep.Sweep().changes(lambda: reversed(keys), lambda key: key[1] % 2, changed)
     most = 0
     while True:
         try:
@@ -357,7 +359,7 @@ def test_all_rounds_at_once_are_put_in_order_in_steps():
 
 
 def test_a_lone_broker_of_a_small_cluster_writes_one_batch():
-    cluster = Cluster()
+    cluster: Any = Cluster()
     cluster.online(1, 2)
     cluster.create_topic("t", partitions=5, factor=2)
     cluster.since = cluster.image.offset

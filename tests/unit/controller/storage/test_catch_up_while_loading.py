@@ -4,6 +4,7 @@ import pytest
 
 from controller.storage import opening
 from metadata.records import NoOpRecord
+from runtime.slices import run_in_slices
 from snapshots.store import list_checkpoints
 from tests.unit.controller.cluster import Cluster
 from tests.unit.controller.storage.states_on_disk import (
@@ -42,15 +43,15 @@ def assert_follows(cluster, node_id):
 
 
 def test_a_load_that_a_jump_overtakes_is_given_up(cluster, monkeypatch):
-    real, begun = opening.run_in_slices, []
+    begun = []
 
-    def run_in_slices(clock, work, on_done):
+    def counted(clock, work, on_done):
         begun.append(work)
         if len(begun) > 1:
-            return real(clock, work, on_done)
-        return clock.call_later(3.0, lambda: real(clock, work, on_done)).cancel
+            return run_in_slices(clock, work, on_done)
+        return clock.call_later(3.0, lambda: run_in_slices(clock, work, on_done)).cancel
 
-    monkeypatch.setattr(opening, "run_in_slices", run_in_slices)
+    monkeypatch.setattr(opening, "run_in_slices", counted)
     cluster.start(3)
     cluster.run_until(lambda: cluster.controllers[3].image.offset == cluster.image.offset)
     assert len(begun) == 2

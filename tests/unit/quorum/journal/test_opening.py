@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -13,12 +14,12 @@ SECOND = "journal/00000000000000000002.wal"
 WITNESS = "journal/synced"
 
 
-def content(journal: RaftJournal) -> tuple[object, ...]:
+def content(journal: RaftJournal) -> tuple[Any, ...]:
     vote = (journal.term, journal.voted_for)
     return entries(journal), vote, journal.formation
 
 
-def small(*, stopped: bool = False, segment_bytes: int = 1 << 20) -> tuple[Rig, tuple[object, ...]]:
+def small(*, stopped: bool = False, segment_bytes: int = 1 << 20) -> tuple[Rig, tuple[Any, ...]]:
     """Three group syncs, each with a vote and entries."""
     rig = Rig(segment_bytes=segment_bytes)
     journal = rig.open()

@@ -14,6 +14,7 @@ from quorum.raft import core_world
 from quorum.raft.core import Core, Role
 from quorum.raft.core_node import CoreNode
 from quorum.raft.core_world import WrongCoreError, check_core
+from quorum.raft.dicts import WORDS
 from quorum.raft.messages import (
     AppendEntries,
     AppendReply,
@@ -96,7 +97,7 @@ def test_another_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_release_that_speaks_other_messages_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_world, "WORDS", core_world.WORDS | {"install_snapshot"})
+    monkeypatch.setattr(core_world, "WORDS", WORDS | {"install_snapshot"})
     with pytest.raises(WrongCoreError, match="install_snapshot"):
         check_core()
 
