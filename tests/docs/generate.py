@@ -1,6 +1,6 @@
 """Write the parts of the docs that are made from the source.
 
-    python -m tests.docs.generate          writes reference.md, log-events.md, safety.md in docs/
+    python -m tests.docs.generate          writes the made parts of pages in docs/
     python -m tests.docs.generate --check  exits 1 when they are not current
 
 Rule: between `<!-- made: NAME -->` and `<!-- end -->` stands what is made; the rest is written by
@@ -20,11 +20,15 @@ from controller.http.routes import ROUTES, Route
 from logberg.commands.brokers import list_brokers
 from logberg.settings import BrokerSettings, ControllerSettings
 from metadata.errors import error_table
+from metadata.features import METADATA_VERSION, METADATA_VERSION_NAMES
+from metadata.record_levels import NEEDS
+from metadata.records.schema import camel
 from tests.docs import source
 from tests.evidence.page import promise_table, recorded_table
 from tests.evidence.recorded import read_rows
 
 REFERENCE = source.ROOT / "docs" / "reference.md"
+FORMAT = source.ROOT / "docs" / "format.md"
 EVENTS = source.ROOT / "docs" / "log-events.md"
 SAFETY = source.ROOT / "docs" / "safety.md"
 _MADE = re.compile(r"<!-- made: ([a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
@@ -91,6 +95,27 @@ def _connection() -> str:
     return table(("option", "variable", "default", "meaning"), rows)
 
 
+def _levels() -> str:
+    """Which records and fields need which level of metadata.version, as their classes say."""
+    needed: dict[int, dict[str, list[str]]] = {}
+    for record, needs in NEEDS.items():
+        for need in needs:
+            if need.feature != METADATA_VERSION:
+                continue
+            named = needed.setdefault(need.level, {})
+            named.setdefault(record.__name__, []).extend([need.field] if need.field else [])
+    rows = []
+    for level, records in sorted(needed.items()):
+        words = (
+            " and ".join(f"`{camel(field)}`" for field in fields) + f" of {name}"
+            if fields
+            else name
+            for name, fields in records.items()
+        )
+        rows.append((str(level), METADATA_VERSION_NAMES[level], ", ".join(words)))
+    return table(("`metadata.version`", "Kafka's name", "needed by"), rows)
+
+
 MADE: dict[str, Callable[[], str]] = {
     "controller-settings": lambda: _settings(ControllerSettings),
     "broker-settings": lambda: _settings(BrokerSettings),
@@ -99,12 +124,13 @@ MADE: dict[str, Callable[[], str]] = {
     "connection-options": _connection,
     "errors": error_table,
     "controller-metrics": lambda: _metrics("controller"),
+    "levels": _levels,
     "agent-metrics": lambda: _metrics("broker_agent"),
 }
 
 
 def reference(text: str) -> str:
-    """The reference with its made parts as they should be."""
+    """The reference, or the format, with its made parts as they should be."""
     return _MADE.sub(lambda m: f"<!-- made: {m[1]} -->\n{MADE[m[1]]()}<!-- end -->", text)
 
 
@@ -140,7 +166,12 @@ def safety(text: str) -> str:
 def main() -> int:
     """Write, or check."""
     stale = []
-    for path, make in ((REFERENCE, reference), (EVENTS, log_events), (SAFETY, safety)):
+    for path, make in (
+        (REFERENCE, reference),
+        (FORMAT, reference),
+        (EVENTS, log_events),
+        (SAFETY, safety),
+    ):
         before = path.read_text() if path.exists() else ""
         after = make(before)
         if after != before:

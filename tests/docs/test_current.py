@@ -19,6 +19,7 @@ from runtime.defects import EXIT_DEFECT
 from tests.docs import source
 from tests.docs.generate import (
     EVENTS,
+    FORMAT,
     REFERENCE,
     SAFETY,
     log_events,
@@ -32,8 +33,9 @@ DOCS = source.ROOT / "docs"
 REMEDY = "run: python -m tests.docs.generate"
 
 
-def test_the_reference_is_current() -> None:
-    text = REFERENCE.read_text()
+@pytest.mark.parametrize("page", [REFERENCE, FORMAT], ids=lambda page: page.name)
+def test_the_reference_is_current(page: Path) -> None:
+    text = page.read_text()
     assert reference(text) == text, REMEDY
 
 
