@@ -82,7 +82,7 @@ class CoreCallbacks:
         """Return the seconds in which this process ran. Never zero, which means "due" to the core.
 
         A stall of the process counts as two ticks, however long it was. The answers that came
-        meanwhile are not read yet, and without this a stalled leader would believe itself cut off.
+        meanwhile are not read yet, and without this a stalled leader would step down at once.
         """
         # The core calls this some ten times in a tick.
         now = self._clock.monotonic()

@@ -1,15 +1,15 @@
-"""Writes the two copies of a manifest, and decides at a start which one to believe.
+"""Writes the two copies of a manifest, and decides at a start which one to use.
 
 Rule: the file `manifest` is renamed into place first; for a catch-up that is the commit point. The
 file `manifest.copy` follows with the same bytes. The core forgets entries only after both are
 durable. So the journal never begins behind both copies, and either of them alone fits it.
 
-A start believes the newest sound copy, and writes the other one again, durably, before it looks at
+A start uses the newest sound copy, and writes the other one again, durably, before it looks at
 the journal. Example: the power fails between the two renames of a catch-up. The copy is older than
 the manifest, and the journal is about to begin at the manifest. If the copy stayed old and the
 manifest were damaged later, the copy would no longer fit the journal.
 
-If the newer copy is lost, a start believes the older one. That can't bring back an old state: the
+If the newer copy is lost, a start uses the older one. That can't bring back an old state: the
 journal then begins behind the copy, which is damage (`quorum.journal.opening`), and a node with a
 damaged journal neither votes nor counts until it has caught up.
 """

@@ -172,7 +172,7 @@ def _undo_unheard_repair(state: JournalState, synced: int) -> None:
     """Undo a repair if no durable frame says that it was durable. The node repairs itself again.
 
     No peer has heard of such a repair. So a sound copy from before the damage may have run in this
-    folder's place since then, and peers may have believed it (`quorum.guard.memory`). The repair's
+    folder's place since then, and peers may have accepted it (`quorum.guard.memory`). The repair's
     generation would wrongly rank above that copy's promises. For the same reason a repaired node
     votes only once a durable frame after the repair says so (`RaftJournal.sync`).
     """

@@ -98,7 +98,10 @@ def check_core() -> None:
         )
     missing = WORDS - words_of(core_module.SyncObj)
     if missing:
-        raise WrongCoreError(f"PySyncObj no longer speaks of {', '.join(sorted(missing))}")
+        raise WrongCoreError(
+            f"this PySyncObj lacks the message words {', '.join(sorted(missing))}: install "
+            f"pysyncobj=={CORE_VERSION}"
+        )
 
 
 def install() -> None:

@@ -1,8 +1,8 @@
 """The messages between the guard and the Raft core.
 
 The core is PySyncObj, which speaks in dicts. `quorum.raft.dicts` translates in both directions, so
-outside this room a message always has one of these types. The sender or the receiver stands beside
-the message: it is no part of it.
+outside this room a message always has one of these types. A message does not name its sender or
+receiver; the calls that pass it do.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,10 @@ from quorum.journal import Entry
 
 
 class AppendEntries(NamedTuple):
-    """A leader's entries, to be placed behind `previous`. None: the leader asks for a match."""
+    """A leader's entries, to be placed after `previous`.
+
+    Without entries the leader asks whether `previous` matches.
+    """
 
     term: int
     commit_index: int
@@ -69,7 +72,7 @@ class TimeoutNow(NamedTuple):
 
 
 class Forward(NamedTuple):
-    """The core wants to forward a command to the leader. The guard refuses."""
+    """The core tries to forward a command to the leader. The guard refuses it."""
 
 
 ToCore = (
