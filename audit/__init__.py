@@ -1,5 +1,8 @@
-"""Replay, verify and dump, for whoever holds the files. Plain Python, no running cluster needed.
+"""Answers questions about a cluster from its log's files.
 
-`places` finds logs, `reading` reads them, `questions` answers. `tables` says what the two engines,
-`embedded` and `spark`, must both answer; `report` draws it, and `generated` makes histories up.
+Plain Python; no running cluster is needed.
+
+`places` finds logs, `reading` reads them, `questions` answers. `tables` defines what the two
+engines, `embedded` and `spark`, must both return. `report` draws it, and `generated` writes made-up
+histories.
 """

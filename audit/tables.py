@@ -1,36 +1,37 @@
-"""The tables of the audit: what both engines answer, column by column.
+"""The tables of the audit, column by column, as both engines return them.
 
-Rule: this is the law for `embedded` and `spark`: same columns, same order, same values. A job is a
-function from a log to rows of one of these tables; the engines are compared on generated histories.
+Rule: `embedded` and `spark` must return the same columns, in the same order, with the same values.
+A job is a function from a log to rows of one table. Tests compare the engines on generated
+histories.
 
-Words that all of them share:
+Definitions that all tables share:
 
-- A record *counts* when it is settled: it stands outside of a transaction, or in one that was
-  ended. It counts from the batch that settles it (its own, or that of EndTransactionRecord):
-  `settled_base` is that batch's base offset, `settled_ms` its timestamp. Records of aborted
-  transactions (by AbortTransactionRecord, or by the BeginEpochRecord of a new epoch) and of the
-  open one are shown in `log`, with their outcome, and counted nowhere else. A transaction is its
-  records from Begin to End or Abort, both included; BeginEpochRecord stands outside of it.
-- The state *at offset N* is made of the batches that begin before N; so is every table that was
-  asked for "up to N". The state *at a time* is that at the end of the last batch whose timestamp is
-  not later.
-- Times are milliseconds since 1970 UTC and are those of batches. `day` is the UTC date of a time,
-  as `YYYY-MM-DD`. What is still so at the end of what was asked for ends at the *horizon*: the
-  timestamp of the last batch; `until_ms` and `until_offset` are then null.
-- Ids of topics are written as everywhere in Logberg (`metadata.uuids.uuid_text`).
-- Changes that settle in one batch are one moment: an interval is closed by a batch, not by a
-  record, so none is empty in offsets. It may be empty in time (0 ms), and is kept.
-- A partition is *offline* while its leader is -1; *under min ISR* while its ISR is smaller than
-  `min.insync.replicas`: the topic's config, else the cluster's default (the broker config of the
-  empty name), else 1. A change of that config begins a new interval where it changes the number.
-  The value of a config counts if it is 1 to 9 ASCII digits that make at least 1; else it is as if
-  it were not set. A topic's config goes with the topic.
-- A log that does not begin at offset 0 is counted from its first checkpoint (at offset C) on: what
-  the checkpoint says is a fact of offset C - 1 and of the checkpoint's timestamp, and no event.
-  `log`, `batches`, `integrity` and `divergence` begin where the log does.
-- Of several replicas the one with the longest log is asked, of equals the first; `batches`,
-  `integrity` and `divergence` ask all.
-- Rows are ordered by their first columns, as far as `key` says; text by code points.
+- A record *counts* when it is settled: it stands outside of a transaction, or its transaction
+  ended. It counts from the batch that settles it: its own, or the batch of EndTransactionRecord.
+  `settled_base` is that batch's base offset, `settled_ms` its timestamp. A transaction is aborted
+  by AbortTransactionRecord, or by the BeginEpochRecord of a new epoch. Records of aborted
+  transactions and of the open one appear in `log` with their outcome, and count nowhere else. A
+  transaction is its records from Begin to End or Abort, both included. BeginEpochRecord stands
+  outside of it.
+- The state *at offset N* consists of the batches that begin before N. So does every table "up to
+  N". The state *at a time* is that at the end of the last batch whose timestamp is not later.
+- Times are those of batches, in milliseconds since 1970 UTC. `day` is the UTC date of a time, as
+  `YYYY-MM-DD`. The *horizon* is the timestamp of the last batch. An interval that has not ended
+  there is counted up to the horizon; its `until_ms` and `until_offset` are null.
+- Topic ids have the same text as everywhere in Logberg (`metadata.uuids.uuid_text`).
+- All changes that settle in one batch are one moment. A batch closes an interval, not a record, so
+  no interval is empty in offsets. It may be empty in time (0 ms), and is kept.
+- A partition is *offline* while its leader is -1. It is *under min ISR* while its ISR is smaller
+  than `min.insync.replicas`: the topic's config, else the cluster's default (the broker config of
+  the empty name), else 1. A change of that config begins a new interval if it changes the number. A
+  value of the config counts only if it is 1 to 9 ASCII digits and at least 1. Removing a topic
+  removes its config.
+- A log that does not begin at offset 0 is counted from its first checkpoint, at offset C. What the
+  checkpoint holds is a fact of offset C - 1 and of the checkpoint's timestamp, and no event. `log`,
+  `batches`, `integrity` and `divergence` begin where the log begins.
+- Of several replicas, a job reads the one with the longest log, and of equals the first. `batches`,
+  `integrity` and `divergence` read all of them.
+- Rows are ordered by their first columns, as many as `key` says; text by code points.
 """
 
 from typing import Final, NamedTuple
@@ -50,7 +51,7 @@ class Column(NamedTuple):
 
 
 class AuditTable(NamedTuple):
-    """A table; `key` is how many columns, from the first, order its rows and tell them apart."""
+    """A table. The first `key` columns order its rows and identify a row."""
 
     name: str
     key: int
@@ -58,7 +59,7 @@ class AuditTable(NamedTuple):
 
 
 def _columns(spec: str) -> tuple[Column, ...]:
-    """Read `name:kind` pairs; a question mark behind the kind means that it may be null."""
+    """Read `name:kind` pairs. A question mark after the kind means that it may be null."""
     columns = []
     for word in spec.split():
         name, _, kind = word.partition(":")
@@ -78,12 +79,12 @@ LOG: Final = AuditTable(
         "partition:int? broker_id:int? resource:text? fields:text acted_as:text"
     ),
 )
-"""Every record. `outcome`: `settled`, `aborted`, `open`. `resource`: what it is about, in one word
-for people and filters: `topic:orders`, `broker:3`, `config:topic:orders:retention.ms`,
-`acl:ID`, `user:NAME`, `feature:NAME`, `quota:…`: `resource` of `questions.subjects`; the columns
-before it are `place` there. `type` is `record_type_name`. `fields`: the record's data as JSON,
-secrets starred: `fields_text` there. `acted_as`: the broker for which a principal spoke
-that is not that broker's own; else empty."""
+"""Every record. `outcome`: `settled`, `aborted`, `open`. `resource`: what the record is about,
+in one word: `topic:orders`, `broker:3`, `config:topic:orders:retention.ms`, `acl:ID`,
+`user:NAME`, `feature:NAME`, `quota:…`. `questions.subjects.resource` returns it, and `place`
+there returns the columns before it. `type` is `record_type_name`. `fields`: the record's data
+as JSON, with secrets starred (`fields_text` there). `acted_as`: the broker for which a
+principal spoke that is not that broker's own; else empty."""
 
 PARTITION_EVENTS: Final = AuditTable(
     "partition_events",
@@ -93,10 +94,10 @@ PARTITION_EVENTS: Final = AuditTable(
         f"day:text kind:text leader:int? isr:ints? replicas:ints? {_WHO}"
     ),
 )
-"""What happened to partitions: `kind` is `created` (PartitionRecord, also one that writes a
-partition anew), `changed` (PartitionChangeRecord, whatever it changes) or `removed` (one row for
-each partition of a removed topic, at the offset of its RemoveTopicRecord). Null: untouched, or
-removed. `day` is that of `settled_ms`."""
+"""What happened to partitions. `kind` is `created` (PartitionRecord, also one that writes a
+partition anew), `changed` (any PartitionChangeRecord) or `removed` (one row for each
+partition of a removed topic, at the offset of its RemoveTopicRecord). A null means unchanged,
+or removed. `day` is that of `settled_ms`."""
 
 PARTITION_INTERVALS: Final = AuditTable(
     "partition_intervals",
@@ -107,9 +108,9 @@ PARTITION_INTERVALS: Final = AuditTable(
         "offline:bool under_min_isr:bool"
     ),
 )
-"""How each partition was, from each change of leader, ISR, replicas or min ISR to the next. The
-offsets are base offsets of the batches that settled it. What is as it was at the end of a moment
-begins no interval."""
+"""The state of each partition, from each change of leader, ISR, replicas or min ISR to the next.
+The offsets are base offsets of the batches that settled the changes. If a moment leaves a
+partition as it was, no interval begins."""
 
 BROKER_INTERVALS: Final = AuditTable(
     "broker_intervals",
@@ -118,10 +119,10 @@ BROKER_INTERVALS: Final = AuditTable(
         "broker_id:int from_offset:int until_offset:int? from_ms:int until_ms:int? state:text"
     ),
 )
-"""`state`: `fenced`, else `stopping` (in controlled shutdown), else `online`, as registrations say
-it; below `logberg.version` 1 a registration of the same incarnation keeps the state. From each
-change of state to the next, judged at the end of each moment. An unregistered broker has no
-interval."""
+"""`state`: `fenced`, else `stopping` (in controlled shutdown), else `online`, as registrations
+say. Below `logberg.version` 1 a registration of the same incarnation keeps the state. Each
+interval lasts from one change of state to the next, compared at the end of each moment. An
+unregistered broker has no interval."""
 
 AVAILABILITY: Final = AuditTable(
     "availability",
@@ -131,12 +132,12 @@ AVAILABILITY: Final = AuditTable(
         "fenced_ms:int leader_changes:int"
     ),
 )
-"""By day: `kind` `partition` with key `TOPICNAME-PARTITION@TOPICID`, or `broker` with its id. A
-leader change is any difference of leader between an interval of a partition and its next, at the
-next one's `from_ms`; a creation is none. An interval counts on the days from that of its `from_ms`
-to that of its last millisecond (an empty one on the first), so days without any have no row. What
-doesn't concern a kind is 0: brokers are never offline or under min ISR, partitions never
-fenced."""
+"""By day. `kind` is `partition` with key `TOPICNAME-PARTITION@TOPICID`, or `broker` with its id.
+A leader change is any difference of leader between an interval of a partition and the next
+one, at the next one's `from_ms`; a creation is none. An interval counts on the days from that
+of its `from_ms` to that of its last millisecond, an empty one on the first. Days without an
+interval have no row. Columns that don't apply to a kind are 0: brokers are never offline or
+under min ISR, partitions never fenced."""
 
 CHANGES: Final = AuditTable(
     "changes",
@@ -146,7 +147,7 @@ CHANGES: Final = AuditTable(
         "last_offset:int first_ms:int last_ms:int"
     ),
 )
-"""Who changed what, by day; settled records only, by the time of their own batch."""
+"""Who changed what, by day. Settled records only, by the time of their own batch."""
 
 PRIVILEGED: Final = AuditTable(
     "privileged",
@@ -156,12 +157,13 @@ PRIVILEGED: Final = AuditTable(
         "client_address:text acted_as:text fields:text"
     ),
 )
-"""Settled changes that an auditor asks about first, by the time of their own batch. `kind`: `acl`
-(added or removed), `user` (SCRAM, set or removed), `token` (set or removed), `unclean_election`
-(PartitionRecord or PartitionChangeRecord that names a leader, 0 or more, and the recovery state
-RECOVERING; or a ConfigRecord that gives unclean.leader.election.enable a value), `feature`
-(FeatureLevelRecord, KRaftVersionRecord), `voters` (VotersRecord, ClusterGenerationRecord),
-`quota`. `subject` is `audit.questions.subjects.resource`, `fields` as in `log`."""
+"""Settled changes that an auditor asks about first, by the time of their own batch. `kind`:
+`acl` (added or removed), `user` (SCRAM, set or removed), `token` (set or removed),
+`unclean_election` (PartitionRecord or PartitionChangeRecord that names a leader, 0 or more,
+and the recovery state RECOVERING; or a ConfigRecord that gives unclean.leader.election.enable
+a value), `feature` (FeatureLevelRecord, KRaftVersionRecord), `voters` (VotersRecord,
+ClusterGenerationRecord), `quota`. `subject` is `audit.questions.subjects.resource`, `fields`
+as in `log`."""
 
 BATCHES: Final = AuditTable(
     "batches",
@@ -171,22 +173,22 @@ BATCHES: Final = AuditTable(
         "previous_hash:text hash:text crc_ok:bool"
     ),
 )
-"""Each frame of each replica as it lies on disk, also one whose CRC is wrong; `segment` is the
-file's name without its folder, hashes are in hexadecimal. `hash` is that of the bytes that are
-there. Where no next frame can be found (a head that is none, the file's end inside a frame) a
-segment's rows end."""
+"""Each frame of each replica as it lies on disk, also one with a wrong CRC. `segment` is the
+file's name without its folder; hashes are in hexadecimal. `hash` is that of the bytes on
+disk. A segment's rows end where no next frame can be found: at a bad head, or where the file
+ends inside a frame."""
 
 INTEGRITY: Final = AuditTable(
     "integrity",
     2,
     _columns("replica:text base_offset:int segment:text kind:text sentence:text"),
 )
-"""What is wrong with a replica's batches, each held against the frame before it; of several
-things the first of `crc`, `gap`, `chain`, `epoch`, `time` is the `kind`. The first frame is held
-against the beginning of the cluster if the log begins at offset 0, else against nothing. What
-ends a segment's rows too early is a `gap` at the next segment's first frame, or, in the last
-segment, nothing: a running node's tail. `sentence` is that of `ledger.chain.LogMark.objection`,
-and "the checksum is wrong"."""
+"""What is wrong with a replica's batches. Each frame is compared with the frame before it. If
+several things are wrong, `kind` is the first of `crc`, `gap`, `chain`, `epoch`, `time`. The
+first frame is compared with the beginning of the cluster if the log begins at offset 0,
+otherwise with nothing. A segment whose rows end too early gives a `gap` at the next segment's
+first frame. The last segment gives nothing then: it may be a running node's tail. `sentence`
+is that of `ledger.chain.LogMark.objection`, or "the checksum is wrong"."""
 
 DIVERGENCE: Final = AuditTable(
     "divergence",
@@ -194,18 +196,18 @@ DIVERGENCE: Final = AuditTable(
     _columns("base_offset:int replica:text hash:text agreed_hash:text?"),
 )
 """Replicas whose batch differs from the majority's at the same base offset, up to the lowest log
-end (the lowest end of a last frame); `agreed_hash` is null where there is no majority. Only the
-first such offset of each. A majority is more than half of the replicas that have a frame at that
-base offset; one that has none there isn't named for it."""
+end (the lowest end of a last frame). `agreed_hash` is null if there is no majority. Each
+replica has one row at most, at its first such offset. A majority is more than half of the
+replicas that have a frame at that base offset; a replica without a frame there is not named."""
 
 STATE_COUNTS: Final = AuditTable(
     "state",
     1,
     _columns("table:text entries:int shared_hash:text controllers_hash:text"),
 )
-"""The state at an offset: for each table of the image (`metadata.image.families.TABLES`) its
-entries and what it adds to the state hash (32 bytes in hexadecimal, the sums modulo 2^256; one of
-the two is always 0); the row `*` holds the totals."""
+"""The state at an offset. Each table of the image (`metadata.image.families.TABLES`) has a row
+with its number of entries and its part of the state hash: 32 bytes in hexadecimal, the sums
+modulo 2^256. One of the two is always 0. The row `*` holds the totals."""
 
 TABLES: Final = (
     LOG,

@@ -1,8 +1,9 @@
-"""The audit's jobs in plain Python: one process, no Spark, the twins of `audit.spark`.
+"""The audit's jobs in plain Python, in one process without Spark. `audit.spark` has the same jobs.
 
-Rule: each job is a function from a question (replicas, up to which offset) to the rows of its table
-in `audit.tables`, in its order, written apart from Spark's and as plainly as can be: where the two
-differ, this one is to be read. Memory is bounded by the state and by the rows, not by the log.
+Rule: each job is a function from a question (replicas, up to which offset) to the ordered rows of
+its table in `audit.tables`. The code is independent of the Spark engine and as plain as possible.
+If the two engines differ, this one explains what is meant. Memory grows with the state and the
+rows, not with the log.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,10 +49,10 @@ def run_job(
     on_progress: OnProgress | None = None,
     notes: list[str] | None = None,
 ) -> list[Row]:
-    """Return the rows of a job, one of `audit.tables.BY_NAME`, ordered as there.
+    """Return the ordered rows of a job, one of `audit.tables.BY_NAME`.
 
-    `up_to`: of the batches that begin before this offset. `on_progress` gets the offset that was
-    reached and the end; `notes` takes sentences that the asker should see. Raises KeyError for
-    another name, NoLogError, LedgerError, CheckpointError, ReplayError, OSError.
+    `up_to`: use the batches that begin before this offset. `on_progress` is called with the offset
+    reached and the end. `notes` receives sentences for the user. Raises KeyError for an unknown
+    job, NoLogError, LedgerError, CheckpointError, ReplayError, OSError.
     """
     return JOBS[name](Question(replicas, up_to, on_progress, notes))

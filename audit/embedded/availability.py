@@ -1,7 +1,7 @@
-"""The job `availability`: by day, how long partitions and brokers were there, and how long not.
+"""The job `availability`: by day, how long partitions and brokers were available and unavailable.
 
-Rule: sums over the intervals of partitions and brokers, cut at midnights, as those come; they are
-not kept.
+Rule: the job sums the intervals of partitions and brokers, cut at midnight, as they come. It does
+not keep them.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ _COLUMNS: Final = {
     (False, True): (_PRESENT, _UNDER),
     (True, True): (_PRESENT, _OFFLINE, _UNDER),
 }
-"""By offline and under min ISR: what an interval's length is added to."""
+"""Key: (offline, under min ISR). Value: the columns to which an interval's length is added."""
 
 
 def availability(question: Question) -> list[Row]:
@@ -34,7 +34,7 @@ def availability(question: Question) -> list[Row]:
 
 
 def availability_since(feed: Feed, since_ms: int) -> list[Row]:
-    """Return the same rows of what was from a time on. Raises NoLogError, LedgerError."""
+    """Return the same rows, counted from a time on. Raises NoLogError, LedgerError."""
     partitions, brokers, sums = PartitionTracker(), BrokerTracker(), DailySums(since_ms)
     for turn in feed.turns():
         sums.add_partitions(partitions.step(*turn))
@@ -46,11 +46,11 @@ def availability_since(feed: Feed, since_ms: int) -> list[Row]:
 
 
 class DailySums:
-    """What was summed up so far; intervals of one partition come in their order."""
+    """The sums so far. The intervals of one partition must come in order."""
 
     def __init__(self, since_ms: int = 0) -> None:
         self.horizon_ms = 0
-        """Where intervals without an end are cut."""
+        """Intervals without an end are counted up to this time."""
         self._since_ms = since_ms
         self._partitions: dict[tuple[str, int], _Partition] = {}
         self._brokers: dict[int, _Days] = {}
@@ -78,7 +78,7 @@ class DailySums:
     def _add(
         self, days: "_Days", one: PartitionInterval | BrokerInterval, columns: tuple[int, ...]
     ) -> None:
-        """Add the length of an interval, day by day, to columns."""
+        """Add the length of an interval to columns, day by day."""
         end_ms = self.horizon_ms if one.until_ms is None else one.until_ms
         begin_ms = one.from_ms
         if begin_ms < self._since_ms:

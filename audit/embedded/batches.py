@@ -1,7 +1,7 @@
 """The job `batches`: each frame of each replica as it lies on disk.
 
-Rule: nothing is believed and nothing is repaired. A frame is found by the lengths in the heads;
-whether its checksum fits is a column, and its hash is that of the bytes that are there.
+Rule: nothing is trusted and nothing is repaired. The lengths in the heads lead from frame to frame.
+Whether a frame's checksum fits is a column. The hash is that of the bytes on disk.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ Row = tuple[Any, ...]
 
 
 class FrameFound(NamedTuple):
-    """One frame, wherever it says that it belongs."""
+    """One frame."""
 
     segment: str
     """The file's name, without its folder."""
@@ -36,7 +36,7 @@ class FrameFound(NamedTuple):
 
     @property
     def end_offset(self) -> int:
-        """Offset behind the last record."""
+        """The offset after the last record."""
         return self.base_offset + self.records
 
 
@@ -66,7 +66,7 @@ def _row(name: str, found: FrameFound) -> Row:
 
 
 def frames(replica: Replica, up_to: int | None = None) -> Iterator[FrameFound]:
-    """Yield the frames of a replica, segment by segment, those that begin before `up_to`."""
+    """Yield the frames of a replica, segment by segment, that begin before `up_to`."""
     start = log_start(replica)
     for base, path in find_segments(replica.disk):
         if base < start:
@@ -77,7 +77,7 @@ def frames(replica: Replica, up_to: int | None = None) -> Iterator[FrameFound]:
 
 
 def log_start(replica: Replica) -> int:
-    """Return where the run of segments begins that ends at the log's end."""
+    """Return the first offset of the segments that end at the log's end without a gap."""
     try:
         return LedgerReader(replica.disk).log_start
     except LedgerError:

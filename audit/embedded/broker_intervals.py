@@ -1,8 +1,9 @@
 """The job `broker_intervals`: when each broker was fenced, online or stopping.
 
-Rule: as the controllers' own replay reads registrations. Fenced comes first, then stopping. A
-registration brings its flags; below `logberg.version` 1 the same incarnation that registers again
-keeps the flags that it has (ADR 0015). States are compared where moments end.
+Rule: registrations are read as the controllers' replay reads them. A fenced broker is `fenced` even
+if it is stopping too. A registration sets the flags. Below `logberg.version` 1, a repeated
+registration of the same incarnation keeps the broker's flags (ADR 0015). States are compared at the
+end of each moment.
 """
 
 from collections.abc import Iterable, Iterator
@@ -63,7 +64,7 @@ class _Flags(NamedTuple):
 
 
 class BrokerTracker:
-    """All registered brokers now, and since when they are so."""
+    """All registered brokers, and since when each is in its state."""
 
     def __init__(self) -> None:
         self._flags: dict[int, _Flags] = {}
@@ -72,7 +73,7 @@ class BrokerTracker:
         self._literal = False
 
     def step(self, base: int, time_ms: int, records: Iterable[Record]) -> Iterator[BrokerInterval]:
-        """Take in all records of a moment and yield the intervals that it ends."""
+        """Apply all records of a moment; yield the intervals that it ends."""
         for record in records:
             self._apply(record)
         for broker_id in self._touched:

@@ -1,4 +1,4 @@
-"""Days: UTC dates of times, and a span of time cut at midnights."""
+"""Days: the UTC dates of times, and time spans cut at midnight."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ def day(number: int) -> str:
 
 
 def by_day(from_ms: int, until_ms: int) -> Iterable[tuple[int, int]]:
-    """Return the number of each day that a span touches, and how many ms of it.
+    """Return the number of each day that a span touches, and its milliseconds on that day.
 
     An empty span touches one day.
     """

@@ -1,7 +1,7 @@
-"""The job `divergence`: where a replica's log begins to tell another history than most.
+"""The job `divergence`: where a replica's log begins to differ from the majority's.
 
-Rule: frames of all replicas are walked side by side by their base offsets, so that memory holds one
-frame of each; hashes chain, so a replica that differs once differs ever after and is named once.
+Rule: the frames of all replicas are walked side by side by base offset, so memory holds one frame
+of each. Hashes are chained: a replica that differs once differs from there on, and is named once.
 """
 
 import heapq
@@ -35,7 +35,7 @@ def divergence(question: Question) -> list[Row]:
 
 
 def _majority(hashes: list[bytes]) -> bytes | None:
-    """Return what more than half have in common."""
+    """Return the hash that more than half have; None if there is none."""
     (most, count), *_ = Counter(hashes).most_common(1)
     return most if 2 * count > len(hashes) else None
 

@@ -1,7 +1,8 @@
 """The job `integrity`: what is wrong with the batches of each replica.
 
-Rule: each frame is held against the frame before it, by the same sentences as the ledger's own
-(`ledger.chain.LogMark`); one finding a frame, the first of checksum, gap, chain, epoch, time.
+Rule: each frame is compared with the frame before it, in the same words as the ledger's own
+(`ledger.chain.LogMark`). A frame has one finding at most: the first of checksum, gap, chain, epoch,
+time.
 """
 
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ def integrity(question: Question) -> list[Row]:
 
 
 def findings(replica: Replica, up_to: int | None = None) -> Iterator[tuple[FrameFound, str, str]]:
-    """Yield (frame, kind, sentence) for each frame of a replica that something is wrong with."""
+    """Yield (frame, kind, sentence) for each bad frame of a replica."""
     before: FrameFound | None = None
     for found in frames(replica, up_to):
         if before is None:

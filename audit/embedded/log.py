@@ -1,4 +1,4 @@
-"""The job `log`: every record, with who, when, what became of it, and what it is about."""
+"""The job `log`: every record, with who, when, its outcome, and what it is about."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +22,7 @@ def log(question: Question) -> list[Row]:
 
 
 def log_rows(feed: Feed) -> Iterator[Row]:
-    """Yield the rows in order, as their outcomes are known."""
+    """Yield the rows in order, as soon as their outcomes are known."""
     names = Names(feed.known())
     for logged in settled(feed.batches()):
         names.learn(logged.record)

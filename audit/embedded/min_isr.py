@@ -1,7 +1,7 @@
-"""The smallest ISR that topics ask for: the topic's config, else the cluster's default, else 1.
+"""The min ISR of topics: the topic's config, else the cluster's default, else 1.
 
-Rule: a value counts if it is 1 to 9 ASCII digits that make at least 1; any other is as if it were
-not set. A topic's config belongs to its name, and goes when the topic goes.
+Rule: a value counts if it is 1 to 9 ASCII digits and at least 1; any other is ignored. A topic's
+config belongs to its name and is removed with the topic.
 """
 
 import re
@@ -14,18 +14,21 @@ _VALUE: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 class MinIsr:
-    """What is configured now."""
+    """The current configs."""
 
     def __init__(self) -> None:
         self._by_topic: dict[str, int] = {}
         self._default: int | None = None
 
     def of(self, topic: str) -> int:
-        """Return what holds for a topic of this name."""
+        """Return the min ISR of a topic with this name."""
         return self._by_topic.get(topic) or self._default or 1
 
     def set(self, record: ConfigRecord) -> str | None:
-        """Take in a config; return the topic's name that it concerns, "" for all, None for none."""
+        """Apply a config.
+
+        Return the name of the topic that it affects, "" for all topics, None for none.
+        """
         if record.name != _KEY:
             return None
         value = _number(record.value)
@@ -41,7 +44,7 @@ class MinIsr:
         return None
 
     def forget(self, topic: str) -> None:
-        """The topic of this name is removed."""
+        """Drop the config of a removed topic."""
         self._by_topic.pop(topic, None)
 
 

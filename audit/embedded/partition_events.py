@@ -1,6 +1,7 @@
-"""The job `partition_events`: what happened to partitions, one row a record that counts.
+"""The job `partition_events`: what happened to partitions, one row for each record that counts.
 
-Rule: nothing is folded but which partitions a topic has, so that its removal is a row for each.
+Rule: the job remembers only which partitions a topic has, because the removal of a topic is a row
+for each of them.
 """
 
 from operator import itemgetter
@@ -45,7 +46,7 @@ def partition_events(question: Question) -> list[Row]:
 
 
 class _Topics:
-    """Which topics are there, and which partitions they have."""
+    """The current topics and their partitions."""
 
     def __init__(self) -> None:
         self.partitions: dict[bytes, set[int]] = {}
@@ -68,7 +69,7 @@ class _Topics:
 
 
 def _events(record: Record, topics: _Topics) -> list[Row]:
-    """Return (topic id, partition, kind, leader, isr, replicas) for each partition concerned."""
+    """Return (topic id, partition, kind, leader, isr, replicas) for each affected partition."""
     match record:
         case PartitionChangeRecord():
             leader = None if record.leader == NO_LEADER_CHANGE else record.leader

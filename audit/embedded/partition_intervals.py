@@ -1,8 +1,8 @@
-"""The job `partition_intervals`: how each partition was, and from when until when.
+"""The job `partition_intervals`: the state of each partition, and from when until when it lasted.
 
-Rule: the state is folded record by record and looked at where a moment (all that settles in one
-batch) ends. Only what the moment touched is compared; where leader, ISR, replicas or the smallest
-ISR asked for are others than before, an interval ends and the next begins.
+Rule: the state is updated record by record and compared at the end of each moment (all records that
+settle in one batch). Only partitions that the moment touched are compared. If leader, ISR, replicas
+or min ISR changed, an interval ends and the next begins.
 """
 
 from collections.abc import Iterable, Iterator
@@ -52,7 +52,7 @@ def partition_intervals(question: Question) -> list[Row]:
 
 
 def interval_rows(feed: Feed) -> Iterator[PartitionInterval]:
-    """Yield the same rows as they end, not in their order; they may be too many to be held."""
+    """Yield the same rows as they end, unordered. There may be too many to hold in memory."""
     partitions = PartitionTracker()
     for turn in feed.turns():
         yield from partitions.step(*turn)
@@ -81,7 +81,7 @@ class _Begun(NamedTuple):
 
 
 class PartitionTracker:
-    """All partitions now, and since when they are so."""
+    """All partitions, and since when each is in its state."""
 
     def __init__(self) -> None:
         self._topics: dict[bytes, _Topic] = {}
@@ -94,7 +94,7 @@ class PartitionTracker:
     def step(
         self, base: int, time_ms: int, records: Iterable[Record]
     ) -> Iterator[PartitionInterval]:
-        """Take in all records of a moment and yield the intervals that it ends."""
+        """Apply all records of a moment; yield the intervals that it ends."""
         for record in records:
             self._apply(record)
         for key in self._touched:
@@ -156,7 +156,7 @@ class PartitionTracker:
                 self._touched[topic_id, number] = None
 
     def _look_at(self, key: PlainPartitionKey, base: int, time_ms: int) -> PartitionInterval | None:
-        """Return the interval that ends if a partition is not as it was; the next one begins."""
+        """If a partition changed, begin its next interval and return the one that ended."""
         before, state = self._begun.get(key), self._states.get(key)
         if state is None:
             if before is None:

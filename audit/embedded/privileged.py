@@ -1,6 +1,6 @@
 """The job `privileged`: the changes that an auditor asks about first.
 
-Rule: the class of a record says whether it is privileged (`metadata.records`).
+Rule: a record's class declares whether the record is privileged (`metadata.records`).
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who, for whom, by which request, doing what, and why: columns that many tables share."""
+"""The columns about who caused a change, which many tables share."""
 
 from ledger.batch import Provenance
 from metadata.uuids import uuid_text
@@ -16,5 +16,5 @@ def who(provenance: Provenance) -> tuple[str, str, str, str, str]:
 
 
 def request_text(provenance: Provenance) -> str:
-    """Return the request id as text; empty where there is none."""
+    """Return the request id as text; empty if there is none."""
     return uuid_text(provenance.request_id) if provenance.request_id else ""

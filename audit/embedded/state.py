@@ -1,7 +1,7 @@
-"""The job `state`: the state at an offset, as counts and as each table's share of the state hash.
+"""The job `state`: the state at an offset, as each table's number of entries and share of the hash.
 
-Rule: the controllers' own replay, and the definition of the state hash: the sum over the records
-that restore each entry. The totals are those of the image's state hash.
+Rule: the state comes from the controllers' own replay. The shares follow the definition of the
+state hash: the sum over the records that restore each entry. The totals are the image's state hash.
 """
 
 from typing import Any, Final

@@ -1,5 +1,5 @@
 """Where logs are: folders, URLs and archives, opened read-only as replicas.
 
-Here lives what finds and reads files. Nothing here knows what a record means.
-Door: every module but `archives` and `streams`.
+This room finds and opens files. It doesn't know what a record means. Door: every module but
+`archives` and `streams`.
 """

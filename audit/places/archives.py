@@ -1,8 +1,9 @@
 """Archives and compressed segments, as trees of files that are read in ranges.
 
-Rule: nothing is unpacked on disk, and nothing is held whole in memory. A .tar and a stored .zip are
-read in place, so that one in object storage costs what is asked for. What is compressed can only be
-read forward: going back begins again, which a cache of blocks makes rare (`CachedTree`).
+Rule: nothing is unpacked on disk, and no file is held in memory as a whole. A .tar and a stored
+.zip are read in place, so reading from object storage fetches only the requested ranges. A
+compressed stream can only be read forward. Going back starts again from the beginning; a cache of
+blocks makes that rare (`CachedTree`).
 """
 
 import gzip
@@ -26,12 +27,12 @@ _BROKEN: Final = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error)
 
 
 def is_archive(name: str) -> bool:
-    """Tell by its name whether a file is an archive that can be opened."""
+    """Return whether a file is an archive that can be opened, judged by its name."""
     return name.lower().endswith((*_TARS, ".zip"))
 
 
 def open_archive(tree: Tree, path: str) -> Tree:
-    """Open the archive that lies in a tree. Raises NoLogError, OSError."""
+    """Open an archive in a tree. Raises NoLogError, OSError."""
     shown = f"{tree.location}/{path}" if path else tree.location
     name = path.lower()
     try:
@@ -44,11 +45,11 @@ def open_archive(tree: Tree, path: str) -> Tree:
             return CachedTree(_TarTree(io.BufferedReader(forward, BLOCK_BYTES), shown))
         return CachedTree(_TarTree(gzip.GzipFile(fileobj=buffered(tree, path)), shown))
     except (*_BROKEN, OSError) as error:
-        raise NoLogError(f"{shown} is damaged, cut off, or no archive: {error}") from error
+        raise NoLogError(f"{shown} is damaged, cut off, or not an archive: {error}") from error
 
 
 def with_packed_segments(tree: Tree) -> Tree:
-    """Show `X.gz` as `X`, decompressed."""
+    """Return the tree with `X.gz` shown as `X`, decompressed."""
     return CachedTree(_UnpackedTree(tree))
 
 
@@ -126,12 +127,12 @@ class _ZipTree(_Members):
     def _begin(self, path: str) -> IO[bytes]:
         try:
             return self._zip.open(self._entries[path])
-        except (zipfile.BadZipFile, RuntimeError) as error:  # damaged, encrypted, of a newer kind
+        except (zipfile.BadZipFile, RuntimeError) as error:  # damaged, encrypted, or too new
             raise OSError(f"{self.location}/{path} can't be unpacked: {error}") from error
 
 
 class _UnpackedTree:
-    """A tree in which `X.gz` is called X, and is decompressed."""
+    """A tree that shows `X.gz` as `X`, decompressed."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -163,7 +164,10 @@ class _UnpackedTree:
         return self._unpack(path, position, wanted) if wanted > 0 else b""
 
     def _unpack(self, path: str, position: int, length: int) -> bytes:
-        """Unpack so much; learns the size at the end. What can be unpacked is, then it raises."""
+        """Decompress up to `length` bytes. Remembers the file's size when it reaches the end.
+
+        Returns what can be decompressed before damage; the next call raises OSError.
+        """
         shown = f"{self.location}/{path}{_PACKED}"
         data, ended = _read_some(self._open.get(path), position, length, shown)
         if ended and (data or not position):
@@ -181,7 +185,7 @@ class _UnpackedTree:
 
 
 class _OpenFiles:
-    """The streams that were read last, kept where they stand."""
+    """The streams that were read last, each kept open at its position."""
 
     def __init__(self, begin: Callable[[str], Any]) -> None:
         self._begin = begin
@@ -198,14 +202,14 @@ class _OpenFiles:
 
 
 def _read_at(stream: Any, position: int, length: int, shown: str) -> bytes:
-    """Read exactly so much unless the stream ends. Raises as `_read_some`."""
+    """Read exactly `length` bytes unless the stream ends. Raises as `_read_some`."""
     return _read_some(stream, position, length, shown)[0]
 
 
 def _read_some(stream: Any, position: int, length: int, shown: str) -> tuple[bytes, bool]:
-    """Read so much, as far as it can be unpacked; tells whether the stream ended.
+    """Return up to `length` bytes that can be decompressed, and whether the stream ended.
 
-    Raises OSError when nothing of it can be unpacked.
+    Raises OSError if none of them can be decompressed.
     """
     pieces: list[bytes] = []
     try:
@@ -218,23 +222,23 @@ def _read_some(stream: Any, position: int, length: int, shown: str) -> tuple[byt
             length -= len(piece)
     except (*_BROKEN, gzip.BadGzipFile) as error:
         if not pieces:
-            raise OSError(f"{shown} can't be unpacked behind byte {position}: {error}") from error
+            raise OSError(f"{shown} can't be unpacked after byte {position}: {error}") from error
         return b"".join(pieces), False
     return b"".join(pieces), length > 0
 
 
 def _zstd(tree: Tree, path: str) -> IO[bytes]:
-    """Decompress Zstandard by pyarrow, which has it. Raises NoLogError without it."""
+    """Decompress Zstandard with pyarrow. Raises NoLogError if pyarrow is not installed."""
     try:
         import pyarrow  # noqa: ICN001, PLC0415 - optional, and slow to import
     except ImportError:
         raise NoLogError(
-            f"{tree.location}/{path}: reading .zst needs pyarrow, install logberg[audit]."
+            f"{tree.location}/{path}: reading .zst needs pyarrow. Install logberg[audit]."
         ) from None
     packed: IO[bytes] = pyarrow.CompressedInputStream(buffered(tree, path), "zstd")
     return packed
 
 
 def _plain(name: str) -> str:
-    """A member's path without what tar puts before it."""
+    """Return a member's path without leading `./` and empty parts."""
     return "/".join(part for part in name.split("/") if part not in ("", "."))

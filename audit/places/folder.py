@@ -1,8 +1,7 @@
-"""Folders on this machine, as an auditor opens them: read-only, whatever runs in them.
+"""A folder on this machine, opened read-only, whether or not a node runs in it.
 
-Rule: accept what people type. A node's folder, its `log` folder, or the folder of `logberg up`
-(then every controller in it) are all understood. Nothing is locked to find out whether a node
-runs there: the system's own table of locks is read.
+Rule: nothing is locked to find out whether a node runs there. The system's own table of locks
+tells.
 """
 
 import os
@@ -15,7 +14,7 @@ _LOCKS = Path("/proc/locks")
 
 
 class NoLogError(Exception):
-    """There is no log where one was looked for; the message says what was expected."""
+    """There is no log at the given place. The message says what was expected."""
 
 
 class LocalTree:
@@ -48,7 +47,10 @@ class LocalTree:
 
 
 def may_be_written(folder: Path) -> bool:
-    """Tell whether a node may be running in a folder: it has a journal, or the folder's lock."""
+    """Return whether a node may be running in a folder.
+
+    It may if the folder has a journal, or if its lock file is locked.
+    """
     if (folder / _JOURNAL).is_dir():
         return True
     with suppress(OSError):

@@ -1,9 +1,8 @@
 """Object storage by URL, as a tree of files that are read in ranges.
 
-Rule: only what is asked for is fetched, never a whole object to look at its beginning. `s3://`,
-and whatever else pyarrow knows, is read by pyarrow, which has its own clients; other schemes by
-fsspec. Neither is imported before a URL is opened, and what is asked for never stands in a message
-with its secrets.
+Rule: only requested ranges are fetched, never a whole object to look at its beginning. pyarrow,
+which has clients of its own, reads `s3://` and the other schemes that it knows; fsspec reads the
+rest. Neither is imported before a URL is opened. A URL never appears in a message with its secrets.
 """
 
 import re
@@ -23,38 +22,38 @@ _OPTIONS: Final = re.compile(r"""(://[^\s?'"]*)\?(?:(?!::)[^\s'"])*""")
 
 
 class Tree(Protocol):
-    """Folders and files, read-only; paths are relative, POSIX, and empty for the top."""
+    """Folders and files, read-only. Paths are relative and POSIX; the empty path is the top."""
 
     @property
     def location(self) -> str:
-        """What to show of the top: a path or a URL, without secrets."""
+        """The path or URL of the top, without secrets, for messages."""
 
     def files(self, folder: str) -> list[str]:
-        """Return the names of the files in a folder, sorted; none when there is no such folder."""
+        """Return the names of the files in a folder, sorted; empty if there is no such folder."""
 
     def folders(self, folder: str) -> list[str]:
-        """Return the names of the folders in a folder, sorted; none when there is no such one."""
+        """Return the names of the folders in a folder, sorted; empty if there is no such folder."""
 
     def size(self, path: str) -> int:
-        """Length of a file in bytes. Raises FileNotFoundError."""
+        """Return the length of a file in bytes. Raises FileNotFoundError."""
 
     def read(self, path: str, position: int = 0, length: int | None = None) -> bytes:
         """Return up to `length` bytes from `position`. Raises FileNotFoundError."""
 
 
 def is_url(where: str) -> bool:
-    """Tell a URL from a path."""
+    """Return whether this is a URL rather than a path."""
     return "://" in where
 
 
 def without_secrets(url: str) -> str:
-    """Return a URL as it may be shown: no user, no keys, no options at all."""
+    """Return a URL for messages: without user, keys and options."""
     shown = _OPTIONS.sub(r"\1", _USER.sub("://", url))
     return shown.rstrip("/") if shown.count("/") > 2 else shown
 
 
 def open_tree(url: str) -> Tree:
-    """Open what a URL names, without looking into it yet. Raises NoLogError."""
+    """Open the place that a URL names, without looking into it yet. Raises NoLogError."""
     shown = without_secrets(url)
     scheme = urlsplit(url).scheme.lower()
     try:
@@ -65,20 +64,20 @@ def open_tree(url: str) -> Tree:
         return _FsspecTree(*_by_fsspec(url), shown)
     except ImportError as error:
         raise NoLogError(
-            f"{shown}: reading from object storage needs pyarrow and fsspec, install "
-            f"logberg[audit]; {error}."
+            f"{shown}: reading from object storage needs pyarrow and fsspec. Install "
+            f"logberg[audit]. ({error})"
         ) from error
     except (OSError, ValueError) as error:
         raise NoLogError(f"{shown} can't be opened: {_in_short(error)}") from error
 
 
 def _s3(url: str) -> tuple[Any, str]:
-    """Return pyarrow's file system and the path in it, with limits on how long it may take."""
+    """Return pyarrow's file system, with time limits set, and the path in it."""
     from pyarrow import fs  # noqa: PLC0415 - optional, and slow to import
 
     parts = urlsplit(url)
     if not parts.hostname:
-        raise ValueError("no bucket is named: s3://BUCKET/PATH is meant")
+        raise ValueError("no bucket is named; write s3://BUCKET/PATH")
     options = dict(parse_qsl(parts.query))
     named: dict[str, Any] = {
         name: options.pop(name)
@@ -89,8 +88,8 @@ def _s3(url: str) -> tuple[Any, str]:
         named["anonymous"] = True
     if options:
         raise ValueError(
-            f"the option {min(options)!r} is not known; known are endpoint_override, scheme, "
-            "region, anonymous, access_key, secret_key"
+            f"the option {min(options)!r} is unknown; use endpoint_override, scheme, region, "
+            "anonymous, access_key or secret_key"
         )
     if parts.username:
         named["access_key"], named["secret_key"] = parts.username, parts.password or ""
@@ -123,7 +122,7 @@ def _by_fsspec(url: str) -> tuple[Any, str]:
 
 
 class _ArrowTree:
-    """Over a `pyarrow.fs.FileSystem`; the last opened files are kept open."""
+    """A tree over a `pyarrow.fs.FileSystem`. It keeps the files open that were used last."""
 
     def __init__(self, system: Any, root: str, shown: str) -> None:
         self._system = system
@@ -138,7 +137,7 @@ class _ArrowTree:
         return self._names(folder, is_file=False)
 
     def _names(self, folder: str, *, is_file: bool) -> list[str]:
-        from pyarrow import fs  # noqa: PLC0415 - it is here, or we were not
+        from pyarrow import fs  # noqa: PLC0415 - the constructor's caller has imported it
 
         wanted = fs.FileType.File if is_file else fs.FileType.Directory
         try:
@@ -182,7 +181,7 @@ class _ArrowTree:
 
 
 class _FsspecTree:
-    """Over an fsspec file system; whatever it raises becomes an OSError."""
+    """A tree over an fsspec file system. Every error that it raises becomes an OSError."""
 
     def __init__(self, system: Any, root: str, shown: str) -> None:
         self._system = system
@@ -205,7 +204,7 @@ class _FsspecTree:
         except Exception as error:
             raise _failed(self.location, folder, error) from error
         names = ((entry["name"].rstrip("/").rpartition("/")[2], entry["type"]) for entry in found)
-        # A file is listed as itself.
+        # Listing a file returns the file itself.
         return sorted((name, kind) for name, kind in names if name)
 
     def size(self, path: str) -> int:
@@ -241,6 +240,6 @@ def _failed(location: str, path: str, error: Exception) -> OSError:
 
 
 def _in_short(error: Exception) -> str:
-    """One line of what a library says, its URLs without secrets."""
+    """Return a library's error as one line, with URLs but without their secrets."""
     said = " ".join(str(error).split())[:400] or type(error).__name__
     return _OPTIONS.sub(r"\1", _USER.sub("://", said))

@@ -1,9 +1,9 @@
-"""Where logs are: what people type after `logberg audit`, and the replicas that it means.
+"""Opens the replicas that a place means: what people type after `logberg audit` and `logberg log`.
 
-Rule: accept what people have. A node's folder, its log folder, the folder of `logberg up` (then
-all its controllers), a copy, a folder of nothing but segments, an archive (.tar, .tar.gz, .tar.zst,
-.zip) of any of these, segments compressed one by one (.log.gz), or a URL of object storage: all
-are read, none is written to, and nothing is unpacked on disk.
+Rule: accept every form in which people have a log. These are a node's folder, its log folder, the
+folder of `logberg up` (all its controllers), a copy, a folder of segments only, an archive of any
+of these (.tar, .tar.gz, .tar.zst, .zip), segments compressed one by one (.log.gz), and a URL of
+object storage. All are read, none is written to, and nothing is unpacked on disk.
 """
 
 from collections.abc import Iterable
@@ -36,17 +36,17 @@ class Replica(msgspec.Struct, frozen=True):
     """One controller's log."""
 
     name: str
-    """The folder's name; unique among those that were opened together."""
+    """The folder's name; unique among the replicas that were opened together."""
     location: str
-    """What to show: a path or a URL."""
+    """A path or a URL, for messages."""
     disk: Disk
     """Read-only, laid out as a node's folder: `log/`, `archive/`, `checkpoints/`."""
     synced_to: LogMark | None = None
-    """The manifest's mark, where there is one: before it every byte must be right."""
+    """The mark in the manifest, if there is one. All bytes before it must be right."""
     live: bool = False
-    """A node may be writing: an unfinished tail is no damage."""
+    """A node may be writing, so an unfinished tail is no damage."""
     problem: str = ""
-    """What is wrong beside the log: a manifest that can't be read."""
+    """What is wrong besides the log: a manifest that can't be read."""
 
     def reader(self) -> LedgerReader:
         """Open the ledger. Raises NoLogError, LedgerError, OSError."""
@@ -59,7 +59,7 @@ class Replica(msgspec.Struct, frozen=True):
 
 
 def open_replicas(where: str) -> list[Replica]:
-    """Return the replicas that a place means, at least one. Raises NoLogError, OSError."""
+    """Return the replicas at a place, at least one. Raises NoLogError, OSError."""
     if is_url(where) and not where.startswith("file://"):
         return _in_url(where)
     path = Path(where.removeprefix("file://"))
@@ -73,13 +73,16 @@ def open_replicas(where: str) -> list[Replica]:
         tree = open_archive(LocalTree(path.parent), path.name)
         return _in_tree(tree, _stem(path.name))
     raise NoLogError(
-        f"{path} is a file, and no archive by its name (.tar, .tar.gz, .tgz, .tar.zst, .zip): "
-        "name the folder that it lies in."
+        f"{path} is a file, and its name is not that of an archive (.tar, .tar.gz, .tgz, .tar.zst, "
+        ".zip). Name the folder that it lies in."
     )
 
 
 def open_all(places: Iterable[str]) -> list[Replica]:
-    """Return the replicas of several places, each once, names made unique. Raises as above."""
+    """Return the replicas of several places, each once, with unique names.
+
+    Raises as `open_replicas`.
+    """
     opened = (replica for where in places for replica in open_replicas(where))
     replicas = list({replica.location: replica for replica in opened}.values())
     names = [replica.name for replica in replicas]
@@ -89,9 +92,9 @@ def open_all(places: Iterable[str]) -> list[Replica]:
 
 
 def one_replica(where: str) -> Replica:
-    """Return the replica that a place means; of several the one with the longest log.
+    """Return the replica at a place; of several, the one with the longest log.
 
-    One that can't be opened counts as empty, unless it is the only one.
+    A replica that can't be opened counts as empty, unless it is the only one.
     """
     replicas = open_replicas(where)
     if len(replicas) == 1:
@@ -133,7 +136,7 @@ def _archive_in(folder: Tree, name: str) -> Tree:
 
 
 def _in_tree(tree: Tree, name: str) -> list[Replica]:
-    """Return the replicas in a tree: at its top, or in the folders of its top."""
+    """Return the replicas in a tree: the one at its top, or those in the folders there."""
     if kind := _kind(tree, ""):
         return [_replica(tree, "", name or tree.location, kind)]
     folders = tree.folders("")
@@ -142,7 +145,7 @@ def _in_tree(tree: Tree, name: str) -> list[Replica]:
         found = [(folder, kind) for folder in candidates if (kind := _kind(tree, folder))]
         if found:
             return [_replica(tree, folder, folder, kind) for folder, kind in found]
-    # An archive may begin with the folder that was archived.
+    # An archive may hold the archived folder as its only entry.
     if len(folders) == 1:
         inner = _Below(tree, folders[0])
         if inner.folders(""):
@@ -178,7 +181,7 @@ class _Below:
 
 
 def _kind(tree: Tree, folder: str) -> str:
-    """Say what lies in a folder: `node`, `bare` (segments only), or nothing that we know."""
+    """Return what a folder is: `node`, `bare` (segments only), or "" for anything else."""
     inside = tree.folders(folder)
     if LOG_FOLDER in inside or (ARCHIVE_FOLDER in inside and _packed(tree, folder, ARCHIVE_FOLDER)):
         return "node"
@@ -186,7 +189,7 @@ def _kind(tree: Tree, folder: str) -> str:
 
 
 def _packed(tree: Tree, folder: str, inner: str) -> set[bool]:
-    """Return whether segments in a folder are compressed; empty when there are none."""
+    """Return for the segments in a folder whether they are compressed; empty without segments."""
     path = "/".join(part for part in (folder, inner) if part)
     return {
         name.endswith(_PACKED)
@@ -226,7 +229,7 @@ def _synced_mark(disk: Disk) -> LogMark | None:
 
 
 def _stem(name: str) -> str:
-    """An archive's name without what says how it is packed."""
+    """Return an archive's name without its suffix."""
     lowered = name.lower()
     for suffix in (".tar.gz", ".tar.zst", ".tgz", ".tzst", ".tar", ".zip"):
         if lowered.endswith(suffix):

@@ -1,4 +1,4 @@
-"""Files of a tree as streams, and the blocks that were read last.
+"""Files of a tree as streams, and a cache of the blocks that were read last.
 
 Rule: nothing is held open, and memory is bounded. Files don't change while their tree is open.
 """
@@ -15,12 +15,12 @@ CACHE_BYTES: Final = 64 * 1024 * 1024
 
 
 def buffered(tree: Tree, path: str) -> io.BufferedReader:
-    """Return a file of a tree as a seekable stream that asks for a block at a time."""
+    """Return a file of a tree as a seekable stream that reads one block at a time."""
     return io.BufferedReader(RangeStream(tree, path), BLOCK_BYTES)
 
 
 class RangeStream(io.RawIOBase):
-    """A file of a tree as a seekable stream; holds nothing open."""
+    """A file of a tree as a seekable stream. It keeps nothing open."""
 
     def __init__(self, tree: Tree, path: str) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class RangeStream(io.RawIOBase):
 
 
 class RewindingStream(io.RawIOBase):
-    """A stream that can only be read forward, made seekable: going back begins again."""
+    """Makes a forward-only stream seekable. Going back starts again from the beginning."""
 
     def __init__(self, begin: Callable[[], IO[bytes]]) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class RewindingStream(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         target = offset + (self._position if whence == io.SEEK_CUR else 0)
         if whence == io.SEEK_END:
-            raise io.UnsupportedOperation("the end of a compressed stream isn't known")
+            raise io.UnsupportedOperation("the end of a compressed stream is unknown")
         if target < self._position:
             self._inner, self._position = self._begin(), 0
         while self._position < target:
@@ -87,7 +87,7 @@ class RewindingStream(io.RawIOBase):
 
 
 class CachedTree:
-    """A tree whose files don't change, with the blocks that were read last in memory."""
+    """A tree whose files don't change, with a cache of the blocks that were read last."""
 
     def __init__(self, tree: Tree, cache_bytes: int = CACHE_BYTES) -> None:
         self._tree = tree
@@ -115,11 +115,12 @@ class CachedTree:
         start = position - first * BLOCK_BYTES
         data = data[start : start + length]
         if not data and length > 0 and not self._ends(path, position):
-            return self._tree.read(path, position, length)  # behind the end, or it says why
+            # Nothing was read: the position is after the end, or this read raises the reason.
+            return self._tree.read(path, position, length)
         return data
 
     def _read_blocks(self, path: str, first: int, last: int) -> list[bytes]:
-        """Return blocks in order, those that are missing fetched in runs."""
+        """Return blocks in order. Missing blocks that follow each other are one read."""
         blocks: list[bytes] = []
         number = first
         while number <= last:
@@ -146,7 +147,7 @@ class CachedTree:
         return blocks
 
     def _ends(self, path: str, position: int) -> bool:
-        """Tell whether a file ends there; one that can't be unpacked doesn't."""
+        """Return whether a file ends there; False if it can't be decompressed."""
         try:
             return self.size(path) == position
         except OSError:

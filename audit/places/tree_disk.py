@@ -19,7 +19,10 @@ T = TypeVar("T")
 
 
 class TreeDisk(OnlyRead):
-    """The node's folder at `root` in a tree; `bare`: `root` is only that folder of it."""
+    """The node's folder at `root` in a tree.
+
+    `bare` names the one folder of it that `root` stands for.
+    """
 
     def __init__(self, tree: Tree, root: str = "", *, bare: str = "") -> None:
         self._tree = tree
@@ -64,7 +67,7 @@ class TreeDisk(OnlyRead):
 
 
 class CutDisk(OnlyRead):
-    """A node's folder whose ledger ends at a byte of a segment; what is behind isn't there."""
+    """A node's folder whose ledger ends at a byte of a segment. Everything after that is hidden."""
 
     def __init__(self, disk: Disk, file: str, position: int) -> None:
         self._disk = disk

@@ -1,5 +1,5 @@
-"""Questions that are answered from a log's files: state, difference, history, search, proof.
+"""Answers questions from a log's files: state, difference, history, search, verification.
 
-Here lives one answer a module, and the words for things in an answer. Files are opened in
-`audit.places` and read in `audit.reading`. Door: every module but `history_values`.
+Each module gives one answer; others hold the words for things in an answer. `audit.places` opens
+files and `audit.reading` reads them. Door: every module but `history_values`.
 """

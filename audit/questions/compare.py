@@ -1,8 +1,8 @@
-"""Replicas held against each other: do they tell one history, and where not, from which offset.
+"""Compares replicas: do they hold one history, and if not, from which offset do they differ.
 
-Rule: each is believed as far as its own chain is right, and no further; then equal chain hashes at
-an offset make everything before it equal. So the first difference is found by halving, and said in
-the words of both sides. Logs that end at different moments are compared up to the shorter end.
+Rule: a replica is trusted as far as its own chain is right, and no further. Equal chain hashes at
+an offset prove that everything before it is equal, so the first difference is found by halving.
+Logs that end at different offsets are compared up to the shorter end.
 """
 
 from collections import Counter
@@ -21,27 +21,27 @@ from metadata.codec import RecordDecodeError
 
 
 class ReplicaDivergence(msgspec.Struct, frozen=True):
-    """The first offset from which a replica tells another history."""
+    """The first offset at which a replica holds another history."""
 
     replica: str
     other: str
-    """Which it was held against."""
+    """The replica that it was compared with."""
     offset: int
     """Base offset of the first batch that differs."""
     batch: dict[str, Any]
     other_batch: dict[str, Any]
-    """In words."""
+    """Both as `audit.reading.dump.batch_in_words` gives them."""
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """Several replicas, compared."""
+    """The result for several replicas."""
 
     common_offset: int
-    """Up to which all were compared; below a divergence they are equal."""
+    """All were compared up to this offset. Before a divergence they are equal."""
     agreed: tuple[str, ...]
-    """Names of those that tell the history that most tell; all where nobody differs."""
+    """Names of the replicas with the most common history; all of them if none differs."""
     majority: bool
-    """More than half tell it: who differs is the one that is wrong."""
+    """More than half of the replicas agree, so a replica that differs is the wrong one."""
     divergences: tuple[ReplicaDivergence, ...]
     left_out: dict[str, str]
     """Replicas that could not be compared, and why."""
@@ -64,7 +64,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def compare(replicas: Sequence[Replica], reports: Mapping[str, VerifyReport]) -> Comparison:
-    """Compare replicas by name; `reports` say how far each is right by itself.
+    """Compare replicas. `reports`, by name, say how far each one is sound by itself.
 
     Raises LedgerError, OSError.
     """
@@ -77,7 +77,7 @@ def compare(replicas: Sequence[Replica], reports: Mapping[str, VerifyReport]) ->
     cluster = Counter(side.reader.cluster_id for side in sides).most_common(1)
     for side in sides:
         if side.reader.cluster_id != cluster[0][0]:
-            left_out[side.name] = f"it is of cluster {side.reader.cluster_id!r}, not the same one"
+            left_out[side.name] = f"it belongs to another cluster, {side.reader.cluster_id!r}"
     sides = [side for side in sides if side.name not in left_out]
     if not sides:
         return Comparison(0, (), False, (), left_out)
@@ -107,26 +107,26 @@ def compare(replicas: Sequence[Replica], reports: Mapping[str, VerifyReport]) ->
 
 
 class _Side:
-    """A replica as far as it can be believed."""
+    """The sound part of a replica."""
 
     def __init__(self, name: str, reader: LedgerReader, report: VerifyReport) -> None:
         self.name = name
         self.reader = reader
-        # The reader goes by heads. It may see a batch that was never synced and isn't whole.
+        # The reader reads heads only, so it may count a torn batch after the synced mark.
         self.end = min(reader.log_end, report.log_end)
         self.sound = report.ok
 
     def hash_at(self, offset: int) -> bytes | None:
-        """The chain hash of the records before an offset; None where no batch ends."""
+        """Return the chain hash of the records before an offset; None if no batch ends there."""
         return self.reader.hash_at(offset)
 
     def overlaps(self, other: "_Side") -> bool:
-        """Tell whether there is an offset at which both can be asked."""
+        """Return whether both hold some offset."""
         start = max(self.reader.log_start, other.reader.log_start)
         return start <= min(self.end, other.end)
 
     def words(self, offset: int) -> dict[str, Any]:
-        """The batch at an offset; nothing where there is none."""
+        """Return the batch at an offset as plain values; empty if there is none."""
         if not self.reader.log_start <= offset < self.end:
             return {}
         batch = self.reader.batch_at(offset)
@@ -159,13 +159,13 @@ def _first_difference(side: _Side, reference: _Side) -> ReplicaDivergence | None
     if side.hash_at(high) == reference.hash_at(high):
         return None
     if low == high or side.hash_at(low) != reference.hash_at(low):
-        # Where one's history begins the other's is different already.
+        # The two differ already where the later history begins.
         low = max(side.reader.log_start, reference.reader.log_start)
         return ReplicaDivergence(
             side.name, reference.name, low, side.words(low), reference.words(low)
         )
-    # Equal at `low`, different at `high`; both are ends of the reference's batches, or high the
-    # shorter one's end.
+    # The two are equal at `low` and differ at `high`. Both offsets are ends of the reference's
+    # batches, or `high` is the end of the shorter log.
     while True:
         batch = reference.reader.batch_at((low + high) // 2)
         start, end = batch.header.base_offset, batch.header.end_offset
@@ -183,7 +183,7 @@ def _first_difference(side: _Side, reference: _Side) -> ReplicaDivergence | None
 
 
 def _bracket(side: _Side, reference: _Side) -> tuple[int, int]:
-    """Return an offset where both are equal, as high as headers show, and the common end."""
+    """Return the highest offset at which segment headers are equal, and the common end."""
     high = min(side.end, reference.end)
     start = max(side.reader.log_start, reference.reader.log_start)
     theirs = {mark.log_end: mark.head for mark in reference.reader.segment_marks()}

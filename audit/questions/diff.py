@@ -1,7 +1,7 @@
-"""What changed between two states, as a list that people read.
+"""What changed between two states.
 
-Rule: what was created, removed or changed is found by `metadata.image.changes`, which every agent
-uses; here it only gets its words. A field is said with what it was and what it is.
+Rule: `metadata.image.changes`, which every agent uses, finds what was created, removed or changed.
+This module adds names and fields. A field is shown with its value before and after.
 """
 
 from collections.abc import Iterator
@@ -27,18 +27,18 @@ CHANGED: Final = "changed"
 
 
 class Different(NamedTuple):
-    """One thing that isn't as it was."""
+    """One thing that differs."""
 
     table: str
     name: str
     kind: str
     """CREATED, REMOVED or CHANGED."""
     fields: dict[str, tuple[Any, Any]]
-    """Before and after, of those that differ; None where there was or is nothing."""
+    """Before and after, for the fields that differ. None means that there was or is no value."""
 
 
 class Side(msgspec.Struct, frozen=True):
-    """A state that is compared, and what to call it."""
+    """A state that is compared, and its name in the output."""
 
     shown: str
     image: MetadataImage
@@ -46,14 +46,14 @@ class Side(msgspec.Struct, frozen=True):
 
 
 class StateDifference(msgspec.Struct, frozen=True):
-    """All that is different between two states."""
+    """All that differs between two states."""
 
     before: Side
     after: Side
     notes: tuple[str, ...] = ()
 
     def changes(self, *, show_secrets: bool = False) -> Iterator[Different]:
-        """Yield what is different, table by table, sorted."""
+        """Yield the differences, table by table, sorted."""
         before, after = self.before.image, self.after.image
         for table, change in difference(before, after):
             yield _in_words(table, change, before, after, show_secrets=show_secrets)
@@ -62,7 +62,7 @@ class StateDifference(msgspec.Struct, frozen=True):
 def between_offsets(replica: Replica, first: int, second: int, **options: Any) -> StateDifference:
     """Return what changed from one offset to another, which may be the earlier one.
 
-    Raises as `audit.questions.state.states_at`, whose options these are.
+    Takes the options of `audit.questions.state.states_at` and raises as it does.
     """
     states = states_at(replica, (min(first, second), max(first, second)), **options)
     if second < first:
@@ -71,7 +71,7 @@ def between_offsets(replica: Replica, first: int, second: int, **options: Any) -
 
 
 def between_replicas(one: Replica, other: Replica, at: int, **options: Any) -> StateDifference:
-    """Return how two nodes' states at an offset differ.
+    """Return how the states of two replicas differ at an offset.
 
     Raises as `audit.questions.state.state_at`.
     """
@@ -97,14 +97,14 @@ def _side(state: ClusterState) -> Side:
 
 def _side_of_file(path: Path) -> Side:
     if not path.is_file():
-        raise NoLogError(f"{path} is not there; a checkpoint file is meant.")
+        raise NoLogError(f"{path} is not there. Name a checkpoint file.")
     name = CheckpointId.parse(path.name)
     disk = TreeDisk(LocalTree(path.parent), bare=FOLDER)
     try:
         loaded = load(disk, None, name)
         image = image_of(loaded, check=True)
     except UnbelievableCheckpointError as error:
-        raise CheckpointError(f"{path} is not believed: {error}") from error
+        raise CheckpointError(f"{path} can't be used: {error}") from error
     return Side(str(path), image, loaded.header.chain_hash)
 
 

@@ -1,8 +1,8 @@
-"""The history of one thing: every change, with its cause, and what was before and after.
+"""The history of one thing: every change, with its cause and the values before and after.
 
-Rule: the thing's records are replayed by the controllers' own code, the rest of the log is not; an
-entry before and after comes from the images between which a moment leads. So what is told is what
-the cluster held, deletion and second life included, and one pass over the log tells it.
+Rule: the controllers' own code replays the records of the thing, and no others. The values before
+and after come from the images on both sides of a moment. So the history shows exactly what the
+cluster held, also if the thing was removed and created again. It takes one pass over the log.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,14 +19,15 @@ from metadata.image import EMPTY, KeyChange, MetadataDelta, MetadataImage, image
 
 
 class EntryDifference(NamedTuple):
-    """What became of one entry of the state."""
+    """What happened to one entry of the state."""
 
     what: str
     """`partition:orders-3`."""
     kind: str
     """`created`, `changed` or `removed`."""
     fields: dict[str, tuple[Any, Any]]
-    """Before and after of each field that differs; None: not there."""
+    """Before and after of each field that differs. None means that the field was or is not
+    there."""
 
 
 class HistoryEvent(NamedTuple):
@@ -34,13 +35,13 @@ class HistoryEvent(NamedTuple):
 
     moment: Moment
     records: list[Logged]
-    """Those that name it; where none does, those by which it changed."""
+    """The records that name the thing; if none does, those that changed it."""
     differences: list[EntryDifference]
-    """None if a record said what was so already."""
+    """Empty if the record set what was already so."""
 
     @property
     def causes(self) -> list[BatchHeader]:
-        """The batches that hold the records: in a transaction, there may be many."""
+        """The batches that hold the records. A transaction may have many."""
         return list({one.header.base_offset: one.header for one in self.records}.values())
 
 
@@ -53,7 +54,7 @@ def history(
 ) -> Iterator[HistoryEvent]:
     """Yield what happened to a thing, moment by moment.
 
-    `beginning` is what the moments begin from, where the log was cut. Raises ReplayError.
+    `beginning`: the state from which the moments begin, if the log was cut. Raises ReplayError.
     """
     image = EMPTY
     if beginning is not None and beginning.offset:
@@ -95,7 +96,7 @@ def _replayed(
 
 
 def _kind(table: str, change: KeyChange[Any, Any]) -> str:
-    """Tell what became of an entry; configs and quotas are fields of what has them."""
+    """Return what happened to an entry. A config or quota changes the thing that has it."""
     if table in _FIELDS_ONLY or (change.before is not None and change.after is not None):
         return "changed"
     return "created" if change.before is None else "removed"

@@ -1,12 +1,12 @@
-"""Things whose history can be told, and which records a thing's state is made of.
+"""The things whose history can be asked for, and the records that determine a thing's state.
 
-Rule: a thing *takes* the records that its state follows from, and no others; replaying only these
-gives the same entries as replaying all. It is *about* those that name it: the others (a topic's
-creation, for one of its configs) only show where they change something. What a record's class
-says that it is about (`Record.subjects`) decides; written here are the things whose records do not
-say all: what else they take, and which of their records do not count.
+Rule: a thing *takes* the records that its state follows from, and no others. Replaying only these
+gives the same entries as replaying all. It is *about* the records that name it. Its other records,
+such as the topic's creation for one of its configs, are shown only if they change something. A
+record's class declares what the record is about (`Record.subjects`). This module adds the rules for
+things for which that is not enough.
 
-A topic's name may have had several lives; its id is learned as it comes.
+A topic name may belong to several topics, one after another. Their ids are learned from the log.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,16 +47,16 @@ Test = Callable[[Any], int]
 
 
 class Told(NamedTuple):
-    """How a kind of thing judges records."""
+    """The rules by which a kind of thing judges records."""
 
     word: str
-    """The subject by which records name the thing."""
+    """The subject with which records name the thing."""
     tests: Mapping[type[Record], Test] = MappingProxyType({})
-    """Of the records for which another rule holds than whether the word is among their subjects."""
+    """For records with another rule than whether the word is among their subjects."""
 
 
 class Thing:
-    """One thing, and how it judges records; for one pass over a log."""
+    """One thing. It judges the records of one pass over a log."""
 
     def __init__(self, word: str, told: Told, other_tables: tuple[str, ...]) -> None:
         """`other_tables`: those of the image that its records touch and that don't tell it."""
@@ -72,7 +72,7 @@ class Thing:
         }
 
     def judge(self, record: Record) -> int:
-        """Return NOT, TAKES or ABOUT. Each record that counts, in order, once."""
+        """Return NOT, TAKES or ABOUT. The caller passes each record that counts once, in order."""
         test = self._tests.get(type(record))
         return NOT if test is None else test(record)
 
@@ -82,10 +82,10 @@ class Thing:
 
 
 def thing(text: str) -> Thing:
-    """Read what people type. Raises SearchError."""
+    """Read the name of a thing as people type it. Raises SearchError."""
     kind, _, name = text.partition(":")
     if kind not in _KNOWN or (not name and kind != "quorum"):
-        raise SearchError(f"{text!r} is no thing whose history is known; such are: {EXPECTED}.")
+        raise SearchError(f"{text!r} names nothing that has a history. Use such as {EXPECTED}.")
     make = _KINDS.get(kind)
     return Thing(text, Told(text) if make is None else make(name), _OTHER_TABLES.get(kind, ()))
 
@@ -136,7 +136,7 @@ def _topic(name: str) -> Told:
             PartitionRecord: mine,
             PartitionChangeRecord: mine,
             ClearElrRecord: lifetimes.cleared,
-            # Who may do what with a topic is told of the ACL and of the user.
+            # ACLs of a topic belong to the history of the ACL and of the user.
             AccessControlEntryRecord: _never,
             RemoveAccessControlEntryRecord: _never,
         },
@@ -146,7 +146,7 @@ def _topic(name: str) -> Told:
 def _partition(text: str) -> Told:
     name, hyphen, number = text.rpartition("-")
     if not hyphen or not (number.isascii() and number.isdecimal()):
-        raise SearchError(f"partition:{text} names no number: partition:orders-3 is meant.")
+        raise SearchError(f"partition:{text} has no number. Write such as partition:orders-3.")
     lifetimes, partition_id = _Lifetimes(name), int(number)
 
     def mine(record: PartitionRecord | PartitionChangeRecord) -> int:
@@ -168,14 +168,14 @@ def _config(text: str) -> Told:
     name, colon, key = rest.rpartition(":")
     if not colon or not key:
         raise SearchError(
-            f"config:{text} names no key: config:topic:orders:retention.ms is meant, or "
+            f"config:{text} has no key. Write such as config:topic:orders:retention.ms, or "
             "config:broker::min.insync.replicas for the default of all brokers."
         )
     return Told(f"config:{text}", _Lifetimes(name).tests(TAKES) if kind == "topic" else {})
 
 
 def _broker(text: str) -> Told:
-    # What an amended registration means depends on this level (ADR 0015).
+    # This level determines what a repeated registration means (ADR 0015).
     return Told(
         f"broker:{_number('broker', text)}",
         {FeatureLevelRecord: lambda record: TAKES * (record.name == LOGBERG_VERSION)},
@@ -188,7 +188,7 @@ def _controller(text: str) -> Told:
 
 def _number(kind: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
-        raise SearchError(f"{kind}:{text} names no number: {kind}:2 is meant.")
+        raise SearchError(f"{kind}:{text} has no number. Write such as {kind}:2.")
     return int(text)
 
 
@@ -216,7 +216,7 @@ def _user(name: str) -> Told:
     return Told(
         f"user:{name}",
         {
-            # What was once the user's stays in the user's history.
+            # An ACL or token that once was the user's stays in the user's history.
             AccessControlEntryRecord: acl,
             RemoveAccessControlEntryRecord: lambda record: ABOUT * (record.id in acls),
             DelegationTokenRecord: token,
@@ -249,7 +249,7 @@ _KINDS: Final[dict[str, Callable[[str], Told]]] = {
     "quota": _quota,
     "quorum": _quorum,
 }
-"""How the name of a thing is read, and its own rules; a kind that is not here has none."""
+"""Reads the name of a thing and returns its own rules. A kind that is not here has none."""
 
 _WITHOUT_HISTORY: Final = frozenset(
     ("producer-ids", "request", "transaction", "broker-logger", "client-metrics", "group")

@@ -1,7 +1,7 @@
-"""Entries of an image in words: what each is called, and its fields as people read them.
+"""Entries of an image as text: the name of each, and its fields.
 
-Rule: an entry is told by the records that restore it (`metadata.image.families`), so nothing of the
-state is left out and secrets are starred where records star them.
+Rule: an entry's fields come from the records that restore it (`metadata.image.families`). So
+nothing in the state is left out, and secrets are starred where records star them.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ _BY_NAME: Final[dict[str, ImageTable]] = {table.name: table for table in TABLES}
 
 
 def called(table: str, key: Any, before: MetadataImage, after: MetadataImage) -> str:
-    """Return what an entry is called, by words as those of `Record.subjects`."""
+    """Return the name of an entry, in the words of `Record.subjects`."""
     own = _CALLED.get(table)
     if own is not None:
         return own(key, before, after)
@@ -39,7 +39,7 @@ def called(table: str, key: Any, before: MetadataImage, after: MetadataImage) ->
 
 
 def fields_of_entry(table: str, key: Any, value: Any, *, show_secrets: bool = False) -> Fields:
-    """Return an entry's fields; none if it is not there (`value` None)."""
+    """Return an entry's fields; empty if the entry is not there (`value` None)."""
     fields: Fields = {}
     if value is None:
         return fields
@@ -63,7 +63,7 @@ def fields_of_entry(table: str, key: Any, value: Any, *, show_secrets: bool = Fa
 
 @cache
 def _unsaid(kind: type[Record]) -> Fields:
-    """Return the defaults that a record's JSON leaves out: a change back to one is a change."""
+    """Return the defaults that a record's JSON leaves out. A change to one is a change too."""
     said = (REQUIRED, None, ())
     return {
         field.json_name: field.codes(field.default).name if field.codes else field.default
@@ -75,7 +75,10 @@ def _unsaid(kind: type[Record]) -> Fields:
 def differing(
     table: str, change: KeyChange[Any, Any], *, show_secrets: bool = False
 ) -> dict[str, tuple[Any, Any]]:
-    """Return {field: (before, after)} of what differs; None: not there. Starred is starred."""
+    """Return {field: (before, after)} for the fields that differ; None if the field is not there.
+
+    Secrets are compared, but shown starred.
+    """
     before, after = (
         fields_of_entry(table, change.key, value, show_secrets=True) for value in change[1:]
     )
@@ -123,4 +126,4 @@ _CALLED: Final[dict[str, Callable[[Any, MetadataImage, MetadataImage], str]]] = 
     "client_quotas": _quota,
     "scram": _scram,
 }
-"""Those that are called by more than their kind and their key."""
+"""Tables whose entries are named by more than their kind and their key."""

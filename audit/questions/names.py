@@ -1,8 +1,8 @@
-"""Names: what ids in records stand for, as of then.
+"""Names: what ids in records mean at that place in the log.
 
-Rule: a topic's id means the name in the newest TopicRecord of that id before it, whatever became
-of that record's transaction; ids are never used again, so nothing is forgotten when a topic, an
-ACL or a delegation token goes. It grows with those that ever were, not with the log.
+Rule: a topic id means the name in the newest TopicRecord of that id before the place, whatever the
+outcome of that record's transaction. Ids are never used again, so removing a topic, an ACL or a
+delegation token removes no name. Memory grows with the number of things, not with the log.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from metadata.uuids import uuid_text
 
 
 class Names:
-    """What was learned so far."""
+    """The names that were learned so far."""
 
     def __init__(self, known: Iterable[Record] = ()) -> None:
         """`known`: records to learn from at once, such as those of a checkpoint."""
@@ -29,7 +29,10 @@ class Names:
             self.learn(record)
 
     def learn(self, record: Record) -> None:
-        """Take in a record; each of the log, in order, before its subjects are asked for."""
+        """Learn from a record.
+
+        The caller passes each record of the log in order, before its subjects.
+        """
         kind = type(record)
         if kind is TopicRecord:
             assert isinstance(record, TopicRecord)
@@ -42,9 +45,9 @@ class Names:
             self.token_owners[record.token_id] = record.owner
 
     def topic(self, topic_id: bytes) -> str | None:
-        """Return a topic's name; None if its TopicRecord was not seen."""
+        """Return a topic's name; None if no TopicRecord of it was seen."""
         return self.topics.get(topic_id)
 
     def shown(self, topic_id: bytes) -> str:
-        """Return a topic's name, else its id as text."""
+        """Return a topic's name, or its id as text if the name is unknown."""
         return self.topics.get(topic_id) or uuid_text(topic_id)

@@ -1,9 +1,9 @@
-"""Searching the log: records by time, principal, operation, resource, type and request.
+"""Searches the log for records by time, principal, operation, resource, type and request.
 
-Rule: what is found is shown as what became of it (settled, aborted, open), so reading begins where
-no transaction is open (the log's start, or a checkpoint at or below the first offset that is asked
-for) and goes on behind the last one until its outcome is known. What a batch says decides before
-its records are looked at.
+Rule: a result shows the record's outcome (settled, aborted, open). So reading begins where no
+transaction is open: at the log's start, or at a checkpoint at or below the first requested offset.
+Reading continues after the last requested offset until that record's outcome is known. A batch's
+header is tested before its records.
 """
 
 import re
@@ -32,43 +32,44 @@ from snapshots.store import finish_steps, list_checkpoints, load_steps
 
 TYPES = {record_type_name(each): each for each in RECORD_CLASSES}
 _WORTH_A_CHECKPOINT = 200_000
-"""Records: fewer are read again sooner than a checkpoint is loaded."""
+"""Records. Reading fewer than these is faster than loading a checkpoint."""
 _BATCHES_PER_REPORT = 1_024
 
 
 class SearchError(ValueError):
-    """What was asked for can't be; the message says what can."""
+    """Raised for an invalid search. The message lists the valid options."""
 
 
 class FoundRecord(NamedTuple):
-    """A record that fits."""
+    """A record that matches."""
 
     logged: Logged
     subjects: tuple[str, ...]
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """What is looked for; None or empty: whatever."""
+    """What to search for. None or empty matches everything."""
 
     principal: str | None = None
-    """A glob; fits who asked, as what, and on whose behalf. Without a colon any kind fits."""
+    """A glob. It matches who asked, as what, or on whose behalf. Without a colon it matches any
+    kind."""
     operation: str | None = None
     """A glob."""
     resources: tuple[str, ...] = ()
-    """Globs for words of `Record.subjects`, any of which may fit. Without a colon: any kind."""
+    """Globs for the words of `Record.subjects`; one match is enough. Without a colon: any kind."""
     types: tuple[str, ...] = ()
-    """Names of records as `type_name` gives them."""
+    """Names of record types as `type_name` returns them."""
     request_id: bytes | None = None
     outcomes: tuple[str, ...] = ()
 
 
 def type_name(text: str) -> str:
-    """Read a record's type: TOPIC_RECORD, TopicRecord, topic. Raises SearchError."""
+    """Read a record type: TOPIC_RECORD, TopicRecord or topic. Raises SearchError."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text.replace("KRaft", "Kraft"))
     name = words.replace("-", "_").upper().removesuffix("_RECORD") + "_RECORD"
     if name not in TYPES:
         known = ", ".join(sorted(each.removesuffix("_RECORD").lower() for each in TYPES))
-        raise SearchError(f"there is no record type {text!r}; these are there: {known}.")
+        raise SearchError(f"there is no record type {text!r}. The types are {known}.")
     return name
 
 
@@ -79,14 +80,15 @@ def request_id(text: str) -> bytes:
     with suppress(ValueError):
         return UUID(text).bytes
     raise SearchError(
-        f"{text!r} is no request id: 22 characters as Logberg shows it, or a UUID with hyphens."
+        f"{text!r} is not a request id. Write 22 characters as Logberg shows it, or a UUID with "
+        "hyphens."
     )
 
 
 def first_offset(reader: LedgerReader, at: str | None) -> int:
-    """Return the first offset from a moment on: a number is itself, a time what came after it.
+    """Return the first offset of a moment: a number means itself, a time the first batch after it.
 
-    None is the log's start. Raises MomentError, LedgerError.
+    None means the log's start. Raises MomentError, LedgerError.
     """
     if at is None:
         return reader.log_start
@@ -95,16 +97,16 @@ def first_offset(reader: LedgerReader, at: str | None) -> int:
 
 
 def last_offset(reader: LedgerReader, at: str | None) -> int:
-    """Return the offset that a moment ends before. Raises MomentError, LedgerError."""
+    """Return the offset at which a moment ends, exclusive. Raises MomentError, LedgerError."""
     end = offset_of(reader, at)
     return int(at) if at is not None and _is_number(at) else end
 
 
 def since_ms(reader: LedgerReader, at: str | None) -> int:
-    """Return the time from which something is asked for.
+    """Return the time at which a moment begins.
 
-    A date or time is as it is, any other moment that of the first batch from there on; None is 0.
-    Raises MomentError, LedgerError.
+    A date or time is used as it is. Any other moment means the time of the first batch from there
+    on; None means 0. Raises MomentError, LedgerError.
     """
     if at is None:
         return 0
@@ -115,7 +117,7 @@ def since_ms(reader: LedgerReader, at: str | None) -> int:
 
 
 def _time_at(reader: LedgerReader, offset: int) -> int:
-    """The time of the batch that holds an offset; of the last one behind the log's end."""
+    """Return the time of the batch that holds an offset; after the log's end, of the last one."""
     for batch in reader.batches(offset, offset + 1) if offset < reader.log_end else ():
         return batch.header.timestamp_ms
     return reader.last_timestamp_ms()
@@ -134,7 +136,7 @@ def search(
     on_progress: OnProgress | None = None,
     damage: list[str] | None = None,
 ) -> Iterator[FoundRecord]:
-    """Yield the records with offsets in [start, end) that fit, in order.
+    """Yield the matching records with offsets in [start, end), in order.
 
     `damage` as in `audit.reading.feed.Question`. Raises LedgerError, RecordDecodeError, OSError.
     """
@@ -155,7 +157,7 @@ def search(
 
 
 class Matcher:
-    """A filter at work: `names` has learned the records before the one that is looked at."""
+    """Applies a filter. `names` must have learned all records before the one that is tested."""
 
     def __init__(self, wanted: Filter, names: Names) -> None:
         self._wanted = wanted
@@ -167,7 +169,7 @@ class Matcher:
         self._header_fits = False
 
     def find(self, logged: Logged) -> FoundRecord | None:
-        """Return the record with its subjects if it fits."""
+        """Return the record with its subjects if it matches, else None."""
         if logged.header is not self._header:
             self._header = logged.header
             self._header_fits = self._fits_header(logged.header)
@@ -180,10 +182,10 @@ class Matcher:
 
 
 def quiet_place(replica: Replica, reader: LedgerReader, offset: int) -> tuple[int, Names]:
-    """Return an offset at or below `offset` where no transaction is open, and names known there.
+    """Return an offset, not above `offset`, where no transaction is open, and the names there.
 
-    A checkpoint is only used if it saves much. Where the log was cut, its first checkpoint tells
-    names, whatever came before it. Raises LedgerError, OSError.
+    A checkpoint is used only if it saves much reading. If the log was cut, its first checkpoint
+    gives the names, wherever reading begins. Raises LedgerError, OSError.
     """
     below = above = None
     for each in list_checkpoints(replica.disk):
@@ -203,7 +205,7 @@ def quiet_place(replica: Replica, reader: LedgerReader, offset: int) -> tuple[in
 def reporting(
     batches: Iterable[Batch], end: int, on_progress: OnProgress | None
 ) -> Iterator[Batch]:
-    """Yield the batches and say now and then how far they are."""
+    """Yield the batches and report progress now and then."""
     if on_progress is None:
         yield from batches
         return
@@ -237,7 +239,10 @@ def _subject_test(wanted: Filter) -> Callable[[tuple[str, ...]], bool]:
 
 
 def glob(pattern: str) -> Callable[[str], bool]:
-    """Return a test for words `kind:name`: a pattern without a colon is for the name alone."""
+    """Return a test for words `kind:name`.
+
+    A pattern without a colon is compared with the name alone.
+    """
     fits = re.compile(translate(pattern)).match
     if ":" in pattern:
         return lambda word: fits(word) is not None

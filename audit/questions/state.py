@@ -1,8 +1,8 @@
-"""The state at a moment, quickly: the nearest checkpoint, and the batches behind it.
+"""The state at a moment, computed from the nearest checkpoint and the batches after it.
 
-Rule: the same answer as a replay from offset 0, whichever checkpoint it begins from; the state
-hash is computed from the image itself, not taken from anybody. Records of a transaction that is
-open at the moment are in the log and not in the state: this is said.
+Rule: the answer is the same as that of a replay from offset 0, whichever checkpoint it begins from.
+The state hash is computed from the image itself. If a transaction is open at the moment, its
+records are in the log but not in the state, and a note says so.
 """
 
 from collections.abc import Callable
@@ -20,30 +20,30 @@ from metadata.state_hash import StateHash
 
 
 class ClusterState(msgspec.Struct, frozen=True):
-    """What a cluster was, and how this is known."""
+    """The state of a cluster, and how it was computed."""
 
     replica: str
-    """Where it was read from, as it is shown."""
+    """The location of the log, for messages."""
     cluster_id: str
     image: MetadataImage
-    """Of whole batches; its `state_hash` is None unless it was asked for."""
+    """Made of whole batches. Its `state_hash` is None unless it was requested."""
     head: bytes
-    """The chain hash at the image's offset: it names the history that led here."""
+    """The chain hash at the image's offset. It identifies the history that led to the state."""
     checkpoint: str
-    """The checkpoint that was begun from, or empty: from offset 0."""
+    """The checkpoint that replay began from; empty if it began at offset 0."""
     from_offset: int
     batches: int
-    """Replayed behind the checkpoint."""
+    """Batches replayed after the checkpoint."""
     notes: tuple[str, ...]
 
     @property
     def offset(self) -> int:
-        """End offset of the state."""
+        """The end offset of the state."""
         return self.image.offset
 
     @property
     def state_hash(self) -> StateHash:
-        """What brokers share, and what only controllers hold; it must have been asked for."""
+        """The state hash, which must have been requested."""
         assert self.image.state_hash is not None
         return self.image.state_hash
 
@@ -57,10 +57,10 @@ def state_at(
     snapshots: bool = True,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ClusterState:
-    """Return the state at an offset; one inside a batch stands for the batch's end.
+    """Return the state at an offset. An offset inside a batch means the batch's end.
 
-    `snapshots` False: replayed from offset 0 where the history is here. Raises MomentError when
-    the log isn't so long, NoLogError, LedgerError, OSError.
+    `snapshots` False: replay from offset 0 if the history is here. Raises MomentError if the log
+    ends before the offset, NoLogError, LedgerError, OSError.
     """
     return states_at(
         replica,
@@ -81,9 +81,11 @@ def states_at(
     snapshots: bool = True,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[ClusterState]:
-    """Return the states at ascending offsets; each goes on from the one before, and shares with it.
+    """Return the states at ascending offsets.
 
-    So their difference is found quickly. Where a checkpoint lies between two, it isn't used.
+    Each continues from the one before and shares with it.
+
+    So the difference between two is found quickly. A checkpoint between two offsets is not used.
     """
     reader = replica.reader() if reader is None else reader
     if offsets[-1] > reader.log_end:
@@ -123,4 +125,4 @@ def _transaction(image: MetadataImage) -> tuple[str, ...]:
         return ()
     named = f" {transaction.name!r}" if transaction.name else ""
     said = f"a transaction{named} is open since offset {transaction.offset}"
-    return (f"{said}: its records are in the log and don't count",)
+    return (f"{said}: its records are in the log but don't count",)

@@ -1,8 +1,8 @@
-"""A state in words: each entry of each table under a name that people know, field by field.
+"""A state as text: the name and the fields of each entry of each table.
 
-Rule: what is shown is what a snapshot's records say, by their JSON names (docs/format/records.md),
-with names for topics' ids; secrets are starred unless asked for, but a secret that changed is a
-change.
+Rule: the output shows what a snapshot's records hold, with their JSON names
+(docs/format/records.md), and topic names instead of ids. Secrets are starred unless asked for, but
+a changed secret is shown as a change.
 """
 
 from collections.abc import Iterator
@@ -29,13 +29,13 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
     "quorum": ("quorum", "epochs", "controllers"),
     "all": tuple(table.name for table in TABLES),
 }
-"""What `--show` means: tables of `metadata.image.families`."""
+"""The tables of `metadata.image.families` that each value of `--show` means."""
 
 TABLE_OF: Final = {table.name: table for table in TABLES}
 
 
 class Entry(NamedTuple):
-    """One thing of a state."""
+    """One entry of a state."""
 
     table: str
     name: str
@@ -54,7 +54,7 @@ def entries(image: MetadataImage, table: str, *, show_secrets: bool = False) -> 
 
 
 def name_of(table: str, key: Any, *images: MetadataImage) -> str:
-    """Return what an entry is called; topics by the name in the first image that has it."""
+    """Return the name of an entry; a topic has the name in the first image that holds it."""
     match table:
         case "topics":
             return _topic(key, images)
@@ -74,7 +74,7 @@ def name_of(table: str, key: Any, *images: MetadataImage) -> str:
 
 
 def fields_of(table: ImageTable, key: Any, value: Any, *, show_secrets: bool) -> dict[str, Any]:
-    """Return an entry's fields as plain values, without those that its name says."""
+    """Return an entry's fields as plain values, without those that are in its name."""
     records = table.records(key, value)
     shown = [record_to_json(record, show_secrets=show_secrets)["data"] for record in records]
     if table.name in ("configs", "client_quotas"):
@@ -89,7 +89,7 @@ def fields_of(table: ImageTable, key: Any, value: Any, *, show_secrets: bool) ->
 
 
 def counts(image: MetadataImage) -> dict[str, int]:
-    """Return how many entries each table has."""
+    """Return the number of entries of each table."""
     return {table.name: len(image.table(table)) for table in TABLES}
 
 

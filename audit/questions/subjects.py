@@ -1,8 +1,8 @@
 """Subjects: what a record is about, in words that people type and filters match.
 
-Rule: the first word is the narrowest and is the column `resource` of `audit.tables.LOG`; wider ones
-follow (`partition:orders-3`, then `topic:orders`), so that a filter for a topic finds what happened
-to its partitions, configs and literal ACLs. Topics are called by the name that they had then.
+Rule: the first word is the narrowest one. It is the column `resource` of `audit.tables.LOG`. Wider
+words follow (`partition:orders-3`, then `topic:orders`), so a filter for a topic also finds changes
+of its partitions, configs and literal ACLs. A topic has the name that it had at that offset.
 
 | word | records |
 |---|---|
@@ -39,16 +39,19 @@ class RecordPlace(NamedTuple):
 
 
 def resource(record: Record, names: Names) -> str | None:
-    """Return the first word.
+    """Return the first word, or None.
 
-    `names` has learned the records before it, and this one.
+    `names` must have learned the records before this one, and this one.
     """
     words = record.subjects(names)
     return words[0] if words else None
 
 
 def place(record: Record, names: Names) -> RecordPlace:
-    """Return where a record belongs. A topic's config and ClearElr name it without an id."""
+    """Return the columns that say where a record belongs.
+
+    A topic's config and ClearElr have no id.
+    """
     columns = record.COLUMNS
     if "topic_id" in columns:
         topic_id = record.column("topic_id")

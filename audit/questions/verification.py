@@ -1,9 +1,9 @@
-"""Everything about one replica that can be proved from its files.
+"""Verifies one replica: everything that its files alone can prove.
 
-Rule: nothing is believed because it is there. The ledger first (frames, checksums, chain, offsets,
-epochs, times, heads that were written down), then the checkpoints: each one's bytes, its chain hash
-against the log, its content against its own state hash, and that against a replay of the log. The
-replay ends at the first bad place; behind it nothing can be said of states.
+Rule: nothing is trusted because it is there. First the ledger is verified: frames, checksums,
+chain, offsets, epochs, times, and heads that were written down. Then each checkpoint: its bytes,
+its chain hash against the log, its content against its own state hash, and that hash against a
+replay of the log. The replay ends at the first bad place, because no state after it can be proved.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,12 +35,12 @@ class VerificationProblem(msgspec.Struct, frozen=True):
     """One thing that is wrong."""
 
     kind: str
-    """LOG, CHECKPOINT (its bytes), STATE (what it or the log says of the state), MANIFEST."""
+    """LOG, CHECKPOINT (its bytes), STATE (its content, or the log's state there) or MANIFEST."""
     file: str
     position: int
-    """Of the frame that is bad, in the file; 0 where it is about a whole file."""
+    """Where the bad frame begins in the file; 0 if the problem is the whole file."""
     offset: int
-    """In the log: of the first record that can't be vouched for."""
+    """The first record in the log that can't be vouched for."""
     sentence: str
 
     def __str__(self) -> str:
@@ -54,21 +54,21 @@ class VerificationResult(msgspec.Struct, frozen=True):
     name: str
     location: str
     report: VerifyReport | None
-    """Of the ledger; None where there is none that could be read."""
+    """That of the ledger; None if the ledger could not be read."""
     problems: tuple[VerificationProblem, ...]
     checkpoints: int
-    """How many were looked at."""
+    """How many were checked."""
     proved: int
-    """How many of them are what the log replays to."""
+    """How many of them equal the replay of the log."""
     replayed_to: int
-    """The offset up to which the log was replayed; 0 when it wasn't."""
+    """The log was replayed up to this offset; 0 if it was not."""
     state_hash: bytes
-    """64 bytes, at `replayed_to`; empty when the log wasn't replayed."""
+    """64 bytes, at `replayed_to`; empty if the log was not replayed."""
     notes: tuple[str, ...]
 
     @property
     def ok(self) -> bool:
-        """Nothing is wrong."""
+        """There is no problem."""
         return not self.problems
 
 
@@ -86,9 +86,9 @@ def verify_replica(
 ) -> VerificationResult:
     """Verify one replica. Without `keep_going` it ends at the first problem.
 
-    `known`: chain hashes by offset that were written down elsewhere. `with_replay` False: states
-    aren't held against the log. `whole`: a history that doesn't begin at offset 0 is a problem, not
-    a note. Raises NoLogError, LedgerError, OSError for what can't be begun.
+    `known`: chain hashes by offset that were written down elsewhere. `with_replay` False: don't
+    compare checkpoints with a replay. `whole`: a history that doesn't begin at offset 0 is a
+    problem, not a note. Raises NoLogError, LedgerError, OSError if verification can't begin.
     """
     verification = _Verification(
         replica, known or {}, keep_going=keep_going, whole=whole, on_progress=on_progress
@@ -126,7 +126,7 @@ def sound_part(replica: Replica, report: VerifyReport) -> LedgerReader:
 
 
 class _Enough(Exception):  # noqa: N818 - the end of a search, not an error
-    """The first problem was found, and no more are wanted."""
+    """The first problem was found, and the caller wants only one."""
 
 
 class _Verification:
@@ -196,13 +196,13 @@ class _Verification:
             return
         self._notes += report.notes
         if self._whole and report.log_start:
-            missing = f"offsets 0 to {report.log_start - 1} are not here"
+            missing = f"offsets 0 to {report.log_start - 1} are missing"
             self._add(VerificationProblem(LOG, LOG, 0, 0, missing))
         for bad in report.findings:
             self._add(VerificationProblem(LOG, bad.file, bad.position, bad.offset, bad.sentence))
 
     def _checkpoints_here(self) -> list[CheckpointId]:
-        """Those to look at, oldest first; what lies behind the log's end is said."""
+        """Return the checkpoints, oldest first. Report those after the log's end."""
         found = list_checkpoints(self._replica.disk)
         self._checkpoints = len(found)
         end = self._report.log_end if self._report is not None else 0
@@ -211,7 +211,7 @@ class _Verification:
                 continue
             what = f"{_file(checkpoint)} reaches to offset {checkpoint.offset}, the log to {end}"
             if self._replica.live:
-                self._notes.append(f"{what}: the node is catching up, or writes its end again")
+                self._notes.append(f"{what}: the node is catching up or writes its end again")
             elif self._report.first_bad is None:
                 sentence = (
                     f"the log ends at offset {end}: its end is lost, or this is another log's "
@@ -223,12 +223,12 @@ class _Verification:
         return found
 
     def _load(self, checkpoint: CheckpointId) -> LoadedCheckpoint | None:
-        """Load one whose bytes are right."""
+        """Load a checkpoint; None if its bytes are wrong, which is reported."""
         cluster_id = self._report.cluster_id if self._report is not None else None
         try:
             return load(self._replica.disk, cluster_id, checkpoint)
         except CheckpointNotFoundError:
-            self._notes.append(f"{_file(checkpoint)} was removed while we looked")
+            self._notes.append(f"the node removed {_file(checkpoint)} during the verification")
         except UnbelievableCheckpointError as error:
             self._add(
                 VerificationProblem(CHECKPOINT, _file(checkpoint), 0, checkpoint.offset, str(error))
@@ -236,7 +236,7 @@ class _Verification:
         return None
 
     def _replay(self, checkpoints: list[CheckpointId]) -> None:
-        """Fold the log as far as it is right, and stop at each checkpoint to compare."""
+        """Fold the sound part of the log, and compare each checkpoint on the way."""
         report = self._report
         if report is None:
             for checkpoint in checkpoints:
@@ -247,7 +247,7 @@ class _Verification:
             reader = sound_part(self._replica, report)
             end = reader.log_end
         except LedgerError as error:
-            self._notes.append(f"states can't be held against the log: {error}")
+            self._notes.append(f"checkpoints can't be compared with the log: {error}")
             end, reader = 0, None
         fold = None
         if reader is not None and reader.log_start == 0:
@@ -257,7 +257,7 @@ class _Verification:
             if loaded is None:
                 continue
             if reader is None or not reader.log_start <= checkpoint.offset <= end:
-                self._notes.append(f"{_file(checkpoint)} can't be held against the log")
+                self._notes.append(f"{_file(checkpoint)} can't be compared with the log")
             elif fold is None:
                 fold = self._begun_from(checkpoint, loaded)
             elif not self._reach(fold, reader, checkpoint.offset, end):
@@ -269,7 +269,7 @@ class _Verification:
             self._state_hash = hash_from_scratch(fold.image).encode()
 
     def _begun_from(self, checkpoint: CheckpointId, loaded: LoadedCheckpoint) -> Fold | None:
-        """Begin where the history was cut, from what can't be proved any more."""
+        """Begin a cut history at a checkpoint, whose state can't be proved any more."""
         try:
             image = image_of(loaded, check=True)
         except UnbelievableCheckpointError as error:
@@ -278,13 +278,13 @@ class _Verification:
             )
             return None
         self._notes.append(
-            f"{_file(checkpoint)} is where the replay begins: the history before it isn't here to "
-            "prove it by"
+            f"the replay begins at {_file(checkpoint)}: the history before it, which would prove "
+            "it, is not here"
         )
         return Fold(image, loaded.header.mark)
 
     def _reach(self, fold: Fold, reader: LedgerReader, offset: int, end: int) -> bool:
-        """Fold up to an offset; tells whether replay could."""
+        """Fold up to an offset. Returns whether replay succeeded."""
         try:
             for reached in fold.take_all(reader.batches(fold.mark.log_end, offset)):
                 if self._on_progress is not None:
@@ -298,14 +298,14 @@ class _Verification:
         header = loaded.header
         sentence = ""
         if fold.mark.log_end != header.offset:
-            sentence = "no batch of the log ends at its offset"
+            sentence = "no batch of the log ends at the checkpoint's offset"
         elif fold.mark != header.mark:
-            sentence = "its chain hash, epoch or time is not the log's there"
+            sentence = "its chain hash, epoch or time differs from the log's at that offset"
         elif fold.image.transaction is not None:
-            sentence = "a transaction is open there, and a snapshot stops before one"
+            sentence = "a transaction is open at that offset, and snapshots never contain one"
         elif (replayed := hash_from_scratch(fold.image).encode()) != header.state_hash:
             sentence = (
-                f"its state hash is {header.state_hash.hex()[:16]}…, and the log replays to "
+                f"its state hash is {header.state_hash.hex()[:16]}…, but the log replays to "
                 f"{replayed.hex()[:16]}…: one of them was replaced"
             )
         else:

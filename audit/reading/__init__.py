@@ -1,4 +1,4 @@
-"""Reading a log from its files: replay, feeds, following, transactions that settle, moments.
+"""Reads a log from its files: replay, feeds, following, settling of transactions, moments.
 
-Here lives what all audit questions share; no question is answered here. Door: every module.
+This room holds what all questions of the audit share, but answers none. Door: every module.
 """

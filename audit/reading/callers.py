@@ -1,11 +1,11 @@
-"""Who caused a change, in one line of words: the same wherever people read it.
+"""Who caused a change, as one line of text. It is the same wherever people read it.
 
-Rule: everything that the log knows of the caller is shown. An auditor who sees only a name can't
-tell a stolen token from its owner.
+Rule: the line shows everything that the log knows about the caller. From a name alone an auditor
+can't tell a stolen token from its owner.
 """
 
 _INTERNAL = "internal"
-"""The method of a controller's own decisions: nobody called."""
+"""The auth method of a controller's own decisions, which nobody requested."""
 
 
 def caller(
@@ -15,9 +15,10 @@ def caller(
     client_address: str = "",
     acted_as: str = "",
 ) -> str:
-    """Return `User:ana for User:kim (token from 10.0.0.7)`; what is empty is left out.
+    """Return such as `User:ana for User:kim (token from 10.0.0.7)`; empty parts are left out.
 
-    Who acted as a broker without being it: `User:ANONYMOUS as Broker:7 (none from 127.0.0.1)`.
+    A caller that acted as a broker of another name: `User:ANONYMOUS as Broker:7 (none from
+    127.0.0.1)`.
     """
     words = principal or "-"
     if acted_as:

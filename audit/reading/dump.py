@@ -1,7 +1,7 @@
-"""The log in words: each batch with who, when and why, each record with its fields.
+"""The log as plain values: each batch with who, when and why, each record with its fields.
 
-Rule: what is shown is what is written, save secrets (SCRAM keys, configs that are passwords),
-which are starred unless asked for: dumps end up in tickets. Times are UTC.
+Rule: the output shows what is written, except secrets (SCRAM keys, configs that are passwords).
+They are starred by default, because dumps end up in tickets. Times are UTC.
 """
 
 import datetime as dt
@@ -59,12 +59,12 @@ def batch_in_words(batch: Batch, *, show_secrets: bool = False) -> dict[str, Any
 
 
 def caller_of(batch: dict[str, Any]) -> str:
-    """Return in one line who caused a batch that `batch_in_words` gave."""
+    """Return in one line who caused a batch. `batch` is a result of `batch_in_words`."""
     names = ("principal", "onBehalfOf", "authMethod", "clientAddress", "actedAs")
     return caller(*(batch.get(name, "") for name in names))
 
 
 def utc(timestamp_ms: int) -> str:
-    """A time as people read it."""
+    """Return a time in ISO 8601 with milliseconds, in UTC."""
     moment = dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

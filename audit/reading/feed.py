@@ -1,9 +1,9 @@
-"""What a job reads: one replica's log up to an offset, whole batches, and where counting begins.
+"""What a job reads: the whole batches of one replica up to an offset, and where counting begins.
 
-Rule: a log that begins at offset 0 is counted from there, over nothing. One that was cut is counted
-from its first checkpoint, which no transaction reaches across; its records come before the first
-batch, as facts of the offset before the checkpoint's own. Without a checkpoint nothing can be
-counted, and that is said.
+Rule: a log that begins at offset 0 is counted from there, from an empty state. A log that was cut
+is counted from its first checkpoint; no transaction reaches across a checkpoint. The checkpoint's
+records come before the first batch, as facts of the offset before the checkpoint's own. Without a
+checkpoint nothing can be counted, and an error says so.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,39 +25,40 @@ _BATCHES_PER_REPORT = 1_024
 
 
 class Question(NamedTuple):
-    """What a job is asked for."""
+    """What a job is asked."""
 
     replicas: Sequence[Replica]
     up_to: int | None = None
-    """Of the batches that begin before this offset; None: all."""
+    """Use the batches that begin before this offset; None means all."""
     on_progress: OnProgress | None = None
-    """Gets the offset that was reached, and the end."""
+    """Called with the offset that was reached, and the end."""
     notes: list[str] | None = None
-    """Takes what the asker should know of the answer."""
+    """Receives notes about the answer for the user."""
     damage: list[str] | None = None
-    """Takes the sentence of the damage at which reading ended; None: it is raised."""
+    """If this is a list, reading ends at damage and appends its sentence here. If None, damage
+    raises."""
 
 
 class Beginning(NamedTuple):
     """What is known before the first batch."""
 
     offset: int
-    """Of the first batch."""
+    """The base offset of the first batch."""
     epoch: int
-    """Of the checkpoint; 0 without one."""
+    """The checkpoint's; 0 without one."""
     time_ms: int
-    """Of the checkpoint; 0 without one."""
+    """The checkpoint's; 0 without one."""
     records: tuple[Record, ...]
-    """The checkpoint's; none where the log begins at offset 0."""
+    """The checkpoint's; none if the log begins at offset 0."""
 
     @property
     def fact_offset(self) -> int:
-        """Where the checkpoint's records stand in intervals."""
+        """The offset that the checkpoint's records have in intervals."""
         return self.offset - 1
 
 
 class Turn(NamedTuple):
-    """What becomes true at one moment; the checkpoint's facts are the first turn of a cut log."""
+    """What becomes true at one moment. In a cut log, the first turn is the checkpoint's facts."""
 
     base: int
     time_ms: int
@@ -80,10 +81,10 @@ class Feed:
             )
         self.end = end if question.up_to is None else question.up_to
         self.horizon_ms = 0
-        """The timestamp of the last batch, once it was read."""
+        """The timestamp of the last batch, after it was read."""
 
     def batches(self, start: int | None = None) -> Iterator[Batch]:
-        """Yield the batches from `start`, or from where the log begins. Raises LedgerError."""
+        """Yield the batches from `start`, or from the beginning of the log. Raises LedgerError."""
         timestamp_ms = self.horizon_ms
         batches = until_damage(self.reader.batches(start, self.end), self._damage)
         for number, batch in enumerate(batches, 1):
@@ -103,14 +104,14 @@ class Feed:
         header, records = self._first_checkpoint()
         if self._notes is not None:
             self._notes.append(
-                f"{self.replica.location}: history begins at offset {start}; this begins from the "
-                f"checkpoint at offset {header.offset}"
+                f"{self.replica.location}: history begins at offset {start}; counting begins at "
+                f"the checkpoint at offset {header.offset}"
             )
         self.horizon_ms = header.timestamp_ms
         return Beginning(header.offset, header.epoch, header.timestamp_ms, records)
 
     def known(self) -> tuple[Record, ...]:
-        """Return what a checkpoint tells of names where the log was cut; nothing without one."""
+        """Return a cut log's first checkpoint as records, for names; empty if there is none."""
         start = self.reader.log_start
         with suppress(NoLogError):
             return self._first_checkpoint()[1] if start else ()
@@ -125,11 +126,11 @@ class Feed:
         return settled(self.batches(beginning.offset))
 
     def moments(self, beginning: Beginning) -> Iterator[Moment]:
-        """Yield what counts, batch by batch, from the beginning on."""
+        """Yield the records that count, moment by moment, from the beginning on."""
         return moments(self.logged(beginning))
 
     def turns(self) -> Iterator[Turn]:
-        """Yield all that counts, what was there at the beginning first. Raises as `beginning`."""
+        """Yield the facts of the beginning, then everything that counts. Raises as `beginning`."""
         beginning = self.beginning()
         if beginning.records:
             yield Turn(beginning.fact_offset, beginning.time_ms, beginning.records)
@@ -138,9 +139,9 @@ class Feed:
 
 
 def until_damage(batches: Iterable[Batch], damage: list[str] | None) -> Iterator[Batch]:
-    """Yield the batches before the first that can't be read; `damage` takes why it can't.
+    """Yield the batches before the first one that can't be read; append the reason to `damage`.
 
-    Raises LedgerError where `damage` is None.
+    Raises LedgerError if `damage` is None.
     """
     try:
         yield from batches
@@ -151,7 +152,7 @@ def until_damage(batches: Iterable[Batch], damage: list[str] | None) -> Iterator
 
 
 def longest(replicas: Sequence[Replica]) -> Replica:
-    """Return the replica with the longest log, of equals the first."""
+    """Return the replica with the longest log; of equals the first."""
     if len(replicas) == 1:
         return replicas[0]
     return max(replicas, key=lambda replica: replica.reader().log_end)

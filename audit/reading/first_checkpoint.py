@@ -1,7 +1,7 @@
-"""Where a log that was cut is counted from, by either engine: its first checkpoint.
+"""The checkpoint from which both engines count a log that was cut.
 
-Rule: the first one at or behind the place where history begins, and not behind the end that is
-asked for. No transaction reaches across a checkpoint, so what follows it is whole.
+Rule: it is the first one at or after the beginning of the history, and not after the requested end.
+No transaction reaches across a checkpoint, so everything after it is whole.
 """
 
 from audit.places.replicas import NoLogError, Replica
@@ -10,12 +10,12 @@ from snapshots.store import LoadedCheckpoint, finish_steps, list_checkpoints, lo
 
 
 def first_checkpoint(replica: Replica, reader: LedgerReader, end: int) -> LoadedCheckpoint:
-    """Load it. Raises NoLogError when there is none, CheckpointError, OSError."""
+    """Load the checkpoint. Raises NoLogError if there is none, CheckpointError, OSError."""
     start = reader.log_start
     usable = [each for each in list_checkpoints(replica.disk) if start <= each.offset <= end]
     if not usable:
         raise NoLogError(
-            f"{replica.location}: history begins at offset {start}, and no checkpoint between "
-            f"there and {end} is here to begin from; ask a controller that has the history."
+            f"{replica.location}: history begins at offset {start}, and there is no checkpoint "
+            f"between there and {end} to begin from. Use a controller that has the history."
         )
     return finish_steps(load_steps(replica.disk, reader.cluster_id, usable[0]))

@@ -1,12 +1,14 @@
-"""Following a log: its batches as they come, while nodes write, roll segments, stop or restart.
+"""Follows a log: yields its batches as they come, while nodes write, stop or restart.
 
-Rule: what was seen stays seen. A batch must continue the one before it, whichever replica it is
-read from; a log that is cut behind what was synced and written again must tell the same history,
-or following ends and says so. What can't be read just now (a segment that is being begun, a node
-that is starting) is tried again, and becomes an error when it stays so for every replica, or at
-once where no node is writing.
+Rule: history that was yielded never changes. A batch must continue the one before it, from
+whichever replica it is read. A node may cut its log after what was synced and write it again. If it
+then writes another history, following ends with an error.
 
-Nothing here knows time: `pause` comes from outside and waits as long as it likes.
+Some things can't be read just now, such as a segment without a header or a node that is starting.
+The follower tries again. That becomes an error if it stays so for every replica, or at once if no
+node is writing.
+
+This module knows no time. `pause` comes from outside and waits as long as it likes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,17 +20,17 @@ from ledger.errors import HistoryMissingError, LedgerError
 from ledger.reader import LedgerReader
 
 PATIENCE = 60
-"""Tries in a row without an answer, before trouble becomes an error."""
+"""Failed tries in a row before the follower gives up a replica."""
 
 
 class RewrittenError(LedgerError):
-    """The log tells another history than it did."""
+    """The log holds another history than before."""
 
     def __init__(self, location: str, offset: int) -> None:
         super().__init__(
-            f"{location}: the batch at offset {offset} does not continue what was here before; "
-            "the log was replaced, or its node has lost its disk: `logberg audit compare` names "
-            "the first offset where it differs from the other controllers'"
+            f"{location}: the batch at offset {offset} does not continue what was here before. "
+            "The log was replaced, or its node has lost its disk. `logberg audit compare` shows "
+            "the first offset at which it differs from the other controllers' logs"
         )
 
 
@@ -39,11 +41,11 @@ def follow_batches(
     pause: Callable[[], None],
     until: int | None = None,
 ) -> Iterator[Batch]:
-    """Yield the batches from the one that holds `start`, then those that come, for ever.
+    """Yield the batches from the one that holds `start`, then new ones, without end.
 
-    Up to the last that begins before `until`, if that is given. Each comes from whichever of the
-    replicas has it first. `pause` is called whenever there is nothing new. Raises RewrittenError,
-    LedgerError, NoLogError, OSError.
+    With `until`, the last one begins before that offset. Each batch comes from the replica that has
+    it first. Calls `pause` when there is nothing new. Raises RewrittenError, LedgerError,
+    NoLogError, OSError.
     """
     follower = _Follower(replicas, start)
     while until is None or follower.position < until:
@@ -63,7 +65,7 @@ class _Follower:
         self._sources = [_Source(replica) for replica in replicas]
 
     def news(self) -> Iterator[Batch]:
-        """Yield what was appended since, as far as any replica can tell just now."""
+        """Yield the new batches that any replica has just now."""
         for source in self._sources:
             for batch in source.behind(self.position):
                 header = batch.header
@@ -72,11 +74,11 @@ class _Follower:
                 self.position, self._head = header.end_offset, batch.hash
                 yield batch
         if all(source.given_up for source in self._sources):
-            raise self._sources[0].trouble or NoLogError("there is nothing to follow")
+            raise self._sources[0].trouble or NoLogError("there is no log to follow")
 
 
 class _Source:
-    """One replica, and what was seen of it at the last look."""
+    """One replica, and what the last look at it found."""
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
@@ -89,14 +91,14 @@ class _Source:
 
     @property
     def given_up(self) -> bool:
-        """Tell whether its trouble will stay."""
+        """The replica can't be read, and waiting won't help."""
         if self.trouble is None:
             return False
         lost = isinstance(self.trouble, HistoryMissingError)
         return lost or not self.replica.live or self._failures >= PATIENCE
 
     def behind(self, position: int) -> Iterator[Batch]:
-        """Yield the batches from an offset on; none when that can't be told just now."""
+        """Yield the batches from an offset on; nothing if the log can't be read just now."""
         try:
             reader = self._refreshed()
             if reader.log_end > position:
@@ -108,7 +110,7 @@ class _Source:
             self.trouble, self._failures = None, 0
 
     def _refreshed(self) -> LedgerReader:
-        """Look at the last segment's size before anything is read: most looks find nothing."""
+        """Return the reader, refreshed if the last segment has changed. Mostly it has not."""
         segments = find_segments(self.replica.disk)
         path = segments[-1][1] if segments else ""
         now = (path, self.replica.disk.size(path) if path else 0)

@@ -1,9 +1,9 @@
-"""Moments: what people type for a place in the log's time, and the offset it stands for.
+"""Moments: what people type for a point in the log, and the offset that it means.
 
-Rule: a moment becomes the end offset of a whole batch, by the rules of `audit.tables`: an offset
-inside a batch stands for the batch's end, a time for the end of the last batch that is not later.
-Relative times count from the log's last timestamp, so that an answer doesn't depend on when one
-asks.
+Rule: a moment becomes the end offset of a whole batch, as `audit.tables` defines it. An offset
+inside a batch means the batch's end. A time means the end of the last batch that is not later.
+Relative times count back from the log's last timestamp, so an answer does not depend on when
+somebody asks.
 """
 
 import datetime as dt
@@ -17,17 +17,17 @@ END: Final = "end"
 _RELATIVE = re.compile(r"-(\d{1,9})(s|m|h|d|w)")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _EXPECTED: Final = (
-    "an offset (4711), a time in UTC or with its zone (2026-11-20T10:00:00Z, 2026-11-20), a time "
-    "before the log's last (-2h, -30m, -7d) or `end`"
+    "an offset (4711), a time in UTC or with a zone (2026-11-20T10:00:00Z, 2026-11-20), a time "
+    "before the log's last one (-2h, -30m, -7d) or `end`"
 )
 
 
 class MomentError(ValueError):
-    """What was typed names no moment of this log; the message says what does."""
+    """The text names no moment of this log. The message says what does."""
 
 
 def offset_of(reader: LedgerReader, at: str | None) -> int:
-    """Return the end offset that a moment stands for; None is the end of the log.
+    """Return the end offset that a moment means; None means the end of the log.
 
     Raises MomentError, LedgerError, OSError.
     """
@@ -44,11 +44,11 @@ def offset_of(reader: LedgerReader, at: str | None) -> int:
 
 
 def time_ms(text: str) -> int:
-    """Read an ISO 8601 date or time, in UTC where no zone is named. Raises MomentError."""
+    """Read an ISO 8601 date or time; UTC if it has no zone. Raises MomentError."""
     try:
         moment = dt.datetime.fromisoformat(text)
     except ValueError:
-        raise MomentError(f"{text!r} is no moment: {_EXPECTED} is meant.") from None
+        raise MomentError(f"{text!r} is not a moment. Use {_EXPECTED}.") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=dt.UTC)
     return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
@@ -59,7 +59,7 @@ def _of_offset(reader: LedgerReader, offset: int) -> int:
         raise MomentError(f"offset {offset} is not there yet: the log ends at {reader.log_end}.")
     if offset < reader.log_start:
         raise MomentError(
-            f"offset {offset} is before {reader.log_start}, where the history that is here begins."
+            f"offset {offset} is before {reader.log_start}, where the history here begins."
         )
     return reader.end_of_batch(offset)
 
@@ -68,6 +68,6 @@ def _of_time(reader: LedgerReader, timestamp_ms: int, text: str) -> int:
     offset = reader.offset_at_time(timestamp_ms)
     if offset == reader.log_start and timestamp_ms < reader.start_timestamp_ms:
         raise MomentError(
-            f"{text} is before offset {reader.log_start}, where the history that is here begins."
+            f"{text} is before offset {reader.log_start}, where the history here begins."
         )
     return offset

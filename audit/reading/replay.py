@@ -1,8 +1,7 @@
-"""Replay: the state at an offset, by the controllers' own code.
+"""Replay: the state at an offset, computed by the controllers' own code.
 
-Rule: an auditor's replay is not a second implementation. It folds the same batches by the same
-`MetadataDelta`, so equal bytes give equal state hashes; that is what is compared. It begins at
-offset 0, or at the newest snapshot at or below the offset where history was cut.
+Rule: an auditor's replay is not a second implementation. It folds the batches with the same
+`MetadataDelta` as a controller, so equal bytes give equal state hashes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +17,7 @@ _RECORDS_PER_DELTA = 1 << 18
 
 
 class Fold:
-    """An image that batches are folded into, many to a delta."""
+    """An image that grows by one batch after another; one delta holds many batches."""
 
     def __init__(
         self, image: MetadataImage, mark: LogMark, *, with_state_hash: bool = False
@@ -32,7 +31,7 @@ class Fold:
 
     @property
     def image(self) -> MetadataImage:
-        """The image of all that was folded."""
+        """The image of all batches so far."""
         if self._in_delta:
             self._image = self._delta.apply()
             self._delta = self._new_delta()
@@ -40,7 +39,7 @@ class Fold:
         return self._image
 
     def take(self, batch: Batch) -> None:
-        """Fold one batch. Raises LedgerError, naming its offset, when replay refuses it."""
+        """Fold one batch. Raises LedgerError, which names the offset, if replay refuses it."""
         header = batch.header
         try:
             self._delta.replay_all(decode_records(batch.records), header.base_offset)
@@ -56,7 +55,7 @@ class Fold:
             _ = self.image
 
     def take_all(self, batches: Iterable[Batch]) -> Iterator[int]:
-        """Fold batches; yields the offset reached now and then."""
+        """Fold batches; now and then yields the offset reached."""
         for batch in batches:
             self.take(batch)
             if self.batches % _BATCHES_PER_DELTA == 0:

@@ -1,13 +1,14 @@
 """Settling: which records of the log count, and from which batch on.
 
-Rule: a transaction is its records from Begin to End or Abort, both included. It settles with the
-batch of its End, all at once; Abort, or the BeginEpoch of a new epoch (which is outside of any),
-makes its records *aborted*; what neither has happened to is *open*. A record outside settles with
-its own batch. Begin, End, Abort and BeginEpoch may stand anywhere in a batch.
+Rule: a transaction is its records from Begin to End or Abort, both included. It settles as a whole
+with the batch of its End. Abort makes its records *aborted*; so does the BeginEpoch of a new epoch,
+which itself stands outside. Without any of these its records are *open*. A record outside of a
+transaction settles with its own batch. Begin, End, Abort and BeginEpoch may stand anywhere in a
+batch.
 
-While a transaction is open all that follows belongs to it, so waiting for its end keeps the log's
-order, and settling never goes back: `settled_base` never falls. An End or Abort without a Begin
-(the log begins in the midst of a transaction) settles by itself.
+While a transaction is open, all records that follow belong to it. So waiting for its end keeps the
+log's order, and `settled_base` never falls. An End or Abort without a Begin settles by itself. That
+happens if the log begins inside a transaction.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,11 +30,11 @@ OPEN: Final = "open"
 
 
 class Logged(NamedTuple):
-    """A record, where it stands, and what became of it."""
+    """A record, its place in the log, and its outcome."""
 
     offset: int
     header: BatchHeader
-    """Of the record's own batch."""
+    """The header of the record's own batch."""
     record: Record
     outcome: str
     """`settled`, `aborted` or `open`."""
@@ -47,10 +48,10 @@ _Waiting = list[tuple[int, BatchHeader, Record]]
 
 
 def settled(batches: Iterable[Batch]) -> Iterator[Logged]:
-    """Yield every record, in the log's order, as soon as its outcome is known.
+    """Yield every record in the log's order, as soon as its outcome is known.
 
-    The batches follow each other, and no transaction is open before the first. What is still open
-    behind the last comes at the end. Raises RecordDecodeError.
+    The batches must follow each other, and no transaction may be open before the first. Records
+    that are still open after the last batch come at the end. Raises RecordDecodeError.
     """
     waiting: _Waiting | None = None
     for batch in batches:
@@ -86,7 +87,7 @@ def _without(waiting: _Waiting, outcome: str) -> Iterator[Logged]:
 
 
 class Moment(NamedTuple):
-    """All that settles in one batch: one step of the state."""
+    """All records that settle in one batch: one step of the state."""
 
     base: int
     """The batch's base offset."""
@@ -96,7 +97,7 @@ class Moment(NamedTuple):
 
 
 def moments(logged: Iterable[Logged]) -> Iterator[Moment]:
-    """Group what `settled` yields by the batch that settles it; what doesn't count is left out."""
+    """Group records that count by the batch that settles them; drop the others."""
     records: list[Logged] = []
     now: int | None = None
     for one in logged:

@@ -1,10 +1,10 @@
-"""Where a replay may begin: the nearest checkpoint at or below an offset that can be believed.
+"""Where a replay may begin: the nearest trustworthy checkpoint at or below an offset.
 
-Rule: a checkpoint is believed when every byte of it is right, when its chain hash is that of the
-log at its offset, and, where the state hash is wanted, when its content has the state hash that its
-header tells and is the whole snapshot of that state. One that isn't is said, and the one before it
-is taken. (That its content is what the log before it gives is proved by replay only: see
-`audit.questions.verification`.)
+Rule: a checkpoint is trusted if all its bytes are right and its chain hash is the log's at its
+offset. If the caller wants a state hash, the checkpoint's content must also have the state hash of
+its header and be the whole snapshot of that state. If a checkpoint fails, a note says so, and the
+one before it is tried. Only a replay proves that the content is what the log gives
+(`audit.questions.verification`).
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _records_of = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
 class Start(msgspec.Struct, frozen=True):
-    """An image to begin from, and the place in the log behind it."""
+    """An image to begin from, and the mark after it."""
 
     image: MetadataImage
     mark: LogMark
@@ -44,7 +44,7 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class UnbelievableCheckpointError(Exception):
-    """Why a checkpoint isn't what it should be; a sentence without its name."""
+    """Why a checkpoint can't be trusted: a sentence without the checkpoint's name."""
 
 
 def start_for(
@@ -57,8 +57,8 @@ def start_for(
 ) -> Start:
     """Return where to begin for the state at `end`.
 
-    Without `snapshots` at the beginning of the log, wherever it is there. Raises NoLogError,
-    LedgerError, OSError.
+    Without `snapshots`, begin at offset 0 if the history is here. Raises NoLogError, LedgerError,
+    OSError.
     """
     notes: list[str] = []
     if snapshots or reader.log_start:
@@ -70,15 +70,15 @@ def start_for(
                 hold_against_log(loaded, reader)
                 image = image_of(loaded, check=check_content)
             except CheckpointNotFoundError:
-                continue  # thinned out since it was listed
+                continue  # the node removed it after it was listed
             except UnbelievableCheckpointError as error:
-                notes.append(f"{FOLDER}/{checkpoint.name} is not believed: {error}")
+                notes.append(f"{FOLDER}/{checkpoint.name} is not used: {error}")
                 continue
             return Start(image, loaded.header.mark, checkpoint, tuple(notes))
     if reader.log_start:
         raise NoLogError(
-            f"history begins at offset {reader.log_start}, and no snapshot between there and "
-            f"{end} is here to begin from; ask a controller that has the history."
+            f"history begins at offset {reader.log_start}, and there is no snapshot between there "
+            f"and {end} to begin from. Use a controller that has the history."
             + "".join(f" {note}." for note in notes)
         )
     return Start(EMPTY, LogMark.beginning(reader.cluster_id), None, tuple(notes))
@@ -106,14 +106,14 @@ def hold_against_log(loaded: LoadedCheckpoint, reader: LedgerReader) -> None:
     if found != header.chain_hash:
         raise UnbelievableCheckpointError(
             f"the chain hash at offset {header.offset} is {found.hex()[:16]}… in the log and "
-            f"{header.chain_hash.hex()[:16]}… in it: one of them was replaced"
+            f"{header.chain_hash.hex()[:16]}… in the checkpoint: one of them was replaced"
         )
 
 
 def image_of(loaded: LoadedCheckpoint, *, check: bool) -> MetadataImage:
     """Return a checkpoint's image.
 
-    `check`: it has the state hash that the header tells, and the records are its whole snapshot.
+    `check`: also check the state hash in the header, and that the records are the whole snapshot.
     Raises UnbelievableCheckpointError.
     """
     header = loaded.header
@@ -125,20 +125,20 @@ def image_of(loaded: LoadedCheckpoint, *, check: bool) -> MetadataImage:
     except (RecordDecodeError, ReplayError, ValueError) as error:
         raise UnbelievableCheckpointError(f"its records can't be replayed: {error}") from error
     if check and hash_from_scratch(image).encode() != header.state_hash:
-        raise UnbelievableCheckpointError("its content isn't what its header's state hash says")
+        raise UnbelievableCheckpointError("its content doesn't have the state hash in its header")
     if check and not _is_snapshot_of(image, loaded.blocks):
         raise UnbelievableCheckpointError(
-            "its records are not the ones that the snapshot of its image has: some are missing, "
-            "too many, or elsewhere"
+            "its records are not the snapshot of its image: some are missing, too many, or in the "
+            "wrong place"
         )
     return image
 
 
 def _is_snapshot_of(image: MetadataImage, blocks: Sequence[bytes]) -> bool:
-    """Tell whether the records are the image's snapshot, to the byte.
+    """Return whether the records are the image's snapshot, to the byte.
 
-    The state hash can't: it is of the image that loading makes, and loading makes good what follows
-    from the other records (the offset that a broker's shutdown waits for, at the snapshot's own).
+    The state hash alone can't show that. It is computed from the loaded image, and loading fills in
+    values that follow from other records, such as the offset that a broker's shutdown waits for.
     """
     records = image_to_records(image)
     for block in blocks:

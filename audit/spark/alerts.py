@@ -1,12 +1,12 @@
-"""Alerts: what somebody should look at now, told once each.
+"""Alerts: what somebody should look at now. Each is reported once.
 
-Rule: a rule looks at settled events in the log's order and at nothing else; times are the log's. So
-the alerts of a log are the same however its records were cut into micro-batches, and a micro-batch
-that is run again gives the same lines. What a rule must remember is in `pipeline_store.Carried`.
+Rule: a rule looks only at settled events, in the log's order; times are the log's. So the alerts of
+a log don't depend on how its records were cut into micro-batches, and a micro-batch that runs again
+gives the same lines. `pipeline_store.Carried` holds what a rule must remember.
 
 - `privileged`: a row of audit.tables.PRIVILEGED.
-- `flapping_broker`: a broker was fenced `fencings` times within `fencing_window_ms`; then not again
-  before there were fewer within such a window.
+- `flapping_broker`: a broker was fenced `fencings` times within `fencing_window_ms`. The next alert
+  for that broker needs fewer fencings within such a window first.
 - `leaderless_partition`: a partition lost its leader and had none `leaderless_ms` later.
 """
 
@@ -26,7 +26,7 @@ LEADERLESS: Final = "leaderless_partition"
 
 
 class AlertRules(msgspec.Struct, frozen=True):
-    """From when on something is worth an alert."""
+    """The limits from which an alert is given."""
 
     fencings: int = 3
     fencing_window_ms: int = 10 * 60 * 1000
@@ -38,9 +38,9 @@ class Alert(msgspec.Struct, frozen=True):
 
     kind: str
     subject: str
-    """`broker:3`, `partition:orders-1`, or what the privileged change is about."""
+    """`broker:3`, `partition:orders-1`, or the subject of the privileged change."""
     offset: int
-    """Of the record that set it off."""
+    """The offset of the record that caused it."""
     time_ms: int
     """When it was due, by the log's time."""
     sentence: str
@@ -101,7 +101,7 @@ class Concerning(NamedTuple):
 
 
 def watch(carried: Carried, happened: Happened, rules: AlertRules) -> tuple[Carried, list[Alert]]:
-    """Return what is to be told now, and what must be remembered for it.
+    """Return what the next micro-batch must remember, and the alerts to give now.
 
     `carried.horizon_ms` is that of the micro-batch's end.
     """
@@ -120,7 +120,7 @@ def gather(happened: Happened, carried: Carried) -> Concerning:
 
 
 def _leader_changes(events: DataFrame, carried: Carried) -> list[LeaderChange]:
-    """Collect losses, and of the rest only what may end one."""
+    """Collect the losses of a leader, and the events that may end one."""
     rows = events.select(*LeaderChange._fields)
     losses = rows.where((F.col("leader") == NO_LEADER) & (F.col("kind") != "removed"))
     found = [LeaderChange(*row) for row in losses.collect()]
@@ -139,7 +139,7 @@ def _leader_changes(events: DataFrame, carried: Carried) -> list[LeaderChange]:
 def judge(
     carried: Carried, concerning: Concerning, rules: AlertRules
 ) -> tuple[Carried, list[Alert]]:
-    """Decide what is to be told; plain Python over the rows that concern a rule."""
+    """Decide which alerts to give. Plain Python over the few rows that concern a rule."""
     alerts = list(map(_of_change, concerning.changes))
     fencings, flapping = _flapping(carried.fencings, concerning.fencings, rules)
     lost, leaderless = _leaderless(carried, concerning.leaders, rules)

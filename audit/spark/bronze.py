@@ -1,11 +1,11 @@
-"""Bronze: the log as a table, one row a record, nothing interpreted and nothing left out.
+"""Bronze: the log as a table, one row for each record, uninterpreted and complete.
 
-Rule: a column is null where the record has no such field or leaves it untouched. Who, when and why
-are the batch's, repeated for each of its records. Secrets are starred, save in `record`, which is
-the record as it stands. What is costly to build (`record`, `fields`) is built only when asked for.
+Rule: a column is null if the record has no such field or leaves it unchanged. Who, when and why are
+the batch's, repeated for each of its records. Secrets are starred, except in `record`, which holds
+the record's bytes. Columns that are costly to build (`record`, `fields`) are built only on request.
 
-Columns are built a chunk of batches at a time, one Arrow batch for each type of record: so each
-column of a batch is one comprehension over one field, or null throughout. A chunk's rows are
+Columns are built for a chunk of batches at a time, in one Arrow batch for each type of record. So a
+column of an Arrow batch is one comprehension over one field, or all null. The rows of a chunk are
 therefore not in the order of their offsets.
 """
 
@@ -29,7 +29,7 @@ from metadata.uuids import uuid_text
 from runtime.collection import resting
 
 CHUNK_RECORDS: Final = 65_536
-"""Records that are decoded before they are handed on; what limits memory."""
+"""Records that are decoded before they are passed on. It limits memory."""
 
 _INTS: Final = pa.list_(pa.field("element", pa.int32()))
 _ARROW: Final = {
@@ -85,28 +85,28 @@ BRONZE_COLUMNS: Final = {
     "version": "int",
     **_FIELD_COLUMNS,
 }
-"""Name and Spark type of what `read_log` gives unless other columns are asked for."""
+"""Name and Spark type of the columns that `read_log` returns by default."""
 COSTLY_COLUMNS: Final = {name: kind for name, (kind, _) in _COSTLY.items()}
-"""Only by request: the record's canonical bytes; its fields as JSON, secrets starred."""
+"""Only on request: the record's canonical bytes; its fields as JSON, with secrets starred."""
 ALL_COLUMNS: Final = BRONZE_COLUMNS | COSTLY_COLUMNS
 
 TYPE_NAMES: Final = {record_type_name(cls): cls for cls in RECORD_CLASSES}
-"""What the column `type` says, and the class that it means."""
+"""The values of the column `type`, and the class that each means."""
 
 
 class UnknownColumnError(ValueError):
-    """A column or a type that bronze doesn't have; the message lists those that it has."""
+    """A column or type that bronze doesn't have. The message lists the valid ones."""
 
 
 def ddl(columns: Iterable[str] = BRONZE_COLUMNS) -> str:
-    """Return columns as Spark's `.schema(…)` takes them. Raises UnknownColumnError."""
+    """Return columns in the form of Spark's `.schema(…)`. Raises UnknownColumnError."""
     columns = list(columns)
     _check(columns, ALL_COLUMNS, "bronze has no column")
     return ", ".join(f"{name} {ALL_COLUMNS[name]}" for name in columns)
 
 
 def classes_of(types: Iterable[str]) -> frozenset[type[Record]]:
-    """Return the classes that names of types mean. Raises UnknownColumnError."""
+    """Return the record classes for names of types. Raises UnknownColumnError."""
     types = list(types)
     _check(types, TYPE_NAMES, "there is no record type")
     return frozenset(TYPE_NAMES[name] for name in types)
@@ -126,8 +126,8 @@ def bronze_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of batches as Arrow batches of these columns.
 
-    `classes`: only records of these; a batch that can't hold one of them is not decoded. The
-    garbage collector rests meanwhile: a chunk's records are many objects without a cycle. Raises
+    `classes`: only records of these classes. A batch that can't hold one of them is not decoded.
+    The garbage collector is off meanwhile, because a chunk is many objects without a cycle. Raises
     LedgerError, and what `batches` raises.
     """
     schema = arrow_schema(columns)
@@ -188,10 +188,10 @@ def _chunk_rows(
 
 
 def _head(record_class: type[Record]) -> bytes:
-    """Return the bytes that every record of a class begins with: how many fields, and which kind.
+    """Return the bytes that every record of a class begins with: number of fields, and kind.
 
-    They may also stand elsewhere in a batch's records, so a batch that has them must be decoded;
-    one that has not need not.
+    A batch without these bytes holds no record of the class. A batch with them must be decoded,
+    because they may also occur inside another record.
     """
     kind = msgspec.msgpack.encode(record_class.__struct_config__.tag)
     return array_head(1 + len(record_class.__struct_fields__)) + kind
@@ -230,7 +230,7 @@ def _day(days: int) -> str:
 
 
 def day_of(timestamp_ms: int) -> str:
-    """Return the UTC date of a time; of one past the year 9999 that year's last."""
+    """Return the UTC date of a time; for times after the year 9999, the last day of that year."""
     return _day(min(timestamp_ms // 86_400_000, _LAST_DAY))
 
 

@@ -1,9 +1,9 @@
-"""Which fields of which records fill which columns of bronze: `Record.COLUMNS`, a chunk at a time.
+"""Which fields of which records fill which columns of bronze (`Record.COLUMNS`).
 
-Rule: a class of record says what it fills; what it does not name is null. Codes for "untouched" are
-null, and the flags of a registration stand in the words of a registration change: `fenced` is 1
-(fenced) or -1 (unfenced), `in_controlled_shutdown` 1 or 0. What a record is named by, other than
-topics, brokers and config keys, is `name`. Uuids are text, and secrets are starred.
+Rule: a record's class declares which columns it fills; the others are null. Codes for "unchanged"
+are null. The flags of a registration use the codes of a registration change: `fenced` is 1 (fenced)
+or -1 (unfenced), `in_controlled_shutdown` is 1 or 0. The column `name` holds names of things other
+than topics, brokers and config keys. Uuids are text, and secrets are starred.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ from metadata.records.schema import fields_of
 from metadata.uuids import uuid_text
 
 Values = Callable[[Sequence[Any]], Iterable[Any]]
-"""From records of one type to one column."""
+"""From records of one type to the values of one column."""
 
 _text = lru_cache(maxsize=65_536)(uuid_text)
 

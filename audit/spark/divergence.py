@@ -1,7 +1,7 @@
-"""Divergence at scale: replicas whose batches differ at the same base offset.
+"""Divergence on Spark: replicas whose batches differ at the same base offset.
 
-Rule: only up to the lowest log end, for a replica that is behind is not another history. Hashes
-are chained, so the first difference of a replica is the one that says something.
+Rule: replicas are compared only up to the lowest log end, because a replica that is behind has no
+other history. Hashes are chained, so only the first difference of a replica is reported.
 """
 
 from pyspark.sql import DataFrame, Window
@@ -13,9 +13,9 @@ from audit.tables import DIVERGENCE
 
 
 def divergence(batches: DataFrame, replicas: int) -> DataFrame:
-    """Return audit.tables.DIVERGENCE from audit.tables.BATCHES, fresh from the source.
+    """Return audit.tables.DIVERGENCE from audit.tables.BATCHES as the source returns it.
 
-    `replicas`: how many there are, with frames or without.
+    `replicas`: their number, also counting those without frames.
     """
     ends = (
         in_file_order(batches)

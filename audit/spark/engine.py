@@ -1,7 +1,7 @@
-"""The audit's jobs on Spark, each the twin of the plain one of the same name.
+"""The audit's jobs on Spark. Each has the name and the rows of a job of `audit.embedded`.
 
-Rule: a job is a plain function over bronze, settled records, silver and gold; what stands here is
-only which columns and which types of records each one reads.
+Rule: a job is a plain function over bronze, settled records, silver and gold. This module only says
+which columns and types of records each job reads.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -53,10 +53,10 @@ def run_job(
     *,
     up_to: int | None = None,
 ) -> list[Row]:
-    """Return the rows of a job, one of `audit.tables.BY_NAME`, ordered as there.
+    """Return the ordered rows of a job, one of `audit.tables.BY_NAME`.
 
-    `up_to`: of the batches that begin before this offset. Raises KeyError for another name,
-    NoLogError, LedgerError, CheckpointError, and Spark's errors for what a task finds.
+    `up_to`: use the batches that begin before this offset. Raises KeyError for an unknown job,
+    NoLogError, LedgerError, CheckpointError, and Spark's errors for failures in a task.
     """
     with job_frame(name, locations, spark, up_to=up_to) as frame:
         return rows_of(frame, BY_NAME[name])
@@ -66,7 +66,7 @@ def run_job(
 def job_frame(
     name: str, locations: Sequence[str], spark: SparkSession, *, up_to: int | None = None
 ) -> Iterator[DataFrame]:
-    """Give a job's table as a DataFrame, in no particular order, as long as the context lasts."""
+    """Give a job's table as an unordered DataFrame, as long as the context lasts."""
     if name in _OF_FRAMES:
         yield _OF_FRAMES[name](spark, locations, up_to)
         return
@@ -75,7 +75,7 @@ def job_frame(
 
 
 def states_at(log: AuditedLog, offsets: Sequence[int]) -> dict[int, list[StateRow]]:
-    """Return the rows of the table `state` at each of these offsets, found in one pass."""
+    """Return the rows of the table `state` at each of these offsets, in one pass."""
     return states(log.raw(NEEDS, start=log.counted_from), log.spans, offsets, checkpoint=log.facts)
 
 

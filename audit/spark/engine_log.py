@@ -1,10 +1,10 @@
 """What Spark's jobs read: one log up to an end, from where it can be counted.
 
-Rule: the end is fixed before the first query, so that all queries of a job see one log, and a query
-reads only the types of records and the columns that it needs, by options of the source. What a job
-needs more than once is kept by Spark, in memory or on disk, until the log is closed; the few
-records that tell where transactions, topics and partitions begin are read once for all of them. A
-log that was cut is counted from its first checkpoint; no transaction reaches across one.
+Rule: the end is fixed before the first query, so all queries of a job see one log. A query reads
+only the types of records and the columns that it needs, through options of the source. Spark keeps
+what a job needs more than once, in memory or on disk, until the log is closed. The few records that
+show where transactions, topics and partitions begin are read once for all queries. A log that was
+cut is counted from its first checkpoint; no transaction reaches across one.
 """
 
 from collections.abc import Sequence
@@ -68,21 +68,21 @@ class AuditedLog:
             frame.unpersist()
 
     def kept(self, frame: DataFrame) -> DataFrame:
-        """Let Spark keep a frame once it was computed, as long as the log is open."""
+        """Let Spark keep a frame after it is computed, as long as the log is open."""
         self._kept.append(frame.persist())
         return frame
 
     def raw(
         self, columns: Sequence[str], types: Sequence[str] | None = None, start: int | None = None
     ) -> DataFrame:
-        """Return bronze, from `start` or from where the log begins."""
+        """Return bronze from `start`, or from the beginning of the log."""
         return source.read_log(
             self.spark, self._locations, up_to=self.end, start=start, columns=columns, types=types
         )
 
     @cached_property
     def _landmarks(self) -> DataFrame:
-        """Markers, and where topics and partitions begin and end: few rows, one pass."""
+        """The records that begin and end transactions, topics and partitions: few rows."""
         return self.kept(self.raw(_OF_LANDMARKS, _LANDMARKS))
 
     @cached_property
@@ -103,31 +103,31 @@ class AuditedLog:
         return counted(counting, self.spans)
 
     def settled(self, columns: Sequence[str], types: Sequence[str] | None = None) -> DataFrame:
-        """Return the records that count, from the beginning on, with where they settle."""
+        """Return the records that count, with the batch that settles each."""
         wanted = tuple(dict.fromkeys((*columns, *_SETTLING)))
         return counted(self.raw(wanted, types, self.counted_from), self.spans)
 
     @cached_property
     def checkpoint(self) -> LoadedCheckpoint | None:
-        """The checkpoint that a cut log is counted from; None for a log from offset 0."""
+        """The checkpoint from which a cut log is counted; None for a log from offset 0."""
         if self.start == 0:
             return None
         return first_checkpoint(self._replica, self._reader, self.end)
 
     @property
     def counted_from(self) -> int:
-        """Offset of the first batch that counts."""
+        """The base offset of the first batch that counts."""
         return 0 if self.checkpoint is None else self.checkpoint.header.offset
 
     @cached_property
     def facts(self) -> DataFrame | None:
-        """What the checkpoint says, as settled rows of bronze; None without one."""
+        """The checkpoint's records as settled rows of bronze; None without a checkpoint."""
         if self.checkpoint is None:
             return None
         return checkpoint_rows(self.spark, self.checkpoint)
 
     def with_facts(self, settled: DataFrame, types: Sequence[str]) -> DataFrame:
-        """Add what the checkpoint says in records of these types."""
+        """Add the checkpoint's records of these types."""
         if self.facts is None:
             return settled
         facts = self.facts.where(self.facts["type"].isin(*types)).select(*settled.columns)
@@ -135,20 +135,20 @@ class AuditedLog:
 
     @cached_property
     def names(self) -> DataFrame:
-        """Return the names of topics, also of those that a checkpoint knows."""
+        """The names of topics, including those in the checkpoint."""
         columns = ("offset", "type", "topic_id", "topic_name")
         raw = self._landmarks.select(*columns)
         try:
             facts = self.facts
         except NoLogError:
-            facts = None  # names are told as far as they are known
+            facts = None  # without a checkpoint, only the names in the log are known
         if facts is not None:
             known = facts.where(facts["type"] == silver.TOPIC).select(*columns)
             raw = raw.unionByName(known)
         return self.kept(silver.topic_names(raw))
 
     def horizon_ms(self) -> int:
-        """Return the timestamp of the last batch, or of the checkpoint if there is none."""
+        """Return the timestamp of the last batch; without batches, that of the checkpoint."""
         first = self.counted_from
         for batch in self._reader.batches(max(self.end - 1, first), self.end):
             return batch.header.timestamp_ms

@@ -1,7 +1,7 @@
-"""Gold: what people ask for, day by day.
+"""Gold: answers for people, day by day.
 
-Rule: an interval counts on each day from that of its first millisecond to that of its last, so a
-day's rows need nothing but the intervals that touch it: a day can be computed again by itself.
+Rule: an interval counts on each day from that of its first millisecond to that of its last. So a
+day's rows need only the intervals that touch it, and a day can be computed again by itself.
 """
 
 from typing import Final
@@ -34,7 +34,7 @@ def changes(settled: DataFrame) -> DataFrame:
 def availability(partitions: DataFrame, brokers: DataFrame, horizon_ms: int) -> DataFrame:
     """Return audit.tables.AVAILABILITY from the tables of intervals.
 
-    `horizon_ms`: where what is still so ends.
+    `horizon_ms`: intervals without an end are counted up to this time.
     """
     order = Window.partitionBy("topic_id", "partition").orderBy("from_offset")
     before = F.lag("leader").over(order)
@@ -69,7 +69,7 @@ def availability(partitions: DataFrame, brokers: DataFrame, horizon_ms: int) -> 
 
 
 def _by_day(intervals: DataFrame, horizon_ms: int) -> DataFrame:
-    """Cut intervals at midnight, UTC."""
+    """Cut intervals at midnight UTC."""
     until = F.coalesce("until_ms", F.lit(horizon_ms))
     last = F.greatest(F.col("_until") - 1, F.col("from_ms"))
     begins = F.col("_day") * DAY_MS

@@ -1,8 +1,8 @@
-"""Integrity at scale: each frame held against the frame before it on disk.
+"""Integrity on Spark: compares each frame with the frame before it on disk.
 
-Rule: the frame before is the one before in the files, not the one with the next lower offset, or a
-swap would be invisible. Rows of a segment come from one task in the order of the file, so a running
-number within it says which was before.
+Rule: the frame before is the one before it in the file, not the one with the next lower offset;
+otherwise swapped frames would not be found. One task reads a segment in the order of the file, so a
+running number within the segment gives the order.
 """
 
 from typing import Final
@@ -18,14 +18,15 @@ BROKEN_CHAIN: Final = "the previous hash is not the hash of the batch before: th
 
 
 def in_file_order(batches: DataFrame) -> DataFrame:
-    """Number the frames (`place`) as they lie on disk, as long as nothing has shuffled them."""
+    """Number the frames (`place`) in their order on disk. Call it before anything shuffles them."""
     return batches.withColumn("place", F.struct("segment", F.monotonically_increasing_id()))
 
 
 def integrity(batches: DataFrame, first_hashes: DataFrame) -> DataFrame:
-    """Return audit.tables.INTEGRITY from audit.tables.BATCHES, fresh from the source.
+    """Return audit.tables.INTEGRITY from audit.tables.BATCHES as the source returns it.
 
-    `first_hashes`: `replica` and `first_hash`, what the first batch of its cluster names before it.
+    `first_hashes`: `replica` and `first_hash`, the previous hash that the cluster's first batch
+    must have.
     """
     order = Window.partitionBy("replica").orderBy("place")
     before = F.lag(F.struct("base_offset", "count", "epoch", "timestamp_ms", "hash")).over(order)

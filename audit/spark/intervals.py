@@ -1,9 +1,9 @@
-"""Intervals: how each partition and broker was, from one moment to the next.
+"""Intervals: the state of each partition and broker from one moment to the next.
 
-Rule: all that settles in one batch is one moment. Each fact (leader, ISR, replicas, min ISR) is
-carried forward by itself, since change records are partial; then moments that change nothing go,
-and each that is left lasts until the next. A topic's life is joined to what was configured for its
-name, span to span, so nothing grows with the log squared.
+Rule: all records that settle in one batch are one moment. Change records are partial, so each value
+(leader, ISR, replicas, min ISR) is carried forward by itself. Then moments that change nothing are
+dropped, and each remaining one lasts until the next. The lifetime of a topic is joined with the
+settings of its name, span to span, so that nothing grows with the square of the log.
 """
 
 from typing import Final
@@ -25,14 +25,14 @@ _KEY: Final = ("topic_id", "partition")
 _SAID: Final = ("leader", "isr", "replicas")
 _FACTS: Final = (*_SAID, "topic_name", "topic_min", "default_min")
 _HOLDS: Final = "base < dies AND until > born"
-"""A setting holds for some of a life."""
+"""A setting holds during part of a topic's lifetime."""
 
 
 def partition_intervals(events: DataFrame, facts: DataFrame, names: DataFrame) -> DataFrame:
     """Return audit.tables.PARTITION_INTERVALS.
 
-    `events`: rows of PARTITION_EVENTS, and what a checkpoint says as events of its moment. `facts`:
-    settled ConfigRecords and RemoveTopicRecords; `names` as `silver.topic_names` gives them. All
+    `events`: rows of PARTITION_EVENTS, and the checkpoint's partitions as events of its moment.
+    `facts`: settled ConfigRecords and RemoveTopicRecords. `names`: from `silver.topic_names`. All
     three are read several times.
     """
     moments = _moments(events.repartition(*_KEY))
@@ -102,10 +102,10 @@ def broker_intervals(events: DataFrame) -> DataFrame:
 
 
 def broker_states(events: DataFrame) -> DataFrame:
-    """Return `silver.broker_events` with all flags as they were behind each event.
+    """Return `silver.broker_events` with all flags as they were after each event.
 
-    `there` is false once a broker is unregistered. Below `logberg.version` 1 a registration of the
-    incarnation that is known changes no flag (ADR 0015).
+    `there` is false once a broker is unregistered. Below `logberg.version` 1 a repeated
+    registration of the same incarnation changes no flag (ADR 0015).
     """
     levels = events.where(F.col("kind").isin(LITERAL, RESTORED)).agg(
         F.sort_array(F.collect_list(F.struct("offset", "kind"))).alias("_levels")
@@ -141,7 +141,7 @@ def broker_states(events: DataFrame) -> DataFrame:
 
 
 def _moments(events: DataFrame) -> DataFrame:
-    """Return the last word on each fact in each moment of each partition."""
+    """Return the last value of each fact in each moment of each partition."""
     facts = (F.max_by(c, F.when(F.col(c).isNotNull(), F.col("offset"))).alias(c) for c in _SAID)
     return events.groupBy(*_KEY, F.col("settled_base").alias("base")).agg(
         F.max("settled_ms").alias("ms"),
@@ -152,10 +152,10 @@ def _moments(events: DataFrame) -> DataFrame:
 
 
 def _settings(facts: DataFrame, names: DataFrame) -> DataFrame:
-    """Return what min ISR was set for a topic's name, and for the name "": the cluster's default.
+    """Return the min ISR of each topic name; the name "" holds the cluster's default.
 
-    One row a moment, with the moment at which the next one is: `base`, `until`, `ms`, `value`;
-    `_UNSET` when the config went away, by a record or with its topic.
+    One row for each moment, with the next moment: `base`, `until`, `ms`, `value`. The value is
+    `_UNSET` if a record removed the config or its topic.
     """
     of_topic = F.col("resource_type") == TOPIC_RESOURCE
     of_all = (F.col("resource_type") == BROKER_RESOURCE) & (F.col("name") == "")
@@ -188,7 +188,7 @@ def _settings(facts: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def _config_points(meetings: DataFrame, fact: str) -> DataFrame:
-    """Return the moments in each life at which a setting begins to hold, or held at its birth."""
+    """Return the moments in each topic's lifetime at which a setting holds for the first time."""
     later = F.col("base") > F.col("born")
     return meetings.select(
         *_KEY,
@@ -199,7 +199,7 @@ def _config_points(meetings: DataFrame, fact: str) -> DataFrame:
 
 
 def _lasting(moments: DataFrame, key: list[str], told: Column) -> DataFrame:
-    """Keep the moments at which `told` changes, each with the moment at which the next one is."""
+    """Keep the moments at which `told` changes, each with the next one."""
     order = Window.partitionBy(*key).orderBy("base")
     changes = (
         moments.withColumn("_told", told)

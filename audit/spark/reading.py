@@ -1,8 +1,9 @@
-"""What one task reads: a piece of a segment, planned on the driver and read wherever it lands.
+"""What one task reads: a piece of a segment. The driver plans it, and any executor may read it.
 
-Rule: a piece is plain values, so that an executor needs nothing of the driver but the places, which
-it opens itself. It is planned at batches' boundaries with the offsets that it must hold: a task
-that finds less, or other bytes than a checked chain of batches, stops the job. Nothing is skipped.
+Rule: a piece is plain values. An executor opens the places itself and needs nothing else from the
+driver. A piece begins and ends at the boundary of a batch and names the offsets that it must hold.
+A task that finds fewer, or anything but a checked chain of batches, stops the job. Nothing is
+skipped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,11 +24,11 @@ from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER
 from runtime.disk import Disk
 
 PIECE_BYTES_MIN: Final = 8 * 1024 * 1024
-"""Of a piece of a segment that is split; a smaller one isn't worth a task."""
+"""Segments are not split into smaller pieces than this; such a piece isn't worth a task."""
 
 
 class Piece(InputPartition):
-    """Batches of one segment that follow each other. Pickled on its way to a task."""
+    """Batches of one segment that follow each other. Spark pickles it for a task."""
 
     def __init__(
         self,
@@ -43,24 +44,24 @@ class Piece(InputPartition):
         self.replica = replica
         self.path = path
         self.position = position
-        """Of the first batch, in the file."""
+        """The byte in the file where the first batch begins."""
         self.start_offset = start_offset
         """The first batch's base offset."""
         self.end_offset = end_offset
-        """Batches that begin before it are the piece's; all of them must be there."""
+        """The piece holds the batches that begin before it; all of them must be there."""
         self.previous = previous
-        """What the first batch must continue, where that is known."""
+        """The mark that the first batch must continue, if it is known."""
 
 
 def absolute(place: str) -> str:
-    """Return a place as it is called from any folder: tasks run elsewhere."""
+    """Return a place that means the same in any folder, because tasks run elsewhere."""
     return place if is_url(place) else str(Path(place).absolute())
 
 
 def open_longest(places: Sequence[str]) -> tuple[Replica, LedgerReader]:
     """Return the replica with the longest log, and its reader; of equals the first.
 
-    One that can't be opened is passed over where another can. Raises NoLogError, LedgerError.
+    A replica that can't be opened is left out if another can. Raises NoLogError, LedgerError.
     """
     opened: list[tuple[Replica, LedgerReader]] = []
     failures: list[Exception] = []
@@ -78,10 +79,10 @@ def open_longest(places: Sequence[str]) -> tuple[Replica, LedgerReader]:
 
 
 def sound_end(replica: Replica, reader: LedgerReader) -> int:
-    """Return where the log ends that a reader can rely on.
+    """Return the end of the log that a reader can rely on. Raises DamagedLedgerError.
 
-    What lies behind the mark that was synced may be anything after a loss of power: the node writes
-    it again, and until then the log ends before it. Raises DamagedLedgerError.
+    After a loss of power, bytes after the synced mark may be anything. The node will write them
+    again; until then the log ends before them.
     """
     mark = replica.synced_to
     if mark is None or reader.log_end <= mark.log_end:
@@ -102,8 +103,8 @@ def plan(
 ) -> list[Piece]:
     """Return the pieces that hold the batches from the one with `start` to that before `end`.
 
-    A segment is one piece, unless there are too few of them for `pieces_wanted`.
-    Raises DamagedLedgerError, HistoryMissingError.
+    A segment is one piece, unless that gives fewer than `pieces_wanted`. Raises DamagedLedgerError,
+    HistoryMissingError.
     """
     catalogue = reader.catalogue
     if start >= end:
@@ -134,7 +135,7 @@ def _pieces(
     cuts: Sequence[int],
     until: int,
 ) -> Iterator[Piece]:
-    """Yield the pieces of one segment that begin at the batches that hold `cuts`."""
+    """Yield the pieces of one segment. They begin at the batches that hold the offsets `cuts`."""
     begins = [_begin(reader, segment, cut) for cut in cuts]
     begins = list(dict.fromkeys(begins))
     ends = [base for base, _, _ in begins[1:]] + [until]
@@ -153,18 +154,18 @@ def _begin(reader: LedgerReader, segment: Segment, offset: int) -> tuple[int, in
 
 
 def open_replica(piece: Piece) -> Replica:
-    """Open the replica of a piece, in whatever process this is. Raises NoLogError."""
+    """Open the replica of a piece, in this process. Raises NoLogError."""
     for replica in open_all(piece.places):
         if replica.name == piece.replica:
             return replica
     raise NoLogError(
-        f"{piece.replica} was in {', '.join(piece.places)} when the query was planned, and is not "
-        "seen from here: every worker must reach the log under the same name"
+        f"{piece.replica} was in {', '.join(piece.places)} when the query was planned, but this "
+        "process can't see it: every worker must reach the log under the same name"
     )
 
 
 def path_now(disk: Disk, path: str) -> str:
-    """Return where a segment is by now: a running node may have moved it to its archive."""
+    """Return a segment's path, which changes if a running node moves it to its archive."""
     name = path.rpartition("/")[2]
     if not disk.exists(path):
         for moved in (f"{ARCHIVE_FOLDER}/{name}", f"{LOG_FOLDER}/{name}"):
@@ -176,7 +177,7 @@ def path_now(disk: Disk, path: str) -> str:
 def read_piece(piece: Piece) -> Iterator[Batch]:
     """Yield a piece's batches, checked and chained.
 
-    Raises DamagedLedgerError with file and offset, LedgerError (a newer format), NoLogError.
+    Raises DamagedLedgerError with file and offset, LedgerError for a newer format, NoLogError.
     """
     replica = open_replica(piece)
     path = path_now(replica.disk, piece.path)

@@ -1,8 +1,8 @@
-"""Why a Spark job failed, in a sentence for whoever asked.
+"""Turns the failure of a Spark job into one sentence for the user.
 
-Rule: Spark wraps what a task raised in a page of its own. What we raised ourselves is a sentence
-for people already, the last line of the Python traceback in that page; it is taken out. Anything
-else is a defect, and its page is shown whole.
+Rule: Spark wraps an error of a task in a page of its own. An error of ours is already a sentence
+for people: the last line of the Python traceback in that page. This module takes it out. Anything
+else is a defect, and its page is shown as a whole.
 """
 
 import re
@@ -22,7 +22,7 @@ _NO_MEMORY: Final = re.compile(r"OutOfMemoryError|Java heap space|SparkOutOfMemo
 
 
 def failure_sentence(error: BaseException) -> str | None:
-    """Return what an error of Spark's comes down to; None when it is nothing we know."""
+    """Return the sentence in an error of Spark's; None if the error is unknown."""
     page = str(error)
     raised = _OURS.findall(page)
     if raised:
@@ -30,7 +30,7 @@ def failure_sentence(error: BaseException) -> str | None:
         return str(ours or systems)
     if _NO_MEMORY.search(page):
         return (
-            "Spark ran out of memory: give it more (driver memory, or that of the cluster's "
-            "executors), or ask for less of the log at a time"
+            "Spark ran out of memory. Give it more (driver memory, or that of the cluster's "
+            "executors), or ask for a smaller part of the log"
         )
     return None

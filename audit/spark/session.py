@@ -1,8 +1,8 @@
-"""One way to get a Spark session, on a laptop without Java as on a cluster.
+"""Starts a Spark session, on a laptop without Java as well as on a cluster.
 
-Rule: local, quiet and small unless told otherwise: two cores, no web pages, loopback, UTC. What
-spark-submit has decided (master, memory) is left alone. The environment is changed only while
-Spark starts; Spark reads it then and never again.
+Rule: by default the session is local, quiet and small: two cores, no web pages, loopback, UTC. The
+settings of spark-submit (master, memory) are kept. The environment is changed only while Spark
+starts, because Spark reads it only then.
 """
 
 import os
@@ -23,7 +23,7 @@ from audit.spark.source import register
 MEMORY_MIN_MIB: Final = 512
 """Spark refuses a heap under 450 MiB."""
 BESIDE_HEAP_MIB: Final = 512
-"""What the Python workers need, and Java beside its heap."""
+"""What Java needs besides its heap, and what the Python workers need."""
 
 _LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 _LOOPBACK: Final = "127.0.0.1"
@@ -43,7 +43,7 @@ _LOCAL: Final = {
 
 
 class SparkUnavailableError(Exception):
-    """Spark can't start here; the message says why, and what to do."""
+    """Spark can't start here. The message says why, and what to do."""
 
 
 def audit_session(
@@ -53,10 +53,10 @@ def audit_session(
     app_name: str = "logberg audit",
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start Spark, or return the session that runs. It knows the source `logberg_log`.
+    """Start Spark, or return the running session. It knows the source `logberg_log`.
 
-    `settings` are Spark's own (`spark.sql.shuffle.partitions`). It takes about 10 s, which is shown
-    on a terminal. Raises SparkUnavailableError: no Java, too little memory.
+    `settings` are Spark's own, such as `spark.sql.shuffle.partitions`. Starting takes about 10 s; a
+    terminal shows that. Raises SparkUnavailableError: no Java, too little memory.
     """
     running = SparkSession.getActiveSession()
     if running is None:
@@ -73,7 +73,7 @@ def audit_session(
 
 
 def _by_spark_submit() -> bool:
-    """Tell whether a JVM is there already, with its settings made."""
+    """Return whether spark-submit has started a JVM already, with its settings."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
@@ -95,14 +95,14 @@ def _started(wanted: Mapping[str, str]) -> SparkSession:
         return builder.getOrCreate()
     except PySparkException as error:
         raise SparkUnavailableError(
-            f"Spark's Java process ended while it started: {error}. What it said stands above; "
-            "often it got less memory than it asked for."
+            f"Spark's Java process ended while it started: {error}. Its output is above. "
+            "A common reason is that it got less memory than it asked for."
         ) from error
 
 
 @contextmanager
 def _java_and_python(master: str) -> Iterator[None]:
-    """Let Spark find Java, this Python and loopback, as long as the context lasts."""
+    """Set the environment so that Spark finds Java, this Python and loopback."""
     try:
         made = {"JAVA_HOME": str(java_home(find_java()))}
     except NoJavaError as error:
@@ -122,22 +122,22 @@ def _java_and_python(master: str) -> Iterator[None]:
 
 
 def check_memory(driver_memory: str, available_mib: int | None = None) -> None:
-    """Refuse a heap that Spark can't work with, or that this machine hasn't got.
+    """Refuse a heap that is too small for Spark or too large for this machine.
 
-    `available_mib` stands for what the machine says. Raises SparkUnavailableError.
+    `available_mib` replaces what the machine reports. Raises SparkUnavailableError.
     """
     wanted = mebibytes(driver_memory)
     if wanted < MEMORY_MIN_MIB:
         raise SparkUnavailableError(
-            f"{driver_memory} of memory is too little for Spark: give it {MEMORY_MIN_MIB}m or "
-            "more, 2g for some millions of records; or use the embedded engine."
+            f"{driver_memory} of memory is too little for Spark. Give it {MEMORY_MIN_MIB}m or "
+            "more, or 2g for some millions of records. Or use the embedded engine."
         )
     available = _available_mib() if available_mib is None else available_mib
     if available is not None and available < wanted + BESIDE_HEAP_MIB:
         raise SparkUnavailableError(
-            f"Spark was to get {driver_memory} of memory and needs {BESIDE_HEAP_MIB} MiB beside "
-            f"it; this machine has {available} MiB free. Give it less ({MEMORY_MIN_MIB}m at "
-            "least), free some, or use the embedded engine."
+            f"Spark should get {driver_memory} of memory and needs {BESIDE_HEAP_MIB} MiB more, but "
+            f"this machine has {available} MiB free. Give it less (at least {MEMORY_MIN_MIB}m), "
+            "free some, or use the embedded engine."
         )
 
 
@@ -145,13 +145,13 @@ def mebibytes(size: str) -> int:
     """Read a size as Spark does (`2g`, `512m`). Raises SparkUnavailableError."""
     found = _SIZE.fullmatch(size.strip())
     if found is None:
-        raise SparkUnavailableError(f"{size!r} is no size of memory; say 512m, 2g")
+        raise SparkUnavailableError(f"{size!r} is not a size of memory. Write such as 512m or 2g")
     unit = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}[found[2].lower()]
     return int(found[1]) * unit // 1024**2
 
 
 def _available_mib() -> int | None:
-    """Return what could be taken without swapping; None where the system doesn't say."""
+    """Return the memory that is free without swapping; None if the system doesn't report it."""
     try:
         lines = _MEMINFO.read_text().splitlines()
     except OSError:

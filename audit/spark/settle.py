@@ -1,10 +1,10 @@
 """Settling: which records count, and from which batch on.
 
-Rule: a transaction is everything from its Begin to its End or Abort, both included, or to the next
-epoch, which is outside; there is one at a time (KIP-868), so settled records keep the log's order.
-Markers are few: they are collected and walked on the driver, and the spans that they make are
-joined to the records by blocks of offsets, so that a record meets only the few transactions of its
-block.
+Rule: a transaction is everything from its Begin to its End or Abort, both included, or up to the
+next epoch, which stands outside. There is one transaction at a time (KIP-868), so settled records
+keep the log's order. The few markers are collected on the driver and become spans of offsets. Spans
+and records are joined by blocks of offsets, so a record is compared only with the transactions of
+its block.
 """
 
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ class Marker(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The records of a transaction that is over: offsets, both ends included."""
+    """The records of a transaction that has ended: first and last offset, both included."""
 
     first: int
     last: int
@@ -46,21 +46,24 @@ class Span(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """The transactions of a log; all other records settle in their own batch."""
+    """The transactions of a log. All other records settle in their own batch."""
 
     closed: tuple[Span, ...]
     open_from: int | None
-    """Offset of the Begin whose transaction is open at the end."""
+    """The offset of the Begin whose transaction is open at the end."""
 
 
 def markers(log: DataFrame) -> list[Marker]:
-    """Collect the markers of a log, in its order. The columns needed are those of Marker."""
+    """Collect the markers of a log in order. The columns of Marker are needed."""
     rows = log.where(F.col("type").isin(*MARKERS)).select(*Marker._fields).collect()
     return sorted(Marker(*row) for row in rows)
 
 
 def spans(found: Iterable[Marker], open_from: int | None = None) -> Spans:
-    """Walk the markers; `open_from` is the Begin of a transaction that was open before them."""
+    """Return the transactions.
+
+    `open_from` is the Begin of one that was open before these markers.
+    """
     closed: list[Span] = []
     for marker in found:
         if open_from is None:

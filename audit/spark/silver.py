@@ -1,8 +1,8 @@
-"""Silver: what happened, one row an event, from settled records.
+"""Silver: what happened, one row for each event, from settled records.
 
-Rule: plain functions from DataFrames to DataFrames, the same for a batch and for a stream's
-micro-batch: what an event needs of the past (topics' names, partitions that exist) is handed in.
-No function reads less than it is given: nothing is pushed into the data source.
+Rule: these are plain functions from DataFrames to DataFrames, for a whole log and for a micro-batch
+alike. The caller passes what an event needs of the past: names of topics, existing partitions. No
+function reads less than it is given, and no filter is pushed into the data source.
 """
 
 from typing import Final
@@ -31,7 +31,7 @@ CHANGE_BROKER: Final = "BROKER_REGISTRATION_CHANGE_RECORD"
 TOPIC_TYPES: Final = tuple(
     record_type_name(kind) for kind in RECORD_CLASSES if "topic_id" in kind.COLUMNS
 )
-"""Those that name a topic by its id."""
+"""The types that name a topic by its id."""
 FEATURE_LEVEL: Final = "FEATURE_LEVEL_RECORD"
 BROKER_TYPES: Final = (
     REGISTER_BROKER,
@@ -44,11 +44,11 @@ BROKER_TYPES: Final = (
 PRIVILEGED_TYPES: Final = {
     record_type_name(kind): kind.PRIVILEGED for kind in RECORD_CLASSES if kind.PRIVILEGED
 }
-"""As what a type is privileged, and under which conditions."""
+"""By type: the kind of privileged change, and its conditions."""
 PRIVILEGED_COLUMNS: Final = tuple(
     {condition.column: None for rule in PRIVILEGED_TYPES.values() for condition in rule.when}
 )
-"""What the conditions read."""
+"""The columns that the conditions read."""
 TOPIC_RESOURCE: Final = int(ConfigResourceType.TOPIC)
 BROKER_RESOURCE: Final = int(ConfigResourceType.BROKER)
 
@@ -68,7 +68,7 @@ _EVENT_COLUMNS: Final = (
 
 
 def topic_names(log: DataFrame) -> DataFrame:
-    """Return `topic_id` and `name` of every topic that a TopicRecord names, settled or not."""
+    """Return `topic_id` and `name` of every topic with a TopicRecord, settled or not."""
     return (
         log.where(F.col("type") == TOPIC)
         .groupBy("topic_id")
@@ -109,7 +109,7 @@ def privileged(settled: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def _if_privileged(name: str, rule: Privileged) -> Column:
-    """Return the kind of change where a record of a type is one; null elsewhere."""
+    """Return the kind of change if a record of this type is privileged, else null."""
     fits = F.col("type") == name
     for column, test, value in rule.when:
         found = F.col(column)
@@ -128,9 +128,9 @@ def partition_events(
 ) -> DataFrame:
     """Return audit.tables.PARTITION_EVENTS.
 
-    `names` and `created` (of `topic_names` and `created_partitions`) are of the whole log up to
-    here; ids of topics are never used again, so what is in them stays true. `removals`: where
-    removed topics are to be found, if not in `settled`, which is then read once and not twice.
+    `names` and `created` (from `topic_names` and `created_partitions`) cover the whole log up to
+    here. Topic ids are never used again, so they stay true. `removals`: the records that hold
+    removals of topics, if these are not in `settled`; then `settled` is read once instead of twice.
     """
     events = (
         settled.where(F.col("type").isin(PARTITION, PARTITION_CHANGE))
@@ -152,11 +152,11 @@ def partition_events(
 
 
 def broker_events(settled: DataFrame) -> DataFrame:
-    """Return what registrations say of brokers: a row for each record that concerns one.
+    """Return what registrations say about brokers: a row for each such record. Needs `record`.
 
-    `kind` is `registered`, `changed` or `unregistered`; `fenced` and `stopping` are null where
-    they are untouched; `incarnation` is a registration's. A level of `logberg.version` is a row of
-    kind `literal` or `restored`, without a broker: what amendments mean behind it. Needs `record`.
+    `kind` is `registered`, `changed` or `unregistered`. `fenced` and `stopping` are null if
+    unchanged. `incarnation` is that of a registration. A level of `logberg.version` is a row
+    without a broker, of kind `literal` or `restored`: what later repeated registrations mean.
     """
     registers, levels = F.col("type") == REGISTER_BROKER, F.col("type") == FEATURE_LEVEL
     fenced = F.when(F.col("fenced") != 0, F.col("fenced") > 0)
@@ -181,12 +181,12 @@ def broker_events(settled: DataFrame) -> DataFrame:
 
 
 def _with_name_of_id(log: DataFrame, names: DataFrame) -> DataFrame:
-    """Join the names of topics; few beside the records, so each task gets them whole."""
+    """Join the names of topics. They are few, so each task gets all of them."""
     return log.join(F.broadcast(names.withColumnRenamed("name", "name_of_id")), "topic_id", "left")
 
 
 def _word() -> Column:
-    """Return a record's subject; those about a topic's id need the name that it had."""
+    """Return a record's subject. A record with a topic id needs the topic's name."""
     shown = F.coalesce("name_of_id", "topic_id")
     of_topic = F.col("type").isin(*TOPIC_TYPES)
     rest = F.when(~of_topic, F.col("record"))

@@ -1,7 +1,7 @@
-"""What only a record's own bytes tell: its subject, its fields, and a broker's incarnation.
+"""Columns that need a record's own bytes: its subject, its fields, a broker's incarnation.
 
-Rule: `audit.questions.subjects` makes them of what a record's class says; here it is called on
-executors. They skip null, so a caller hands in the bytes of the few records that need it.
+Rule: `audit.questions.subjects` computes them; here executors call it. The functions skip null, so
+a caller passes the bytes only of the few records that need it.
 """
 
 from typing import Final
@@ -47,11 +47,11 @@ def _amendments(record: bytes | None) -> str | None:
 
 
 resource = F.udf(_resource, StringType(), useArrow=True)
-"""The first word of a record that is not about a topic's id."""
+"""The first subject of a record that has no topic id."""
 fields = F.udf(_fields, StringType(), useArrow=True)
-"""A record's data as JSON, secrets starred."""
+"""A record's data as JSON, with secrets starred."""
 incarnation = F.udf(_incarnation, StringType(), useArrow=True)
 """The incarnation id of a RegisterBrokerRecord, in hexadecimal."""
 amendments = F.udf(_amendments, StringType(), useArrow=True)
-"""What a FeatureLevelRecord makes of amended registrations: `literal`, `restored` (ADR 0015), or
-null where it is about another feature."""
+"""What a FeatureLevelRecord makes of repeated registrations: `literal`, `restored` (ADR 0015),
+or null if it is about another feature."""

@@ -1,12 +1,13 @@
-"""The log as a Spark data source, `logberg_log`: in batches and in streams.
+"""The log as a Spark data source, `logberg_log`, for batches and for streams.
 
-Rule: only committed, whole, checked batches become rows; damage stops the job and names file and
-offset. Ranges are options, fixed before the query is planned; no filter is ever pushed down: Spark
-4.3 applies pushed filters to later queries, too, and counts wrong (tests/spark/test_source.py shows
-it). A reader builds the columns of the schema that it is given, and no others.
+Rule: only committed, whole, checked batches become rows. Damage stops the job and names file and
+offset. Ranges are options that are fixed before Spark plans the query. No filter is ever pushed
+down: Spark 4.3 applies pushed filters to later queries too and counts wrong
+(tests/spark/test_source.py shows it). A reader builds the columns of the given schema and no
+others.
 
 Options: `path` (or several by `.load([…])`), `table` (`log` or `batches`), `startOffset`,
-`endOffset`, `types` (names, separated by commas), `pieces` (about so many tasks, at least), and for
+`endOffset`, `types` (names, separated by commas), `pieces` (at least about so many tasks), and for
 streams `recordsPerTrigger`.
 """
 
@@ -45,7 +46,7 @@ NAME: Final = "logberg_log"
 
 
 class LogbergLogSource(DataSource):
-    """What Spark knows as `logberg_log`."""
+    """The data source that Spark knows as `logberg_log`."""
 
     @classmethod
     def name(cls) -> str:
@@ -69,7 +70,7 @@ class LogbergLogSource(DataSource):
 
 
 class LogReader(DataSourceReader):
-    """Bronze, once."""
+    """Reads bronze once."""
 
     def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
         self._options = options
@@ -101,7 +102,7 @@ class BatchTableReader(DataSourceReader):
 
 
 def register(spark: SparkSession) -> None:
-    """Make `logberg_log` known to a session. Harmless when it is."""
+    """Register `logberg_log` in a session. It may be registered already."""
     spark.dataSource.register(LogbergLogSource)
 
 
@@ -114,12 +115,12 @@ def read_log(
     columns: Sequence[str] | None = None,
     types: Sequence[str] | None = None,
 ) -> DataFrame:
-    """Return the log as rows of bronze (audit/spark/bronze.py), in no particular order.
+    """Return the log as unordered rows of bronze (audit/spark/bronze.py).
 
-    Of several replicas the one with the longest log is read. The end is fixed now: batches that
-    begin before `up_to`, else before the log's end. `columns`: those of bronze that are built, also
-    `record` and `fields`, which are left out otherwise. `types`: record types (`TOPIC_RECORD`).
-    Raises NoLogError, LedgerError (HistoryMissingError before the log's start), UnknownColumnError.
+    Of several replicas, the one with the longest log is read. The end is fixed now: the log's end,
+    or `up_to`, before which the last batch begins. `columns`: columns of bronze; `record` and
+    `fields` are built only if named here. `types`: record types (`TOPIC_RECORD`). Raises
+    NoLogError, LedgerError (HistoryMissingError before the log's start), UnknownColumnError.
     """
     replica, reader = open_longest(replica_locations)
     begin, end = checked_range(replica, reader, start, up_to)
@@ -141,9 +142,10 @@ def stream_log(
     types: Sequence[str] | None = None,
     records_per_trigger: int | None = None,
 ) -> DataFrame:
-    """Return the log as a stream of the same rows, from `start` on (else the log's start).
+    """Return the log as a stream of the same rows, from `start` or the log's start on.
 
-    A micro-batch is whole batches; a transaction may be open at its end. Also with `availableNow`.
+    A micro-batch is whole batches. A transaction may be open at its end. Also works with
+    `availableNow`.
     """
     stream = spark.readStream.format(NAME).schema(ddl() if columns is None else ddl(columns))
     options = {
@@ -159,7 +161,7 @@ def stream_log(
 
 
 def _types_option(types: Sequence[str] | None) -> str | None:
-    """Check names of types here and now rather than in a process of Spark's."""
+    """Check names of types here, not later in a process of Spark's."""
     if types is None:
         return None
     classes_of(types)
@@ -169,10 +171,10 @@ def _types_option(types: Sequence[str] | None) -> str | None:
 def batches(
     spark: SparkSession, locations: Sequence[str], *, up_to: int | None = None
 ) -> DataFrame:
-    """Return every frame of every replica: audit.tables.BATCHES, in no particular order.
+    """Return every frame of every replica as unordered rows of audit.tables.BATCHES.
 
-    Also frames whose checksum is wrong (`crc_ok` false); what can't be walked any further ends a
-    segment's rows. Up to each replica's own end, or those that begin before `up_to`.
+    Frames with a wrong checksum are included (`crc_ok` false). A segment's rows end where no next
+    frame can be found. `up_to`: only frames that begin before it; else up to each replica's end.
     """
     return _load(spark, locations, {"table": BATCHES, "endOffset": up_to}, FRAMES_DDL)
 

@@ -1,8 +1,8 @@
 """The second table of the source: every frame as it lies on disk, right or wrong.
 
-Rule: here damage is data. A frame whose checksum is wrong is a row like the others, and the walk
-goes on at the length that its head says; where no frame can begin, the segment's rows end. What a
-running node has not finished writing is no frame yet.
+Rule: here damage is data. A frame with a wrong checksum is a row like the others, and the walk
+continues at the length in its head. A segment's rows end where no frame can begin. A frame that a
+running node has not finished is no row yet.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ _ROWS_PER_BATCH: Final = 16_384
 
 
 class SegmentPiece(InputPartition):
-    """One segment of one replica, as long as it was when it was listed."""
+    """One segment of one replica, with the length that it had when it was listed."""
 
     def __init__(self, places: Sequence[str], replica: str, path: str, size: int) -> None:
         self.places = tuple(places)
@@ -89,7 +89,7 @@ def _rows(piece: SegmentPiece) -> Iterator[tuple[Any, ...]]:
             if frame.length >= HEAD_BYTES + CRC_BYTES:
                 yield piece.replica, *_row(frame, segment)
     except DamagedBatchError:
-        return  # whoever lists the rows sees that they don't reach the next segment
+        return  # the job `integrity` finds that the rows don't reach the next segment
     except UnknownFormatError as error:
         raise LedgerError(f"{shown}: {error}") from None
 

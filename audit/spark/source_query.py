@@ -23,11 +23,11 @@ _PIECES: Final = 8
 
 
 class SourceOptionError(ValueError):
-    """An option that can't be what it says; the message says what is meant."""
+    """An invalid option. The message says what is valid."""
 
 
 class SourceOptions(NamedTuple):
-    """The options of one query, read."""
+    """The options of one query, parsed."""
 
     places: tuple[str, ...]
     table: str
@@ -39,13 +39,13 @@ class SourceOptions(NamedTuple):
 
     @classmethod
     def read(cls, options: Mapping[str, str]) -> "SourceOptions":
-        """Read what Spark hands over. Raises SourceOptionError, UnknownColumnError."""
+        """Parse the options from Spark. Raises SourceOptionError, UnknownColumnError."""
         places = json.loads(options["paths"]) if "paths" in options else [options.get("path", "")]
         if not all(places):
-            raise SourceOptionError("say where the log is: .load('/path/of/a/controller')")
+            raise SourceOptionError("name the place of the log: .load('/path/of/a/controller')")
         table = options.get("table", LOG)
         if table not in (LOG, BATCHES):
-            raise SourceOptionError(f"table is {table!r}; there are {LOG!r} and {BATCHES!r}")
+            raise SourceOptionError(f"table is {table!r}; it must be {LOG!r} or {BATCHES!r}")
         types = [name.strip() for name in options.get("types", "").split(",") if name.strip()]
         return cls(
             tuple(map(absolute, places)),
@@ -63,14 +63,14 @@ def _number(options: Mapping[str, str], name: str) -> int | None:
     if text is None:
         return None
     if not text.isascii() or not text.isdecimal():
-        raise SourceOptionError(f"{name} is {text!r}; a number of 0 or more is meant")
+        raise SourceOptionError(f"{name} is {text!r}; it must be a number of 0 or more")
     return int(text)
 
 
 def read_rows(
     partition: InputPartition, columns: Sequence[str], classes: frozenset[type[Record]] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a piece; of what Spark makes up when there is none, none."""
+    """Return the rows of a piece. Spark passes a partition of its own if there are no pieces."""
     if not isinstance(partition, Piece):
         return iter(())
     return bronze_rows(read_piece(partition), columns, classes)
@@ -79,9 +79,10 @@ def read_rows(
 def checked_range(
     replica: Replica, reader: LedgerReader, start: int | None, end: int | None
 ) -> tuple[int, int]:
-    """Return where to begin and where to stop. Raises HistoryMissingError, NoLogError, LedgerError.
+    """Return the first offset and the end of a query.
 
-    Without an offset that is where the log begins, and where it surely ends by now.
+    By default these are the beginning of the log and its reliable end. Raises HistoryMissingError,
+    NoLogError, LedgerError.
     """
     log_end = sound_end(replica, reader)
     if start is not None and start < reader.log_start:

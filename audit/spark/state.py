@@ -1,8 +1,9 @@
-"""The state at one or many offsets, at any size: equal to the live image's hash there.
+"""The state at one or many offsets, at any size. Its hash equals that of the live image there.
 
-Rule: nothing here says what a record does; executors replay parts of the log by the controllers'
-code (state_fold) and the driver adds their sums. Records of a topic go to one part, found by the
-topic's id; ClearElr goes to all of them; all else goes to the rest, with every batch's end.
+Rule: this module doesn't know what a record does. Executors replay parts of the log with the
+controllers' code (state_fold), and the driver adds their sums. Records of a topic go to one part,
+chosen by the topic's id. ClearElr goes to all of these parts. All other records, and the end of
+every batch, go to the part *rest*.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +26,7 @@ NEEDS: Final = (
     "topic_id",
     "record",
 )
-"""The columns of bronze that a state is made of."""
+"""The columns of bronze that the state needs."""
 TOPIC_PARTS: Final = 8
 
 _TOPIC_TYPES: Final = ("TOPIC_RECORD", "REMOVE_TOPIC_RECORD")
@@ -47,8 +48,8 @@ def states(
 ) -> dict[int, list[StateRow]]:
     """Return the rows of audit.tables.STATE_COUNTS at each offset, in one job.
 
-    `log`: bronze with the columns NEEDS, from the checkpoint's offset on, if one is given
-    (`checkpoint_rows`), else from 0. Raises Spark's PythonException when replay refuses a record.
+    `log`: bronze with the columns NEEDS, from the offset of the checkpoint (`checkpoint_rows`) on,
+    or from 0 without one. Raises Spark's PythonException if replay refuses a record.
     """
     asked = sorted(set(offsets))
     rows = _rest(log).unionByName(_topics(log, known, parts))
@@ -77,7 +78,7 @@ def states(
 
 
 def state_rows(partial: Iterable[PartialSum]) -> list[StateRow]:
-    """Add what the parts found at one offset."""
+    """Add the sums of all parts at one offset."""
     entries = dict.fromkeys((table.name for table in TABLES), 0)
     sums = dict.fromkeys(entries, 0)
     for one in partial:
@@ -103,7 +104,7 @@ def _fold_rows(batches: Iterator[Any]) -> Iterator[FoldRow]:
 
 
 def _rest(log: DataFrame) -> DataFrame:
-    """Return all but what partitions are made of, and each batch's last offset."""
+    """Return all records except those of partitions, and the last offset of each batch."""
     of_partition = F.col("type").isin(*_PARTITION_TYPES)
     return log.where(~of_partition | (F.col("offset") == F.col("end_offset") - 1)).select(
         F.lit(REST).alias("part"),
@@ -130,7 +131,7 @@ def _topics(log: DataFrame, known: Spans, parts: int) -> DataFrame:
 
 
 def _of_checkpoint(checkpoint: DataFrame, parts: int) -> DataFrame:
-    """Return the rows of a checkpoint for the parts that need them; all come before the log."""
+    """Return a checkpoint's rows for the parts that need them. They come before the log."""
     of_partition = F.col("type").isin(*_PARTITION_TYPES)
     of_topic = F.col("type").isin(*_TOPIC_TYPES)
     order = {"counts_from": F.lit(SNAPSHOT).cast("bigint"), "offset": F.col("place")}
@@ -141,7 +142,7 @@ def _of_checkpoint(checkpoint: DataFrame, parts: int) -> DataFrame:
 
 
 def _part(parts: int) -> Any:
-    """Return the number of the part of a topic; of all parts, for ClearElr."""
+    """Return the number of a topic's part; for ClearElr, of all parts."""
     everywhere = F.array(*(F.lit(number) for number in range(parts)))
     own = F.array(F.pmod(F.crc32(F.encode("topic_id", "utf-8")), F.lit(parts)).cast("int"))
     return F.explode(F.when(F.col("type") == _CLEAR, everywhere).otherwise(own)).alias("part")

@@ -1,7 +1,7 @@
-"""What a checkpoint says, as rows of bronze: where a log that was cut begins to be counted.
+"""A checkpoint as rows of bronze. A log that was cut is counted from there.
 
-Rule: it is loaded as the controllers load it, verified whole; its records are facts of the offset
-before its own, and settled.
+Rule: the checkpoint is loaded and verified as controllers do it. Its records are settled facts of
+the offset before its own.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,10 +1,10 @@
-"""What an executor does to find the state: the controllers' own replay of a part of the log.
+"""Computes the state on executors: replays a part of the log with the controllers' code.
 
-Rule: the state hash is a sum over entries, so the log may be folded in parts if each entry is in
-one part. A *part of topics* replays settled records of some topics and counts their partitions.
-*The rest* replays all other records as they stand, with transactions and the ends of all batches
-(eviction, epochs and shutdown offsets need them), and counts all other tables. A part is read once,
-in order, however many offsets are asked for; what changed between two of them changes the sums.
+Rule: the state hash is a sum over entries. So the log may be folded in parts, if each entry is in
+one part. A *part of topics* replays the settled records of some topics and counts their partitions.
+*The rest* replays all other records as they stand, with transactions and the ends of all batches,
+and counts all other tables. Eviction, epochs and shutdown offsets need these. A part is read once,
+in order, for all requested offsets; what changed between two of them changes the sums.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,27 +17,28 @@ from metadata.records import ClearElrRecord, Record, RemoveTopicRecord, TopicRec
 from metadata.state_hash import part_of
 
 REST: Final = -1
-"""The number of the part that isn't one of topics."""
+"""The number of the part for everything that is not in a part of topics."""
 SNAPSHOT: Final = -1
-"""`counts_from` of what comes from a checkpoint."""
+"""`counts_from` of records from a checkpoint."""
 _PARTITIONS: Final = "partitions"
 _RECORDS_PER_DELTA: Final = 1 << 16
 _MODULUS: Final = 1 << 256
 
 
 class FoldRow(NamedTuple):
-    """A record, or the end of a batch, as it is folded."""
+    """A record, or the end of a batch, in the form in which it is folded."""
 
     part: int
     offset: int
     end_offset: int
-    """Of its batch; of a checkpoint's record, the checkpoint's offset."""
+    """That of its batch; for a record of a checkpoint, the checkpoint's offset."""
     counts_from: int
-    """Base offset of the batch that settles it, for topics; of its own batch, in the rest."""
+    """In a part of topics: base offset of the batch that settles it. In the rest: that of its
+    own batch."""
     epoch: int
     timestamp_ms: int
     record: bytes | None
-    """Canonical bytes; None where only the batch's end counts."""
+    """Canonical bytes; None if only the end of the batch counts."""
 
 
 class PartialSum(NamedTuple):
@@ -95,7 +96,7 @@ class _Part:
             self._take_of_topics(row)
 
     def rest_of_offsets(self) -> Iterator[PartialSum]:
-        """Behind the last row nothing changes."""
+        """Yield the sums of the remaining offsets; nothing changes after the last row."""
         while self._waiting:
             yield from self._show(self._waiting.pop())
 
@@ -129,7 +130,10 @@ class _Part:
                 self._settle()
 
     def _concerns_us(self, record: Record) -> bool:
-        """ClearElr comes to all parts, for only the part that holds a topic knows its name."""
+        """Return whether a record concerns this part.
+
+        ClearElr goes to all parts, because only the part that holds a topic knows its name.
+        """
         if isinstance(record, TopicRecord):
             self._names[record.topic_id] = record.name
         elif isinstance(record, RemoveTopicRecord):
@@ -139,7 +143,7 @@ class _Part:
         return True
 
     def _settle(self) -> None:
-        """Make an image of what was replayed."""
+        """Apply what was replayed to the image."""
         if self.number != REST or self._loading:
             self._delta.finish_batch(*self._place)
             self._loading = False

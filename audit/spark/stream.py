@@ -1,12 +1,12 @@
 """The log as a stream: micro-batches between places in the log.
 
-Rule: a stream's offset is the log's, with the chain hash that stands there. Both ends of a
-micro-batch are batches' boundaries, written into Spark's checkpoint before the micro-batch is read:
-so what is read again after a kill is the same batches, byte for byte, and nothing is added twice.
-The hash makes sure of it: a checkpoint goes on only with the log that it began with.
+Rule: the stream's offset is the log's offset and the chain hash there. Both ends of a micro-batch
+are boundaries of batches, and Spark writes them into its checkpoint before it reads the
+micro-batch. So after a kill the same batches are read again, byte for byte, and nothing is added
+twice. The hash ensures that a checkpoint continues only with the log that it began with.
 
-An open transaction may reach over a micro-batch's end: rows are raw records, and whoever settles
-them keeps what is open.
+A transaction may be open at the end of a micro-batch. Rows are raw records; the consumer that
+settles them must keep those of an open transaction.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,21 +27,21 @@ from audit.spark.source_query import SourceOptions, checked_range, read_rows
 from ledger.reader import LedgerReader
 
 Place = dict[str, Any]
-"""`offset` and, in hexadecimal, `head`: the hash of the batch that ends there. Kept as JSON."""
+"""`offset` and, in hexadecimal, `head`: the hash of the batch that ends there. Stored as JSON."""
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Lives in a process beside the driver; only `read` runs in tasks, on a copy."""
+    """Runs in a process beside the driver. Only `read` runs in tasks, on a copy."""
 
     def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
         self._options = options
         self._columns = columns
         self._opened: tuple[Replica, LedgerReader] | None = None
         self._target: int | None = None
-        """Where a query with `availableNow` ends."""
+        """The offset where a query with `availableNow` ends."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the open log behind: a task opens its own."""
+        """Leave out the open log, because a task opens its own."""
         return self.__dict__ | {"_opened": None}
 
     def initialOffset(self) -> Place:  # noqa: N802 - Spark's
@@ -66,7 +66,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Place, end: Place) -> list[InputPartition]:
         replica, reader = self._log()
-        if reader.log_end < end["offset"]:  # restarted: the checkpoint knows more than we saw
+        if reader.log_end < end["offset"]:  # after a restart the checkpoint may be ahead of us
             replica, reader = self._log(again=True)
         self._check_continues(end, sound_end(replica, reader))
         return [
@@ -88,7 +88,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return sound_end(replica, reader)
 
     def _log(self, *, again: bool = False) -> tuple[Replica, LedgerReader]:
-        """Return the log, as it was seen last or as it is now."""
+        """Return the log as it was last opened, or opened again."""
         if again or self._opened is None:
             self._opened = open_longest(self._options.places)
         return self._opened
@@ -97,11 +97,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"offset": offset, "head": self._head(offset).hex()}
 
     def _head(self, end_offset: int) -> bytes:
-        """Return the chain hash at the end of a batch or the log's start; nothing elsewhere."""
+        """Return the chain hash at the end of a batch or the log's start; b"" elsewhere."""
         return self._log()[1].hash_at(end_offset) or b""
 
     def _check_continues(self, place: Place, end: int) -> None:
-        """Refuse to go on with a log that isn't the one that was read. Raises NoLogError."""
+        """Refuse to continue with another log than the one that was read. Raises NoLogError."""
         replica, reader = self._log()
         offset = place["offset"]
         if end < offset:
@@ -109,16 +109,16 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         elif offset < reader.log_start:
             why = f"it begins at offset {reader.log_start}"
         elif self._head(offset).hex() != place["head"]:
-            why = "its chain hash there is another"
+            why = "its chain hash there differs"
         else:
             return
         raise NoLogError(
             f"{replica.location} is not the log that was read up to offset {offset}: {why}. "
-            "Bring back that log, or begin anew with another checkpoint folder."
+            "Restore that log, or begin again with another checkpoint folder."
         )
 
     def _boundary(self, offset: int) -> int:
-        """Return the base offset of the batch that holds an offset, the log's end at its end."""
+        """Return the base offset of the batch that holds an offset; at the log's end, that end."""
         reader = self._log()[1]
         if offset >= reader.log_end:
             return reader.log_end

@@ -2,9 +2,9 @@
 
     spark-submit … audit/spark/submit.py JOB PLACE… --out FOLDER [--up-to OFFSET]
 
-Rule: what it says and how it fails is as on a laptop; the cluster's settings are spark-submit's.
-JOB is a table of `audit.tables`, or `bronze`; places and FOLDER are seen by driver and workers
-under the same names. Rows go to FOLDER/JOB, which is written anew, by day where the table has days.
+Rule: output and errors are the same as on a laptop; spark-submit has the cluster's settings. JOB is
+a table of `audit.tables`, or `bronze`. Driver and workers must see places and FOLDER under the same
+names. Rows go to FOLDER/JOB, which is replaced; a table with days is written by day.
 """
 
 import argparse
@@ -31,7 +31,10 @@ _DAY: Final = "day"
 def submit(
     spark: SparkSession, job: str, places: Sequence[str], out: str, up_to: int | None
 ) -> int:
-    """Write a job's table to `out`/`job`; returns its rows. Raises as `audit.spark.engine`."""
+    """Write a job's table to `out`/`job`; return the number of rows.
+
+    Raises as `audit.spark.engine`.
+    """
     target = f"{out.rstrip('/')}/{job}"
     with _frame(spark, job, places, up_to) as frame:
         writer = frame.write.mode("overwrite")
@@ -53,7 +56,7 @@ def _frame(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; ends with 1 and a sentence when the job can't be done."""
+    """Run the command line. If the job fails, it prints a sentence and exits with 1."""
     parser = argparse.ArgumentParser(prog="submit.py", description=__doc__.splitlines()[0])
     parser.add_argument("job", choices=[BRONZE, *BY_NAME])
     parser.add_argument("places", nargs="+", metavar="place")

@@ -1,8 +1,8 @@
-"""From a DataFrame to the rows that both engines give: columns, order and values of audit.tables.
+"""From a DataFrame to rows as both engines return them: columns, order and values of audit.tables.
 
-Rule: a job's DataFrame has exactly its table's columns; what leaves Spark is plain tuples, lists of
-numbers as tuples, ordered by the table's key. The order is that of code points, for Spark compares
-strings by their UTF-8 bytes, which is the same.
+Rule: a job's DataFrame has exactly its table's columns. Rows leave Spark as plain tuples ordered by
+the table's key; lists of numbers become tuples. Text is ordered by code points: Spark compares the
+UTF-8 bytes, which gives the same order.
 """
 
 from collections.abc import Iterable
@@ -33,14 +33,14 @@ _TYPES: Final[dict[str, DataType]] = {
 
 
 def schema_of(table: AuditTable) -> StructType:
-    """Return the table's columns as Spark says them."""
+    """Return the table's columns as a Spark schema."""
     return StructType(
         [StructField(column.name, _TYPES[column.kind], nullable=True) for column in table.columns]
     )
 
 
 def conformed(frame: DataFrame, table: AuditTable) -> DataFrame:
-    """Return the table's columns in their order and types; what else is there goes."""
+    """Return the table's columns in their order and types; drop all others."""
     return frame.select(
         *(
             F.col(column.name).cast(_TYPES[column.kind]).alias(column.name)
@@ -50,7 +50,7 @@ def conformed(frame: DataFrame, table: AuditTable) -> DataFrame:
 
 
 def rows_of(frame: DataFrame, table: AuditTable) -> list[tuple[Any, ...]]:
-    """Collect a job's rows as `audit.embedded.run_job` gives them."""
+    """Collect a job's rows in the form of `audit.embedded.run_job`."""
     return ordered((_plain(row) for row in conformed(frame, table).collect()), table)
 
 

@@ -60,7 +60,7 @@ def test_too_little_memory_is_a_sentence() -> None:
         check_memory("300m", 8_000)
     with pytest.raises(SparkUnavailableError, match=r"this machine has 2100 MiB free"):
         check_memory("2g", 2_100)
-    with pytest.raises(SparkUnavailableError, match="'much' is no size"):
+    with pytest.raises(SparkUnavailableError, match="'much' is not a size"):
         check_memory("much")
     check_memory("2g", 2_560)
 

@@ -132,7 +132,7 @@ def test_a_zstandard_archive(cluster: Path, contents: list[bytes], tmp_path: Pat
 )
 def test_foreign_and_cut_archives_are_refused(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(NoLogError, match="damaged, cut off, or no archive"):
+    with pytest.raises(NoLogError, match="damaged, cut off, or not an archive"):
         open_replicas(str(tmp_path / name))
 
 
@@ -154,7 +154,7 @@ def test_what_is_not_there_foreign_or_empty_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoLogError, match="is not there"):
         open_replicas(str(tmp_path / "nowhere"))
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(NoLogError, match="no archive by its name"):
+    with pytest.raises(NoLogError, match="not that of an archive"):
         open_replicas(str(tmp_path / "notes.txt"))
     with pytest.raises(NoLogError, match="holds no log"):
         open_replicas(str(tmp_path))

@@ -134,7 +134,7 @@ def test_a_damaged_log_is_compared_as_far_as_it_is_right(world: Path, tmp_path: 
 def test_another_cluster_s_log_is_left_out(world: Path, tmp_path: Path) -> None:
     write_node(tmp_path / "foreign", written=BATCHES, cluster="another")
     found = compared(world / "one", world / "two", tmp_path / "foreign")
-    assert "of cluster 'another'" in found.left_out["foreign"]
+    assert "another cluster, 'another'" in found.left_out["foreign"]
     assert found.agreed == ("one", "two")
 
 

@@ -160,7 +160,7 @@ def test_checkpoint_files_wherever_they_lie(tmp_path: Path) -> None:
     data = bytearray(files[0].read_bytes())
     data[-70] ^= 1
     files[0].write_bytes(data)
-    with pytest.raises(CheckpointError, match="is not believed"):
+    with pytest.raises(CheckpointError, match="can.t be used"):
         between_checkpoints(files[0], Path(moved))
 
 
@@ -197,4 +197,4 @@ def test_the_command_says_how_it_is_meant(node: Path) -> None:
         assert "is meant" in result.stderr
     result = CliRunner().invoke(command, ["--snapshots", str(node), str(node)])
     assert result.exit_code == 1
-    assert "a checkpoint file is meant" in result.stderr
+    assert "Name a checkpoint file" in result.stderr

@@ -338,7 +338,7 @@ def test_the_command_says_when_nothing_happened_and_what_it_can_t_read(lifelike)
     assert "nothing happened to topic:never-there" in nothing.stderr
     wrong = run(str(lifelike), "orders")
     assert wrong.exit_code == 1
-    assert "'orders' is no thing" in wrong.stderr
+    assert "'orders' names nothing that has a history" in wrong.stderr
 
 
 def test_a_cut_log_s_history_begins_from_a_checkpoint_and_says_so(tmp_path) -> None:
@@ -351,7 +351,7 @@ def test_a_cut_log_s_history_begins_from_a_checkpoint_and_says_so(tmp_path) -> N
     for path in sorted((tmp_path / "controller-1" / "log").glob("*.log"))[:4]:
         path.unlink()
     after = run(str(tmp_path), word, "--output", "json")
-    assert "this begins from the checkpoint at offset" in after.stderr
+    assert "counting begins at the checkpoint at offset" in after.stderr
     kept = after.stdout.splitlines()
     assert kept
     assert before[-len(kept) :] == kept

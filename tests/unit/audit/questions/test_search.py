@@ -121,9 +121,9 @@ def test_types_as_people_type_them(text, name) -> None:
 
 
 def test_what_is_no_type_or_request_id_gets_a_sentence() -> None:
-    with pytest.raises(SearchError, match="no record type 'topics'; these are there"):
+    with pytest.raises(SearchError, match="no record type 'topics'. The types are"):
         type_name("topics")
-    with pytest.raises(SearchError, match="'x' is no request id"):
+    with pytest.raises(SearchError, match="'x' is not a request id"):
         request_id("x")
 
 
@@ -232,9 +232,9 @@ def test_log_stars_secrets_unless_they_are_asked_for(lifelike) -> None:
 def test_what_can_t_be_asked_ends_with_exit_1_and_a_sentence(lifelike, tmp_path) -> None:
     for words, sentence in (
         ((str(lifelike), "--type", "nonsense"), "there is no record type 'nonsense'"),
-        ((str(lifelike), "--from", "yesterday"), "'yesterday' is no moment"),
+        ((str(lifelike), "--from", "yesterday"), "'yesterday' is not a moment"),
         ((str(lifelike), "--from", "99999999"), "is not there yet"),
-        ((str(lifelike), "--request-id", "?"), "'?' is no request id"),
+        ((str(lifelike), "--request-id", "?"), "'?' is not a request id"),
         ((str(tmp_path / "nowhere"),), "nowhere"),
     ):
         result = run(log.command, *words)

@@ -92,7 +92,7 @@ def test_a_damaged_checkpoint_is_said_and_the_one_before_is_taken(
     found = state_at(one_replica(str(copy)), checkpoints[-1].offset)
     assert found.checkpoint == checkpoints[-2].name
     assert found.image.state_hash == state_at(one_replica(str(node)), found.offset).state_hash
-    assert any(path.name in note and "not believed" in note for note in found.notes)
+    assert any(path.name in note and "is not used" in note for note in found.notes)
 
 
 def test_a_checkpoint_that_was_replaced_is_said(node: Path, tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ def test_a_checkpoint_that_was_replaced_is_said(node: Path, tmp_path: Path) -> N
     head = state_at(replica, last.offset).head
     for part, changed in (
         ("the chain hash at offset", {"head": bytes(32)}),
-        ("its content isn't what", {"head": head, "records": list(image_to_records(image))[1:]}),
-        ("its content isn't what", {"head": head, "state_hash": bytes(64)}),
+        ("its content doesn't have", {"head": head, "records": list(image_to_records(image))[1:]}),
+        ("its content doesn't have", {"head": head, "state_hash": bytes(64)}),
     ):
         write_checkpoint(copy, image, **changed)
         found = state_at(replica, last.offset)
@@ -213,7 +213,7 @@ def test_the_command_picks_by_name_and_stars_secrets(node: Path) -> None:
 def test_the_command_fails_with_a_sentence(node: Path, tmp_path: Path) -> None:
     for arguments, sentence in (
         ((str(tmp_path / "no"),), "is not there"),
-        ((str(node), "--at", "noon"), "is no moment"),
+        ((str(node), "--at", "noon"), "is not a moment"),
     ):
         result = CliRunner().invoke(command, arguments)
         assert result.exit_code == 1

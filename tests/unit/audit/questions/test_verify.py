@@ -105,7 +105,7 @@ def test_keep_going_reports_each_place_and_reads_all_that_is_whole(node: Path) -
     assert found.report.records == BATCHES[-1].end_offset - lost
     assert found.report.log_end == BATCHES[-1].end_offset
     assert found.proved < found.checkpoints
-    assert any("can't be held against the log" in note for note in found.notes)
+    assert any("can't be compared with the log" in note for note in found.notes)
 
 
 def test_rubbish_of_any_length_is_skipped(node: Path) -> None:
@@ -187,8 +187,8 @@ def test_a_replaced_checkpoint_is_found_by_replay(node: Path) -> None:
         # Another state under this name, with its own right hash; a hash that isn't its content's;
         # another history's chain hash.
         ({"records": records, "state_hash": hash_of(other)}, "the log replays to"),
-        ({"records": records}, "its content isn't what its header's state hash says"),
-        ({"head": bytes(32)}, "its chain hash, epoch or time is not the log's"),
+        ({"records": records}, "its content doesn't have the state hash in its header"),
+        ({"head": bytes(32)}, "its chain hash, epoch or time differs from the log's"),
     ):
         path = write_checkpoint(node, state.image, **({"head": state.head} | lie))
         found = check(node)
@@ -305,10 +305,10 @@ def test_cut_history_is_proved_from_its_first_checkpoint_on(node: Path) -> None:
     found = check(node)
     assert found.ok
     assert 0 < found.proved < found.checkpoints
-    assert any("is where the replay begins" in note for note in found.notes)
+    assert any("the replay begins at" in note for note in found.notes)
     assert found.state_hash
     whole = check(node, whole=True)
-    assert "are not here" in whole.problems[0].sentence
+    assert "are missing" in whole.problems[0].sentence
     assert whole.problems[0].offset == 0
 
 
