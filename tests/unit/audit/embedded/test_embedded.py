@@ -215,7 +215,8 @@ def test_a_cut_log_is_counted_from_its_first_checkpoint(tmp_path: Path) -> None:
     rows: list[Any] = run_job("partition_intervals", replicas, notes=notes)
     (note,) = notes
     assert note.endswith(
-        f"history begins at offset {begin}; counting begins at the checkpoint at offset {checkpoint}"
+        f"history begins at offset {begin}; "
+        f"counting begins at the checkpoint at offset {checkpoint}"
     )
     assert min(row.from_offset for row in rows) == checkpoint - 1
     later = [row for row in full["partition_intervals"] if (row[4] or 2**63) >= checkpoint]
@@ -233,7 +234,9 @@ def test_a_cut_log_is_counted_from_its_first_checkpoint(tmp_path: Path) -> None:
     assert log[0][0] == begin
     for path in (node / "checkpoints").iterdir():
         path.unlink()
-    with pytest.raises(NoLogError, match=f"history begins at offset {begin}, and there is no checkpoint"):
+    with pytest.raises(
+        NoLogError, match=f"history begins at offset {begin}, and there is no checkpoint"
+    ):
         run_job("changes", replicas)
     assert len(run_job("log", replicas)) == len(log)
 

@@ -160,7 +160,7 @@ def test_checkpoint_files_wherever_they_lie(tmp_path: Path) -> None:
     data = bytearray(files[0].read_bytes())
     data[-70] ^= 1
     files[0].write_bytes(data)
-    with pytest.raises(CheckpointError, match="can.t be used"):
+    with pytest.raises(CheckpointError, match="can't be used"):
         between_checkpoints(files[0], Path(moved))
 
 

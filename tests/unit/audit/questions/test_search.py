@@ -121,7 +121,7 @@ def test_types_as_people_type_them(text, name) -> None:
 
 
 def test_what_is_no_type_or_request_id_gets_a_sentence() -> None:
-    with pytest.raises(SearchError, match="no record type 'topics'. The types are"):
+    with pytest.raises(SearchError, match=r"no record type 'topics'. The types are"):
         type_name("topics")
     with pytest.raises(SearchError, match="'x' is not a request id"):
         request_id("x")

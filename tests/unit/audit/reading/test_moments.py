@@ -93,7 +93,7 @@ def test_relative_times_are_exact(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["yesterday", "-2", "2h", "12.5", "-5y", "²", "0x10", "-1"])
 def test_what_is_no_moment_is_refused_with_what_is(reader: LedgerReader, text: str) -> None:
-    with pytest.raises(MomentError, match="is not a moment. Use an offset"):
+    with pytest.raises(MomentError, match=r"is not a moment. Use an offset"):
         offset_of(reader, text)
 
 
