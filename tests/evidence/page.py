@@ -27,7 +27,7 @@ def recorded_table(rows: Sequence[Row]) -> str:
         lines.append(f"| {' | '.join((kind.title, *cells, f'`{kind.again}`'))} |")
         failed += [f"{f'{what} {row.kind}'.strip()}: {row.failed}" for row in found if row.failed]
     if failed:
-        lines += ["", "What failed:", "", "```", *failed, "```"]
+        lines += ["", "What went wrong or is missing:", "", "```", *failed, "```"]
     return "\n".join(lines) + "\n"
 
 

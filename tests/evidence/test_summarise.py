@@ -183,7 +183,7 @@ def test_what_must_not_be_is_loud_and_named(what: str, figures: dict[str, Any]) 
     wrong = [piece(what, {**one.figures, **figures})]
     assert "| **3 !** |" in line(wrong, what)
     made = recorded_table(rows_of(wrong))
-    assert "What failed:" in made
+    assert "What went wrong or is missing:" in made
     for name in figures:
         assert f"{name}: " in made
 
