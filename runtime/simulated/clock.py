@@ -6,12 +6,8 @@ waits for time to pass in a loop would wait for ever; `cost_us` makes each readi
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from runtime.simulated.world import US, WALL_START_MS, ScheduledEvent
-
-if TYPE_CHECKING:
-    from runtime.simulated.process import SimulatedProcess
+from runtime.simulated.world import US, WALL_START_MS, Process, ScheduledEvent
 
 
 class SimulatedClock:
@@ -20,7 +16,7 @@ class SimulatedClock:
     SOON_US = 0
     """How long a loop has other things to do before it comes to what is called soon."""
 
-    def __init__(self, process: "SimulatedProcess") -> None:
+    def __init__(self, process: Process) -> None:
         self.cost_us = 0
         """How much later each monotonic reading is than the one before, at the least."""
         self._process = process

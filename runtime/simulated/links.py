@@ -183,6 +183,7 @@ class SimulatedLinks:
         """Arrive at the peer's machine; nobody's event, since its system answers."""
         target = self._network.listeners.get((dial.peer.host, dial.peer.port))
         if target is not None and target.listening:
+            assert isinstance(target, SimulatedLinks), "nothing else listens for links"
             accept = partial(target._accept, self, dial, greeting)  # noqa: SLF001 - its twin
             target.process.schedule(0, accept, "accept")
         elif target is None or target.process.machine.powered:

@@ -6,18 +6,28 @@ can go unnoticed.
 """
 
 import math
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from runtime.simulated.world import World
+from random import Random
+from typing import Protocol
 
 _BOOTED_AT_MOST_S = 100_000
+
+
+class TrueTime(Protocol):
+    """What a machine needs of the `World` that it is part of."""
+
+    now_us: int
+
+    def random(self, name: str) -> Random:
+        """Return the stream of random numbers called `name`."""
+
+    def move_timers(self, machine: "Machine") -> None:
+        """Reschedule the timers of a machine whose clock rate has changed."""
 
 
 class Machine:
     """Monotonic and wall time of one machine."""
 
-    def __init__(self, world: "World", node_id: int) -> None:
+    def __init__(self, world: TrueTime, node_id: int) -> None:
         self.node_id = node_id
         self.rate = 1.0
         """Seconds that pass here while a true second passes."""

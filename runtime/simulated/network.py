@@ -10,15 +10,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from runtime.links import Peer
-from runtime.simulated.world import World
-
-if TYPE_CHECKING:
-    from runtime.simulated.links import SimulatedLinks
-    from runtime.simulated.process import SimulatedProcess
-    from runtime.simulated.requests import SimulatedServer
+from runtime.requests import Handler
+from runtime.simulated.world import Process, World
 
 SILENCE_US = 5_000_000
 """How long nothing comes through before the system gives a connection up: as `tcp_links` sets."""
@@ -72,7 +68,7 @@ class History:
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
-        self.process: SimulatedProcess | None = None
+        self.process: Process | None = None
         self.again: Callable[[bytes], Callable[[], None]] = lambda _frame: lambda: None
         self._every = 3
         self._seen = 0
@@ -81,7 +77,7 @@ class History:
         self,
         frame: bytes,
         again: Callable[[bytes], Callable[[], None]],
-        process: "SimulatedProcess",
+        process: Process,
     ) -> None:
         """Note that a frame is sent; whenever there are too many, every other one is forgotten."""
         self.again, self.process = again, process
@@ -145,7 +141,7 @@ class Path:
         self,
         size: int,
         deliver: Callable[[], None],
-        process: "SimulatedProcess | None",
+        process: Process | None,
         label: str,
         stream: Stream | None = None,
     ) -> bool:
@@ -165,7 +161,7 @@ class Path:
         frame: bytes,
         deliver: Callable[[], None],
         again: Callable[[bytes], Callable[[], None]],
-        process: "SimulatedProcess",
+        process: Process,
         stream: Stream,
     ) -> bool:
         """Deliver a frame as the profile has it; `again` makes deliveries that nobody sent.
@@ -209,7 +205,7 @@ class Path:
         self,
         frame: bytes,
         again: Callable[[bytes], Callable[[], None]],
-        process: "SimulatedProcess",
+        process: Process,
     ) -> None:
         random = self._random
         if self.old_frames and random.random() < self.profile.replay:
@@ -223,7 +219,7 @@ class Path:
         self,
         size: int,
         deliver: Callable[[], None],
-        process: "SimulatedProcess | None",
+        process: Process | None,
         label: str,
         stream: Stream | None,
     ) -> None:
@@ -236,15 +232,42 @@ class Path:
         self._world.schedule(delay_us, deliver, process, label)
 
 
+class Listener(Protocol):
+    """A `SimulatedLinks` that listens at an address, as the network knows it."""
+
+    @property
+    def process(self) -> Process: ...
+
+    @property
+    def listening(self) -> bool: ...
+
+
+class Server(Protocol):
+    """A `SimulatedServer` under a URL, as the network knows it."""
+
+    @property
+    def process(self) -> Process: ...
+
+    @property
+    def handler(self) -> Handler: ...
+
+    @property
+    def serving(self) -> bool: ...
+
+    def begin(self, broken: Callable[[], None]) -> int: ...
+
+    def end(self, number: int) -> None: ...
+
+
 class SimulatedNetwork:
     """All paths, and who is reached where."""
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.listeners: dict[tuple[str, int], SimulatedLinks] = {}
-        """Who listened last at an address, dead or alive."""
-        self.servers: dict[str, SimulatedServer] = {}
-        """Who served last under a URL, dead or alive."""
+        self.listeners: dict[tuple[str, int], Listener] = {}
+        """The last listener at each address; it may have died."""
+        self.servers: dict[str, Server] = {}
+        """The last server under each URL; it may have died."""
         self._paths: dict[tuple[int, int], Path] = {}
         self._profile = PLAIN
         self._remembers = False

@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from runtime.requests import Caller, Handler, OnReply, Reply, Request, Unreachable, whole
-from runtime.simulated.network import SimulatedNetwork
+from runtime.simulated.network import Server, SimulatedNetwork
 from runtime.simulated.process import Death, SimulatedProcess
 from runtime.simulated.world import ScheduledEvent
 
@@ -126,9 +126,7 @@ class SimulatedRequests:
         elif server.process.machine.powered:
             self._answer(server, Unreachable("refused (simulated)", refused=True), pending)
 
-    def _serve(
-        self, server: SimulatedServer, request: Request, pending: PendingSimulatedRequest
-    ) -> None:
+    def _serve(self, server: Server, request: Request, pending: PendingSimulatedRequest) -> None:
         world = self._process.world
         world.note("serve", server.process.node_id, zlib.crc32(request.body))
         reset = Unreachable("the connection was reset (simulated)")
@@ -147,7 +145,7 @@ class SimulatedRequests:
 
     def _answer(
         self,
-        server: SimulatedServer,
+        server: Server,
         answer: Reply | Unreachable,
         pending: PendingSimulatedRequest,
     ) -> None:

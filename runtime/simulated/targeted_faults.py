@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from runtime.simulated.fault_injector import FaultInjector
-from runtime.simulated.process import SimulatedProcess
-from runtime.simulated.world import US
+from runtime.simulated.world import US, Process
 
 Pair = tuple[str, str]
 """A fault, and the operation that it waits for."""
@@ -57,7 +56,7 @@ class TargetedFaults:
         if self._wanted is not None and turn == self._turn:
             self._next()
 
-    def _look(self, process: SimulatedProcess | None) -> None:
+    def _look(self, process: Process | None) -> None:
         if self._wanted is None or process is None or not self._injector.going:
             return
         node_id, (fault, operation) = process.node_id, self._wanted

@@ -13,12 +13,9 @@ import random
 import zlib
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from runtime.simulated.machine import Machine
-
-if TYPE_CHECKING:
-    from runtime.simulated.process import SimulatedProcess
 
 US = 1_000_000
 """Microseconds in a second."""
@@ -46,14 +43,25 @@ class SimulationFailedError(Exception):
         self.node_id = node_id
 
 
+class Process(Protocol):
+    """What the world and the network need of a `SimulatedProcess`, which is built on them."""
+
+    world: "World"
+    node_id: int
+    machine: Machine
+    alive: bool
+    waiting: "deque[ScheduledEvent] | None"
+
+    def schedule(self, delay_us: int, callback: Callable[[], None], label: str) -> "ScheduledEvent":
+        """Schedule a callback in this process, `delay_us` true microseconds from now."""
+
+
 class ScheduledEvent:
     """Something that will happen; also the `Timer` that a core is given."""
 
     __slots__ = ("callback", "due_local_us", "label", "process", "sequence")
 
-    def __init__(
-        self, callback: Callable[[], None], process: "SimulatedProcess | None", label: str
-    ) -> None:
+    def __init__(self, callback: Callable[[], None], process: Process | None, label: str) -> None:
         self.callback: Callable[[], None] | None = callback
         self.process = process
         self.label = label
@@ -66,8 +74,8 @@ class ScheduledEvent:
         self.callback = None
 
 
-AfterEvent = Callable[["SimulatedProcess | None"], None]
-OnException = Callable[["SimulatedProcess", Exception], bool]
+AfterEvent = Callable[[Process | None], None]
+OnException = Callable[[Process, Exception], bool]
 
 
 class World:
@@ -78,7 +86,7 @@ class World:
         self.now_us = 0
         self.executed = 0
         """How many events have happened."""
-        self.current: SimulatedProcess | None = None
+        self.current: Process | None = None
         """Whose code is running."""
         self.on_exception: OnException | None = None
         """Asked about an exception of a node's callback; True means it was expected."""
@@ -127,7 +135,7 @@ class World:
         self,
         delay_us: int,
         callback: Callable[[], None],
-        process: "SimulatedProcess | None" = None,
+        process: Process | None = None,
         label: str = "event",
     ) -> ScheduledEvent:
         """Let `callback` happen `delay_us` from now, in the life of `process` if one is given."""
@@ -258,7 +266,7 @@ class World:
         self.execute(event)
         return True
 
-    def _judge_exception(self, process: "SimulatedProcess | None", error: Exception) -> None:
+    def _judge_exception(self, process: Process | None, error: Exception) -> None:
         judge = self.on_exception
         if process is not None and judge is not None and judge(process, error):
             return

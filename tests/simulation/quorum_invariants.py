@@ -11,7 +11,7 @@ from quorum.api import LeaderAndEpoch, Mark
 from quorum.raft.core import Role
 
 if TYPE_CHECKING:
-    from runtime.simulated.process import SimulatedProcess
+    from runtime.simulated.world import Process
     from tests.simulation.quorum_cluster import Owner, QuorumCluster
 
 
@@ -110,7 +110,7 @@ class Invariants:
 
     # After every event: the core that ran.
 
-    def after_event(self, process: "SimulatedProcess | None") -> None:
+    def after_event(self, process: "Process | None") -> None:
         if process is None or not process.alive:
             return
         node_id = process.node_id

@@ -11,9 +11,8 @@ from runtime.simulated.fault_schedules import WITH_FULL_DISKS, FaultSchedule
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.nemesis import Nemesis
 from runtime.simulated.network import SimulatedNetwork
-from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.requests import SimulatedServer
-from runtime.simulated.world import World
+from runtime.simulated.world import Process, World
 
 LINE = 40
 
@@ -115,7 +114,7 @@ class Chatter:
         self.outcomes = {"Reply": 0, "Unreachable": 0}
         self.world.after_event(self.check)
 
-    def check(self, process: SimulatedProcess | None) -> None:
+    def check(self, process: Process | None) -> None:
         if process is not None and process.alive:
             assert self.nodes[process.node_id].process is process, "the dead speak"
 

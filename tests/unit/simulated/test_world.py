@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runtime.simulated.process import SimulatedProcess
-from runtime.simulated.world import ProcessKilledError, SimulationFailedError, World
+from runtime.simulated.world import Process, ProcessKilledError, SimulationFailedError, World
 
 
 def test_events_come_in_the_order_of_time_then_of_scheduling() -> None:
@@ -54,14 +54,14 @@ def test_dice_hang_on_the_seed_and_the_name_alone() -> None:
 def test_hooks_run_after_every_event_and_can_fail_the_run() -> None:
     world = World(3)
     process = SimulatedProcess(world, 5)
-    whose: list[SimulatedProcess | None] = []
+    whose: list[Process | None] = []
     world.after_event(whose.append)
     world.schedule(1, lambda: None)
     process.clock.call_later(1, lambda: None)
     world.run(10)
     assert whose == [None, process]
 
-    def broken(process: SimulatedProcess | None) -> None:
+    def broken(process: Process | None) -> None:
         raise AssertionError("two leaders")
 
     world.after_event(broken)
@@ -92,7 +92,7 @@ def test_an_expected_exception_of_a_node_does_not_fail_the_run() -> None:
     process = SimulatedProcess(world, 2)
     asked: list[tuple[int, str]] = []
 
-    def expected(process: SimulatedProcess, error: Exception) -> bool:
+    def expected(process: Process, error: Exception) -> bool:
         asked.append((process.node_id, str(error)))
         return isinstance(error, OSError)
 
