@@ -46,7 +46,7 @@ EXPECTED: Final = (
 Test = Callable[[Any], int]
 
 
-class Told(NamedTuple):
+class ThingRule(NamedTuple):
     """The rules by which a kind of thing judges records."""
 
     word: str
@@ -58,17 +58,17 @@ class Told(NamedTuple):
 class Thing:
     """One thing. It judges the records of one pass over a log."""
 
-    def __init__(self, word: str, told: Told, other_tables: tuple[str, ...]) -> None:
+    def __init__(self, word: str, rule: ThingRule, other_tables: tuple[str, ...]) -> None:
         """`other_tables`: those of the image that its records touch and that don't tell it."""
         self.word = word
         self.other_tables = other_tables
-        self._subject = told.word
+        self._subject = rule.word
         self._names = Names()
-        kind = told.word.partition(":")[0]
+        kind = rule.word.partition(":")[0]
         named = (record for record in RECORD_CLASSES if kind in record.SUBJECT_KINDS)
         self._tests: dict[type[Record], Test] = {
             **dict.fromkeys(named, self._named),
-            **told.tests,
+            **rule.tests,
         }
 
     def judge(self, record: Record) -> int:
@@ -87,7 +87,7 @@ def thing(text: str) -> Thing:
     if kind not in _KNOWN or (not name and kind != "quorum"):
         raise SearchError(f"{text!r} names nothing that has a history. Use such as {EXPECTED}.")
     make = _KINDS.get(kind)
-    return Thing(text, Told(text) if make is None else make(name), _OTHER_TABLES.get(kind, ()))
+    return Thing(text, ThingRule(text) if make is None else make(name), _OTHER_TABLES.get(kind, ()))
 
 
 class _Lifetimes:
@@ -123,13 +123,13 @@ def _never(_record: Record) -> int:
     return NOT
 
 
-def _topic(name: str) -> Told:
+def _topic(name: str) -> ThingRule:
     lifetimes = _Lifetimes(name)
 
     def mine(record: PartitionRecord | PartitionChangeRecord) -> int:
         return ABOUT * (record.topic_id in lifetimes)
 
-    return Told(
+    return ThingRule(
         f"topic:{name}",
         {
             **lifetimes.tests(ABOUT),
@@ -143,7 +143,7 @@ def _topic(name: str) -> Told:
     )
 
 
-def _partition(text: str) -> Told:
+def _partition(text: str) -> ThingRule:
     name, hyphen, number = text.rpartition("-")
     if not hyphen or not (number.isascii() and number.isdecimal()):
         raise SearchError(f"partition:{text} has no number. Write such as partition:orders-3.")
@@ -152,7 +152,7 @@ def _partition(text: str) -> Told:
     def mine(record: PartitionRecord | PartitionChangeRecord) -> int:
         return ABOUT * (record.partition_id == partition_id and record.topic_id in lifetimes)
 
-    return Told(
+    return ThingRule(
         f"partition:{text}",
         {
             **lifetimes.tests(TAKES),
@@ -163,7 +163,7 @@ def _partition(text: str) -> Told:
     )
 
 
-def _config(text: str) -> Told:
+def _config(text: str) -> ThingRule:
     kind, _, rest = text.partition(":")
     name, colon, key = rest.rpartition(":")
     if not colon or not key:
@@ -171,19 +171,19 @@ def _config(text: str) -> Told:
             f"config:{text} has no key. Write such as config:topic:orders:retention.ms, or "
             "config:broker::min.insync.replicas for the default of all brokers."
         )
-    return Told(f"config:{text}", _Lifetimes(name).tests(TAKES) if kind == "topic" else {})
+    return ThingRule(f"config:{text}", _Lifetimes(name).tests(TAKES) if kind == "topic" else {})
 
 
-def _broker(text: str) -> Told:
+def _broker(text: str) -> ThingRule:
     # This level determines what a repeated registration means (ADR 0015).
-    return Told(
+    return ThingRule(
         f"broker:{_number('broker', text)}",
         {FeatureLevelRecord: lambda record: TAKES * (record.name == LOGBERG_VERSION)},
     )
 
 
-def _controller(text: str) -> Told:
-    return Told(f"controller:{_number('controller', text)}")
+def _controller(text: str) -> ThingRule:
+    return ThingRule(f"controller:{_number('controller', text)}")
 
 
 def _number(kind: str, text: str) -> int:
@@ -192,14 +192,14 @@ def _number(kind: str, text: str) -> int:
     return int(text)
 
 
-def _acl(text: str) -> Told:
+def _acl(text: str) -> ThingRule:
     try:
-        return Told(f"acl:{uuid_text(parse_uuid(text))}")
+        return ThingRule(f"acl:{uuid_text(parse_uuid(text))}")
     except UuidError as error:
         raise SearchError(f"acl:{text}: {error}.") from None
 
 
-def _user(name: str) -> Told:
+def _user(name: str) -> ThingRule:
     acls: set[bytes] = set()
     tokens: set[str] = set()
 
@@ -213,7 +213,7 @@ def _user(name: str) -> Told:
             tokens.add(record.token_id)
         return ABOUT * (record.token_id in tokens)
 
-    return Told(
+    return ThingRule(
         f"user:{name}",
         {
             # An ACL or token that once was the user's stays in the user's history.
@@ -225,20 +225,20 @@ def _user(name: str) -> Told:
     )
 
 
-def _quota(text: str) -> Told:
+def _quota(text: str) -> ThingRule:
     wanted = sorted(text.split(","))
 
     def mine(record: ClientQuotaRecord) -> int:
         return ABOUT * (sorted(record.entity_word.removeprefix("quota:").split(",")) == wanted)
 
-    return Told(f"quota:{text}", {ClientQuotaRecord: mine})
+    return ThingRule(f"quota:{text}", {ClientQuotaRecord: mine})
 
 
-def _quorum(_name: str) -> Told:
-    return Told("quorum", {KRaftVersionRecord: lambda _record: ABOUT})
+def _quorum(_name: str) -> ThingRule:
+    return ThingRule("quorum", {KRaftVersionRecord: lambda _record: ABOUT})
 
 
-_KINDS: Final[dict[str, Callable[[str], Told]]] = {
+_KINDS: Final[dict[str, Callable[[str], ThingRule]]] = {
     "topic": _topic,
     "partition": _partition,
     "config": _config,
