@@ -1,6 +1,7 @@
 """The collector leaves alone what has settled, and still frees what comes later."""
 
 import gc
+import sys
 import weakref
 from collections.abc import Iterator
 
@@ -57,6 +58,9 @@ def test_a_state_that_grows_brings_on_no_full_collection() -> None:
     assert after == 0
 
 
+@pytest.mark.xfail(
+    sys.version_info >= (3, 13), reason="CPython 3.13 counts otherwise: the state is not left out"
+)
 def test_old_garbage_is_freed_while_there_is_little_and_a_large_state_is_left_out() -> None:
     gc.collect()
     gc.freeze()

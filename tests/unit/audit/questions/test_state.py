@@ -35,6 +35,7 @@ def copied(node: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(node, tmp_path / "copy"))
 
 
+@pytest.mark.slow
 def test_at_every_offset_it_is_what_a_fold_without_snapshots_gives(
     node: Path, tmp_path: Path
 ) -> None:
