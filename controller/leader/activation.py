@@ -1,9 +1,10 @@
-"""What a new leader writes first.
+"""The first batch of an epoch.
 
-Rule: it decides nothing before all that was committed earlier is applied here; then BeginEpoch is
-the first record of its epoch. It discards a transaction that an earlier epoch left open. In an
-empty log the cluster begins: generation 1, who its voters are, and its feature levels. They stand
-in the same batch, so a log without levels is one that release 0.1 began, and nothing else.
+A new leader first applies everything that was committed before. Then it writes BeginEpoch, before
+anything else. BeginEpoch discards a transaction that an earlier epoch left open.
+
+The first leader of an empty log also writes cluster generation 1, the voters and the first feature
+levels, in the same batch. So a log without levels was begun by release 0.1.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ K_RAFT_VERSION = 1
 def begin_epoch(
     image: MetadataImage, leader_id: int, voters: Sequence[api.Voter]
 ) -> ControllerResult:
-    """The first batch of an epoch."""
+    """Return the records of the first batch of an epoch."""
     members = sorted(voters, key=lambda voter: (voter.node_id, voter.directory_id))
     begin = BeginEpochRecord(
         leader_id, tuple(EpochVoter(v.node_id, v.directory_id) for v in members), ()

@@ -110,7 +110,7 @@ class BatchWriter:
             body = msgspec.msgpack.encode(result.reply)
             if len(body) > _ANSWER_BYTES_MAX:
                 raise LogbergError(
-                    ErrorCode.BODY_TOO_LARGE, "the answer would be too large; split the request"
+                    ErrorCode.BODY_TOO_LARGE, "the answer would be too large; divide the request"
                 )
             total += 1
             answer = Answer(result.status, body, pending.mark.log_end + total, epoch)

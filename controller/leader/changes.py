@@ -1,9 +1,11 @@
-"""Requests that change something: from HTTP to a decision and back, each executed once.
+"""Carries out requests that change something: from HTTP to a decision and back, each executed once.
 
-Rule: what is asked for is decided by a manager; here is only what all changes have in common:
-provenance, request ids, dry runs, and the answer once it is committed. A commit proves that we
-led when we decided. A refusal has none, so a majority is asked: a leader that was replaced while
-it stood still would refuse by what its successor has changed since.
+A manager decides what a request does. Here is what all changes have in common: provenance, request
+ids, the quota, dry runs, and the answer after the commit.
+
+A commit proves that this controller led when it decided. A refusal has no commit, so a majority is
+asked. Otherwise a leader that stalled and was replaced could refuse a request because of a state
+that its successor has changed.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -32,36 +34,37 @@ from runtime.randomness import Random
 from runtime.requests import Request
 
 OnAnswer = Callable[[msgspec.Struct | LongMessage | LogbergError, str | None], None]
-"""The reply or what went wrong, and the request id."""
+"""Gets the reply or the error, and the request id."""
 REASON = "x-logberg-reason"
 CLIENT_ID = "x-logberg-client-id"
 _TEXT_MAX = 1000
 _LARGE_BODY = 128 * 1024
-"""Bytes: its canonical form and digest are made in a later pass than it is decoded in."""
+"""Bytes. Such a body is digested in a later pass of the event loop than it is decoded in."""
 _NOT_DECIDED = (ErrorCode.THROTTLED, ErrorCode.DISK_FULL)
-"""What rests on nothing that is in the log: a crowd must not be asked about among controllers."""
+"""Refusals that don't depend on the state, so no majority is asked. A crowd of refused callers must
+not cause traffic among the controllers."""
 
 
 class _Receipt:
-    """What a change has paid to the quota: once, however often it is decided."""
+    """What a change has paid to the quota. It pays once, however often it is decided."""
 
     partitions = 0
     wrote = False
 
 
 class RequestedChange(NamedTuple):
-    """What a request wants changed."""
+    """A change that a request asks for."""
 
     operation: str
     meaning: Callable[[], bytes]
-    """Makes canonical bytes of what is asked for. A request id is good for one meaning only."""
+    """Returns the request's message in canonical bytes. A request id is valid for one meaning."""
     reply_type: type[Any]
     decide: Decide
     mutations: Callable[[MetadataImage], int]
-    """Counts the partitions that it concerns, for the quota; may raise LogbergError."""
+    """Counts the partitions that the change touches, for the quota. May raise LogbergError."""
     dry_run: bool
     in_rounds: bool = False
-    """The decision may be `unfinished`, and keeps count of its rounds."""
+    """The decision may be `unfinished`; its next round goes on from there."""
 
 
 class Changes:
@@ -76,7 +79,7 @@ class Changes:
         quota: MutationQuota,
         confirm: Callable[[Callable[[bool], None]], None],
     ) -> None:
-        """`confirm` calls back True when a majority has said, after the call, that we lead."""
+        """`confirm` asks a majority whether this controller leads, and calls back."""
         self._confirm = confirm
         self._config = config
         self._clock = clock
@@ -86,9 +89,9 @@ class Changes:
         self._idempotency = Idempotency(config.request_id_ahead_ms)
 
     def submit(self, request: Request, change: RequestedChange, on_answer: OnAnswer) -> None:
-        """Decide, write and answer; or only decide and show the records, for a dry run."""
+        """Decide, write and answer. A dry run only decides and shows the records."""
         if len(request.body) > _LARGE_BODY:
-            # Decoding it took this pass of the loop its share.
+            # Decoding the body has used up the time of this pass of the loop.
             self._clock.call_soon(lambda: self._submit(request, change, on_answer))
         else:
             self._submit(request, change, on_answer)
@@ -128,7 +131,7 @@ class Changes:
         receipt = _Receipt()
 
         def decide_once(image: MetadataImage) -> ControllerResult | Generator[None, None, Any]:
-            # What is remembered may have moved on while this waited for its turn.
+            # Check again: the log may have forgotten the id while this waited for its turn.
             self._idempotency.recall(key, image, now_ms)
             return self._paid(change.decide, change.mutations, image, not_remembered, receipt)
 
@@ -155,9 +158,10 @@ class Changes:
         not_remembered: Callable[[MetadataImage], bool],
         receipt: "_Receipt",
     ) -> Generator[None, None, ControllerResult]:
-        """Charge the quota before anything is decided. A change that writes nothing is free.
+        """Charge the quota, then decide. A change that writes nothing is free.
 
-        What is prepared for long must not be written when its request id has expired meanwhile.
+        A long preparation must not be written if the log has forgotten its request id meanwhile, so
+        `rests_on` checks that too.
         """
         if not receipt.wrote:
             partitions = mutations(image)
@@ -178,7 +182,7 @@ class Changes:
                 receipt.partitions = 0
 
     def _within_limits(self, decide: Decide, mutations: Callable[[MetadataImage], int]) -> Decide:
-        """A dry run is refused for its size as the change would be; it uses up no quota."""
+        """Refuse a dry run for its size, as the change would be. It uses up no quota."""
 
         def decide_only(image: MetadataImage) -> Decided:
             mutations(image)
@@ -186,21 +190,21 @@ class Changes:
 
         return decide_only
 
-    def _confirmed(self, outcome: Outcome, tell: Callable[[Outcome], None]) -> None:
-        """Tell an outcome when it is sure that nobody else led when it was decided."""
+    def _confirmed(self, outcome: Outcome, report: Callable[[Outcome], None]) -> None:
+        """Report an outcome once it is certain that this controller led when it decided."""
         if (
             isinstance(outcome, LeadershipLost)
             or (isinstance(outcome, Written) and outcome.wrote)
             or (isinstance(outcome, LogbergError) and outcome.code in _NOT_DECIDED)
         ):
-            tell(outcome)
+            report(outcome)
         else:
             self._confirm(
-                lambda leads: tell(outcome if leads else LeadershipLost(maybe_executed=False))
+                lambda leads: report(outcome if leads else LeadershipLost(maybe_executed=False))
             )
 
     def _show(self, decide: Decide, provenance: Provenance, on_answer: OnAnswer) -> None:
-        """A dry run: the decision as it would be now, with its records instead of a write."""
+        """Do a dry run: decide on the pending image, and answer with the records."""
 
         def decide_only(image: MetadataImage) -> Generator[None, None, ControllerResult]:
             decided = decide(image)
@@ -214,7 +218,7 @@ class Changes:
 
         def done(outcome: Outcome) -> None:
             if isinstance(outcome, Written):
-                # They may be a hundred thousand: put into words while they are sent.
+                # There may be a hundred thousand records: convert them while they are sent.
                 reply = LongMessage(outcome.result.reply, "records", _words(shown), len(shown))
                 on_answer(reply, None)
             elif isinstance(outcome, LogbergError):
@@ -227,9 +231,11 @@ class Changes:
         )
 
     def _joined(self, key: RequestKey, on_answer: OnAnswer) -> JoinResult:
-        """Answer once: with the outcome, or that it took too long.
+        """Join a request under way, if there is one. `on_answer` is called once.
 
-        Raises LogbergError REQUEST_ID_REUSED; then nothing is answered here, now or later.
+        It gets the outcome, or REQUEST_TIMED_OUT after `write_wait_s`.
+
+        Raises LogbergError REQUEST_ID_REUSED; then `on_answer` is never called.
         """
         answered = False
 
@@ -248,7 +254,7 @@ class Changes:
 
 
 def _words(records: list[Record]) -> Iterator[Any]:
-    """Put records into words, and let go of each: of all at once takes long."""
+    """Convert records to JSON, and free each at once: freeing all of them together takes long."""
     records.reverse()
     while records:
         yield record_to_json(records.pop())
@@ -257,7 +263,11 @@ def _words(records: list[Record]) -> Iterator[Any]:
 def provenance_of(
     request: Request, operation: str, delegations: Mapping[int, frozenset[str]]
 ) -> Provenance:
-    """Who asks, for whom and why. Raises LogbergError for a claim that the caller may not make."""
+    """Return who asks, for whom and why.
+
+    Raises LogbergError CLUSTER_AUTHORIZATION_FAILED for a user that the caller may not ask for, and
+    INVALID_REQUEST for control characters in a header.
+    """
     headers, caller = request.headers, request.caller
     for name in (REASON, CLIENT_ID, ON_BEHALF_OF):
         check_plain(f"header {name}", headers.get(name, ""))
@@ -276,7 +286,7 @@ def _answered(outcome: Outcome, key: RequestKey) -> msgspec.Struct | LogbergErro
     if isinstance(outcome, LogbergError):
         return outcome
     if not isinstance(outcome, Written):
-        # What was proposed may yet be found in the new leader's log.
+        # Proposed records may still be in the new leader's log, and then they count.
         unknown = (
             ErrorCode.REQUEST_TIMED_OUT if outcome.maybe_executed else ErrorCode.NOT_CONTROLLER
         )
@@ -288,7 +298,7 @@ def _answered(outcome: Outcome, key: RequestKey) -> msgspec.Struct | LogbergErro
 def _again(
     answer: Answer, reply_type: type[Any], key: RequestKey, committed: bool
 ) -> msgspec.Struct | LogbergError:
-    """The answer that was given before."""
+    """Return the answer that was given before."""
     if not committed:
         return LogbergError(ErrorCode.REQUEST_TIMED_OUT)
     reply = msgspec.msgpack.decode(answer.body, type=reply_type)
@@ -296,7 +306,7 @@ def _again(
 
 
 def _placed(reply: msgspec.Struct, offset: int, epoch: int, key: RequestKey) -> msgspec.Struct:
-    """Say where in the log the change is."""
+    """Add to a reply where in the log the change is."""
     return msgspec.structs.replace(reply, offset=offset, epoch=epoch, request_id=_id(key))
 
 

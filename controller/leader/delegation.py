@@ -1,8 +1,9 @@
-"""For whom a broker may ask: what the controllers' settings grant, and nothing else (KIP-590).
+"""For which users a broker may ask (KIP-590).
 
-Rule: the header `x-logberg-on-behalf-of` is a claim. It is believed only of a caller that was
-authenticated as a broker, and only for users that the settings name for that broker. A user's
-bearer token needs no grant: the agent passes it on, and the controller judges it itself.
+The header `x-logberg-on-behalf-of` is only a claim. The controller believes it if two things hold:
+the caller was authenticated as a broker, and the controllers' settings name the user for that
+broker. A user's own bearer token needs no grant: the agent passes it on, and the controller checks
+it.
 """
 
 from collections.abc import Mapping
@@ -16,14 +17,14 @@ ON_BEHALF_OF = "x-logberg-on-behalf-of"
 
 
 def on_behalf_of(caller: Caller, claimed: str, delegations: Mapping[int, frozenset[str]]) -> str:
-    """Return for whom the log says that the caller asks; empty: for itself.
+    """Return the user that the log names beside the caller; empty if it asks for itself.
 
     Raises LogbergError CLUSTER_AUTHORIZATION_FAILED for a claim that no setting grants.
     """
     if not claimed:
         return ""
     if claimed == caller.principal == ANONYMOUS.principal:
-        # Agents of release 0.1 say so of callers whom nobody authenticated.
+        # An agent of release 0.1 sends this for callers that were not authenticated.
         return ""
     granted: frozenset[str] = frozenset()
     for broker_id, users in delegations.items():

@@ -1,8 +1,8 @@
-"""Silent brokers are fenced, one at a time.
+"""Fences silent brokers, one at a time.
 
-Rule: at most one decision an event, and the next is scheduled at once while more are overdue, so
-that other decisions come in between. Whether a broker is still silent is asked again when the
-decision's turn comes.
+Each timer starts at most one fencing decision. While more brokers are overdue, the next decision is
+scheduled at once, so other decisions come in between. The decision itself checks again whether the
+broker is still silent.
 """
 
 from collections.abc import Callable
@@ -20,11 +20,11 @@ from runtime.clock import Clock, Timer
 
 _SOON_S = 0.001
 _REFUSED_S = 1.0
-"""Until it is tried again when the journal has no room, or too much waits."""
+"""Pause after a fencing decision was refused, for example because the journal has no room."""
 
 
 class Fencing:
-    """Watches the sessions while we lead."""
+    """Watches the brokers' sessions while this controller leads."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Fencing:
         provenance: Callable[[str], Provenance],
         log: FilteringBoundLogger,
     ) -> None:
-        """`provenance` makes that of an operation of our own."""
+        """`provenance` makes the provenance of an operation that no request caused."""
         self._clock = clock
         self._heartbeats = heartbeats
         self._brokers = brokers
@@ -48,24 +48,24 @@ class Fencing:
         self._deciding = False
         self._active = False
         self._fencing: set[int] = set()
-        """Brokers whose fencing is under way: it may take several rounds."""
+        """Brokers that are being fenced. Fencing a broker may take several rounds."""
 
     def begin(self) -> None:
-        """We lead: watch."""
+        """This controller leads now: begin to watch."""
         self._active = True
         self._deciding = False
         self._fencing.clear()
         self.reschedule()
 
     def end(self) -> None:
-        """We lead no more: nobody is fenced by us."""
+        """This controller leads no more: fence nobody."""
         self._active = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def reschedule(self) -> None:
-        """Sessions have changed: wake up when the first one may end."""
+        """Set the timer to the first end of a session. Call this whenever sessions have changed."""
         if not self._active or self._deciding:
             return
         wait_s = self._heartbeats.next_deadline_s(self._fencing)
@@ -76,7 +76,7 @@ class Fencing:
         due = now + wait_s
         if self._timer is not None:
             if self._due <= due:
-                return  # It wakes early enough, and looks again.
+                return  # The timer fires early enough, and `_look` sets it again.
             self._timer.cancel()
         self._due = due
         self._timer = self._clock.call_later(max(wait_s, _SOON_S), self._look)
@@ -97,7 +97,7 @@ class Fencing:
                 first=True,
             )
         )
-        # Its outcome may take long; the next decision need not wait for it, but for its turn.
+        # The next fencing need not wait for the outcome, only until the proposer is free again.
         self._clock.call_soon(self._go_on)
 
     def _go_on(self) -> None:

@@ -1,9 +1,11 @@
-"""A request that is sent twice is executed once.
+"""Executes a request that is sent twice only once.
 
-Rule: what was answered is a fact in the log (`RequestOutcomeRecord`, at the end of the batch that
-it answers), so a retry gets the same answer from any leader, also after a restart. A request id
-is a UUIDv7, so ids sort by the time they were drawn and old ones can be refused without being
-remembered: below the floor, whether it was executed is not known any more.
+The answer to a request is written to the log, as a `RequestOutcomeRecord` at the end of the batch
+that it answers. So a retry gets the same answer from any leader, also after a restart.
+
+A request id is a UUIDv7, so ids sort by the time at which they were drawn. The log forgets the
+oldest ids. The largest forgotten id is the floor: a request at or below it is refused, because it
+may have been executed.
 """
 
 from collections.abc import Callable
@@ -25,9 +27,9 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
 
     status: int
     body: bytes
-    """MessagePack, whatever the caller asked for."""
+    """MessagePack, also when the caller asked for JSON."""
     offset: int
-    """End offset of what the request wrote."""
+    """End offset of the records that the request wrote."""
     epoch: int
 
 
@@ -36,15 +38,15 @@ class RequestKey(msgspec.Struct, frozen=True):
 
     request_id: bytes
     digest: bytes
-    """SHA-256 of what is asked for, without who asks and in which format."""
+    """SHA-256 of the request's meaning, without the caller and the format."""
 
 
 class JoinResult(Enum):
-    """How a request stands with those before it."""
+    """Whether the same request is under way already."""
 
     NEW = auto()
     JOINED = auto()
-    """The same request is under way: its answer will be this one's."""
+    """The same request is under way, and its answer will be given to both."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -54,7 +56,7 @@ _decode = msgspec.msgpack.Decoder(Answer).decode
 def request_key(request: Request, meaning: bytes, now_ms: int, random: Random) -> RequestKey:
     """Read the request id of a request, or draw one.
 
-    `meaning` is what is asked for, encoded canonically. Raises LogbergError.
+    `meaning` is the request's message, encoded canonically. Raises LogbergError INVALID_REQUEST.
     """
     digest = sha256(b"\0".join((request.method.encode(), request.path.encode(), meaning))).digest()
     text = request.headers.get("x-logberg-request-id", "")
@@ -71,20 +73,20 @@ def request_key(request: Request, meaning: bytes, now_ms: int, random: Random) -
 
 
 def encode_answer(answer: Answer) -> bytes:
-    """As it stands in the log."""
+    """Encode an answer for the log."""
     return _encode(answer)
 
 
 class Idempotency:
-    """Judges request ids, on the active controller."""
+    """Checks request ids, on the active controller."""
 
     def __init__(self, ahead_ms: int) -> None:
-        """`ahead_ms`: how far an id may be ahead of our clock."""
+        """`ahead_ms`: how far the time in an id may be ahead of our clock."""
         self._ahead_ms = ahead_ms
         self._under_way: dict[bytes, tuple[bytes, list[Callable[[object], None]]]] = {}
 
     def recall(self, key: RequestKey, image: MetadataImage, now_ms: int) -> Answer | None:
-        """Return the answer that the request was given before, if it was executed.
+        """Return the earlier answer if the request was executed already, else None.
 
         `image` is the pending image: an answer in it may not be committed yet. Raises
         LogbergError: REQUEST_ID_REUSED, REQUEST_EXPIRED, REQUEST_FROM_FUTURE.
@@ -98,20 +100,20 @@ class Idempotency:
         if key.request_id <= image.outcomes.floor:
             raise LogbergError(
                 ErrorCode.REQUEST_EXPIRED,
-                f"request id {uuid_text(key.request_id)} is older than what is remembered; whether "
-                "it was executed is not known any more. Look, and ask again with a new id",
+                f"request id {uuid_text(key.request_id)} is too old: the log no longer says "
+                "whether it was executed. Check the state, and send the request with a new id",
             )
         if drawn_ms > now_ms + self._ahead_ms:
             raise LogbergError(
                 ErrorCode.REQUEST_FROM_FUTURE,
                 f"request id {uuid_text(key.request_id)} was drawn more than "
-                f"{self._ahead_ms // 1000} s ahead of our clock; correct yours",
+                f"{self._ahead_ms // 1000} s ahead of the controller's clock; correct your clock",
                 {"timeMs": str(now_ms)},
             )
         return None
 
     def join(self, key: RequestKey, on_answer: Callable[[object], None]) -> JoinResult:
-        """Note that a request begins, or let it share the answer of the one under way.
+        """Note that a request begins, or let it share the answer of one under way.
 
         Raises LogbergError REQUEST_ID_REUSED.
         """
@@ -125,14 +127,14 @@ class Idempotency:
         return JoinResult.JOINED
 
     def finish(self, key: RequestKey, answer: object) -> None:
-        """Answer a request that began, and all that joined it."""
+        """Answer a request, and all requests that joined it."""
         _, callbacks = self._under_way.pop(key.request_id, (b"", []))
         for on_answer in callbacks:
             on_answer(answer)
 
 
 def outcome_record(key: RequestKey, answer: Answer, time_ms: int) -> RequestOutcomeRecord:
-    """The fact that the request was executed."""
+    """Return the record that says how the request was answered."""
     return RequestOutcomeRecord(key.request_id, key.digest, encode_answer(answer), time_ms)
 
 

@@ -1,12 +1,14 @@
-"""Which broker process a request comes from, checked before its contact is noted.
+"""Checks which broker process a request comes from, before its contact is noted.
 
-Rule: nobody keeps another's session alive. A request counts as a broker's only if it is for this
-cluster, its caller may speak for that broker, and broker epoch and incarnation are those of the
-registration. What a request says of itself is believed in nothing before that.
+Invariant: nobody keeps another process's session alive. A request counts as a broker's only if
 
-Only a credential that is bound to broker n speaks for it: a certificate broker://<cluster>/n, or a
-token whose principal is Broker:n. Where authentication is off, users and those who show nothing
-speak for any broker; the log then says both, such as User:ANONYMOUS as Broker:7.
+- it names this cluster,
+- its caller may speak for that broker, and
+- its broker epoch and incarnation are those of the registration.
+
+Only a credential that is bound to broker n speaks for it: a certificate with broker://<cluster>/n,
+or a token whose principal is Broker:n. Where authentication is off, users and anonymous callers may
+speak for any broker. The log then names both, for example User:ANONYMOUS as Broker:7.
 """
 
 from typing import NamedTuple
@@ -18,25 +20,28 @@ from runtime.requests import Caller
 
 
 class BrokerClaim(NamedTuple):
-    """What a request says of where it comes from."""
+    """Where a request says that it comes from."""
 
     broker_id: int
     broker_epoch: int
     cluster_id: str | None
-    """None: not said. Agents of release 0.1 don't say it where they load snapshots."""
+    """None if the request doesn't say. Agents of release 0.1 don't, when they load snapshots."""
     incarnation_id: bytes | None
-    """None: not said, likewise. The epoch is one incarnation's anyway."""
+    """None likewise. The broker epoch identifies the incarnation as well."""
 
 
 class IdentityCheck:
-    """Judges claims for one cluster."""
+    """Checks claims for one cluster."""
 
     def __init__(self, cluster_id: str, *, require_authentication: bool) -> None:
         self._cluster_id = cluster_id
         self._require_authentication = require_authentication
 
     def check_claim(self, caller: Caller, claim: BrokerClaim) -> None:
-        """Raise LogbergError where no image is needed to see that the claim is wrong."""
+        """Check what needs no image. Raises LogbergError.
+
+        Its codes: CLUSTER_AUTHORIZATION_FAILED, INCONSISTENT_CLUSTER_ID.
+        """
         self._check_speaks_for(caller, claim.broker_id)
         if claim.cluster_id is not None and claim.cluster_id != self._cluster_id:
             raise LogbergError(
@@ -60,25 +65,25 @@ class IdentityCheck:
 
 
 def broker_principal(broker_id: int) -> str:
-    """The principal of a broker's own credentials."""
+    """Return the principal of a broker's own credentials."""
     return f"Broker:{broker_id}"
 
 
 def acted_as(caller: Caller, broker_id: int) -> str:
-    """What the log says beside the principal of who speaks for a broker; empty for itself."""
+    """Return the broker that the caller acted as; empty if the credentials are the broker's own."""
     own = broker_principal(broker_id)
     return "" if caller.principal == own else own
 
 
 def check_process(image: MetadataImage, claim: BrokerClaim) -> None:
-    """The claim is the registered process's. Raises LogbergError STALE_BROKER_EPOCH."""
+    """Check that the claim is the registered process's. Raises LogbergError STALE_BROKER_EPOCH."""
     broker = registered(image, claim.broker_id, claim.broker_epoch)
     if claim.incarnation_id is not None:
         check_incarnation(broker, claim.incarnation_id)
 
 
 def check_incarnation(broker: BrokerRegistration, incarnation_id: bytes) -> None:
-    """The registration is that process's. Raises LogbergError STALE_BROKER_EPOCH."""
+    """Check that a process is the registered one. Raises LogbergError STALE_BROKER_EPOCH."""
     if broker.incarnation_id != incarnation_id:
         raise LogbergError(
             ErrorCode.STALE_BROKER_EPOCH,
@@ -88,7 +93,7 @@ def check_incarnation(broker: BrokerRegistration, incarnation_id: bytes) -> None
 
 
 def is_process(image: MetadataImage, claim: BrokerClaim) -> bool:
-    """Tell whether the claim is the registered process's."""
+    """Return whether the claim is the registered process's."""
     try:
         check_process(image, claim)
     except LogbergError:

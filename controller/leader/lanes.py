@@ -1,13 +1,14 @@
-"""What waits to be decided, in two lanes, and the rounds of what is decided bit by bit.
+"""Queues for decisions: what comes first, what users ask for, and next rounds of long decisions.
 
-Rule: decisions of our own and those that brokers need to stay in service come before what people
-ask for, and are bounded by the number of brokers. What people ask for is bounded twice: in number,
-and in time, for an answer that comes after its asker has given up is work that helps nobody. Who
-would wait for too long is known by the pace of those before: a burst is judged before it has
-become a queue.
+`first` holds decisions of the controller, and those that brokers need to stay in service. Their
+number is bounded by the number of brokers.
 
-The next round of a long decision comes after all that is first. It takes turns with what people ask
-for, so that neither keeps the other waiting.
+User requests are bounded in number and in waiting time: an answer after the caller has given up is
+wasted work. The expected waiting time comes from the pace of recent decisions, so a burst is
+limited before it has become a long queue.
+
+The next round of a long decision comes after everything that is `first`. Rounds alternate with user
+requests, so neither blocks the other.
 """
 
 from collections import deque
@@ -18,11 +19,12 @@ from runtime.clock import Clock
 T = TypeVar("T")
 
 WAIT_MAX_S = 1.0
-"""Nobody is let in who would wait for longer, by the pace of the last decisions."""
+"""A user request that would wait for longer, at the recent pace, is refused."""
 _PACE_MAX_S = 0.1
-"""One decision that takes long says little of those behind it."""
+"""The longest time that one decision adds to the pace. One slow decision says little about the
+next ones."""
 _PACE_OVER = 16
-"""Decisions over which the pace is smoothed."""
+"""The pace is smoothed over so many decisions."""
 
 
 class Lanes(Generic[T]):
@@ -33,19 +35,19 @@ class Lanes(Generic[T]):
         self._waiting_max = waiting_max
         self._first: deque[T] = deque()
         self._waiting: deque[tuple[float, T]] = deque()
-        """What people ask for, and since when."""
+        """User requests, and since when they wait."""
         self._rounds: deque[T] = deque()
         self._round_taken = False
         self._taken_at = 0.0
         self._pace_s = 0.0
-        """How long one of them keeps the next one waiting."""
+        """Seconds for which one user request keeps the next one waiting."""
 
     def __len__(self) -> int:
         return len(self._first) + len(self._rounds) + len(self._waiting)
 
     @property
     def overloaded(self) -> bool:
-        """Whoever comes now would wait for too long."""
+        """A user request that comes now would wait for too long."""
         waiting = self._waiting
         if not waiting:
             return False
@@ -54,7 +56,7 @@ class Lanes(Generic[T]):
         return len(waiting) >= self._waiting_max or must_wait_s > WAIT_MAX_S
 
     def add(self, item: T, *, first: bool) -> bool:
-        """Let it in, or not."""
+        """Add an item; False if it is refused because too many wait."""
         if first:
             self._first.append(item)
         elif self.overloaded:
@@ -64,17 +66,17 @@ class Lanes(Generic[T]):
         return True
 
     def add_round(self, item: T) -> None:
-        """Let in the next round of what was taken out."""
+        """Add the next round of an item that was taken out."""
         self._rounds.append(item)
         self._round_taken = True
 
     @property
     def has_first(self) -> bool:
-        """Something of our own, or of a broker, waits."""
+        """An item that goes first is waiting."""
         return bool(self._first)
 
     def take(self) -> T:
-        """Take out what is next."""
+        """Take out the next item."""
         if self._first:
             return self._first.popleft()
         if self._rounds and not (self._round_taken and self._waiting):
@@ -84,14 +86,14 @@ class Lanes(Generic[T]):
         since, item = self._waiting.popleft()
         now = self._clock.monotonic()
         if since <= self._taken_at:
-            # It waited for the one before: that is the pace of a crowd.
+            # It waited while the previous one was decided: measure the pace.
             took_s = min(now - self._taken_at, _PACE_MAX_S)
             self._pace_s += (took_s - self._pace_s) / _PACE_OVER
         self._taken_at = now
         return item
 
     def take_all(self) -> list[T]:
-        """Take out everything."""
+        """Take out all items."""
         found = [*self._first, *self._rounds, *(item for _, item in self._waiting)]
         self._first.clear()
         self._rounds.clear()

@@ -1,13 +1,15 @@
-"""Large changes are worked out beside the small ones; only their writing has the turn for itself.
+"""Prepares large changes beside the small ones, so that only writing them blocks other decisions.
 
-Rule: a preparation decides on an image that never changes, encodes the records, decodes them again
-and replays them, all of it in slices between which other changes are decided. What has been
-proposed meanwhile is kept beside it. Before it is written, `ControllerResult.rests_on` says whether
-it still holds; then what came meanwhile is replayed on top of what was prepared. This gives the
-same image as replay in the order of the log, because the two touch different keys: `rests_on` is
-only for records that add or remove whole topics, and no record about these was written meanwhile.
+A preparation decides on an immutable image, encodes the records, decodes them again and replays
+them. It does this in slices, and other changes are decided in between. The preparation keeps the
+records of those other changes.
 
-One preparation is under way at a time. Those behind it begin when it is written, on the image then.
+When its turn comes, `ControllerResult.rests_on` says whether the preparation still holds. If so,
+the other changes are replayed on top of what was prepared. This gives the same image as a replay in
+the order of the log, because the two touch different keys: `rests_on` is only allowed for records
+that add or remove whole topics, and no other change in between touched those topics.
+
+One preparation is under way at a time. The next one begins when it is written, on the image then.
 """
 
 from collections import deque
@@ -39,18 +41,18 @@ from runtime.slices import run_in_slices
 T = TypeVar("T")
 
 BATCH_TARGET_BYTES = 128 * 1024
-"""More than this becomes several batches: a follower decodes a batch in one go."""
+"""Records beyond this size go into another batch, because a follower decodes a batch in one go."""
 STEP = 256
 """Records between two yields."""
 FOLLOWED_MAX = 16_384
-"""With so many records proposed meanwhile it is cheaper to prepare again."""
+"""If more records were proposed in between, it is cheaper to prepare again."""
 ABOUT_A_TOPIC = (TopicRecord, PartitionRecord, PartitionChangeRecord, RemoveTopicRecord)
 TRIES_MAX = 3
-"""So often a change is prepared; then it keeps the turn until it is written."""
+"""So often a change is prepared beside others. Then nothing else is decided until it is written."""
 
 
 class Preparation(Generic[T]):
-    """One decision on its way to records; `decision` is carried along."""
+    """One decision being prepared. `decision` is only carried along."""
 
     def __init__(
         self, decision: T, decide: Decide, image: MetadataImage, gate: LevelGate, tries: int = 1
@@ -60,11 +62,11 @@ class Preparation(Generic[T]):
         self.base = image
         self.result: ControllerResult | None = None
         self.error: LogbergError | None = None
-        """Why it is refused."""
+        """Why the decision is refused."""
         self.defect: Exception | None = None
-        """Why the records can't be replayed: a defect of whoever decided."""
+        """Why the records can't be replayed. The decision's code has a defect."""
         self.failure: Exception | None = None
-        """Any other defect that came up while it was prepared in slices."""
+        """Any other exception while the decision was prepared in slices."""
         self.batches: list[list[bytes]] = []
         """The encoded records, cut into batches."""
         self._decide = decide
@@ -77,29 +79,29 @@ class Preparation(Generic[T]):
         self._followed_count = 0
 
     def starts_small(self) -> bool:
-        """Take the first step; True when nothing is left to do."""
+        """Take the first step. Returns True if that finished the preparation."""
         for _ in self._steps:
             self._large = True
             return False
         return True
 
     def steps(self) -> Generator[None, None, None]:
-        """Do all that is left."""
+        """Do all remaining steps."""
         self._large = True
         yield from self._steps
 
     def drop(self) -> None:
-        """It is not needed any more, or not in this form."""
+        """Give up the preparation."""
         self._steps.close()
 
     def follow(self, records: Sequence[Record], base_offset: int, timestamp_ms: int) -> None:
-        """Something else was proposed."""
+        """Keep the records of another change that was proposed."""
         self._followed_count += len(records)
         if self._followed_count <= FOLLOWED_MAX:
             self._followed.append((records, base_offset, timestamp_ms))
 
     def still_holds(self, image: MetadataImage) -> bool:
-        """Tell whether it can be written behind `image` as it is."""
+        """Return whether what was prepared can be written on top of `image`."""
         if image is self.base or self.defect or self.failure:
             return True
         if self.result is None or not self.result.records:
@@ -114,7 +116,7 @@ class Preparation(Generic[T]):
         )
 
     def _touched(self, topic_ids: frozenset[bytes]) -> bool:
-        """Something that was proposed meanwhile is about one of these topics, or about all."""
+        """Return whether another change was about one of these topics, or about all."""
         by_id = self.base.topics.by_id
         names = {by_id[topic_id].name for topic_id in topic_ids}
         return any(
@@ -130,17 +132,17 @@ class Preparation(Generic[T]):
         )
 
     def passes_gate(self, image: MetadataImage) -> Generator[None, None, None]:
-        """Ask the gate again if levels have changed since. Raises LogbergError."""
+        """Check levels again if they changed. Raises LogbergError UNSUPPORTED_VERSION."""
         if self.result is not None and image.features is not self.base.features:
             yield from self._gate.check(image, self.result.records)
 
     @property
     def is_replayed(self) -> bool:
-        """`over` is at hand."""
+        """The records were replayed, so `over` can be called."""
         return self._replayed is not None
 
     def over(self, image: MetadataImage) -> Generator[None, None, MetadataImage]:
-        """Return `image` with all that was prepared; `still_holds` was asked before."""
+        """Return `image` with the prepared records replayed. Only after `still_holds(image)`."""
         assert self._replayed is not None
         assert self._added is not None
         merged = self._replayed
@@ -161,7 +163,7 @@ class Preparation(Generic[T]):
         )
 
     def emptied(self) -> Generator[None, None, None]:
-        """Let go of the records, in steps, once they are written."""
+        """Free the records in steps. Call this once they are written."""
         records = self.result.records if self.result is not None else ()
         if isinstance(records, list):
             yield from emptied(records)
@@ -174,7 +176,7 @@ class Preparation(Generic[T]):
                 decided = yield from decided
             yield from self._gate.check(self.base, decided.records)
         except LogbergError as error:
-            # Its traceback would hold our frame, and that holds us, with the image.
+            # The traceback would keep this frame alive, and with it the image.
             self.error = error.with_traceback(None)
             return
         self.result = decided
@@ -186,7 +188,7 @@ class Preparation(Generic[T]):
                 self.defect = error
 
     def _replay(self) -> Generator[None, None, None]:
-        """Replay the records from their bytes, as any other node will."""
+        """Replay the records from their bytes, as every other node will."""
         delta = MetadataDelta(self.base)
         offset = self.base.offset
         for batch in self.batches:
@@ -202,15 +204,15 @@ class Preparation(Generic[T]):
         assert after is not None
         self._added = after.plus(-before.shared, 0)
         yield from delta.emptied()
-        # What is proposed meanwhile is replayed over it later, at offsets behind the base's.
+        # `over` replays other changes on top, and their offsets begin at the base's.
         self._replayed = msgspec.structs.replace(image, offset=self.base.offset)
 
 
 class LargeChanges(Generic[T]):
-    """The preparation under way, and what waits for it to be written."""
+    """The preparation under way, and the decisions that wait for it to be written."""
 
     def __init__(self, clock: Clock, on_ready: Callable[[], None], waiting_max: int) -> None:
-        """`on_ready` is called when `ready` is set: whoever prepared it failed, too (`failure`)."""
+        """`on_ready` is called when `ready` is set, also if the preparation failed (`failure`)."""
         self._clock = clock
         self._waiting_max = waiting_max
         self._on_ready = on_ready
@@ -218,13 +220,13 @@ class LargeChanges(Generic[T]):
         self._now: Preparation[T] | None = None
         self._cancel: Callable[[], None] | None = None
         self.ready: Preparation[T] | None = None
-        """What is to be written next; `written` lets the following one begin."""
+        """The preparation to write next. `written` lets the following one begin."""
 
     def __len__(self) -> int:
         return len(self._waiting) + (self._now is not None)
 
     def add(self, preparation: Preparation[T]) -> bool:
-        """Work it out in slices, or later if another one is under way; False: too many wait."""
+        """Prepare in slices, or later if another one is under way. False if too many wait."""
         if self._now is None:
             self._begin(preparation)
             return True
@@ -235,22 +237,22 @@ class LargeChanges(Generic[T]):
         return True
 
     def again(self, preparation: Preparation[T]) -> None:
-        """What was ready holds no more: work it out anew."""
+        """The preparation that was ready no longer holds: begin a new one of the same decision."""
         self.ready = None
         self._begin(preparation)
 
     def follow(self, records: Sequence[Record], base_offset: int, timestamp_ms: int) -> None:
-        """Something was proposed that is not the preparation under way."""
+        """Another change was proposed."""
         if self._now is not None:
             self._now.follow(records, base_offset, timestamp_ms)
 
     def written(self) -> T | None:
-        """The one that was ready is written, or given up; return what may be prepared now."""
+        """`ready` is written or given up. Returns the decision that may be prepared now."""
         self._now = self.ready = None
         return self._waiting.popleft() if self._waiting else None
 
     def take_all(self) -> list[T]:
-        """Stop; return the decisions that were under way or waiting."""
+        """Stop. Returns the decisions that were under way or waiting."""
         found = [] if self._now is None else [self._now.decision]
         found += self._waiting
         if self._cancel is not None:
@@ -267,7 +269,7 @@ class LargeChanges(Generic[T]):
     def _guarded(self, preparation: Preparation[T]) -> Generator[None, None, None]:
         try:
             yield from preparation.steps()
-        except Exception as error:  # noqa: BLE001 - it is raised again when its turn comes
+        except Exception as error:  # noqa: BLE001 - `Proposer._finish` raises it
             preparation.failure = error
 
     def _done(self) -> None:
@@ -277,7 +279,7 @@ class LargeChanges(Generic[T]):
 
 
 def cut(records: Sequence[Record]) -> Generator[None, None, list[list[bytes]]]:
-    """Encode each record and cut the row into batches of the size we aim at."""
+    """Encode the records and divide them into batches of about `BATCH_TARGET_BYTES`."""
     batches: list[list[bytes]] = []
     size = BATCH_TARGET_BYTES
     for number, record in enumerate(records, start=1):

@@ -1,8 +1,13 @@
-"""What runs only while this controller leads: from on_leadership to its loss.
+"""What starts when this controller is elected, and stops when it loses leadership.
 
-Rule: on_leadership → all that was committed is applied → pending := committed → the heartbeat table
-counts every unfenced broker as just heard from → BeginEpoch is the first thing decided. Losing
-leadership drops all of it at once.
+The order at an election is:
+
+1. apply everything that was committed before;
+2. begin the pending image as the committed one;
+3. fill the heartbeat table: every unfenced broker counts as just heard from;
+4. decide BeginEpoch, before any other decision.
+
+The loss of leadership drops all of it at once.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,14 +37,14 @@ from quorum.api import Voter
 
 
 def provenance_of_node(node_id: int) -> Callable[[str], Provenance]:
-    """Make the provenance of an operation of our own."""
+    """Return a function that makes the provenance of a controller's own operation."""
     return lambda operation: Provenance(
         principal=f"Controller:{node_id}", auth_method="internal", operation=operation
     )
 
 
 class LeaderDuties:
-    """One controller's turns as the active one."""
+    """Begins and ends one controller's leaderships."""
 
     def __init__(
         self,
@@ -64,20 +69,20 @@ class LeaderDuties:
         self._log = log
         self._elected = -1
         self.active = False
-        """The begin of our epoch is committed."""
+        """This controller leads, and the begin of its epoch is committed."""
 
     @property
     def elected(self) -> bool:
-        """We lead, active already or about to be."""
+        """This controller leads. It may not be active yet."""
         return self._elected >= 0
 
     def begin(self, epoch: int, ledger: Callable[[], Ledger | None]) -> None:
-        """We were elected: become active when all that was committed before is applied."""
+        """This controller was elected: go on when all that was committed before is applied."""
         self._elected = epoch
         self._applier.when_idle(lambda: self._activate(epoch, ledger()))
 
     def end(self) -> None:
-        """We lead no more."""
+        """This controller leads no more."""
         self._elected = -1
         if self._proposer.pending is None:
             return
@@ -92,7 +97,11 @@ class LeaderDuties:
         self._log.info("controller_resigned", epoch=self._proposer.epoch)
 
     def follow(self, records: Sequence[Record]) -> None:
-        """Records were proposed: the heartbeat table changes with them, not at their commit."""
+        """Records were proposed: bring the heartbeat table up to them.
+
+        The table follows proposed records, not committed ones: a broker that is being unfenced must
+        be watched from then on.
+        """
         pending = self._proposer.pending
         if pending is None:
             return

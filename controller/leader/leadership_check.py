@@ -1,38 +1,38 @@
-"""After a stall of our own we don't know that we still lead.
+"""Holds requests of brokers after a stall, until a majority confirms that this controller leads.
 
-Rule: a broker's request is answered only by a leader whose last stall a majority has outlived: who
-stood still for seconds may have been replaced, and its successor counts the sessions of brokers
-from its own beginning. An answer from us would let a broker serve on that the successor fences.
+While this process stood still for seconds, another controller may have been elected. That leader
+counts the sessions of brokers from its own beginning. An answer from here would let a broker serve
+on although the new leader fences it.
 """
 
 from collections.abc import Callable
 
 
 class LeadershipCheck:
-    """Holds requests back while it is not known whether we lead."""
+    """Holds requests while it is not known whether this controller leads."""
 
     def __init__(self, read_index: Callable[[Callable[[bool], None]], None]) -> None:
-        """`read_index` tells, by a majority asked after the call, whether we lead."""
+        """`read_index` asks a majority whether this controller leads, and calls back."""
         self._read_index = read_index
         self._number = 0
         self._checking = False
         self._waiting: list[Callable[[], None]] = []
 
     def begin(self) -> None:
-        """We stood still, and lead as far as we know: ask."""
+        """The process stalled, and leads as far as it knows: ask a majority."""
         self._checking = True
         self._number += 1
         number = self._number
 
         def on_ready(leads: bool) -> None:
-            # What was confirmed before a later stall says nothing about it.
+            # After a later stall this confirmation is worthless; that stall asked again.
             if leads and number == self._number:
                 self.end()
 
         self._read_index(on_ready)
 
     def end(self) -> None:
-        """It is known: we lead, or we lost it."""
+        """Leadership is confirmed or lost: let the held requests go on."""
         self._checking = False
         self._number += 1
         waiting, self._waiting = self._waiting, []
@@ -40,7 +40,7 @@ class LeadershipCheck:
             go_on()
 
     def holds(self, go_on: Callable[[], None]) -> bool:
-        """Tell whether a request must wait; `go_on` is called when it need not any more."""
+        """Return whether a request must wait. If so, `go_on` is called once it need not."""
         if self._checking:
             self._waiting.append(go_on)
         return self._checking

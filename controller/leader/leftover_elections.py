@@ -1,9 +1,9 @@
-"""Elections that an unfencing has left undone.
+"""Elects leaders for partitions that an interrupted unfencing left without one.
 
-Rule: an unfencing of many partitions takes several rounds, and the first one unfences the broker.
-When a later round does not happen (the leader goes, or its journal has no room), nothing else
-makes anybody elect again. So a new leader does once, and whoever was refused tries again after a
-second while it leads.
+An unfencing of many partitions takes several rounds, and the first one unfences the broker. If a
+later round does not happen, because the leader goes or its journal has no room, no other event
+triggers the missing elections. So every new leader looks for such partitions once. A leader whose
+election was refused tries again after a second.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from metadata.errors import LogbergError
 from runtime.clock import Clock, Timer
 
 _REFUSED_S = 1.0
-"""Until it is tried again when the journal has no room."""
+"""Pause after an election was refused because the journal has no room."""
 
 
 class LeftoverElections:
-    """Elects what can have a leader and has none."""
+    """Elects a leader for each partition that can have one and has none."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class LeftoverElections:
         proposer: Proposer,
         provenance: Callable[[str], Provenance],
     ) -> None:
-        """`provenance` makes that of an operation of our own."""
+        """`provenance` makes the provenance of an operation that no request caused."""
         self._clock = clock
         self._brokers = brokers
         self._proposer = proposer
@@ -38,7 +38,7 @@ class LeftoverElections:
         self._timer: Timer | None = None
 
     def begin(self) -> None:
-        """We lead, and what was committed is known: elect what our predecessor left."""
+        """This controller is active now: hold the elections that its predecessor left."""
         pending = self._proposer.pending
         if pending is None or not len(pending.image.topics.leaderless):
             return
@@ -52,13 +52,13 @@ class LeftoverElections:
         )
 
     def end(self) -> None:
-        """We lead no more."""
+        """This controller leads no more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def report(self, outcome: Outcome) -> None:
-        """Hear what became of a decision that elects."""
+        """Note the outcome of a decision that elects; try again later if it was refused."""
         if isinstance(outcome, LogbergError) and self._timer is None:
             self._timer = self._clock.call_later(_REFUSED_S, self._again)
 

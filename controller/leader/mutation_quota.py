@@ -1,11 +1,11 @@
-"""How many partitions changes may create, delete or touch: one token bucket for the cluster.
+"""Limits how many partitions changes may create, delete or touch: one token bucket for the cluster.
 
-Rule: the bucket is KIP-599's strict one. It holds at most `burst` tokens, one a partition, and
-fills at `rate` tokens a second. A change is let in while the bucket is not below zero, and pays for
-all its partitions at once, so the bucket may go below zero for one change. Later changes are
-refused with THROTTLED, and with the time until the bucket is back at zero.
+The bucket is KIP-599's strict one. It holds at most `burst` tokens, one per partition, and fills at
+`rate` tokens a second. A change is accepted while the bucket is not below zero, and pays for all
+its partitions at once. So one change may take the bucket below zero. Later changes are refused with
+THROTTLED, and are told the time until the bucket is back at zero.
 
-The bucket is soft state of the leader: it is in no record, and a new leader begins with a full one.
+The bucket is the leader's soft state. It is in no record, and a new leader begins with a full one.
 """
 
 from math import ceil
@@ -15,7 +15,7 @@ from runtime.clock import Clock
 
 
 class MutationQuota:
-    """The bucket. A rate of 0 means that nothing is refused."""
+    """The bucket. With a rate of 0 nothing is refused."""
 
     def __init__(self, clock: Clock, rate: float, burst: int) -> None:
         """`rate` is in partitions a second, `burst` in partitions."""
@@ -26,20 +26,20 @@ class MutationQuota:
         self._filled_at = clock.monotonic()
         self._epoch = 0
         self.charged = 0
-        """Partitions of changes that were let in, since this process started."""
+        """Partitions of accepted changes, since this process started."""
         self.refused = 0
-        """Changes that were answered THROTTLED by the quota, since this process started."""
+        """Changes that the quota refused, since this process started."""
 
     @property
     def tokens(self) -> float:
-        """What the bucket holds now; below zero while changes are refused."""
+        """Tokens in the bucket now; below zero while changes are refused."""
         since_s = self._clock.monotonic() - self._filled_at
         return min(float(self._burst), self._tokens + since_s * self._rate)
 
     def charge(self, partitions: int, epoch: int) -> None:
-        """Let a change of so many partitions in. Raises LogbergError THROTTLED.
+        """Accept a change of so many partitions. Raises LogbergError THROTTLED.
 
-        `epoch` is the one that we lead in; a new one begins with a full bucket.
+        `epoch` is the one in which this controller leads. A new epoch begins with a full bucket.
         """
         if partitions <= 0 or not self._rate:
             return
@@ -60,7 +60,7 @@ class MutationQuota:
         self.charged += partitions
 
     def refund(self, partitions: int) -> None:
-        """Give back what a change paid that was refused later."""
+        """Give back what a change paid, because it was refused later."""
         if partitions > 0 and self._rate:
             self._set(min(float(self._burst), self.tokens + partitions))
             self.charged -= partitions

@@ -195,10 +195,10 @@ class Proposer:
             # A part of the decision is proposed and can't be taken back in this epoch. `end` must
             # not answer the decision a second time, so it is no longer under way.
             self._deciding = None
-            self.freeze("a decision failed when a part of it was written")
+            self.freeze("a decision failed after a part of it was written")
         decision.on_outcome(
             LogbergError(
-                ErrorCode.UNKNOWN_SERVER_ERROR, "a defect of the server: its log says more"
+                ErrorCode.UNKNOWN_SERVER_ERROR, "the controller has a defect; its log has details"
             )
         )
         self._deciding = self._cancel = None

@@ -1,14 +1,13 @@
-"""Controllers register themselves in the log (KIP-919), and an old log gets its levels.
+"""Controllers register themselves in the log (KIP-919), and logs of release 0.1 get feature levels.
 
-Rule: nobody but the active controller writes, and commands are never forwarded. A controller whose
-registration is not in the log announces it over the links to its peers, with every heartbeat. The
-active controller writes it, under the principal of the controller that the link belongs to. A peer
-of release 0.1 ignores the announcement.
+Only the active controller writes, and commands are never forwarded. So a controller that the log
+doesn't know yet announces its registration to its peers, with every heartbeat. The active
+controller writes it, under the principal of the controller at the other end of the link. A peer of
+release 0.1 ignores the announcement.
 
-While a log has no levels everybody goes on announcing. Levels begin when every voter is heard at
-the same time: one that registered and was put back to release 0.1 since is silent.
-
-A record is written only when it changes something, so what is announced twice is written once.
+While a log has no levels, every controller keeps announcing. Levels begin when all voters are heard
+at the same time. A voter that registered and was then put back to release 0.1 is silent, so levels
+don't begin without it.
 """
 
 from collections.abc import Callable
@@ -44,13 +43,13 @@ ANNOUNCEMENT = b"\x02"
 """The first byte. A digest begins with 1."""
 _HOST_MAX = 255
 _HEARD_S = 2.0
-"""An announcement counts for so long; a heartbeat comes several times a second."""
+"""An announcement counts for so long. Heartbeats come several times a second."""
 _AGAIN_S = 1.0
-"""Until a refused decision is tried again."""
+"""Pause after a decision was refused."""
 
 
 def registration_of(config: ControllerConfig, incarnation_id: bytes) -> RegisterControllerRecord:
-    """Return what this controller says of itself."""
+    """Return this controller's registration."""
     url = urlsplit(config.controller_urls.get(config.node_id, ""))
     endpoints: tuple[ControllerEndpoint, ...] = ()
     if url.hostname and len(url.hostname) <= _HOST_MAX:
@@ -66,7 +65,7 @@ def registration_of(config: ControllerConfig, incarnation_id: bytes) -> Register
 
 
 class SelfRegistration:
-    """Announces our registration, and writes everybody's while we lead."""
+    """Announces this controller's registration. While it leads, it writes the others' too."""
 
     def __init__(
         self,
@@ -79,7 +78,10 @@ class SelfRegistration:
         provenance: Callable[[int, str], Provenance],
         log: FilteringBoundLogger,
     ) -> None:
-        """`image` is the committed one; `provenance` that of an operation of one controller."""
+        """`image` returns the committed image.
+
+        `provenance` makes the provenance of an operation, by the id of the controller it is for.
+        """
         self._own = own
         self._clock = clock
         self._proposer = proposer
@@ -94,22 +96,22 @@ class SelfRegistration:
         self._seen: tuple[object, object] | None = None
         self._waits_for = ""
         self._heard: dict[int, float] = {}
-        """When a controller last announced the registration that the log has of it."""
+        """Monotonic seconds when a registered controller last announced itself, by node id."""
 
     def begin(self) -> None:
-        """We are the active controller now."""
+        """This controller is active now."""
         self._leads = True
         self._under_way.clear()
         self._seen = None
         self.look()
 
     def end(self) -> None:
-        """We are it no more."""
+        """This controller leads no more."""
         self._leads = False
         self._waits_for = ""
 
     def look(self) -> None:
-        """The committed image may have moved on: do what is due."""
+        """The committed image may have changed: announce, register or begin levels as needed."""
         image = self._image()
         seen = (image.cluster, image.features)
         if self._seen is not None and self._seen[0] is seen[0] and self._seen[1] is seen[1]:
@@ -128,7 +130,7 @@ class SelfRegistration:
             self._begin_levels(image)
 
     def on_announcement(self, node_id: int, data: bytes) -> None:
-        """A peer says what it is; we write it, if we lead and the log doesn't say so."""
+        """A peer announced its registration. The leader writes it if the log lacks it."""
         if not self._leads:
             return
         try:
@@ -161,7 +163,7 @@ class SelfRegistration:
         )
 
     def _begin_levels(self, image: MetadataImage) -> None:
-        """Write the upgrade batch of an old log, or say once what it waits for."""
+        """Write the upgrade batch of an old log, or log once what it waits for."""
         voters = [voter.node_id for voter in self._voters()]
         waits_for = what_begins_later(image, voters) or self._who_is_silent(voters)
         if waits_for:
@@ -190,12 +192,12 @@ class SelfRegistration:
         if not silent:
             return ""
         names = ", ".join(map(str, silent))
-        return f"voters that are not up on this release now: {names}. Start them on it"
+        return f"these voters are not running this release now: {names}. Start them on it"
 
     def _submit(
         self, operation: str, node_id: int, decide: Decide, on_written: Callable[[int], None]
     ) -> None:
-        """Decide, one at a time for each node; again a little later when it was refused."""
+        """Submit a decision, one at a time per operation and node; retry later if it is refused."""
         key = (operation, node_id)
         if key in self._under_way:
             return
