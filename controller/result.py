@@ -1,7 +1,7 @@
-"""What deciding yields: records and a reply, and nothing changed.
+"""What a decision returns: records and a reply. Deciding changes nothing.
 
-Rule: a manager's public method reads an image and returns a `ControllerResult`. The records are
-written by the proposer and change the state by replay, here as on every other node.
+A manager's public method reads an image and returns a `ControllerResult`. The proposer writes the
+records. They change the state by replay, on this node as on every other.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -17,28 +17,28 @@ class ControllerResult(NamedTuple):
     """A decision."""
 
     records: Sequence[Record]
-    """In the order in which they are to be replayed; none: nothing is written."""
+    """In the order of their replay. If there are none, nothing is written."""
     reply: msgspec.Struct | None = None
-    """What the caller is told once the records are committed; None for internal decisions."""
+    """The caller's answer, once the records are committed. None for decisions without a caller."""
     status: int = 200
     """The HTTP status that goes with the reply."""
     reason: str = ""
-    """Why, for the batch's envelope, when the caller gave no reason."""
+    """The reason in the batch's envelope, if the caller gave none."""
     rebase: "Callable[[int], ControllerResult] | None" = None
-    """Decide again for another offset of the first record; for records that hold offsets."""
+    """Makes the result for another offset of the first record. For records that hold offsets."""
     unfinished: bool = False
-    """A first part of what is to be done, and valid by itself: decide again for the rest, when
-    others had their turn. The answer is that of the last part."""
+    """The records are a first part, and valid by themselves. The proposer decides again for the
+    rest, after other decisions. The caller gets the answer of the last part."""
     rests_on: "Callable[[MetadataImage], bool] | None" = None
-    """Tell whether the records would still be right in a later image. Only for records that add or
-    remove whole topics: these may be worked out beside other changes (see `large_changes`)."""
+    """Returns whether the records are still right in a later image. Only for records that add or
+    remove whole topics: such changes may be prepared beside others (see `large_changes`)."""
     touches: frozenset[bytes] = frozenset()
-    """With `rests_on`: the ids of those topics. A record about one of them that is written
-    meanwhile makes the decision void."""
+    """With `rests_on`: the ids of those topics. If another change writes a record about one of
+    them in the meantime, the decision must be made again."""
 
 
 Decided = ControllerResult | Generator[None, None, ControllerResult]
-"""A decision, or the work towards one that yields often (see `runtime.slices`)."""
+"""A result, or a generator that yields often and returns one (see `runtime.slices`)."""
 
 Decide = Callable[[MetadataImage], Decided]
-"""Decides on the pending image, whose `offset` is the next record's. Raises LogbergError."""
+"""Decides on the pending image. Its `offset` is that of the next record. Raises LogbergError."""

@@ -1,12 +1,13 @@
-"""From committed bytes to the next image, on every controller.
+"""Applies committed batches: from their bytes to the next image, on every controller.
 
-Rule: what is committed meets the ledger's fence, then replay, in order, with nothing in between
-that one node could see and another not. Our own proposals were replayed when they were proposed,
-so their commit moves a pointer. On a standby the batches that wait are replayed together, in one
-delta: an image for each would be most of the work, and nobody could see it. Long ones are replayed
-in slices: what was delivered and what is applied are two offsets.
+Invariant: every controller accepts or skips the same batches. A batch first meets the ledger's
+fence, then replay, in the order of the log. Nothing in between differs from node to node. If a
+committed batch can't be replayed, the node stops: skipping it would make its state differ.
 
-A committed batch that can't be replayed stops the node: to skip it would be to disagree.
+The leader replayed its own batches when it proposed them, so their commit only moves a pointer. A
+standby replays the batches that wait together, in one delta, because an image for each batch would
+be most of the work. Long batches are replayed in slices, so what is delivered and what is applied
+are two offsets.
 """
 
 from collections import deque
@@ -32,14 +33,14 @@ from runtime.disk_errors import BROKEN, sentence
 from runtime.slices import SLICE_S
 
 _STEP = 64
-"""Records that are replayed before the clock is asked."""
+"""Records that are replayed before the clock is read again."""
 _SMALL_BYTES = 4_096
-"""Of an entry that is applied in the callback which hands it up."""
+"""An entry up to this size is applied at once, in the callback that delivers it."""
 _DISK_RETRY_S = 1.0
 _TOGETHER_MAX = 16 * EVERY_OFFSETS
-"""Records, and batches, that one delta replays."""
+"""The most records, and the most batches, that one delta replays."""
 _FAR = 4 * EVERY_OFFSETS
-"""So many records behind what is delivered."""
+"""An image that is more records behind than this counts as far behind."""
 
 
 class _Committed(NamedTuple):
@@ -47,7 +48,7 @@ class _Committed(NamedTuple):
     epoch: int
     payload: bytes
     last: bool
-    """Of its entry: behind it stands a place that the journal can be cut at."""
+    """The last batch of its entry. The journal can be cut behind it."""
 
 
 class Applier:
@@ -63,7 +64,11 @@ class Applier:
         on_failed: Callable[[str], None],
         log: FilteringBoundLogger,
     ) -> None:
-        """`on_batch` is called behind each batch, `on_progress` once behind several."""
+        """`on_batch` is called after each batch, `on_progress` after each slice of work.
+
+        `on_own_skipped` is called when the fence skips a batch that this leader wrote. `on_failed`
+        stops the node. Both get the reason.
+        """
         self._clock = clock
         self._on_batch = on_batch
         self._on_progress = on_progress
@@ -83,19 +88,19 @@ class Applier:
         self.image = MetadataImage()
         """The committed image."""
         self.pending: Pending | None = None
-        """Our proposals, while we lead."""
+        """What this controller has proposed, while it leads."""
         self.leading_epoch = -1
         self.place = Mark(0, 0, b"")
-        """The last whole entry that is applied: where the journal may be cut."""
+        """The last entry that is applied completely. The journal may be cut there."""
         self.disk_full = ""
-        """Why nothing is applied now, while the disk has no room; else empty."""
+        """Why nothing is applied now; empty unless the disk has no room."""
         self._delivered = 0
         self._meeting: tuple[int, bytes, Callable[[], None]] | None = None
 
     def begin(self, ledger: Ledger, image: MetadataImage, place: Mark) -> None:
-        """Start, or start anew behind a mark: `image` may be ahead of the ledger's end."""
+        """Start, or start again after a catch-up. `image` may be ahead of the ledger's end."""
         if self._meeting is not None and ledger.log_end >= self._meeting[0]:
-            # A catch-up has carried the ledger past the place where they were to meet.
+            # A catch-up has carried the ledger past the offset that `must_meet` named.
             at = self._meeting[0]
             try:
                 self._meet(at, (ledger.hash_at(at) or b"") if at >= ledger.log_start else None)
@@ -109,42 +114,43 @@ class Applier:
         self.place = place
         self._delivered = max(self._delivered, ledger.log_end)
         for item in self._queue:
-            # It came while the ledger was not here to tell where it belongs.
+            # The batch was delivered while the ledger was not open.
             self._count(item.epoch, item.payload)
         self._step()
 
     def must_meet(self, offset: int, chain_hash: bytes, on_missed: Callable[[], None]) -> None:
-        """The image was loaded from beyond the ledger's end: the log must come by there.
+        """Check that the log reaches `offset` with this chain hash.
 
-        Else `on_missed` is called, and the node stops: its image is of another history.
+        Needed when the image was loaded from a checkpoint beyond the ledger's end. If the log
+        doesn't, the image is of another history: `on_missed` is called, and the node stops.
         """
         self._meeting = (offset, chain_hash, on_missed)
 
     def hold(self) -> None:
-        """Apply nothing until `begin` is called again: the ledger is being replaced."""
+        """The ledger is being replaced: apply nothing until `begin` is called again."""
         self._ledger = None
         self._queue.clear()
-        # A batch that is half replayed belongs to the ledger that goes.
+        # A batch that is half replayed belongs to the old ledger.
         self._work.close()
         self._work = self._apply_all()
 
     def stop(self) -> None:
-        """Apply nothing any more."""
+        """Stop for good."""
         self._stopped = True
         self._queue.clear()
 
     @property
     def delivered(self) -> int:
-        """End offset of what is committed and known here, applied or waiting."""
+        """End offset of the committed batches that were delivered here, applied or not."""
         return self._delivered
 
     @property
     def idle(self) -> bool:
-        """All that was delivered is applied."""
+        """Everything that was delivered is applied."""
         return not self._queue and self._ledger is not None
 
     def when_idle(self, callback: Callable[[], None]) -> None:
-        """Call back when all that was delivered until now, and what follows, is applied."""
+        """Call back as soon as everything that was delivered is applied."""
         if self.idle and not self._stepping:
             callback()
         else:
@@ -160,17 +166,17 @@ class Applier:
         if sum(map(len, payloads)) <= _SMALL_BYTES:
             self._step()
         elif not (self._stepping or self._scheduled):
-            # To read or write a long entry took its share of this callback already.
+            # Reading or writing a long entry has used up the time of this pass of the loop.
             self._later(0.0)
 
     def _count(self, epoch: int, payload: bytes) -> None:
         head = head_of(payload)
         if head is not None and (head.base_offset, head.epoch) == (self._delivered, epoch):
-            # It will pass the fence.
+            # The batch continues the log in its entry's term, so it will pass the fence.
             self._delivered = head.end_offset
 
     def _step(self) -> None:
-        """Apply for one slice; the rest runs when others had their turn."""
+        """Apply for one slice of time. The rest runs after other work of the loop."""
         if self._stepping or self._scheduled or self._stopped or self._ledger is None:
             return
         self._stepping = True
@@ -203,7 +209,7 @@ class Applier:
             self._clock.call_soon(again)
 
     def _apply_all(self) -> Generator[bool, None, None]:
-        """Work without end; yields whether there is more to do now."""
+        """Apply batches, without end. Yields whether there is more to do now."""
         while True:
             if not self._queue or self._ledger is None:
                 yield False
@@ -227,14 +233,14 @@ class Applier:
             yield True
 
     def _apply_some(self, ledger: Ledger) -> Generator[bool, None, None]:
-        """Apply the batches at the head of the queue; an OSError leaves the rest as it was."""
+        """Apply the batches at the head of the queue. After an OSError the rest is still queued."""
         together = yield from self._replayable_together(ledger)
         if not together:
             yield from self._apply(self._queue[0], ledger)
             self._done()
             return
         image = yield from self._replay(together)
-        # Replayed first: a batch that does not replay must not be in the ledger either.
+        # Replay comes first: a batch that can't be replayed must not get into the ledger.
         for batch in together:
             item = self._queue[0]
             accepted = ledger.accept(item.epoch, batch)
@@ -244,10 +250,11 @@ class Applier:
             yield True
 
     def _replayable_together(self, ledger: Ledger) -> Generator[bool, None, list[Batch]]:
-        """Batches at the head of the queue that pass the fence and make one image.
+        """Return batches at the head of the queue that pass the fence and can make one image.
 
-        They end where every node notes its state (see `digests`), so that states can be compared;
-        far behind, as after a restart, only every now and then: states add up.
+        They end where every node notes its state (see `digests`), so that states can be compared.
+        A node that is far behind, as after a restart, notes its state less often: a state hash
+        covers everything before it.
         """
         found: list[Batch] = []
         end = ledger.log_end
@@ -260,7 +267,7 @@ class Applier:
             try:
                 found.append(parse(item.payload))
             except LedgerError:
-                # Those before it are applied; then it stops the node.
+                # Apply the batches before it. Then `_apply` fails on it and stops the node.
                 break
             end = head.end_offset
             if end - ledger.log_end >= _TOGETHER_MAX:
@@ -276,13 +283,13 @@ class Applier:
             self._queue.popleft()
 
     def _apply(self, item: _Committed, ledger: Ledger) -> Generator[bool, None, None]:
-        """Apply one batch; an OSError leaves everything as it was."""
+        """Apply one batch. After an OSError everything is as it was."""
         own = self.pending is not None and self.pending.is_next(item.payload)
         batch = self.pending.oldest().batch if own and self.pending else parse(item.payload)
         image = self.image
         reason = ledger.objection(item.epoch, batch)
         if not reason and self._meeting is not None and batch.header.end_offset >= self._meeting[0]:
-            # Before it is replayed: onto an image of another history it may not replay at all.
+            # Check this before replay, which may fail on an image of another history.
             self._meet(batch.header.end_offset, batch.hash)
         if not reason and not own and batch.header.end_offset > self._replayed_to:
             image = yield from self._replay([batch])
@@ -300,7 +307,7 @@ class Applier:
     def _accepted(
         self, item: _Committed, batch: Batch, image: MetadataImage, ledger: Ledger
     ) -> None:
-        """A batch is in the ledger, and in `image`, which may hold later ones too."""
+        """Take `image` as the committed one. It holds the batch, and perhaps later ones."""
         end = batch.header.end_offset
         self.retirement.replaced(self.image, image, batch.header.count)
         self.image = image
@@ -312,7 +319,11 @@ class Applier:
         self._note_place(item, ledger)
 
     def _meet(self, end: int, chain_hash: bytes | None) -> None:
-        """Hold the log against it; None: it lies before the log, and another image was loaded."""
+        """Compare the log with what `must_meet` said.
+
+        `chain_hash` is None if the offset lies before the ledger's start: then a catch-up has
+        replaced the loaded image. Raises ReplayError.
+        """
         assert self._meeting is not None
         offset, expected, on_missed = self._meeting
         self._meeting = None
@@ -320,8 +331,8 @@ class Applier:
             on_missed()
             raise ReplayError(
                 offset,
-                f"the checkpoint at offset {offset}, which was loaded, is of another history; it "
-                "is put aside: start again",
+                f"the checkpoint at offset {offset}, which was loaded, is of another history. It "
+                "was put aside: start this controller again",
             )
 
     def _note_place(self, item: _Committed, ledger: Ledger) -> None:
@@ -330,7 +341,8 @@ class Applier:
 
     def _replay(self, batches: Sequence[Batch]) -> Generator[bool, None, MetadataImage]:
         if self.image.transaction is not None and not self.image.transaction.built:
-            # We led when it was begun, and lead no more: what follows needs its branch.
+            # This controller led when the transaction began, and didn't build its branch. The
+            # next batches need the branch: build it from the ledger.
             assert self._ledger is not None
             image, end = self.image.rewound(), self.image.offset
             for batch in self._ledger.batches(image.offset):
@@ -349,7 +361,7 @@ class Applier:
             if len(records) > _STEP:
                 yield True
             if batch is not batches[0] and isinstance(records[0], BeginTransactionRecord):
-                # Begin needs the image before it, and would build it in one go.
+                # Begin needs the image before it. Build that in steps, not in one go.
                 image = yield from _in_steps(delta)
                 delta = MetadataDelta(image)
             for start in range(0, len(records), _STEP):
@@ -373,7 +385,7 @@ class Applier:
 
 
 def _in_steps(delta: MetadataDelta) -> Generator[bool, None, MetadataImage]:
-    """Apply a delta; yields that there is more to do."""
+    """Apply a delta. Yields True after each step: there is more to do."""
     steps = delta.apply_in_steps()
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Where an encoded batch stands, read from its head alone."""
+"""Reads offsets and epoch from the head of an encoded batch, without decoding the rest."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ class BatchHead(NamedTuple):
 
 
 def head_of(encoded: bytes) -> BatchHead | None:
-    """Return the head; None for bytes too short to have one. Nothing is verified."""
+    """Return the head; None if the bytes are too short. Nothing is verified."""
     if len(encoded) < HEAD_BYTES:
         return None
     _, _, _, _, count, base_offset, epoch, *_ = HEAD.unpack_from(encoded)

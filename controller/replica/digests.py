@@ -1,14 +1,14 @@
-"""Do the controllers hold the same state? Digests at common offsets, compared on heartbeats.
+"""Compares the states of the controllers: digests of states at common offsets ride on heartbeats.
 
-Rule: (offset, chain hash, state hash) is kept of the newest batches, and of the first batch end
-at or past each multiple of 1,024 offsets, which is the same batch on every node: so two nodes
-find an offset that both know, however far one lags. Inside an open transaction there is no
-state hash, as its branch isn't published.
+Each controller keeps (offset, chain hash, state hash) of its newest batches. It also keeps them for
+the first batch end at or past each multiple of 1,024 offsets. That is the same batch on every node,
+so two nodes find an offset that both know, even if one lags far behind. Inside an open transaction
+there is no state hash, because its branch isn't published.
 
-Who differs from a majority stops serving and says so, until it is started again: its sums may meet
-the others' later, where what was wrong has been written over, and the cause is still there. Of
-two that differ with no third to judge, both stop, and the one that the third agrees with goes on.
-etcd's check is opt-in, and that cost it silent divergence.
+A controller whose state differs from that of a majority stops serving until it is restarted. Its
+hashes may become equal to the others' again when the wrong value is overwritten, but the cause is
+still there. If two differ and there is no third to compare with, both stop. Once a third agrees
+with one of them, that one goes on.
 """
 
 import struct
@@ -25,21 +25,21 @@ _FORMAT = b"\x01"
 _NEWEST_SENT = 4
 _RECENT_SENT = 4
 _BACK_STEPS = tuple(8 << step for step in range(12))
-"""Older ones, for a peer that lags: 8 to 16,384 coarse marks back."""
+"""Also sent: marks from 8 to 16,384 coarse marks back, for a peer that lags."""
 
 
 class StateMark(NamedTuple):
-    """What log and image were at the end of a batch."""
+    """Hashes of log and image at the end of a batch."""
 
     offset: int
     chain_hash: bytes
     shared: int
-    """State hash of what brokers have too."""
+    """State hash of what brokers hold too."""
     controllers: int
     """State hash of what only controllers hold."""
 
     def digest(self) -> bytes:
-        """16 bytes that stand for all of it."""
+        """Return 16 bytes that stand for the three hashes."""
         parts = (
             self.chain_hash,
             self.shared.to_bytes(32, "big"),
@@ -49,7 +49,7 @@ class StateMark(NamedTuple):
 
 
 class StateMarks:
-    """The marks that this node keeps."""
+    """The marks that this node keeps of its own states."""
 
     def __init__(self) -> None:
         self._newest: deque[StateMark] = deque(maxlen=NEWEST_KEPT)
@@ -57,36 +57,36 @@ class StateMarks:
         self._offset = 0
 
     def restart(self, offset: int) -> None:
-        """Begin anew behind `offset`, a batch end: an image was loaded."""
+        """Forget all marks: an image was loaded at `offset`, a batch end."""
         self._newest.clear()
         self._coarse.clear()
         self._offset = offset
 
     def note(self, mark: StateMark) -> None:
-        """Add the mark of a batch that was just applied."""
+        """Add the mark behind a batch that was just applied."""
         if mark.offset // EVERY_OFFSETS > self._offset // EVERY_OFFSETS:
             self._coarse.append(mark)
         self._offset = mark.offset
         self._newest.append(mark)
 
     def at_or_below(self, offset: int) -> StateMark | None:
-        """The newest mark at or before an offset."""
+        """Return the newest mark at or before an offset; None if none is kept."""
         for marks in (self._newest, self._coarse):
             if marks and marks[0].offset <= offset:
                 return marks[bisect_right(marks, offset, key=lambda mark: mark.offset) - 1]
         return None
 
     def at(self, offset: int) -> StateMark | None:
-        """The mark at exactly this offset."""
+        """Return the mark at exactly this offset; None if none is kept."""
         mark = self.at_or_below(offset)
         if mark is None or mark.offset != offset:
-            # The newest may begin between two coarse ones.
+            # The newest marks may begin between two coarse ones.
             found = bisect_right(self._coarse, offset, key=lambda mark: mark.offset) - 1
             mark = self._coarse[found] if found >= 0 else None
         return mark if mark is not None and mark.offset == offset else None
 
     def encode(self) -> bytes:
-        """What is sent to the other controllers: at most 512 bytes."""
+        """Encode some marks for the other controllers, in at most 512 bytes."""
         coarse = self._coarse
         steps = (*range(1, _RECENT_SENT + 1), *_BACK_STEPS)
         chosen = [
@@ -101,13 +101,13 @@ class _Peer:
     def __init__(self) -> None:
         self.told: dict[int, bytes] = {}
         self.same_at = -1
-        """The newest common offset where we agreed."""
+        """The newest common offset at which the states were equal; -1 if there was none."""
         self.differs_at = -1
-        """The first one where we did not; -1 never."""
+        """The first common offset at which they differed; -1 if they never did."""
 
 
 class DigestComparison:
-    """What this node knows of the others' states, and what follows."""
+    """Compares this node's states with those that peers have sent."""
 
     def __init__(self, node_id: int, marks: StateMarks) -> None:
         self._node_id = node_id
@@ -117,18 +117,18 @@ class DigestComparison:
 
     @property
     def wrong(self) -> bool:
-        """A majority held another state than we: for good, in this life."""
+        """A majority held another state. This stays true until the process is restarted."""
         return bool(self._wrong)
 
     @property
     def agreed_at(self) -> int:
-        """The newest offset where a peer agreed with us before any differed; -1 none."""
+        """The newest offset at which a peer's state was equal, before any differed; -1 if none."""
         first = min((p.differs_at for p in self._peers.values() if p.differs_at >= 0), default=-1)
         agreed = [p.same_at for p in self._peers.values() if first < 0 or p.same_at < first]
         return max(agreed, default=-1)
 
     def on_digest(self, node_id: int, digest: bytes) -> None:
-        """A peer's digest arrived. One of another format says nothing."""
+        """A peer's digest arrived. Digests of unknown formats are ignored."""
         if digest[:1] != _FORMAT or (len(digest) - 1) % _ENTRY.size:
             return
         peer = self._peers.setdefault(node_id, _Peer())
@@ -139,13 +139,13 @@ class DigestComparison:
                 self._compare(peer, mark)
 
     def on_mark(self, mark: StateMark) -> None:
-        """We reached an offset ourselves; peers may have told of it before."""
+        """This node has reached an offset. Compare with peers that sent its digest before."""
         for peer in self._peers.values():
             if mark.offset in peer.told:
                 self._compare(peer, mark)
 
     def verdict(self, voters: tuple[int, ...]) -> str:
-        """A sentence when this node must not serve, else empty."""
+        """Return why this node must not serve; empty if it may."""
         if self._wrong:
             return self._wrong
         differing = [p for p in voters if self._differs(p)]
@@ -173,7 +173,7 @@ class DigestComparison:
         )
 
     def differing(self) -> tuple[int, ...]:
-        """Peers whose state differs from ours, for the log and metrics."""
+        """Return the peers whose state differs from ours."""
         return tuple(sorted(p for p in self._peers if self._differs(p)))
 
     def _differs(self, node_id: int) -> bool:
@@ -187,5 +187,5 @@ class DigestComparison:
             return
         peer.same_at = max(peer.same_at, mark.offset)
         if peer.differs_at >= 0 and mark.offset > peer.differs_at:
-            # It was started anew, on another folder: histories that part do not meet again.
+            # The states can only be equal again if the peer was restarted on another folder.
             peer.differs_at = -1

@@ -1,9 +1,12 @@
 """How old an answer from this node's own image may be.
 
-Rule: the quorum tells the latest moment whose every acknowledgement it has delivered
-(`Quorum.current_at`); from when the image holds all that was delivered then, an answer is as old
-as that moment, on a leader too: one that was deposed and doesn't know it yet grows older like
-everybody else. Until anything is told the age is not known: timestamps are of other clocks.
+The quorum names a moment such that everything acknowledged before it has been delivered here
+(`Quorum.current_at`). Once the image holds everything that was delivered by then, the image's age
+is the time since that moment. This holds on a leader too: one that was deposed and doesn't know it
+yet shows a growing age.
+
+Until the quorum has named a moment, the age is unknown. Timestamps in the log don't help: other
+nodes' clocks made them.
 """
 
 from collections import deque
@@ -14,14 +17,14 @@ _REMEMBERED = 256
 
 
 class ImageFreshness:
-    """From when what was delivered is current; the oldest not in the image yet comes first."""
+    """Pairs of offset and moment that the image has not reached yet, the oldest first."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[int, float]] = deque()
         self._current_at: float | None = None
 
     def told(self, offset: int, image: MetadataImage, moment: float) -> None:
-        """All acknowledged before `moment` (monotonic seconds) lies below `offset`."""
+        """Everything acknowledged before `moment` (monotonic seconds) is below `offset`."""
         self._reach(image)
         if self._waiting and self._waiting[-1] == (offset, moment):
             return
@@ -29,7 +32,10 @@ class ImageFreshness:
             self._waiting.append((offset, moment))
 
     def age_ms(self, image: MetadataImage, now: float) -> int | None:
-        """Return how long ago `image` was surely current; None: not known."""
+        """Return how many ms ago `image` was surely current; None if that is not known.
+
+        `now`: monotonic seconds.
+        """
         self._reach(image)
         if self._current_at is None:
             return None

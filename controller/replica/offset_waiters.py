@@ -1,6 +1,7 @@
-"""Who waits until the applied image has reached an offset.
+"""Calls back when the applied image has reached an offset.
 
-Rule: released in the order of the offsets, each exactly once: reached, or too late.
+Waiters are released in the order of their offsets, each exactly once: with True when the offset is
+reached, with False when the wait is over.
 """
 
 import heapq
@@ -27,14 +28,14 @@ class _Waiter:
 
 
 class OffsetWaiters:
-    """A heap of waiters by offset."""
+    """Holds the waiters, in a heap by offset."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._heap: list[tuple[int, int, _Waiter]] = []
         self._number = 0
         self.offset = 0
-        """What is reached."""
+        """Everything below this offset is applied."""
 
     def wait(self, offset: int, wait_s: float, on_reached: OnReached) -> None:
         """Call back True at `offset` (at once if it is reached), False after `wait_s` seconds."""
@@ -47,7 +48,7 @@ class OffsetWaiters:
         heapq.heappush(self._heap, (offset, self._number, waiter))
 
     def reached(self, offset: int) -> None:
-        """Everything below `offset` is applied."""
+        """Everything below `offset` is applied: release its waiters."""
         self.offset = max(self.offset, offset)
         while self._heap and self._heap[0][0] <= self.offset:
             heapq.heappop(self._heap)[2].release(True)

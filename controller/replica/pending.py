@@ -1,7 +1,7 @@
-"""What we proposed and have not seen committed: images ahead of the committed one.
+"""What the leader has proposed and not yet seen committed: batches, and the images behind them.
 
-Rule: a proposed batch is replayed once, here, when it is proposed. Its commit moves a pointer
-along the queue; losing leadership drops the queue, and with it every change that did not last.
+Each proposed batch is replayed once, when it is proposed. Its commit moves a pointer along the
+queue. The loss of leadership drops the queue, and with it every change that was not committed.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ from ledger.chain import LogMark
 from metadata.image import MetadataImage
 
 OnOutcome = Callable[[bool], None]
-"""Called with True at the commit, with False when leadership was lost: the outcome is unknown."""
+"""Called with True at the commit. False: leadership was lost, and the outcome is unknown."""
 
 
 class PendingBatch(NamedTuple):
@@ -24,16 +24,16 @@ class PendingBatch(NamedTuple):
 
 
 class Pending:
-    """The queue of one term of leadership."""
+    """The queue of one leadership."""
 
     def __init__(self, image: MetadataImage, mark: LogMark) -> None:
         self.image = image
-        """With all that was proposed. Decisions read this one."""
+        """The pending image: the committed one plus all proposed batches. Decisions read it."""
         self.mark = mark
-        """Behind the last proposed batch: where the next one goes."""
+        """Where the next batch goes, behind the last proposed one."""
         self.committed_offset = mark.log_end
         self.bytes = 0
-        """Proposed and not committed."""
+        """Bytes that are proposed and not committed."""
         self._batches: deque[PendingBatch] = deque()
         self._waiting: deque[tuple[int, OnOutcome]] = deque()
 
@@ -45,34 +45,34 @@ class Pending:
         self.mark = self.mark.after(batch)
 
     def is_next(self, payload: bytes) -> bool:
-        """Tell whether the batch that was just committed is the oldest of ours."""
+        """Return whether a batch that was just committed is the oldest in the queue."""
         return bool(self._batches) and self._batches[0].batch.encoded == payload
 
     def oldest(self) -> PendingBatch:
-        """The batch that is to be committed next."""
+        """Return the batch that will be committed next."""
         return self._batches[0]
 
     def take(self) -> PendingBatch:
-        """Take the oldest batch off the queue: it is committed."""
+        """Take the oldest batch off the queue, because it is committed."""
         taken = self._batches.popleft()
         self.bytes -= len(taken.batch.encoded)
         return taken
 
     def when_committed(self, on_outcome: OnOutcome) -> None:
-        """Call back when all that is pending now is committed; at once when nothing is."""
+        """Call back when everything that is pending now is committed; at once if nothing is."""
         if self.mark.log_end <= self.committed_offset:
             on_outcome(True)
         else:
             self._waiting.append((self.mark.log_end, on_outcome))
 
     def committed(self, offset: int) -> None:
-        """Everything below `offset` is committed and applied: release who waits for it."""
+        """Everything below `offset` is committed and applied: call back those who wait for it."""
         self.committed_offset = max(self.committed_offset, offset)
         while self._waiting and self._waiting[0][0] <= offset:
             self._waiting.popleft()[1](True)
 
     def drop(self) -> None:
-        """Leadership is lost: everybody who waits is told so."""
+        """Leadership is lost: call back everybody who waits, with False."""
         self._batches.clear()
         self.bytes = 0
         waiting, self._waiting = self._waiting, deque()

@@ -1,7 +1,7 @@
-"""Reads: which image may answer, and when.
+"""Grants reads: decides when the image is new enough to answer from.
 
-Rule: linearizable by default, on the active controller, after a majority has confirmed that it
-still leads; many reads share one confirmation. Any node answers a read that says `minOffset`
+Reads are linearizable by default. The active controller answers them after a majority has confirmed
+that it still leads, and many reads share one confirmation. Any node answers a read with `minOffset`
 (read your writes) or `consistency=stale`, and says which offset it answers from.
 """
 
@@ -11,7 +11,7 @@ from controller.replica.offset_waiters import OffsetWaiters
 from runtime.clock import Clock, Timer
 
 OnRead = Callable[[bool], None]
-"""True: read now. False: not to be had here in time."""
+"""True: read now. False: this node can't grant the read in time."""
 
 
 class _Reader:
@@ -40,7 +40,7 @@ class ImageReads:
         waiters: OffsetWaiters,
         wait_s: float,
     ) -> None:
-        """`delivered` tells the offset behind the last committed batch, applied or waiting."""
+        """`delivered` returns the offset behind the last delivered batch, applied or not."""
         self._clock = clock
         self._read_index = read_index
         self._delivered = delivered
@@ -62,14 +62,14 @@ class ImageReads:
         self._waiters.wait(offset, self._wait_s, on_read)
 
     def _confirm(self) -> None:
-        """Ask once for all that wait; who comes while we ask is in the next round."""
+        """Ask a majority once for all waiting reads. Later reads are in the next round."""
         readers, self._next = self._next, []
         self._confirming = True
 
         def on_ready(leads: bool) -> None:
             self._confirming = False
             if leads:
-                # Delivered is not applied: a long batch is replayed in slices.
+                # What is delivered may not be applied yet: a long batch is replayed in slices.
                 offset = self._delivered()
                 for reader in readers:
                     self._waiters.wait(offset, self._wait_s, reader.answer)

@@ -1,12 +1,12 @@
-"""Old images are freed bit by bit.
+"""Frees old images bit by bit.
 
-Rule: the image before a large change shares little with the one after it. When its last owner lets
-go, 100,000 dicts are freed in one go: 70 ms in which the loop stands still. So whoever replaces an
-image hands the old one in here, and its pages are dropped a few at a time.
+The image before a large change shares little with the one after it. If it were freed at once,
+Python would free 100,000 dicts in one go: 70 ms in which the event loop stands still. So the code
+that replaces an image hands the old one in here, and its pages are dropped a few at a time.
 
-What was visible may still be read by others: its pages are kept until these have let go. Nobody
-else has seen what an open transaction had written so far (its branch). Its pages are dropped at
-once, since each batch of the transaction leaves megabytes behind.
+A published image may still be in use by readers. Its pages are kept for half a second, until those
+have let go. The branch of an open transaction has no other readers. Its pages are dropped at once,
+because each batch of the transaction leaves megabytes behind.
 """
 
 from collections.abc import Generator
@@ -19,11 +19,11 @@ from runtime.clock import Clock
 from runtime.slices import run_in_slices
 
 _LARGE = 256
-"""Partitions that came or went, or records of a batch."""
+"""A change is large from so many records, or so many partitions that came or went."""
 _AFTER_S = 0.5
-"""Until the others have let go."""
+"""Time for readers to let go of a published image."""
 _PAGES = 8
-"""Dropped in one go: some hundred dicts."""
+"""Pages dropped in one step: some hundred dicts."""
 
 
 class Retirement:
@@ -40,7 +40,7 @@ class Retirement:
         return len(self._waiting) + len(self._dropping)
 
     def replaced(self, before: MetadataImage, after: MetadataImage, records: int) -> None:
-        """`after` takes the place of `before`, by a batch of so many records."""
+        """`after` replaces `before`, by a batch of so many records."""
         if before.transaction is not None:
             last = after if after.transaction is None else after.transaction.branch
             self._dropping += _pages(before.transaction.branch.topics, last.topics, records)
@@ -51,7 +51,7 @@ class Retirement:
         self._waiting += pages
 
     def released(self, image: MetadataImage) -> None:
-        """Somebody who kept an image for long, while the state went on, lets go of it."""
+        """A reader lets go of an image that it has kept for long."""
         self._dropping += _all_pages(image.topics)
         self._begin()
 
@@ -75,7 +75,7 @@ class Retirement:
 
 
 def _pages(old: TopicsImage, new: TopicsImage, records: int) -> list[Any]:
-    """Return the pages of maps that a large change has replaced."""
+    """Return the pages of the maps that a change has replaced; none if the change is small."""
     came = abs(len(new.partitions) - len(old.partitions))
     if old is new or max(came, records) < _LARGE:
         return []
@@ -86,7 +86,7 @@ def _pages(old: TopicsImage, new: TopicsImage, records: int) -> list[Any]:
 
 
 def _all_pages(topics: TopicsImage) -> list[Any]:
-    """Return the pages of the large maps. Those that newer images share cost nothing to drop."""
+    """Return the pages of the large maps. Dropping a page that a newer image shares is cheap."""
     maps: list[BucketMap[Any, Any]] = [topics.partitions, topics.leaderless]
     maps += (held for _, held in topics.replicas_by_broker.unordered_items())
     return [page for one in maps for page in one.pages()]
