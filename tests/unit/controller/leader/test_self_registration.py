@@ -143,7 +143,7 @@ def test_a_controller_that_went_back_to_the_old_release_holds_the_levels_back(mo
     cluster.run(3.0)
     assert registered(cluster) == [1, 2, 3]
     assert not levels(cluster)
-    assert "not up on this release now: 2" in cluster.events("feature_levels_wait")[-1]["reason"]
+    assert "not running this release now: 2" in cluster.events("feature_levels_wait")[-1]["reason"]
     back.announce(announced)
     cluster.run_until(lambda: levels(cluster) == dict(BASE))
 
