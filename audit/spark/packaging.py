@@ -24,7 +24,7 @@ _OURS: Final = ("audit", "snapshots", "ledger", "metadata", "quorum", "runtime")
 _ABOVE: Final = tuple(__name__.split(".")[:-3])
 """The packages that hold those folders: none in the repository, `("logberg",)` in the wheel."""
 _PACKAGE_FILE: Final = "__init__.py"
-_THEIRS: Final = ("msgspec", "google-crc32c", "pyarrow", "pandas", "fsspec")
+_THEIRS: Final = ("msgspec", "structlog", "google-crc32c", "pyarrow", "pandas", "fsspec")
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _LEFT_OUT: Final = {"__pycache__", "tests", "include"}
 _QUICK: Final = 1

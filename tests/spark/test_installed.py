@@ -48,6 +48,7 @@ def test_the_file_for_workers_holds_the_names_of_the_wheel(alien: Alien) -> None
         "zipfile.ZipFile('workers.zip').extractall('unpacked')\n"
         "sys.path.insert(0, 'unpacked')\n"
         "from logberg.audit.questions.subjects import resource\n"
+        "from logberg.audit.places.replicas import open_all\n"
         "from logberg.ledger.batch import parse\n"
         "assert 'unpacked' in sys.modules['logberg.ledger.batch'].__file__\n",
     )

@@ -61,7 +61,7 @@ class Cluster(NamedTuple):
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=280,
         )
 
 
@@ -154,7 +154,7 @@ def test_a_job_runs_on_workers_that_have_nothing_of_ours(cluster, tmp_path) -> N
     for number in (1, 2):
         (executor,) = (cluster.folder / f"work-{number}").glob("app-*/*")
         assert "Running task" in (executor / "stderr").read_text()
-        assert (executor / "logberg" / "audit" / "__init__.py").is_file()
+        assert (executor / packaging.UNPACKED / "audit" / "__init__.py").is_file()
 
 
 def test_the_package_holds_what_tasks_import_and_no_tests(tmp_path) -> None:
@@ -167,6 +167,7 @@ def test_the_package_holds_what_tasks_import_and_no_tests(tmp_path) -> None:
         "audit/spark/log4j2.properties",
         "ledger/batch.py",
         "msgspec/__init__.py",
+        "structlog/__init__.py",
         "google_crc32c/__init__.py",
         "pyarrow/__init__.py",
         "pandas/__init__.py",
