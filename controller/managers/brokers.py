@@ -1,11 +1,11 @@
-"""Brokers: register, heartbeat, fence, unfence, controlled shutdown, unregister.
+"""Decides about brokers: register, heartbeat, fence, unfence, controlled shutdown, unregister.
 
-Rule: registrations and flags come from the image. Silence and applied offsets come from the
-heartbeat table, which is soft: what rests on it becomes a fact only as a record.
+Registrations and flags come from the image. Silence and applied offsets come from the heartbeat
+table, which is the leader's soft state. What a decision concludes from them goes into the log.
 
-Kafka's faults that are not repeated: the offset that a stopping broker waits for is in the image,
-so it survives a failover (KIP-631's does not); a second process with the same id is refused also
-while the first is fenced and alive; and a broker that has begun to stop is not unfenced again, as
+Three faults of Kafka are avoided here. The offset that a stopping broker waits for is in the image,
+so it survives a failover (KIP-631's does not). A second process with the same broker id is refused
+also while the first one is fenced and alive. A broker that has begun to stop is not unfenced again:
 only a new process clears its flag.
 """
 
@@ -43,24 +43,24 @@ from metadata.records import (
 from metadata.uuids import parse_uuid_of
 
 _NOWHERE_YET = 2**63 - 1
-"""Lowest applied offset when no broker is active."""
+"""The lowest applied offset if no broker is active."""
 _NO_EPOCH = -1
 _RESERVED_DIRECTORIES = 100
 Working = Generator[None, None, ControllerResult]
 
 
 class RegisteredState(Enum):
-    """A broker as the controller's table has it; derived, never stored."""
+    """A broker's state, derived from its registration. It is never stored."""
 
     FENCED = "fenced"
     UNFENCED = "unfenced"
     CONTROLLED_SHUTDOWN = "controlled shutdown"
     SHUTDOWN_NOW = "shutdown now"
-    """Fenced, and told that it may go."""
+    """Fenced, and told that it may stop."""
 
 
 class Beat(NamedTuple):
-    """What a broker says of itself in a heartbeat."""
+    """What a broker reports in a heartbeat."""
 
     broker_id: int
     broker_epoch: int
@@ -69,14 +69,14 @@ class Beat(NamedTuple):
 
 
 class StateChange(NamedTuple):
-    """What a broker is, and is to become."""
+    """The state of a broker now, and the one that it should change to."""
 
     now: RegisteredState
     then: RegisteredState
 
 
 def state_of(broker: BrokerRegistration) -> RegisteredState:
-    """The state that follows from the registration alone."""
+    """Return the state that follows from the registration alone."""
     if broker.fenced:
         return RegisteredState.FENCED
     if broker.in_controlled_shutdown:
@@ -85,41 +85,44 @@ def state_of(broker: BrokerRegistration) -> RegisteredState:
 
 
 def has_caught_up(broker: BrokerRegistration, applied_offset: int) -> bool:
-    """It has applied its own registration; the log's end would be a moving target."""
+    """Return whether a broker has applied its own registration.
+
+    The log's end would be a moving target: a broker could stay fenced for ever on a busy cluster.
+    """
     return applied_offset > broker.broker_epoch
 
 
 def registered(image: MetadataImage, broker_id: int, broker_epoch: int) -> BrokerRegistration:
-    """Return the registration that a request speaks for. Raises LogbergError STALE_BROKER_EPOCH."""
+    """Return the registration that a request names. Raises LogbergError STALE_BROKER_EPOCH."""
     broker = image.cluster.brokers.get(broker_id)
     if broker is None or broker.broker_epoch != broker_epoch:
         known = "it is not registered" if broker is None else f"its epoch is {broker.broker_epoch}"
         raise LogbergError(
             ErrorCode.STALE_BROKER_EPOCH,
-            f"broker {broker_id} has no epoch {broker_epoch}: {known}; stop this process, a new "
-            "one registers",
+            f"broker {broker_id} has no epoch {broker_epoch}: {known}; stop this process and start "
+            "a new one, which registers",
         )
     return broker
 
 
 class Sessions(Protocol):
-    """Which brokers were heard from, as the leader knows it; see `controller.leader.heartbeats`."""
+    """Which brokers the leader heard from. `controller.leader.heartbeats` implements it."""
 
     def is_alive(self, broker_id: int, broker_epoch: int) -> bool:
-        """Tell whether that process was heard from within a session (or may have been)."""
+        """Return whether that process was heard from within a session, or may have been."""
         ...
 
     def applied_offset(self, broker_id: int) -> int:
-        """The offset that a broker reports to have applied; -1: not yet to this leader."""
+        """Return the offset that a broker reported as applied; -1 if none to this leader yet."""
         ...
 
     def silence_s(self, broker_id: int) -> float | None:
-        """Awake seconds since the last contact; None: none since this leader began."""
+        """Return awake seconds since the last contact; None if this leader had none."""
         ...
 
 
 class BrokerManager:
-    """Decides about brokers."""
+    """Each public method reads an image and returns records."""
 
     def __init__(self, heartbeats: Sessions) -> None:
         self._heartbeats = heartbeats
@@ -127,7 +130,10 @@ class BrokerManager:
     def register(
         self, image: MetadataImage, request: MetadataFetchRequest, sweep: Sweep | None = None
     ) -> Working:
-        """Register a broker process, or amend the registration of the same one."""
+        """Register a broker process, or amend the registration of the same process.
+
+        Raises LogbergError, for example DUPLICATE_BROKER_REGISTRATION.
+        """
         registration = request.registration
         if registration is None:
             raise LogbergError(
@@ -153,8 +159,8 @@ class BrokerManager:
         if before is not None and not same and image.features.levels.get(ELR_FEATURE, 0) > 0:
             leaving.extend((yield from leave_isr_and_elr(image, request.broker_id, sweep)))
         elif before is not None and not same and not before.fenced:
-            # Its session ended and the fence decision is yet to come: nothing may stay led by
-            # a process that is gone.
+            # The old process's session has ended, and it isn't fenced yet. It must not stay the
+            # leader of anything.
             leaving.extend((yield from leave_isr(image, request.broker_id, sweep)))
         if leaving and sweep is not None and sweep.more:
             return ControllerResult(leaving, reason="registration", unfinished=True)
@@ -164,7 +170,7 @@ class BrokerManager:
         return _with_epoch(record, leaving, image.offset)
 
     def state_change(self, image: MetadataImage, beat: Beat) -> StateChange:
-        """What the heartbeat's broker is and becomes. Raises LogbergError STALE_BROKER_EPOCH."""
+        """Return what a heartbeat changes. Raises LogbergError STALE_BROKER_EPOCH."""
         broker = registered(image, beat.broker_id, beat.broker_epoch)
         now = state_of(broker)
         stop = beat.wanted is WantedState.STOPPING
@@ -187,17 +193,21 @@ class BrokerManager:
         return StateChange(now, RegisteredState.SHUTDOWN_NOW)
 
     def heartbeat(self, image: MetadataImage, beat: Beat, sweep: Sweep | None = None) -> Working:
-        """Write what a heartbeat changes: no records when nothing does."""
+        """Return the records of what a heartbeat changes; none if it changes nothing.
+
+        Raises LogbergError STALE_BROKER_EPOCH.
+        """
         sweep = sweep or Sweep()
         if sweep.begun and sweep.electing:
-            # The heartbeat has done its part. What happened since is no business of an old one.
+            # The first round has unfenced the broker. Only the elections are left, and they must
+            # not judge the broker again by this old heartbeat.
             return (yield from self.elect_where_possible(image, sweep))
         now, then = self.state_change(image, beat)
         if now is then or (now is RegisteredState.FENCED and then is RegisteredState.SHUTDOWN_NOW):
-            # A fenced broker that is told to go has nothing left to give up.
+            # A fenced broker that may stop is in no ISR and leads nothing: there is no record.
             return ControllerResult(())
         if then is RegisteredState.UNFENCED:
-            # Unfenced first: a broker that is fenced can't lead.
+            # The unfencing comes first, because a fenced broker can't lead.
             sweep.electing = True
             elected = yield from elect_leaderless(image, beat.broker_id, sweep)
             unfence = _change(beat, fenced=FencingChange.UNFENCE)
@@ -213,7 +223,7 @@ class BrokerManager:
         return ControllerResult((*moved, fence), reason=reason)
 
     def elect_where_possible(self, image: MetadataImage, sweep: Sweep) -> Working:
-        """Give a leader to whatever has none and may have one: the rest of an unfencing."""
+        """Elect a leader for each partition that has none and can have one."""
         elected = yield from elect_leaderless(image, None, sweep)
         return ControllerResult(elected, reason="a broker is back", unfinished=sweep.more)
 
@@ -222,8 +232,8 @@ class BrokerManager:
     ) -> Working:
         """Fence a broker whose session has ended, if that is still so.
 
-        What has begun is ended: a process that comes back between two rounds is unfenced later.
-        A new process is none of those rounds' business.
+        Once the first round is written, the fencing is finished even if the process comes back
+        between two rounds. It is unfenced later. A new process of the same broker ends the rounds.
         """
         sweep = sweep or Sweep()
         broker = image.cluster.brokers.get(broker_id)
@@ -248,9 +258,11 @@ class BrokerManager:
     def unregister(
         self, image: MetadataImage, broker_id: int, sweep: Sweep | None = None, *, force: bool
     ) -> Working:
-        """Forget a broker; without `force` only one with which nothing is lost.
+        """Forget a broker. Without `force`, only if nothing is lost with it (`check_nothing_lost`).
 
-        That is asked in the first round and in the last one, and once the broker is online.
+        This is checked in the first round and in the last one. If the broker comes back online in
+        between, it is checked in every round. Raises LogbergError BROKER_ID_NOT_REGISTERED,
+        POLICY_VIOLATION.
         """
         sweep = sweep or Sweep()
         broker = image.cluster.brokers.get(broker_id)
@@ -270,7 +282,7 @@ class BrokerManager:
         return ControllerResult((*moved, record), UnregisterBrokerReply(broker_id=broker_id))
 
     def _lowest_applied(self, image: MetadataImage) -> int:
-        """What the slowest active broker has applied; -1 while one has yet to tell us."""
+        """Return the lowest applied offset of active brokers; -1 if one has not reported yet."""
         return min(
             (
                 self._heartbeats.applied_offset(broker.broker_id)
@@ -297,7 +309,7 @@ def _registration(
     incarnation_id: bytes,
     log_dirs: tuple[bytes, ...],
 ) -> RegisterBrokerRecord:
-    """The record of a process that is new: fenced, and its epoch not known yet."""
+    """Return the record of a new process: fenced, with an epoch that is not known yet."""
     return RegisterBrokerRecord(
         request.broker_id,
         incarnation_id,
@@ -316,7 +328,7 @@ def _registration(
 
 
 def _amended(record: RegisterBrokerRecord, before: BrokerRegistration) -> RegisterBrokerRecord:
-    """The record of a process that is registered: it keeps its epoch and its flags."""
+    """Return the record of a registered process: it keeps its epoch and its flags."""
     return msgspec.structs.replace(
         record,
         broker_epoch=before.broker_epoch,
@@ -328,7 +340,7 @@ def _amended(record: RegisterBrokerRecord, before: BrokerRegistration) -> Regist
 def _with_epoch(
     record: RegisterBrokerRecord, leaving: list[Record], offset: int
 ) -> ControllerResult:
-    """A new process's registration: its epoch is the offset of its own record."""
+    """Give a new process its broker epoch: the offset of its own record."""
     own = msgspec.structs.replace(record, broker_epoch=offset + len(leaving))
     return ControllerResult(
         (*leaving, own),
@@ -340,7 +352,10 @@ def _with_epoch(
 def _checked_directories(
     image: MetadataImage, broker_id: int, registration: Registration
 ) -> tuple[bytes, ...]:
-    """Directory ids: not reserved, no duplicates, no other broker's. Raises LogbergError."""
+    """Return the ids of log directories: none reserved, none twice, none of another broker.
+
+    Raises LogbergError INVALID_REGISTRATION.
+    """
     directories = tuple(parse_uuid_of("logDirs", text) for text in registration.log_dirs)
     refuse: Callable[[str], LogbergError] = lambda why: LogbergError(  # noqa: E731
         ErrorCode.INVALID_REGISTRATION, f"logDirs: {why}"
@@ -358,7 +373,7 @@ def _checked_directories(
 
 
 def _check_features(image: MetadataImage, registration: Registration) -> None:
-    """Every finalised feature must lie in what the broker supports. Raises LogbergError."""
+    """Check that the broker supports every finalised level. Raises LogbergError."""
     declared = [
         (f.name, f.min_supported_version, f.max_supported_version) for f in registration.features
     ]

@@ -1,12 +1,12 @@
-"""Who leads a partition, and the record that says so.
+"""Elects the leader of one partition, and makes the record that says so.
 
-Rule: pure functions of one partition's state; what a broker's event means for all its partitions
-is in `partition_events`. The order of the steps is that of Kafka's PartitionChangeBuilder (KIP-455,
-704, 841, 966).
+These are pure functions of one partition's state. `partition_events` applies them to all partitions
+of a broker. The order of the steps is that of Kafka's PartitionChangeBuilder (KIP-455, 704, 841,
+966).
 
-Words: a replica is *acceptable* if its broker is active (or is just being unfenced) and is not the
-one that leaves; it is *valid* if it is acceptable and in the target ISR, or in the ELR when the
-target ISR is empty.
+A replica is *acceptable* if its broker is active, or is just being unfenced, and is not the broker
+that leaves. A replica is *valid* if it is acceptable and in the target ISR. If the target ISR is
+empty, it must be in the ELR instead.
 """
 
 from collections.abc import Callable, Collection
@@ -24,28 +24,28 @@ from metadata.records import (
 
 
 class ElectionMode(Enum):
-    """What the election is for."""
+    """Which replicas an election may choose."""
 
     ONLINE = "online"
-    """Keep the leader if it is valid, else the first valid replica."""
+    """The present leader if it is valid, else the first valid replica."""
     PREFERRED = "preferred"
-    """The first replica if it is valid, else as ONLINE."""
+    """The first replica if it is valid, else like ONLINE."""
     UNCLEAN = "unclean"
-    """As ONLINE; if there is none, any acceptable replica: writes may be lost."""
+    """Like ONLINE. If no replica is valid, any acceptable one, and writes may be lost."""
 
 
 class Rules(NamedTuple):
-    """What the cluster and the topic are set to."""
+    """The settings of cluster and topic that an election depends on."""
 
     elr: bool = False
-    """Eligible leader replicas are on (feature eligible.leader.replicas.version)."""
+    """Eligible leader replicas are in use (feature eligible.leader.replicas.version)."""
     min_isr: int = 1
     """The topic's min.insync.replicas."""
     mode: ElectionMode = ElectionMode.ONLINE
 
 
 class _Target(NamedTuple):
-    """What ISR and ELR are to become, before the election has its say."""
+    """ISR and ELR as they should be, before the election changes them."""
 
     isr: tuple[int, ...]
     elr: tuple[int, ...]
@@ -110,7 +110,7 @@ def _target(
     rules: Rules,
     unclean_shutdown: Collection[int],
 ) -> _Target:
-    """ISR and ELR as KIP-966 wants them: who left a too small ISR stays eligible."""
+    """Return ISR and ELR by KIP-966: a replica that leaves a too small ISR becomes eligible."""
     if not rules.elr:
         return _Target(target_isr, partition.elr, partition.last_known_elr)
     if len(target_isr) >= min(rules.min_isr, len(partition.replicas)):
@@ -135,7 +135,7 @@ def _elect(
             return _Elected(replica)
     if rules.elr and not target.isr and not target.elr and len(target.last_known) == 1:
         last_known = target.last_known[0]
-        # Kafka logs that the last leader must be alive, and does not ask; we ask.
+        # Kafka assumes here that the last leader is alive. We check it.
         if acceptable(last_known):
             return _Elected(last_known, unclean=True)
     if rules.mode is ElectionMode.UNCLEAN:

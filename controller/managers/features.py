@@ -1,8 +1,10 @@
-"""Feature levels and the controllers that register which levels they support (KIP-584, 778, 919).
+"""Feature levels, and the controllers that register which levels they support (KIP-584, 778, 919).
 
-Rule: a level is finalised only while every registered controller, every voter and every registered
-broker supports it, fenced brokers included: a broker that is down today comes back tomorrow. A
-level is lowered only where no record or field came between: what only they hold would be lost.
+A level is finalised only if every registered controller, every voter and every registered broker
+supports it. Fenced brokers count too, because a broker that is down today may come back tomorrow.
+
+A level is lowered only if no record type or field came with the higher one. Otherwise a downgrade
+could lose what such records hold.
 """
 
 from collections import Counter
@@ -35,7 +37,7 @@ from metadata.records import FeatureLevelRecord, RegisterControllerRecord
 def register_controller(
     image: MetadataImage, registration: RegisterControllerRecord
 ) -> ControllerResult:
-    """Note what a controller said of itself; no record when the log says it already."""
+    """Register a controller. No record if the log has the same registration already."""
     known = image.cluster.controllers.get(registration.controller_id)
     if known == registration:
         return ControllerResult(())
@@ -43,14 +45,14 @@ def register_controller(
 
 
 def base_levels() -> tuple[FeatureLevelRecord, ...]:
-    """The records that finalise the levels at which every log begins."""
+    """Return the records that finalise the levels at which every log begins."""
     return tuple(FeatureLevelRecord(name, level) for name, level in sorted(BASE.items()))
 
 
 def begin_levels(image: MetadataImage, voters: Sequence[int]) -> ControllerResult:
-    """The upgrade batch of a log that release 0.1 began; nothing while it can't be yet.
+    """Return the upgrade batch of a log that release 0.1 began; no records if it must wait.
 
-    From this batch on, readers take every record at its word.
+    From this batch on, replay uses the epoch and flags in an amended registration (ADR 0015).
     """
     if has_levels(image) or what_begins_later(image, voters):
         return ControllerResult(())
@@ -58,22 +60,22 @@ def begin_levels(image: MetadataImage, voters: Sequence[int]) -> ControllerResul
 
 
 def what_begins_later(image: MetadataImage, voters: Iterable[int]) -> str:
-    """Return why an old log can't get its levels yet; empty when it can."""
+    """Return why an old log can't get its levels yet; empty if it can."""
     return _who_is_missing(image, voters) or next(objections(image, BASE), "")
 
 
 def has_levels(image: MetadataImage) -> bool:
-    """The log says at which levels the cluster is."""
+    """Return whether the log says at which levels the cluster is."""
     return image.features.levels.get(METADATA_VERSION) is not None
 
 
 def update_features(
     image: MetadataImage, voters: Iterable[int], request: UpdateFeaturesRequest
 ) -> ControllerResult:
-    """Raise or lower levels, all that are asked for or none.
+    """Raise or lower levels: all that the request names, or none.
 
-    Raises LogbergError: INVALID_UPDATE_VERSION for a level that can't be, FEATURE_UPDATE_FAILED
-    when the cluster is not ready for any.
+    Raises LogbergError: INVALID_UPDATE_VERSION for a level that is not possible,
+    FEATURE_UPDATE_FAILED if the cluster is not ready for any update.
     """
     twice = [name for name, n in Counter(u.feature for u in request.updates).items() if n > 1]
     if twice:
@@ -109,7 +111,7 @@ def update_features(
 
 
 def objections(image: MetadataImage, wanted: Mapping[str, int]) -> Iterator[str]:
-    """Say which registered node doesn't support a level that is to be finalised, and why."""
+    """Yield a sentence for each registered node that doesn't support one of these levels."""
     for kind, node_id, features in registered_nodes(image):
         declared = [(f.name, f.min_supported_version, f.max_supported_version) for f in features]
         for name, level in wanted.items():
@@ -129,7 +131,7 @@ def registered_nodes(image: MetadataImage) -> Iterator[tuple[str, int, Sequence[
 
 
 def _check_step(update: FeatureUpdate, current: int) -> None:
-    """Whether this build could take a feature to a level at all. Raises LogbergError."""
+    """Check that this build can take a feature to that level. Raises LogbergError."""
     name, level, kind = update.feature, update.max_version_level, update.upgrade_type
     supported = SUPPORTED.get(name)
     if supported is None:
@@ -159,7 +161,7 @@ def _what_could_be_lost(name: str, level: int, current: int) -> str:
 
 
 def _check_needs(levels: Mapping[str, int]) -> None:
-    """Whether every feature has the level of others that it needs. Raises LogbergError."""
+    """Check that features have the levels that others need. Raises LogbergError."""
     for (name, level), (other, needed) in NEEDS.items():
         if levels.get(name, 0) >= level and levels.get(other, 0) < needed:
             raise _invalid(

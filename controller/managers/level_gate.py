@@ -1,7 +1,7 @@
-"""The gate: no record is written before its feature level is finalised.
+"""The gate: refuses a record whose feature level is not finalised.
 
-Rule: asked once, when a decision is made, and by the leader only. A level that the same decision
-finalises counts for the records behind it.
+Only the leader checks, once for each decision. A level that the same decision finalises counts for
+the records behind it.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -17,7 +17,7 @@ _STEP = 1024
 
 
 class LevelGate:
-    """Remembers what is closed at the levels that it saw last: they seldom change."""
+    """Keeps which record types are not allowed at the last seen levels, which seldom change."""
 
     def __init__(self) -> None:
         self._features: object = None

@@ -1,7 +1,7 @@
-"""What a broker's event means for the partitions that it touches.
+"""What a broker's event changes in the partitions that it touches.
 
-Rule: each function reads an image and returns the records in the order of the partitions; none
-changes anything. They yield now and then: a broker may hold a hundred thousand replicas.
+Each function reads an image and returns records in the order of the partitions. The functions yield
+now and then, because a broker may hold a hundred thousand replicas.
 """
 
 from collections.abc import Callable
@@ -16,15 +16,15 @@ ELR_FEATURE = "eligible.leader.replicas.version"
 
 
 def is_active(image: MetadataImage, broker_id: int) -> bool:
-    """Registered, unfenced and not in controlled shutdown."""
+    """Return whether a broker is registered, unfenced and not in controlled shutdown."""
     broker = image.cluster.brokers.get(broker_id)
     return broker is not None and broker.active
 
 
 def leave_isr(image: MetadataImage, broker_id: int, sweep: Sweep | None = None) -> Changes:
-    """A broker is fenced, begins to stop or is told to go: it leaves every ISR it is in.
+    """Take a broker out of every ISR, because it is fenced, begins to stop or may stop.
 
-    Those that it leads come last, so it leads some until the last round of a sweep.
+    The partitions that it leads come last. So it still leads some until the last round of a sweep.
     """
     partitions = image.topics.partitions
 
@@ -37,7 +37,10 @@ def leave_isr(image: MetadataImage, broker_id: int, sweep: Sweep | None = None) 
 
 
 def leave_isr_and_elr(image: MetadataImage, broker_id: int, sweep: Sweep | None = None) -> Changes:
-    """A broker is forgotten, or came back as another process that may have lost writes."""
+    """Take a broker out of every ISR and ELR.
+
+    Either it is unregistered, or it came back as another process, which may have lost writes.
+    """
     partitions = image.topics.partitions
 
     def rank(key: PlainPartitionKey) -> int | None:
@@ -53,7 +56,10 @@ def leave_isr_and_elr(image: MetadataImage, broker_id: int, sweep: Sweep | None 
 def elect_leaderless(
     image: MetadataImage, unfenced: int | None, sweep: Sweep | None = None
 ) -> Changes:
-    """A broker is being unfenced: whatever has no leader may have one now. No ISR grows."""
+    """Elect leaders where there are none, because `unfenced` is being unfenced. No ISR grows.
+
+    `unfenced` is None if no broker is being unfenced.
+    """
     partitions = image.topics.partitions
     active = {b.broker_id for b in image.cluster.brokers.values() if b.active}
     if unfenced is not None:
@@ -85,14 +91,14 @@ def _changing(
     acceptable: Callable[[int], bool],
     unclean_shutdown: tuple[int, ...] = (),
 ) -> Change:
-    """Make what decides about one partition: its ISR becomes what is wanted of it."""
+    """Return a function that changes a partition's ISR to `wanted(isr)`, with a fitting leader."""
     rules_of = _RulesOfTopics(image)
     partitions = image.topics.partitions
 
     def change(key: PlainPartitionKey) -> PartitionChangeRecord | None:
         partition = partitions.get(key)
         if partition is None:
-            return None  # It was deleted since the sweep began.
+            return None  # The partition was deleted since the sweep began.
         return change_partition(
             *key,
             partition,
@@ -106,7 +112,7 @@ def _changing(
 
 
 class _RulesOfTopics:
-    """What elections must know of each topic's configs, looked up once a topic."""
+    """The election rules of each topic, looked up once per topic."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image

@@ -1,12 +1,12 @@
-"""Where the replicas of a new topic go: striped over racks, live brokers first.
+"""Places the replicas of a new topic: striped over racks, live brokers first.
 
-Rule: a pure function of its arguments and the dice it is handed. The leader rolls them once and
-writes the outcome into the log; replay never places anything.
+This is a pure function of its arguments and of the randomness that it is given. The leader calls it
+once and writes the outcome into the log. Replay never places anything.
 
-The walk is Kafka's StripedReplicaPlacer with two differences. Fenced brokers are taken only when
-the live ones of *all* racks are used up. And a rack's start moves one step further each time the
-walk has come back to the same rack and the same start, so that leaders stay even also where the
-number of racks and the size of a rack share a factor.
+The order is that of Kafka's StripedReplicaPlacer, with two differences. Fenced brokers are used
+only when the live ones of *all* racks are used up. And a rack's start moves one step further each
+time the walk comes back to the same rack and the same start. So leaders are even also where the
+number of racks and the size of a rack have a common factor.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from runtime.randomness import Random
 
 
 class Candidate(NamedTuple):
-    """A broker that may be given replicas (one in controlled shutdown may not)."""
+    """A broker that may get replicas. A broker in controlled shutdown may not."""
 
     broker_id: int
     rack: str | None
@@ -25,7 +25,7 @@ class Candidate(NamedTuple):
 
 
 class PlacementError(Exception):
-    """The replication factor can't be met; the message says why."""
+    """The replication factor is not possible. The message says why."""
 
 
 class _Ring:
@@ -38,7 +38,7 @@ class _Ring:
         self.placements = 0
 
     def take(self) -> int | None:
-        """The next broker that this partition has not used; None when all are."""
+        """Return the next broker that this partition doesn't use yet; None if it uses all."""
         if self.taken == len(self.brokers):
             return None
         broker = self.brokers[(self.start + self.taken) % len(self.brokers)]
@@ -46,7 +46,7 @@ class _Ring:
         return broker
 
     def next_partition(self, racks: int) -> None:
-        """Move the start by one, and by one more when rack and start have met again."""
+        """Move the start by one, or by two when the walk is back at the same rack and start."""
         self.taken = 0
         if not self.brokers:
             return
@@ -60,7 +60,7 @@ class _Ring:
 
 
 def check_placement(candidates: Sequence[Candidate], replication_factor: int) -> None:
-    """Raise PlacementError unless `place` can answer for these brokers."""
+    """Raise PlacementError if `place` can't place replicas on these brokers."""
     if replication_factor < 1:
         raise PlacementError(
             f"the replication factor is {replication_factor}; it must be 1 or more"
@@ -79,10 +79,11 @@ def place(
 ) -> Iterator[tuple[int, ...]]:
     """Yield the replicas of one partition after another, without end.
 
-    Distinct within a partition, the first one never fenced. Raises PlacementError.
+    The replicas of a partition are distinct, and the first one is never fenced. Raises
+    PlacementError.
     """
     check_placement(candidates, replication_factor)
-    # "No rack" is a rack of its own and sorts first.
+    # Brokers without a rack count as one rack, which sorts first.
     names = sorted({(c.rack is not None, c.rack or "") for c in candidates})
     members = [
         [c for c in candidates if (c.rack is not None, c.rack or "") == name] for name in names
@@ -99,7 +100,7 @@ def place(
         for ring in (*live, *fenced):
             ring.next_partition(len(names))
         if placed % live_brokers == 0:
-            # Else the same brokers would share their partitions for ever.
+            # Without this, the same groups of brokers would share all their partitions.
             for ring in (*live, *fenced):
                 ring.shuffle(random)
 
@@ -107,7 +108,7 @@ def place(
 def _one(
     live: Sequence[_Ring], fenced: Sequence[_Ring], start: int, replication_factor: int
 ) -> tuple[int, ...]:
-    """The replicas of one partition: round robin over the racks, the fenced brokers last."""
+    """Return the replicas of one partition: round robin over racks, fenced brokers last."""
     replicas: list[int] = []
     for rings in (live, fenced):
         exhausted = 0

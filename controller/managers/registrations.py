@@ -1,7 +1,7 @@
-"""What a broker may say of itself when it registers, apart from what the image holds.
+"""Checks the fields of a broker's registration that need no image.
 
-Rule: a registration stands in the log for ever and is shown to everybody, so what can't be true of
-any broker is refused with the field's name. Each check is about one field of the request.
+A registration stays in the log for ever and is shown to users. So values that can't be true of any
+broker are refused, and the error names the field. Each check concerns one field.
 """
 
 from collections.abc import Sequence
@@ -30,19 +30,19 @@ def _check_endpoint(field: str, endpoint: Endpoint) -> None:
     _check_word(f"{field}.name", endpoint.name)
     _check_word(f"{field}.host", endpoint.host)
     if any(character.isspace() for character in endpoint.host):
-        raise _refused(f"{field}.host", "it has a space; a host's name or address is meant")
+        raise _refused(f"{field}.host", "it contains a space; give a host name or an address")
     if endpoint.port < 1:
-        raise _refused(f"{field}.port", f"it is {endpoint.port}; 1 to 65535 is meant")
+        raise _refused(f"{field}.port", f"it is {endpoint.port}; give 1 to 65535")
     if endpoint.security_protocol not in list(SecurityProtocol):
         said = endpoint.security_protocol
-        raise _refused(f"{field}.securityProtocol", f"there is no {said}; use {_PROTOCOLS}")
+        raise _refused(f"{field}.securityProtocol", f"{said} is unknown; give {_PROTOCOLS}")
 
 
 def _check_feature(field: str, feature: SupportedFeature) -> None:
     _check_word(f"{field}.name", feature.name)
     low, high = feature.min_supported_version, feature.max_supported_version
     if low < 0:
-        raise _refused(f"{field}.minSupportedVersion", f"it is {low}; levels are 0 or more")
+        raise _refused(f"{field}.minSupportedVersion", f"it is {low}; give 0 or more")
     if low > high:
         raise _refused(
             f"{field}.minSupportedVersion", f"it is {low}, above maxSupportedVersion, {high}"
@@ -58,7 +58,7 @@ def _check_word(field: str, text: str) -> None:
 def _check_once(field: str, names: Sequence[str]) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise _refused(field, f"{name!r} is there twice; names are unique")
+            raise _refused(field, f"{name!r} occurs twice; names must be unique")
 
 
 def _refused(field: str, why: str) -> LogbergError:

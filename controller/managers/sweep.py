@@ -1,11 +1,14 @@
-"""The partitions that one event of a broker touches, some thousand at a time.
+"""Divides the partitions that one event of a broker touches into rounds.
 
-Rule: a broker may hold hundreds of thousands of replicas. Its event is then written in rounds, each
-of them a decision of its own, between which others are decided. Every state between two rounds is
-a valid one: the broker has left some ISRs and is as it was otherwise. The record that changes the
-broker itself comes in the last round, which looks at all its partitions again, since topics may
-have been created meanwhile. A leader that goes leaves no half-done event behind: what made the
-broker's event necessary makes its successor decide it again.
+A broker may hold hundreds of thousands of replicas. Its event is then written in rounds. Each round
+is a decision of its own, and other decisions come in between.
+
+Invariant: every state between two rounds is valid. The broker has left some ISRs and is otherwise
+as before. The record that changes the broker itself comes in the last round. That round looks at
+all partitions of the broker again, because topics may have been created in between.
+
+If the leader goes, no event stays half done: its cause still exists, so the next leader decides it
+again.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -18,42 +21,42 @@ from metadata.partition_key import PlainPartitionKey
 from metadata.records import PartitionChangeRecord
 
 ROUND = 256
-"""Partitions that a round changes: the records fit into one batch."""
+"""The most partitions that a round changes. Their records fit into one batch."""
 _RUN = 512
-"""Keys that are sorted in one go."""
+"""Keys that are sorted in one step."""
 _SORTED_AT_ONCE = ROUND
 _STEP = 64
 
 Rank = Callable[[PlainPartitionKey], int | None]
-"""0: among the first; 1: among the last; None: not concerned."""
+"""Returns 0: change this partition first; 1: change it last; None: leave it alone."""
 Change = Callable[[PlainPartitionKey], PartitionChangeRecord | None]
-"""What becomes of a partition now; None: nothing."""
+"""Returns the change of a partition; None if nothing changes."""
 Changes = Generator[None, None, list[PartitionChangeRecord]]
 
 
 class Sweep:
-    """Where the rounds of one event have come to."""
+    """How far the rounds of one event are."""
 
     def __init__(self, at_most: int | None = None) -> None:
-        """`at_most` changes a round; None: all in one."""
+        """`at_most`: changes per round; None: all in one round."""
         self._at_most = at_most
         self._left: Iterator[PlainPartitionKey] = iter(())
         self.begun = False
-        """A round was decided, and it was not the last."""
+        """A round was decided that was not the last."""
         self.more = False
-        """The round that was just decided is not the last."""
+        """The round that was decided just now is not the last."""
         self.electing = False
-        """Of an unfencing, whose first round has unfenced the broker."""
+        """The event is an unfencing. Its first round has unfenced the broker."""
         self.broker_epoch = -1
-        """Of the process that the first round was about, where that matters."""
+        """The broker epoch in the first round of a fencing; else -1."""
 
     def changes(
         self, keys: Callable[[], Iterable[PlainPartitionKey]], rank: Rank, change: Change
     ) -> Changes:
         """Return the changes of the next round, in the order of the partitions.
 
-        Of several rounds partitions of rank 1 come after those of rank 0. A round that comes to the
-        end of what the first one found looks for all of it again: it may be the last.
+        If there are several rounds, partitions of rank 0 come before those of rank 1. A round that
+        reaches the end of the keys looks at all keys again, because it may be the last one.
         """
         found = yield from self._collect(change)
         if found is None:
@@ -65,7 +68,7 @@ class Sweep:
     def _collect(
         self, change: Change, *, is_all: bool = False
     ) -> Generator[None, None, list[PartitionChangeRecord] | None]:
-        """Take what a round has room for; None at the end, unless the keys are all that is."""
+        """Take the changes of one round. None if the keys end, unless they are all (`is_all`)."""
         found: list[PartitionChangeRecord] = []
         for number, key in enumerate(self._left, start=1):
             record = change(key)
@@ -84,7 +87,7 @@ class Sweep:
 def _sorted(
     keys: Iterable[PlainPartitionKey], rank: Rank
 ) -> Generator[None, None, Iterator[PlainPartitionKey]]:
-    """Sort in steps: short runs, which are merged as the keys are taken."""
+    """Sort in steps: sort short runs now, and merge them as the keys are taken."""
     runs: tuple[list[list[PlainPartitionKey]], list[list[PlainPartitionKey]]] = ([], [])
     rest = iter(keys)
     while some := list(islice(rest, _RUN)):
@@ -98,7 +101,7 @@ def _sorted(
 
 
 def _in_order(found: list[PartitionChangeRecord]) -> Changes:
-    """Sort in steps what stands there in few ascending rows, as `_sorted` gives it: one a rank."""
+    """Sort in steps a list that consists of few ascending parts, one for each rank."""
     if len(found) <= _SORTED_AT_ONCE:
         found.sort(key=_key_of)
         return found
@@ -124,6 +127,6 @@ def _key_of(record: PartitionChangeRecord) -> PlainPartitionKey:
 
 
 def in_rounds(decide: Callable[[MetadataImage, Sweep], Decided]) -> Decide:
-    """Make a decision whose rounds share a sweep; it must be the only one at a time that does."""
+    """Return a decision whose rounds share one sweep. Submit it to the proposer only once."""
     sweep = Sweep(ROUND)
     return lambda image: decide(image, sweep)

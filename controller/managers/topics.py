@@ -1,8 +1,8 @@
-"""Topics: create and delete.
+"""Decides about topics: create and delete.
 
-Rule: the topics of one request are judged one by one, in the order of the request; those that pass
-are one atomic change. What must be drawn (ids, placements) is drawn here, by the leader, and
-written; replay draws nothing.
+The topics of one request are checked one by one, in the order of the request. Those that pass are
+one atomic change. Topic ids and placements are random, so they are drawn here, by the leader, and
+written into the records. Replay draws nothing.
 """
 
 import re
@@ -42,19 +42,19 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _METADATA_TOPIC = "__cluster_metadata"
 _STEP = 256
 _TOPICS_STEP = 32
-"""Topics that are judged between two yields: some milliseconds."""
+"""Topics that are checked between two yields, in some milliseconds."""
 Working = Generator[None, None, ControllerResult]
 
 
 class TopicManager:
-    """Decides about topics."""
+    """Each public method reads an image; `create` and `delete` return records."""
 
     def __init__(self, config: ControllerConfig, random: Random) -> None:
         self._config = config
         self._random = random
 
     def create(self, image: MetadataImage, request: CreateTopicsRequest) -> Working:
-        """Create topics. An error of a lone topic is the request's (LogbergError)."""
+        """Create topics. If there is only one, its error is raised as LogbergError."""
         times = Counter(topic.name for topic in request.topics)
         created: dict[str, str] = {}
         records: list[Record] = []
@@ -75,13 +75,14 @@ class TopicManager:
             created[spelling(topic.name)] = topic.name
             results.append(_created(mine))
         reply = CreateTopicsReply(topics=tuple(results), dry_run=request.dry_run)
-        # A topic that is refused here was refused while the request was under way: that holds.
+        # Only created topics matter for `rests_on`: a refusal was right at some moment while the
+        # request was under way.
         return ControllerResult(records, reply, rests_on=_still_right(image, records))
 
     def creates(self, request: CreateTopicsRequest) -> int:
-        """Count the partitions that are asked for. Raises LogbergError POLICY_VIOLATION.
+        """Count the partitions that a request asks for. Raises LogbergError POLICY_VIOLATION.
 
-        Of several topics those that are too many are refused one by one, in `create`.
+        It raises only for a single topic. Of several, `create` refuses those beyond the limit.
         """
         total = sum(self._asked(topic) for topic in request.topics)
         if len(request.topics) == 1:
@@ -89,9 +90,9 @@ class TopicManager:
         return min(total, self._config.partitions_per_request_max)
 
     def deletes(self, image: MetadataImage, request: DeleteTopicsRequest) -> int:
-        """Count the partitions that would go. Raises LogbergError POLICY_VIOLATION.
+        """Count the partitions that would be deleted. Raises LogbergError POLICY_VIOLATION.
 
-        A lone topic can always be deleted, however large it is.
+        A single topic can always be deleted, however large it is.
         """
         wanted: Sequence[str] = request.names or request.topic_ids
         total = 0
@@ -109,7 +110,7 @@ class TopicManager:
         return total
 
     def _asked(self, topic: NewTopic) -> int:
-        """How many partitions a topic asks for; what isn't a number of partitions counts as 0."""
+        """Return how many partitions a topic asks for; an invalid number counts as 0."""
         if topic.assignments:
             return len(topic.assignments)
         count = topic.num_partitions
@@ -126,7 +127,7 @@ class TopicManager:
             )
 
     def delete(self, image: MetadataImage, request: DeleteTopicsRequest) -> Working:
-        """Delete topics by names or by ids. An error of a lone topic is the request's."""
+        """Delete topics by names or by ids. If there is only one, its error is raised."""
         if bool(request.names) == bool(request.topic_ids):
             raise LogbergError(
                 ErrorCode.INVALID_REQUEST, "name the topics either by `names` or by `topicIds`"
@@ -158,7 +159,7 @@ class TopicManager:
             removed.append(topic.topic_id)
             results.append(DeletedTopic(name=topic.name, topic_id=uuid_text(topic.topic_id)))
         if sum(len(image.topics.ids_of(topic_id)) for topic_id in removed) > _STEP:
-            # The records are few, but their replay is long.
+            # There are few records, but their replay takes long.
             yield
         reply = DeleteTopicsReply(topics=tuple(results), dry_run=request.dry_run)
         return ControllerResult(records, reply, rests_on=_always, touches=frozenset(removed))
@@ -191,9 +192,9 @@ class TopicManager:
     def _records(
         self, image: MetadataImage, topic: NewTopic, before: int
     ) -> Generator[None, None, list[Record]]:
-        """The records of one topic: itself and its partitions."""
+        """Return the records of one topic and of its partitions. Raises LogbergError."""
         for config in sorted(topic.configs):
-            # A config that nobody validates must not get in; the config manager will say more.
+            # Nothing validates topic configs yet, so none may get into the log.
             raise LogbergError(
                 ErrorCode.INVALID_CONFIG,
                 f"config {config!r}: configs are not supported by this release; leave them out",
@@ -227,7 +228,7 @@ class TopicManager:
         return records
 
     def _free_id(self, image: MetadataImage) -> bytes:
-        """A new topic's id; dice that were seeded twice alike must not break the log."""
+        """Draw a topic id that is not in use, even if the randomness repeats itself."""
         while True:
             topic_id = uuid4_from(self._random.getrandbits(122))
             if image.topics.by_id.get(topic_id) is None:
@@ -272,7 +273,7 @@ class TopicManager:
 def _still_right(
     image: MetadataImage, records: Sequence[Record]
 ) -> Callable[[MetadataImage], bool]:
-    """Tell of a later image whether topics could be added to it as they were to this one."""
+    """Return a function that says whether the records are still right in a later image."""
 
     def still_right(later: MetadataImage) -> bool:
         topics = [record for record in records if isinstance(record, TopicRecord)]
@@ -287,7 +288,7 @@ def _still_right(
 
 
 def _same_brokers(image: MetadataImage, later: MetadataImage) -> bool:
-    """The same brokers are active, in the same processes, with the same directories."""
+    """Return whether the brokers of `image` have the same states, processes and directories."""
     return image.cluster is later.cluster or all(
         (broker := later.cluster.brokers.get(before.broker_id)) is not None
         and (broker.active, broker.fenced) == (before.active, before.fenced)
@@ -298,7 +299,7 @@ def _same_brokers(image: MetadataImage, later: MetadataImage) -> bool:
 
 
 def _always(_later: MetadataImage) -> bool:
-    """What a deletion rests on is the topic alone, which nobody has touched."""
+    """A deletion depends on its topic alone, and `touches` says that nobody changed that."""
     return True
 
 
@@ -317,7 +318,7 @@ def _with_first(
 def _assigned(
     image: MetadataImage, topic: NewTopic
 ) -> Generator[None, None, list[tuple[int, ...]]]:
-    """A manual assignment, checked. Raises LogbergError."""
+    """Return a manual assignment after checking it. Raises LogbergError."""
     if topic.num_partitions != -1 or topic.replication_factor != -1:
         raise LogbergError(
             ErrorCode.INVALID_REQUEST,
@@ -350,7 +351,7 @@ def _assigned(
 
 
 def _directory(image: MetadataImage, broker_id: int) -> bytes:
-    """A broker's default directory: its only one, else it chooses."""
+    """Return the directory of a replica: the broker's only one, or unassigned: it chooses."""
     log_dirs = image.cluster.brokers[broker_id].log_dirs
     return log_dirs[0] if len(log_dirs) == 1 else DIRECTORY_UNASSIGNED
 

@@ -1,8 +1,8 @@
-"""What would be lost with a broker that somebody wants forgotten.
+"""Checks what would be lost if a broker were forgotten.
 
-Rule: forgetting an online broker, or the last replica in sync of a partition, is refused unless it
-is forced. The first takes leaders away from a process that serves; the second leaves a partition
-without a copy that is known to be whole.
+Without `force`, a broker is not forgotten while it is online, nor while it is the last in-sync
+replica of a partition. The first would take leaders away from a process that serves. The second
+would leave a partition without a copy that is known to be complete.
 """
 
 from collections.abc import Generator
@@ -14,19 +14,19 @@ from metadata.image.cluster import BrokerRegistration
 from metadata.partition_key import PlainPartitionKey
 
 _NAMED = 5
-"""Partitions that an error names."""
+"""How many partitions an error names."""
 _STEP = 256
 
 
 def check_nothing_lost(
     image: MetadataImage, broker: BrokerRegistration
 ) -> Generator[None, None, None]:
-    """Raise LogbergError (POLICY_VIOLATION) when forgetting the broker needs force.
+    """Raise LogbergError POLICY_VIOLATION if forgetting the broker needs force.
 
-    Looks at the broker's own replicas only, and yields every 256 of them.
+    Looks only at the broker's own replicas, and yields every 256 of them.
     """
     last = 0
-    # The first ones by key: in which order they are met depends on the process.
+    # Name the first partitions by key: the order of the loop differs from process to process.
     first: list[PlainPartitionKey] = []
     for number, key in enumerate(image.topics.held_by(broker.broker_id), start=1):
         partition = image.topics.partitions[key]
@@ -49,8 +49,8 @@ def check_nothing_lost(
         details = {"online": str(not broker.fenced).lower(), "lastInSync": str(last)}
         raise LogbergError(
             ErrorCode.POLICY_VIOLATION,
-            f"broker {broker.broker_id} is not forgotten: {'; '.join(reasons)}. To forget it all "
-            "the same, repeat with force=true (--force)",
+            f"broker {broker.broker_id} is not forgotten: {'; '.join(reasons)}. To forget it "
+            "anyway, repeat with force=true (--force)",
             {**details, "partitions": ",".join(named)},
         )
 
