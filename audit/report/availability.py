@@ -1,8 +1,8 @@
-"""How long partitions were without a leader or under their minimum of in-sync replicas.
+"""How long partitions had no leader or were under their minimum of in-sync replicas.
 
-Rule: partition-time is what is counted: one partition for one hour, or sixty for a minute. It is
-summed from the intervals while they go by: the sums are those of the job `availability`, without
-its row for each partition and day.
+Rule: the section counts partition-time: one partition for an hour counts as much as sixty for a
+minute. It sums the intervals as they go by. The sums are those of the job `availability`, without
+that job's row for each partition and day.
 """
 
 from collections import defaultdict
@@ -41,17 +41,17 @@ class LeadershipTimes(NamedTuple):
 
     @property
     def with_leader(self) -> str:
-        """Its share of time with a leader."""
+        """Share of the time with a leader, as text."""
         return share(self.with_leader_ms, self.present_ms)
 
     @property
     def with_leader_ms(self) -> int:
-        """How long it had one."""
+        """Time with a leader."""
         return self.present_ms - self.offline_ms
 
     @property
     def badness(self) -> tuple[int, int]:
-        """What orders the worst first."""
+        """A sort key that puts the worst first."""
         return -self.offline_ms, -self.under_min_isr_ms
 
 
@@ -61,18 +61,18 @@ class Availability(NamedTuple):
     total: LeadershipTimes
     partitions: int
     offline_partitions: int
-    """How many were offline at all."""
+    """How many were offline at some time."""
     never_enough: int
-    """How many were under min ISR for as long as they were there."""
+    """How many were under min ISR during all of their time."""
     never_enough_ms: int
-    """How long those were there, in all; part of the total."""
+    """The total time of those; part of the total."""
     worst: tuple[str, LeadershipTimes] | None
     figures: tuple[Figure, ...]
     worst_table: ReportTable
 
 
 class _Partition:
-    """One partition, while its intervals go by in their order."""
+    """One partition, while its intervals go by in order."""
 
     __slots__ = ("leader", "leadership", "name", "waiting")
 
@@ -81,11 +81,11 @@ class _Partition:
         self.leadership = LeadershipTimes()
         self.leader = leader
         self.waiting: dict[int, int] | None = {}
-        """Time under min ISR by piece, for as long as it was never over it; then None."""
+        """Time under min ISR by piece, until it first had enough replicas in sync; then None."""
 
 
 class _Sums:
-    """What is kept of the rows while they go by."""
+    """The sums of the rows so far."""
 
     def __init__(self, period: Period) -> None:
         self.period = period
@@ -95,7 +95,7 @@ class _Sums:
         self.under_min_isr_ms: dict[int, int] = defaultdict(int)
 
     def add(self, row: tuple[Any, ...]) -> None:
-        """Add an interval; those of one partition come in their order."""
+        """Add an interval. The intervals of one partition must come in order."""
         topic_id, number, _, topic, _, begin_ms, until_ms, leader, _, _, _, offline, under = row
         known = self.partitions.get((topic_id, number))
         moved = known is not None and known.leader != leader and begin_ms >= self.period.from_ms
@@ -125,7 +125,7 @@ class _Sums:
 
 
 def availability(rows: Rows, period: Period) -> Availability:
-    """Sum rows of `partition_intervals` within the period; each partition's in their order."""
+    """Sum rows of `partition_intervals` within the period; those of one partition come in order."""
     sums = _Sums(period)
     for row in rows:
         sums.add(row)
@@ -183,7 +183,7 @@ def _worst_table(worst: list[tuple[tuple[str, int], _Partition]], hurt: int) -> 
 
 
 def _bar(value: int, most: int) -> Cell:
-    """Return a length in thousandths of the longest, for a small drawing."""
+    """Return a cell with the length in thousandths of the longest, drawn as a bar."""
     return Cell(str(value * 1000 // most if most else 0), value, "bars")
 
 

@@ -1,8 +1,8 @@
-"""Who changed how much, and when: people and services first, then the cluster itself.
+"""Who changed how much, and when: first people and services, then the cluster itself.
 
-Rule: a record that counts is a change. Answers kept for retries, no-ops and the marks of epochs
-and transactions are bookkeeping of the log itself: they are summed apart and not drawn. Brokers
-and controllers write far more than people do, so the two are never drawn on one axis.
+Rule: a record that counts is a change. The log's own bookkeeping is summed separately and not
+drawn: answers kept for retries, no-ops, and the marks of epochs and transactions. Brokers and
+controllers write far more than people do, so the two groups never share an axis.
 """
 
 from collections import Counter, defaultdict
@@ -35,7 +35,7 @@ _BOOKKEEPING: Final = frozenset(
     }
 )
 _CLUSTER: Final = {"Broker": "brokers", "Controller": "controllers"}
-"""Principals of the cluster itself, by what stands before the colon, and their sum's name."""
+"""Principals of the cluster itself, by the word before the colon, and the name of their sum."""
 _MOST_PIECES: Final = 92
 _MOST_ROWS: Final = 150
 _OTHERS: Final = "all others"
@@ -48,7 +48,7 @@ class Group(NamedTuple):
     total: int
     principals: int
     busiest: tuple[str, int]
-    """Who changed most, and how much; an empty name where nobody did."""
+    """Who changed most, and how much; an empty name if nobody changed anything."""
     figure: Figure | None
     table: ReportTable
 
@@ -62,7 +62,7 @@ class ChangesSection(NamedTuple):
 
 
 class _Sum:
-    """What one principal did by one operation."""
+    """What one principal did with one operation."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -84,10 +84,10 @@ class _Group:
         self.sums: dict[tuple[str, str], _Sum] = defaultdict(_Sum)
         self.totals: Counter[str] = Counter()
         self.drawn: dict[str, Counter[int]] = defaultdict(Counter)
-        """By series and piece."""
+        """By series, then by piece."""
 
     def order(self) -> list[str]:
-        """Return the series, the greatest first."""
+        """Return the series, the largest first."""
         totals = {series: places.total() for series, places in self.drawn.items()}
         return sorted(totals, key=lambda series: (-totals[series], series))
 
@@ -150,7 +150,7 @@ def _table(sums: dict[tuple[str, str], _Sum], what: str) -> ReportTable:
 
 
 def _kinds(types: Counter[str]) -> str:
-    """Name the record types, the commonest first."""
+    """Name the record types, the most frequent first."""
     named = [f"{_readable(kind)}{_TIMES}{number(n)}" for kind, n in types.most_common(3)]
     if len(types) > 3:
         named.append(f"and {counted(len(types) - 3, 'other type')}")
@@ -181,7 +181,7 @@ def _figure(group: _Group, pieces: Pieces, by: str) -> Figure:
 def _stacked(
     stacks: list[tuple[str, Counter[int]]], pieces: Pieces
 ) -> tuple[list[dict[str, Any]], Counter[int]]:
-    """Return the bars, each upon the one before, and how high they are in the end."""
+    """Return the stacked bars, and the height of each stack."""
     marks = []
     heights: Counter[int] = Counter()
     for name, places in stacks:

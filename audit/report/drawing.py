@@ -1,9 +1,9 @@
-"""Drawings: a Vega-Lite specification in, an SVG for the page out.
+"""Drawings: turns a Vega-Lite specification into an SVG for the page.
 
-Rule: a drawing is finished here, not in the reader's browser: the page needs no library, prints
-sharply and stays small. Colours are the page's CSS variables, so one drawing serves light, dark and
-paper. What comes out is parsed again and only known elements and attributes are let through; names
-that users chose can't become markup by way of a drawing.
+Rule: a drawing is finished here, not in the reader's browser. So the page needs no library, prints
+sharply and stays small. Colours are CSS variables of the page, so one drawing serves light mode,
+dark mode and paper. The SVG is parsed again, and only known elements and attributes are kept. So a
+name that a user chose can't become markup.
 """
 
 import json
@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 from markupsafe import Markup
 
 WIDTH: Final = 960
-"""Of each drawing, in CSS pixels, axes and legend included."""
+"""The width of each drawing in CSS pixels, with axes and legend."""
 
 _SVG: Final = "http://www.w3.org/2000/svg"
 _VEGA_LITE: Final = "6.4"
@@ -49,7 +49,7 @@ _KEPT: Final = frozenset(
 )
 _LONG_FRACTION: Final = re.compile(r"(\d+\.\d\d)\d+")
 _FONT: Final = "Helvetica Neue, Arial, sans-serif"
-"""What text is measured by; the page's own font takes its place."""
+"""The font by which text is measured. The page's own font replaces it."""
 
 _AXIS: Final = {
     "labelColor": "var(--muted)",
@@ -78,19 +78,19 @@ TIMES: Final = {"type": "utc"}
 
 
 class DrawingError(Exception):
-    """The library drew what the page doesn't allow, or isn't installed."""
+    """The drawing library is not installed, or drew something that the page doesn't allow."""
 
 
 def draw(spec: Mapping[str, Any], alt: str) -> Markup:
-    """Draw a Vega-Lite specification; `alt` says in words what can be seen.
+    """Draw a Vega-Lite specification. `alt` describes the picture in words.
 
-    Marks with a `description` show it when they are pointed at. Raises DrawingError.
+    The page shows a mark's `description` when the reader points at it. Raises DrawingError.
     """
     try:
         import vl_convert  # noqa: PLC0415 - optional, and slow to load
     except ImportError:
         raise DrawingError(
-            "the report needs its drawing library: install logberg[audit]."
+            "the report needs its drawing library. Install logberg[audit]."
         ) from None
     whole = {"config": CONFIG, "autosize": {"type": "fit-x", "contains": "padding"}, **spec}
     try:
@@ -101,7 +101,7 @@ def draw(spec: Mapping[str, Any], alt: str) -> Markup:
 
 
 def _cleaned(drawn: str, alt: str) -> str:
-    """Keep what a picture needs, drop what a live chart would."""
+    """Keep what a picture needs, and drop what only a live chart needs."""
     ET.register_namespace("", _SVG)
     root = ET.fromstring(drawn)  # noqa: S314 - by the library, on this machine
     for element in root.iter():

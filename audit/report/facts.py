@@ -1,8 +1,7 @@
-"""What a report is made of: rows of the audit's jobs, and what verification found.
+"""What a report is made of: rows of the audit's jobs, and the results of the verification.
 
-Rule: nothing here knows how a row was computed or how it will be drawn. Rows come as iterables in
-the order of `audit.tables`, and may be many: whoever reads them keeps sums and the
-worst few.
+Rule: this module doesn't know how a row was computed or how it will be drawn. Rows are iterables in
+the order of `audit.tables`. There may be many, so a section keeps only sums and the worst few.
 """
 
 from collections.abc import Iterable
@@ -75,21 +74,22 @@ class Facts(NamedTuple):
 
     title: str
     made_ms: int
-    """When the report was made, by the clock of whoever made it."""
+    """When the report was made, by the clock of the machine that made it."""
     period: Period
     end_offset: int
-    """State and history are told up to here."""
+    """The state and the history end here."""
     answered_by: str
-    """The replica whose rows these are."""
+    """The replica from which the rows come."""
     verified: VerifiedReplicas
     log: Rows
-    """Only those that are not settled are read."""
+    """Only rows that are not settled are read."""
     partition_intervals: Rows
-    """Read more than once, and in any order of partitions; those of one are in their order."""
+    """Read more than once. Partitions come in any order, the intervals of one partition in
+    theirs."""
     broker_intervals: Rows
     changes: Rows
     privileged: Rows
     integrity: Rows
     divergence: Rows
     notes: tuple[str, ...] = ()
-    """What whoever reads the page must know first."""
+    """What the reader of the page must know first."""

@@ -1,7 +1,7 @@
 """Which brokers were fenced, and when: a heat map of brokers by pieces of time.
 
-Rule: a cell is the share of the broker's registered time in that piece during which it was
-fenced. No cell: not registered then. Steps of colour are few and named, so that they can be read.
+Rule: a cell shows the share of the broker's registered time in that piece during which it was
+fenced. No cell means that the broker was not registered. There are few colours, each with a name.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ _STEPS: Final = (
     (250, "25 to 75 %"),
     (750, "75 % and more"),
 )
-"""Thousandths of the time from which a step holds; the first holds only 0."""
+"""The lower limit of each step in thousandths of the time. The first step is only for 0."""
 _KEY: Final = tuple((name, f"var(--heat-{n})") for n, (_, name) in enumerate(_STEPS))
 
 

@@ -1,7 +1,7 @@
-"""A drawing with its title and caption, and what all drawings over time share.
+"""A drawing with its title and caption, and the parts that all drawings over time share.
 
-Rule: an axis that counts begins at 0 and names its unit; what is widened to be seen is said in the
-caption.
+Rule: an axis that counts begins at 0 and names its unit. If a mark is widened to be visible, the
+caption says so.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from audit.report.drawing import TIMES
 from audit.report.period import Period
 
 SERIES: Final = tuple(f"var(--series-{number})" for number in range(1, 7))
-"""Colours of what is told apart by colour, for the colour-blind too; as many as one can."""
+"""Colours for series. Colour-blind readers can tell them apart; there are no more such colours."""
 OTHERS_COLOUR: Final = "var(--others)"
 _FORMATS: Final = {
     "year": "%-d %b %Y",
@@ -28,11 +28,11 @@ _FORMATS: Final = {
 }
 _GROUPED: Final = "replace(format(datum.value, ','), regexp(',', 'g'), '\u202f')"
 _INSET: Final = 0.07
-"""How much of a piece is left free at each side of its bar."""
+"""The part of a piece that stays free at each side of its bar."""
 
 
 class Figure(NamedTuple):
-    """What the page shows as one picture."""
+    """A picture on the page."""
 
     title: str
     drawing: Markup
@@ -53,7 +53,7 @@ def time_axis(period: Period) -> dict[str, Any]:
 
 
 def coloured(names: Sequence[str], colours: Sequence[str]) -> dict[str, Any]:
-    """Return the encoding of colour; the figure's `key` tells what they mean."""
+    """Return the encoding of colour. The figure's `key` explains the colours."""
     return {
         "field": "colour",
         "type": "nominal",
@@ -63,7 +63,7 @@ def coloured(names: Sequence[str], colours: Sequence[str]) -> dict[str, Any]:
 
 
 def counting_axis(title: str, **more: Any) -> dict[str, Any]:
-    """Return the encoding of y for marks from `low` to `high`, with its unit on top."""
+    """Return the encoding of y for marks from `low` to `high`, with the unit on top."""
     return {
         "field": "low",
         "type": "quantitative",

@@ -1,7 +1,8 @@
-"""From replicas to facts: verification first, then the jobs' rows, each read when it is needed.
+"""From replicas to facts: verifies the replicas first, then prepares the rows of the jobs.
 
-Rule: a report is made of damaged logs too: that is when it is wanted. The rows come from the sound
-replicas; where none is sound, from what lies before the first bad place. The page says so first.
+Rule: a damaged log gets a report too, because that is when people need one. The rows come from the
+sound replicas; if none is sound, from the part before the first bad place. The page says so first.
+A job runs when its rows are read.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,7 @@ from audit.report.words import DAY_MS, counted, number
 from ledger.reader import LedgerReader
 
 OnProgress = Callable[[str, int, int], None]
-"""Gets what is done, how far it is, and where it ends."""
+"""Called with the name of the work, how far it is, and where it ends."""
 _OUTCOME = 15
 _HASH_BYTES = 32
 
@@ -74,7 +75,7 @@ def gather(replicas: Sequence[Replica], wanted: Wanted, on_progress: OnProgress)
 
 
 class _Rows:
-    """The rows of a job, computed when they are read, so that few tables are held at once."""
+    """The rows of a job. They are computed when they are read, so few tables are in memory."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work = work
@@ -107,7 +108,7 @@ def _unsettled(replicas: Sequence[Replica], end: int, on_progress: OnProgress) -
 def _intervals(replicas: Sequence[Replica], end: int, on_progress: OnProgress) -> _Rows:
     """Return the rows of the job `partition_intervals` as they end, not ordered by partition.
 
-    They can be a few for each record of the log: too many to be held and sorted.
+    The log may give several for each record: too many to hold in memory and sort.
     """
 
     def work() -> Iterator[tuple[Any, ...]]:
@@ -168,7 +169,7 @@ def _believed(replicas: Sequence[Replica], verified: Sequence[VerifiedReplica]) 
     best, most = max(sound or pairs, key=lambda pair: pair[1].log_end)
     if sound:
         left = len(pairs) - len(sound)
-        note = f"{counted(left, 'replica')} damaged: the history is that of the others."
+        note = f"{counted(left, 'replica')} damaged. The history is that of the others."
         return _Believed([pair[0] for pair in sound], most.log_end, (note,) if left else ())
     note = (
         f"No log is sound. The history ends at offset {number(most.log_end)}, before the first bad "
@@ -178,7 +179,7 @@ def _believed(replicas: Sequence[Replica], verified: Sequence[VerifiedReplica]) 
 
 
 def _end(reader: LedgerReader, moment: str | None, limit: int) -> int:
-    """Return where the history ends: at the moment, and never behind what was verified."""
+    """Return where the history ends: at the moment, but not after the verified part."""
     end = limit if moment is None else min(offset_of(reader, moment), limit)
     if end <= reader.log_start:
         raise NoLogError(f"there is nothing to report before offset {end}.")
@@ -186,7 +187,7 @@ def _end(reader: LedgerReader, moment: str | None, limit: int) -> int:
 
 
 def _period(reader: LedgerReader, moment: str | None, end: int) -> Period:
-    """Return the time of the report; it begins with a day unless the log begins later."""
+    """Return the time of the report. It begins at midnight unless the log begins later."""
     first_ms = _timestamp(reader, reader.log_start)
     until_ms = _timestamp(reader, end - 1)
     if moment is None:
@@ -204,7 +205,7 @@ def _timestamp(reader: LedgerReader, offset: int) -> int:
 
 
 def _problem(verified: Sequence[VerifiedReplica], divergence: Sequence[tuple[Any, ...]]) -> str:
-    """Say why replicas that are sound on their own disagree; nothing when they don't."""
+    """Return why replicas that are sound by themselves disagree; empty if they agree."""
     sound = {replica.name for replica in verified if replica.log_is_sound}
     differing = [row for row in divergence if row[1] in sound]
     if not differing:

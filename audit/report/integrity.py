@@ -1,6 +1,6 @@
 """The integrity certificate: what was verified, what was found, and what nobody can prove.
 
-Rule: it says no more than was checked. What a hash chain can't show is said as plainly as what it
+Rule: it claims no more than was checked. It says what a hash chain can't show as plainly as what it
 can.
 """
 
@@ -13,29 +13,29 @@ from audit.report.words import counted, listed, number
 _ROWS: Final = 100
 _PROBLEMS: Final = 20
 _NOTES: Final = 20
-"""Of each replica, as many as are shown."""
+"""How many notes of each replica are shown."""
 VERIFIED: Final = (
     "every frame's length and CRC-32C checksum",
-    "the chain: each batch names the SHA-256 of the one before it, from the first that is here",
-    "offsets: dense, without a gap or a repetition",
-    "epochs and times: neither ever steps back",
-    "snapshots: each one's bytes, and its content against a replay of the log",
+    "the chain: each batch contains the SHA-256 of the one before it, from the first one here",
+    "offsets: no gap and no repetition",
+    "epochs and times: neither ever falls",
+    "snapshots: the bytes of each, and its content against a replay of the log",
     "replicas: the same batches on each, up to the end of the shortest",
 )
 NOT_PROVED: Final = (
     (
-        "That nobody rewrote all copies at once, up to the end: only a head that was written down "
+        "That nobody rewrote the end of all copies at once. Only a head that somebody wrote down "
         "earlier, outside of the cluster, shows that. Keep the line above."
     ),
     (
-        "That whoever used a principal's credentials was that person: the log says in whose name a "
+        "That the person behind a request was the principal: the log only says in whose name the "
         "request was accepted."
     ),
-    "What was asked and refused: the log holds what was accepted.",
-    "That clocks were right: times are those of the active controller, and never step back.",
+    "Which requests were refused: the log holds only accepted ones.",
+    "That clocks were right: times are those of the active controller. They never fall.",
     (
-        "What clients met: “without leader” is what the log says, and a broker that falls silent "
-        "is noticed after a session (9 s by default)."
+        "What clients experienced: “without leader” is what the log says. The cluster notices a "
+        "silent broker only after a session (9 s by default)."
     ),
 )
 
@@ -47,17 +47,17 @@ class Integrity(NamedTuple):
     verdict: str
     sentence: str
     head: str
-    """`OFFSET:HASH` to write down; empty where there is none that all agree on."""
+    """`OFFSET:HASH` to write down; empty if not all sound replicas agree on one."""
     holders: str
-    """Whose head that is, where it isn't all replicas'."""
+    """The replicas that have this head, if not all have it."""
     heads: tuple[str, ...]
-    """Those that were given; they hold where the certificate is sound."""
+    """The heads that were given. If the certificate is sound, all logs contain them."""
     replicas: ReportTable
     findings: ReportTable
     divergence: ReportTable
     not_proved: tuple[str, ...]
     notes: tuple[str, ...]
-    """What verification remarked, by replica."""
+    """Notes of the verification, by replica."""
 
 
 def integrity(facts: Facts) -> Integrity:
@@ -122,11 +122,11 @@ def _not_proved(verified: VerifiedReplicas) -> tuple[str, ...]:
     start = max((replica.history_from for replica in verified.replicas), default=0)
     if start:
         more.append(
-            f"What happened before offset {number(start)}: not every replica holds history "
-            "from offset 0; it can be fetched back from one that does."
+            f"What happened before offset {number(start)}: not every replica has the history "
+            "from offset 0. A replica without it can fetch it from one that has it."
         )
     if len(verified.replicas) == 1:
-        more.append("That other controllers hold the same history: one replica was given.")
+        more.append("That other controllers have the same history: only one replica was given.")
     return (*NOT_PROVED, *more)
 
 
@@ -170,14 +170,14 @@ def _replicas(verified: VerifiedReplicas) -> ReportTable:
 
 
 def _head_of(replica: VerifiedReplica, state: str) -> Cell:
-    """Return its head; of a damaged log there is none that can be believed."""
+    """Return a replica's head. The head of a damaged log can't be trusted, so it has none."""
     if replica.log_is_sound:
         return Cell(replica.head, None, "hash", state)
     return Cell("none: the log is damaged", None, "", state)
 
 
 def _findings(verified: VerifiedReplicas, rows: Rows) -> ReportTable:
-    """Return what is wrong with each replica, then with single batches."""
+    """Return the problems of each replica, then those of single batches."""
     kept: list[tuple[Cell, ...]] = [
         (text(replica.name, "name"), text(""), text("verify", "bad"), text(problem, "long"))
         for replica in verified.replicas

@@ -1,7 +1,8 @@
-"""One partition over time: a lane for each broker, and one each for what is wrong.
+"""One partition over time: a lane for each broker, and one lane for each problem.
 
-Rule: neighbours in one state are one bar. What is shorter than the drawing can show is widened,
-never dropped silently: the longest bars of a lane are drawn, and the caption counts the others.
+Rule: neighbouring intervals in one state are one bar. A bar that is too short to be seen is
+widened. If there are too many bars, the longest of a lane are drawn, and the caption counts the
+others.
 """
 
 from collections import Counter
@@ -16,9 +17,9 @@ from audit.report.words import SECOND_MS, counted, duration, minute, moment
 
 _LANES: Final = 12
 _BARS: Final = 300
-"""Of one lane and one state."""
+"""The most bars of one lane and one state."""
 _SHORTEST_MS: Final = SECOND_MS
-"""No drawing is about less."""
+"""No drawing covers less time."""
 _LEADS, _IN_ISR, _OUT = "leads", "in sync", "replica, not in sync"
 _NO_LEADER, _UNDER = "no leader", "under min ISR"
 _COLOURS: Final = {
@@ -36,7 +37,7 @@ class Interval(NamedTuple):
     from_ms: int
     until_ms: int
     lasts: bool
-    """Still so at the horizon."""
+    """It is still so at the horizon."""
     offset: int
     leader: int
     isr: tuple[int, ...]
@@ -54,7 +55,7 @@ class _Bar(NamedTuple):
 
 
 def figure(title: str, name: str, intervals: list[Interval], period: Period) -> Figure:
-    """Draw how a partition was, one lane a broker."""
+    """Draw the states of a partition, one lane for each broker."""
     period = Period(period.from_ms, max(period.until_ms, period.from_ms + _SHORTEST_MS))
     seen = []
     for each in intervals:
@@ -68,16 +69,16 @@ def figure(title: str, name: str, intervals: list[Interval], period: Period) -> 
     spec = _spec(bars, [f"broker {lane}" for lane in lanes] + extra, states, period)
     caption = ""
     if dropped:
-        caption += f"{counted(dropped, 'short piece')} not drawn: too many to be seen. "
+        caption += f"{counted(dropped, 'short piece')} not drawn: there are too many to see. "
     if dropped_lanes:
-        caption += f"{counted(dropped_lanes, 'broker')} that held it for less time not drawn."
+        caption += f"{counted(dropped_lanes, 'broker')} that had it for less time not drawn."
     drawing = draw(spec, _alt(name, seen, lanes, period))
     key = tuple((state, _COLOURS[state]) for state in states)
     return Figure(title, drawing, caption.strip(), key)
 
 
 def _lanes(intervals: list[Interval]) -> tuple[list[int], int]:
-    """Return the brokers to draw, and how many are left out."""
+    """Return the brokers to draw, and the number of those left out."""
     times: Counter[int] = Counter()
     for each in intervals:
         for broker in (*each.replicas, *each.isr):
@@ -87,7 +88,7 @@ def _lanes(intervals: list[Interval]) -> tuple[list[int], int]:
 
 
 def _bars(intervals: list[Interval], lanes: set[int]) -> list[_Bar]:
-    """Return the bars of all lanes; neighbours in one state are one bar."""
+    """Return the bars of all lanes. Neighbouring intervals in one state are one bar."""
     done: list[_Bar] = []
     open_bars: dict[tuple[str, str], _Bar] = {}
     for each in intervals:

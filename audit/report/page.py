@@ -1,8 +1,8 @@
-"""The page: facts in, one HTML file out that needs nothing else and asks for nothing.
+"""The page: turns facts into one HTML file that needs nothing else and loads nothing.
 
-Rule: every word from the log is escaped by the template, and a content security policy in the page
-forbids all requests and all scripts and styles but the two that are named by their hash. What the
-page shows depends on the facts only: the same facts give the same bytes.
+Rule: the template escapes every word from the log. A content security policy in the page forbids
+all requests, and all scripts and styles but the two that it names by their hash. The page depends
+only on the facts: the same facts give the same bytes.
 """
 
 import base64
@@ -33,7 +33,7 @@ _FOLDER: Final = "template"
 def page(facts: Facts) -> str:
     """Write the page.
 
-    Reads the intervals of partitions thrice, other tables once. Raises DrawingError.
+    Reads the intervals of partitions three times, other tables once. Raises DrawingError.
     """
     period = facts.period
     sections = Sections(
@@ -81,7 +81,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Return the content security policy: nothing, save these two by their hash."""
+    """Return the content security policy. It allows only this style and this script."""
     return "; ".join(
         [
             "default-src 'none'",

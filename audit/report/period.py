@@ -1,7 +1,7 @@
-"""The time that a report is about, and the equal pieces that its drawings cut it into.
+"""The time that a report covers, and the equal pieces into which its drawings cut it.
 
-Rule: pieces are whole hours, days or weeks of UTC, so that two reports of one cluster can be laid
-side by side; there are never more of them than a drawing can show, however long the history.
+Rule: pieces are whole hours, days or weeks of UTC, so two reports of one cluster can be laid side
+by side. However long the history is, there are never more pieces than a drawing can show.
 """
 
 from collections.abc import Iterator
@@ -32,20 +32,20 @@ _STEPS: Final = (
 
 
 class Pieces(NamedTuple):
-    """A period cut up: `step_ms` long each, the first beginning at `begin_ms`."""
+    """A period cut into pieces of `step_ms`. The first begins at `begin_ms`."""
 
     begin_ms: int
     step_ms: int
     number: int
     unit: str
-    """What one piece is called: `hour`, `day`, `4 weeks`."""
+    """The name of one piece: `hour`, `day`, `4 weeks`."""
 
     def place(self, timestamp_ms: int) -> int:
-        """Return the number of the piece that a time falls into."""
+        """Return the number of the piece that contains a time."""
         return (timestamp_ms - self.begin_ms) // self.step_ms
 
     def spread(self, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
-        """Yield the pieces that a part of the period lies in, with its length in each."""
+        """Yield the pieces that a part of the period touches, with its length in each."""
         begin, end = part
         for place in range(self.place(begin), self.place(max(begin, end - 1)) + 1):
             low, high = self.span(place)
@@ -57,13 +57,13 @@ class Pieces(NamedTuple):
         return begin, begin + self.step_ms
 
     def name(self, place: int) -> str:
-        """Return a piece as words that say when it was."""
+        """Return words that say when a piece was."""
         begin, _ = self.span(place)
         return day_of(begin) if self.step_ms == DAY_MS else f"{self.unit} from {minute(begin)}"
 
     @property
     def whole(self) -> "Period":
-        """From the first piece's begin to the last one's end."""
+        """From the beginning of the first piece to the end of the last."""
         return Period(self.begin_ms, self.span(self.number - 1)[1])
 
 
@@ -79,7 +79,10 @@ class Period(NamedTuple):
         return self.until_ms - self.from_ms
 
     def clip(self, from_ms: int, until_ms: int | None) -> tuple[int, int] | None:
-        """Return the part of an interval that lies within, or None; no end is the horizon."""
+        """Return the part of an interval within the period, or None.
+
+        An open end means the horizon.
+        """
         begin = max(from_ms, self.from_ms)
         end = self.until_ms if until_ms is None else min(until_ms, self.until_ms)
         if end < begin or begin > self.until_ms:
@@ -87,7 +90,7 @@ class Period(NamedTuple):
         return begin, end
 
     def ticks(self) -> list[int]:
-        """Return the times to be named on an axis: whole hours, days, Mondays."""
+        """Return the times to name on an axis: whole hours, days, Mondays."""
         for step_ms in _TICKS:
             origin = _MONDAY_MS if step_ms % _WEEK_MS == 0 else 0
             first = -((origin - self.from_ms) // step_ms) * step_ms + origin
@@ -96,7 +99,7 @@ class Period(NamedTuple):
         return [self.from_ms]
 
     def pieces(self, at_most: int, at_least_ms: int = 0) -> Pieces:
-        """Cut it into at most so many pieces, none shorter than `at_least_ms`."""
+        """Cut the period into at most `at_most` pieces, none shorter than `at_least_ms`."""
         for step_ms, unit in _STEPS:
             origin = _MONDAY_MS if step_ms % _WEEK_MS == 0 else 0
             begin = (self.from_ms - origin) // step_ms * step_ms + origin

@@ -1,6 +1,6 @@
 """Privileged changes: rights, credentials, unclean elections, features, voters, quotas.
 
-Rule: the newest are shown in full; all are counted. Secrets are starred in the rows already.
+Rule: the newest are shown in full, and all are counted. Secrets are starred in the rows already.
 """
 
 import json
@@ -16,7 +16,7 @@ from audit.report.tabular import Cell, ReportTable, at, count, table, text
 from audit.report.words import moment, number
 
 _ROWS: Final = 80
-"""Of each kind."""
+"""The most rows of each kind."""
 _LONGEST: Final = 400
 _UNCLEAN: Final = "unclean_election"
 _GRAVE: Final = (_UNCLEAN, "voters", "feature")
@@ -40,7 +40,7 @@ NOUNS: Final = {
     "voters": "voters",
     "quota": "quotas",
 }
-"""What each kind is in a sentence."""
+"""The noun for each kind in a sentence."""
 
 
 class PrivilegedSection(NamedTuple):
@@ -52,10 +52,10 @@ class PrivilegedSection(NamedTuple):
     unclean: int
     """Unclean elections."""
     allowed: int
-    """Settings that say whether they are allowed."""
+    """Changes of the setting that allows them."""
     counts: ReportTable
     grave: ReportTable
-    """What is rare, and asked about first."""
+    """Rare changes, which auditors ask about first."""
     everyday: ReportTable
 
 
@@ -104,7 +104,7 @@ def _table(
 
 
 def shortened(words: str) -> str:
-    """Cut what is longer than a table can bear, and show that it was cut."""
+    """Cut text that is too long for a table, and show that it was cut."""
     return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -126,7 +126,7 @@ def _row(row: tuple[object, ...]) -> tuple[Cell, ...]:
 
 
 def _readable(fields: str) -> str:
-    """Write a record's JSON as `name: value` pairs, times as times, without what is empty."""
+    """Write a record's JSON as `name: value` pairs, with readable times, without empty values."""
     try:
         pairs = json.loads(fields)
     except json.JSONDecodeError:

@@ -1,6 +1,6 @@
-"""The first page: what a manager reads, in words and in numbers.
+"""The summary: what a manager reads, in sentences and in numbers.
 
-Rule: every number stands again, with its detail, in a section below; a bad one is said first.
+Rule: every number appears again with its detail in a section below. Bad news comes first.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class Tile(NamedTuple):
 
 
 class Sections(NamedTuple):
-    """What the summary is drawn from."""
+    """The sections that the summary draws from."""
 
     integrity: Integrity
     changes: ChangesSection
@@ -37,7 +37,7 @@ class Sections(NamedTuple):
 
 
 def tiles(sections: Sections) -> tuple[Tile, ...]:
-    """Return the numbers, in the order of the page."""
+    """Return the numbers in the order of the page."""
     total = sections.availability.total
     under = total.under_min_isr_ms - sections.availability.never_enough_ms
     never = counted(sections.availability.never_enough, "partition")
@@ -91,7 +91,7 @@ def tiles(sections: Sections) -> tuple[Tile, ...]:
 
 
 def sentences(facts: Facts, sections: Sections) -> tuple[str, ...]:
-    """Return the summary in words, the worst first."""
+    """Return the summary in sentences, the worst first."""
     said = _trouble(sections)
     period = facts.period
     people, cluster = sections.changes.people, sections.changes.cluster
@@ -106,7 +106,7 @@ def sentences(facts: Facts, sections: Sections) -> tuple[str, ...]:
         )
     else:
         said.append(
-            f"No person and no service changed anything in {duration(period.length_ms)}; brokers "
+            f"No person and no service changed anything in {duration(period.length_ms)}. Brokers "
             f"and controllers made {counted(cluster.total, 'change')}."
         )
     kinds = sections.privileged.kinds
@@ -123,18 +123,18 @@ def _trouble(found: Sections) -> list[str]:
     said = []
     if found.privileged.unclean:
         said.append(
-            f"{counted(found.privileged.unclean, 'unclean election')}: a leader that was not in "
-            "sync was elected, and what had been written to that partition may be lost."
+            f"{counted(found.privileged.unclean, 'unclean election')}: the cluster elected a "
+            "leader that was not in sync. Data of that partition may be lost."
         )
     if found.privileged.allowed:
         times = counted(found.privileged.allowed, "change")
-        said.append(f"{times} of whether unclean elections are allowed.")
+        said.append(f"{times} of the setting that allows unclean elections.")
     worst = found.availability.worst
     if worst is not None and worst[1].offline_ms:
         name, leadership = worst
         said.append(
             f"{counted(found.availability.offline_partitions, 'partition')} of "
-            f"{number(found.availability.partitions)} had no leader at some time; the worst, "
+            f"{number(found.availability.partitions)} had no leader at some time. The worst was "
             f"{name}, for {duration(leadership.offline_ms)}."
         )
     elif found.availability.partitions:
@@ -142,8 +142,8 @@ def _trouble(found: Sections) -> list[str]:
     if found.availability.never_enough:
         said.append(
             f"{counted(found.availability.never_enough, 'partition')} never had as many in-sync "
-            "replicas as min.insync.replicas asks for; most likely they have too few replicas."
+            "replicas as min.insync.replicas requires. They probably have too few replicas."
         )
     if found.transactions.open:
-        said.append("A transaction is open at the end: its records are no state yet.")
+        said.append("A transaction is open at the end. Its records don't count yet.")
     return said

@@ -1,7 +1,7 @@
-"""Tables as the page shows them, and the rule that each says what it leaves out.
+"""Tables of the page. Each says what it leaves out.
 
-Rule: the page stays small whatever the history's size, so each table has a limit, and a table that
-was cut says how much is missing and where it is to be found.
+Rule: the page stays small for a history of any size, so each table has a limit. A table that was
+cut says how many rows are missing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,13 +11,13 @@ from audit.report.words import counted, duration, moment, number
 
 
 class Cell(NamedTuple):
-    """What stands in a cell; `sort` orders it where its text would not."""
+    """The content of a cell. `sort` orders it if its text would not."""
 
     text: str
     sort: int | str | None = None
     kind: str = ""
-    """`num`, `mono`, `hash`, `time`, `long`, `name`, `tag`, `bad`, `warn`, `good`, `bars`: how it
-    is set."""
+    """`num`, `mono`, `hash`, `time`, `long`, `name`, `tag`, `bad`, `warn`, `good`, `bars`: the
+    style."""
     more: str = ""
     """A second, smaller line."""
 
@@ -36,9 +36,9 @@ class ReportTable(NamedTuple):
     columns: tuple[ReportColumn, ...]
     rows: tuple[tuple[Cell, ...], ...]
     left_out: str = ""
-    """A sentence; empty when everything is there."""
+    """A sentence; empty if the table is complete."""
     filtered: bool = True
-    """Whether it is worth a field to filter by, when it has more than a few rows."""
+    """Whether a table with more than a few rows gets a filter field."""
 
 
 def table(
@@ -49,7 +49,7 @@ def table(
     left_out: str = "",
     filtered: bool = True,
 ) -> ReportTable:
-    """Build a table; a column whose name begins with `#` is numeric."""
+    """Build a table. A column whose name begins with `#` is numeric."""
     return ReportTable(
         caption,
         tuple(ReportColumn(name.removeprefix("#"), name.startswith("#")) for name in columns),
@@ -60,7 +60,7 @@ def table(
 
 
 def text(value: str | None, kind: str = "") -> Cell:
-    """Return a cell of words; a dash where there are none."""
+    """Return a cell with text; a dash if there is none."""
     return Cell(value or "\N{EN DASH}", None, kind)
 
 
@@ -80,7 +80,7 @@ def at(timestamp_ms: int) -> Cell:
 
 
 def missing(total: int, limit: int, what: str, by: str) -> str:
-    """Say how many rows a table leaves out; nothing when it leaves out none."""
+    """Return how many rows a table leaves out; empty if it leaves out none."""
     if total <= limit:
         return ""
     return (

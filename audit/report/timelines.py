@@ -1,7 +1,7 @@
-"""Leaders and in-sync replicas of the partitions to which most happened, drawn over time.
+"""Leaders and in-sync replicas over time, for the partitions with most changes.
 
-Rule: each is shown over the whole period, and close up where it was longest without leader, else
-where most happened: what is minutes long can't be seen in a month.
+Rule: each is drawn over the whole period, and a second time close up: where it was longest without
+a leader, otherwise where it changed most. Minutes can't be seen in a drawing of a month.
 """
 
 from collections import Counter
@@ -20,9 +20,10 @@ _BUSIEST: Final = 8
 _LONGEST_AWAY: Final = 4
 _ROWS: Final = 40
 _LEADER_WEIGHS: Final = 10
-"""A change of leader, in changes of the ISR, when the busiest window is looked for."""
+"""How many changes of the ISR a change of leader counts for in the search for the busiest
+window."""
 _LENGTH_COUNTS: Final = 0.4
-"""Exponent: twice the time must hold a third more to be preferred."""
+"""Exponent: a window of twice the length must hold a third more changes to be preferred."""
 _CLOSE_UPS: Final = (10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 7 * DAY_MS)
 
 
@@ -40,13 +41,13 @@ class Timelines(NamedTuple):
 
     shown: tuple[Timeline, ...]
     partitions: int
-    """How many had a change at all in the period."""
+    """How many changed at all in the period."""
 
 
 def timelines(rows: Rows, period: Period) -> Timelines:
-    """Draw the partitions that changed most often in the period, and those longest offline.
+    """Draw the partitions that changed most in the period, and those offline longest.
 
-    Reads the rows twice: to choose, and to keep what was chosen. Each partition's are in order.
+    Reads the rows twice: once to choose, once to collect. The rows of a partition come in order.
     """
     happened, away = _measured(rows, period)
     busiest = nsmallest(_BUSIEST, happened, key=lambda key: (-happened[key], key))
@@ -74,7 +75,7 @@ _Key = tuple[str, int]
 
 
 def _measured(rows: Rows, period: Period) -> tuple[dict[_Key, int], dict[_Key, int]]:
-    """Return how often each partition changed in the period, and how long those were offline."""
+    """Return how often each partition changed in the period, and how long it was offline."""
     there: Counter[_Key] = Counter()
     away: Counter[_Key] = Counter()
     for row in rows:
@@ -109,7 +110,7 @@ def _timeline(name: str, intervals: list[Interval], period: Period) -> Timeline:
 
 
 def _without_leader(intervals: list[Interval], period: Period) -> Period | None:
-    """Return a window with the longest offline interval in its midst, or None."""
+    """Return a window around the longest offline interval, or None."""
     offline = [each for each in intervals if each.offline]
     longest = max(offline, key=lambda each: each.until_ms - each.from_ms, default=None)
     if longest is None:
@@ -124,7 +125,7 @@ def _without_leader(intervals: list[Interval], period: Period) -> Period | None:
 
 
 def _busiest(intervals: list[Interval], period: Period) -> Period | None:
-    """Return the window in which most happens for its length, or None where none shows more."""
+    """Return the window with most changes for its length, or None if no window shows more."""
     happened = [
         (after.from_ms, 1 if after.leader == before.leader else _LEADER_WEIGHS)
         for before, after in pairwise(intervals)
@@ -141,7 +142,7 @@ def _busiest(intervals: list[Interval], period: Period) -> Period | None:
 
 
 def _fullest(happened: list[tuple[int, int]], size: int) -> tuple[int, int]:
-    """Return the greatest weight within such a time, and when that begins."""
+    """Return the greatest weight within a window of this size, and when that window begins."""
     low, weight = 0, 0
     best = (0, 0)
     for at_ms, weighs in happened:

@@ -1,7 +1,7 @@
-"""Transactions that never became state: aborted ones, and the one that is open.
+"""Transactions that never counted: aborted ones, and the one that is open.
 
-Rule: they are told, record for record, in `logberg audit log`; here each is one row. A transaction
-begins at its BeginTransactionRecord; records of one that begins before the period belong to it.
+Rule: here each transaction is one row; `logberg audit log` shows their records. A transaction
+begins at its BeginTransactionRecord. Records before the period are left out.
 """
 
 from typing import Any, Final, NamedTuple
@@ -21,7 +21,7 @@ class Transactions(NamedTuple):
 
     aborted: int
     records: int
-    """In aborted ones."""
+    """The number of records in aborted transactions."""
     open: int
     table: ReportTable
 
@@ -39,7 +39,7 @@ class _Found:
 
 
 def transactions(rows: Rows, period: Period) -> Transactions:
-    """Gather the rows of `log` that are not settled into transactions."""
+    """Group the rows of `log` that are not settled into transactions."""
     found: list[_Found] = []
     for row in rows:
         offset, kind, outcome = row[0], row[13], row[15]
@@ -56,7 +56,7 @@ def transactions(rows: Rows, period: Period) -> Transactions:
         sum(each.records for each in aborted),
         len(found) - len(aborted),
         table(
-            "Transactions that are not state",
+            "Transactions that don't count",
             ["Outcome", "Began", "Last record", "By", "Why", "#Records", "Offsets"],
             [_row(each) for each in found[: -_ROWS - 1 : -1]],
             left_out=missing(len(found), _ROWS, "transactions", "the latest begin"),

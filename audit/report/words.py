@@ -1,7 +1,7 @@
-"""Numbers, times and lists as the report says them.
+"""Numbers, times and lists as the report writes them.
 
-Rule: a number carries its unit, a time is UTC and says so once on the page, and nothing is rounded
-to something better than it was: a share of time below 100 % never reads as 100 %.
+Rule: a number carries its unit. Times are UTC, and the page says so once. Nothing is rounded to
+look better than it was: a share of time below 100 % never reads as 100 %.
 """
 
 import datetime as dt
@@ -25,12 +25,12 @@ def number(value: int) -> str:
 
 
 def counted(value: int, one: str, many: str = "") -> str:
-    """Write a number with its noun; `many` is the plural where an s isn't enough."""
+    """Write a number with its noun. `many` is the plural if an s isn't enough."""
     return f"{number(value)} {one if value == 1 else many or one + 's'}"
 
 
 def duration(length_ms: int) -> str:
-    """Write a length of time by its two largest units: `3 d 4 h`, `12 min 4 s`, `840 ms`, `0`."""
+    """Write a length of time in its two largest units: `3 d 4 h`, `12 min 4 s`, `840 ms`, `0`."""
     return _of_time(length_ms).replace(" ", _TIED)
 
 
@@ -51,9 +51,9 @@ def _of_time(length_ms: int) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Write part of whole in percent, cut and never rounded up; a dash for nothing of nothing.
+    """Write a part of a whole in percent, cut and never rounded up; a dash if the whole is 0.
 
-    What is not all shows its first digits that differ from 100: `99.9993 %`.
+    A share that is not all shows its first digits that differ from 100: `99.9993 %`.
     """
     if whole <= 0:
         return "\N{EN DASH}"

@@ -33,8 +33,8 @@ _FOLDERS = click.argument("folders", type=click.Path(path_type=Path), nargs=-1)
 def command() -> None:
     """Dump, replay and verify a log on disk.
 
-    FOLDER is a controller's folder, or that of `logberg up` (then all its controllers); without
-    one it is ./logberg-data. Nothing in it is changed, and its node may be running.
+    FOLDER is a controller's folder, or that of `logberg up` (then all its controllers). The default
+    is ./logberg-data. The commands change nothing in it, and its node may be running.
     """
 
 
@@ -51,7 +51,7 @@ def dump_log(
     show_secrets: bool,
     output: str,
 ) -> None:
-    """Print the batches in words; with --output json one document a line."""
+    """Print the batches; with --output json one document on each line."""
     with failing():
         reader = _replicas(folder)[0].reader()
         for batch in dump(reader, from_offset, to_offset, show_secrets=show_secrets):
@@ -81,7 +81,7 @@ def _show_batch(batch: dict[str, Any]) -> None:
 def verify(folders: tuple[Path, ...], output: str) -> None:
     """Check frames, checksums, chain, offsets and epochs; name the first bad place.
 
-    Several controllers are also held against each other. Exit 1 when anything is wrong.
+    Several controllers' logs are also compared with each other. Exit 1 if anything is wrong.
     """
     with failing(), progress_of_steps("verifying") as on_step:
         found = agree(_replicas(*folders), on_step)

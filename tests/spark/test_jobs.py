@@ -55,7 +55,7 @@ def test_each_form_holds_the_same_rows(log, tmp_path, spark):
 
 def test_a_folder_that_is_there_is_not_written_over(log, tmp_path):
     (tmp_path / "out").mkdir()
-    assert "is there already" in run("changes", log.folder, "--out", tmp_path / "out", code=1)
+    assert "exists already" in run("changes", log.folder, "--out", tmp_path / "out", code=1)
 
 
 def test_what_a_task_finds_is_said_in_its_own_words(log, tmp_path, spark):

@@ -10,17 +10,17 @@ from logberg.lazy_group import LazyGroup
 
 _HELP_LINES = {
     "state": "What the cluster was, at an offset or a time.",
-    "log": "The log in words, filtered by time, principal, operation, resource, request.",
+    "log": "The records of the log, filtered by time, principal, operation, resource, request.",
     "who": "Who changed a thing, when and why.",
     "history": "Every change of one topic, partition, broker, config or ACL, with its cause.",
     "diff": "What changed between two offsets, times, snapshots or folders.",
-    "availability": "How long partitions and brokers were away.",
+    "availability": "How long partitions and brokers were unavailable.",
     "verify": "Frames, checksums, chain, offsets, epochs and snapshots of one or more logs.",
-    "compare": "Hold several controllers' logs against each other; the first bad offset.",
+    "compare": "Compare several controllers' logs; show the first offset that differs.",
     "follow": "The log as it grows.",
-    "run": "A job of the audit, by the embedded engine or by Spark.",
+    "run": "A job of the audit, with the embedded engine or with Spark.",
     "report": "One HTML page for people.",
-    "generate": "A history of a made-up cluster, to try all this on.",
+    "generate": "A history of a made-up cluster, to try the audit with.",
 }
 
 
@@ -31,8 +31,8 @@ _HELP_LINES = {
     help_lines=_HELP_LINES,
 )
 def command() -> None:
-    """Ask the log: state at any moment, who changed what, proof that nobody tampered.
+    """Ask the log: the state at any moment, who changed what, proof that nobody tampered.
 
     WHERE is a controller's folder, that of `logberg up`, a copy, an archive (.tar, .tar.gz, .zip)
-    or a URL of object storage (s3://…). Nothing in it is changed, and its node may be running.
+    or a URL of object storage (s3://…). The commands change nothing in it, and its node may run.
     """

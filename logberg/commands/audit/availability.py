@@ -1,4 +1,4 @@
-"""`logberg audit availability`: how long partitions and brokers were away, and when."""
+"""`logberg audit availability`: how long partitions and brokers were unavailable, and when."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -41,8 +41,8 @@ class Sums(NamedTuple):
 
 @click.command("availability")
 @where_argument
-@click.option("--from", "from_", metavar="MOMENT", help="Count from there: an offset, a time, -7d.")
-@click.option("--to", metavar="MOMENT", help="Up to there.")
+@click.option("--from", "from_", metavar="MOMENT", help="Count from here: an offset, a time, -7d.")
+@click.option("--to", metavar="MOMENT", help="Count up to here.")
 @click.option(
     "--by",
     type=click.Choice([PARTITION, TOPIC, BROKER]),
@@ -51,7 +51,7 @@ class Sums(NamedTuple):
     help="What is counted.",
 )
 @click.option(
-    "--worst", type=click.IntRange(min=0), default=10, show_default=True, help="Name so many."
+    "--worst", type=click.IntRange(min=0), default=10, show_default=True, help="How many to list."
 )
 @keep_going_option
 @output_option
@@ -64,10 +64,10 @@ def command(
     keep_going: bool,
     output: str,
 ) -> None:
-    """Say how long partitions were without a leader or under min ISR, and brokers fenced.
+    """Show how long partitions had no leader or were under min ISR, and brokers were fenced.
 
-    Times are those of batches and end with the last one. Shown are the totals, each day, and the
-    worst; a bar is as long as its part of the longest.
+    Times are those of batches and end with the last batch. The output has the totals, each day,
+    and the worst. The length of a bar is relative to the longest one.
     """
     notes: list[str] = []
     damage: list[str] | None = [] if keep_going else None
@@ -92,7 +92,7 @@ def command(
 
 
 def _named(rows: Iterable[Row], by: str) -> Iterable[Row]:
-    """Partitions under their topic's name and id, if topics are asked for."""
+    """With --by topic, replace a partition's key by its topic's name and id."""
     for row in rows:
         if by != TOPIC:
             yield row
@@ -116,7 +116,7 @@ def _total(sums: Iterable[Sums]) -> Sums:
 
 
 def _badness(sums: Sums, by: str) -> tuple[int, ...]:
-    """What sorts the worst first."""
+    """Return a sort key that puts the worst first."""
     if by == BROKER:
         return (-sums.fenced,)
     return (-sums.offline, -sums.under_min_isr, -sums.leader_changes)
@@ -158,7 +158,7 @@ def _print_tables(
     things: int,
 ) -> None:
     if not things:
-        say(f"no {by} was there in that time")
+        say(f"there was no {by} in that time")
         return
     show(_table("day", sorted(days.items()), by, total))
     if ranked:

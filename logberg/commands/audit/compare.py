@@ -1,4 +1,4 @@
-"""`logberg audit compare`: whether several controllers tell one history."""
+"""`logberg audit compare`: whether several controllers have one history."""
 
 import click
 
@@ -15,14 +15,14 @@ from logberg.output import output_option, print_json, show, table
 @click.argument("where", nargs=-1, required=True)
 @output_option
 def command(where: tuple[str, ...], output: str) -> None:
-    """Hold several logs against each other; show the first offset at which one differs.
+    """Compare several logs; show the first offset at which one differs.
 
-    Each is believed as far as its chain is right by itself. Exit 1 when one differs, or is damaged.
+    Each log is trusted as far as its own chain is right. Exit 1 if one differs or is damaged.
     """
     with failing():
         replicas = open_all(where)
         if len(replicas) < 2:
-            raise click.UsageError(f"{where[0]} is one log; two or more are meant.")
+            raise click.UsageError(f"{where[0]} is one log. Name two or more.")
         with progress_of_steps("verifying") as on_step:
             found = agree(replicas, on_step)
     compared = found.comparison

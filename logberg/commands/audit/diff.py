@@ -23,17 +23,17 @@ from logberg.commands.audit.record_output import short, styled
 from logberg.output import output_option, print_json, say
 from runtime.collection import resting
 
-_USAGE = "WHERE A B, WHERE1 WHERE2, or --snapshots FILE1 FILE2 is meant"
+_USAGE = "write WHERE A B, WHERE1 WHERE2, or --snapshots FILE1 FILE2"
 
 
-# A may be -2h, which is neither an unknown option nor a question for help.
+# The moment A may be -2h, which click must not take for an option or for -h.
 @click.command(
     "diff", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]}
 )
 @click.argument("what", nargs=-1, metavar="WHERE A B | WHERE1 WHERE2 | FILE1 FILE2")
 @click.option("--snapshots", is_flag=True, help="The two are checkpoint files.")
-@click.option("--at", help="Of two logs: at this moment; the end of the shorter one.")
-@click.option("--all", "everything", is_flag=True, help="Also outcomes of requests.")
+@click.option("--at", help="Compare two logs at this moment; default: the end of the shorter one.")
+@click.option("--all", "everything", is_flag=True, help="Also show outcomes of requests.")
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
 @output_option
 def command(

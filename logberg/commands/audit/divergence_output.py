@@ -1,4 +1,4 @@
-"""How `verify` and `compare` tell where replicas differ."""
+"""How `verify` and `compare` show where replicas differ."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from logberg.output import say
 
 
 def show_divergences(compared: Comparison) -> None:
-    """Print who agrees, who was left out, and each first difference in the words of both."""
+    """Print who agrees, who was left out, and both batches at each first difference."""
     if not compared.divergences and len(compared.agreed) > 1:
         say(f"{len(compared.agreed)} logs agree up to offset {compared.common_offset}")
     for name, why in compared.left_out.items():
@@ -21,7 +21,7 @@ def show_divergences(compared: Comparison) -> None:
 
 
 def comparison_json(compared: Comparison) -> dict[str, Any]:
-    """Return all of it as plain values."""
+    """Return the whole comparison as plain values."""
     return {
         "commonOffset": compared.common_offset,
         "agreed": compared.agreed,
@@ -42,7 +42,7 @@ def comparison_json(compared: Comparison) -> dict[str, Any]:
 
 def _show_batch(name: str, batch: dict[str, Any]) -> None:
     if not batch:
-        say(f"  {name}: nothing there")
+        say(f"  {name}: no batch there")
         return
     who = caller_of(batch)
     said = f"{batch.get('time', '')}  {who}  {batch.get('operation', '-')}"

@@ -1,7 +1,7 @@
-"""What the commands of `logberg audit` share: WHERE, failures with a sentence, notes.
+"""What the commands of `logberg audit` and `logberg log` share: WHERE, failures, notes.
 
-Rule: whatever a log, a checkpoint, a moment or a name can be wrong in ends with exit code 1 and its
-sentence; results are on stdout, notes on stderr.
+Rule: an expected error of a log, a checkpoint, a moment or a name ends the command with exit code 1
+and one sentence. Results go to stdout, notes to stderr.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,19 +35,19 @@ where_argument = click.argument("where")
 
 
 keep_going_option = click.option(
-    "--keep-going", is_flag=True, help="Tell what can be read where the log is damaged."
+    "--keep-going", is_flag=True, help="If the log is damaged, show what comes before the damage."
 )
 
 
 def fail_for(damage: list[str] | None) -> None:
-    """End with exit code 1 if reading ended at damage; the answer was printed."""
+    """Exit with code 1 if reading ended at damage. The answer was printed before."""
     if damage:
-        raise Failure(f"{damage[0]}. Told is what stands before it.")
+        raise Failure(f"{damage[0]}. The output above covers everything before the damage.")
 
 
 @contextmanager
 def failing() -> Iterator[None]:
-    """Turn what is expected to go wrong into a Failure."""
+    """Turn expected errors into a Failure."""
     try:
         yield
     except BrokenPipeError:

@@ -19,7 +19,7 @@ from logberg.output import output_option, say
 
 @click.command("follow")
 @where_argument
-@click.option("--from", "from_", metavar="MOMENT", help="Begin there; else with what comes now.")
+@click.option("--from", "from_", metavar="MOMENT", help="Begin here; default: with new records.")
 @click.option("--until-offset", type=click.IntRange(min=0), help="Stop when the log reaches it.")
 @click.option("--principal", help="Who asked, or for whom: User:alice, alice, 'Broker:*'.")
 @click.option("--operation", help="What was asked for: CreateTopics, 'Alter*'.")
@@ -46,9 +46,9 @@ def command(
 ) -> None:
     """Print changes as they settle, until Ctrl-C.
 
-    Nodes may roll their segments, stop and start again meanwhile; of several controllers whichever
-    is ahead is read. A transaction is printed when
-    it ends; one that is aborted gets a note. With --output json each record is a line.
+    Nodes may roll their segments, stop and start again meanwhile. Of several controllers, the one
+    that is ahead is read. A transaction is printed when it ends; an aborted one gets a note. With
+    --output json each record is one line.
     """
     wanted = Filter(principal=principal, operation=operation, resources=resource)
     printer = _Printer(show_secrets=show_secrets, as_json=output == "json")
@@ -80,7 +80,7 @@ def _each(batches: Iterable[Batch], look: Callable[[], None]) -> Iterator[Batch]
 def _show(
     batches: Iterable[Batch], start: int, matcher: Matcher, names: Names, printer: "_Printer"
 ) -> None:
-    """Print what settles at or behind `start`: names and an open transaction come from before."""
+    """Print what settles at or after `start`; earlier batches give names, maybe a transaction."""
     for logged in settled(batches):
         names.learn(logged.record)
         if logged.outcome != SETTLED:
@@ -93,12 +93,12 @@ def _show(
 
 
 class _Printer(RecordPrinter):
-    """Says of a transaction that doesn't count that it doesn't."""
+    """Also prints a note for a transaction that doesn't count."""
 
     _noted = -1
 
     def note(self, offset: int, outcome: str) -> None:
-        """Take note of one of its records; the first is told, on stderr."""
+        """Take one of its records; the first one prints a note on stderr."""
         if offset != self._noted + 1:
             say(f"note: a transaction at offset {offset} is {outcome}: it doesn't count", err=True)
         self._noted = offset

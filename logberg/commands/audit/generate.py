@@ -30,7 +30,9 @@ _DAYS = 30.0
 @click.option(
     "--records", type=click.IntRange(min=1), help="How many records; else what suits --days."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Another one: other fates.")
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="Another seed gives another history."
+)
 @click.option(
     "--replicas",
     type=click.IntRange(min=1),
@@ -40,7 +42,7 @@ _DAYS = 30.0
 )
 @click.option("--brokers", type=click.IntRange(min=3), help="How many; 12, or 24 in a large one.")
 @click.option("--topics", type=click.IntRange(min=1), help="How many there are at first, about.")
-@click.option("--open-transaction", is_flag=True, help="End in the midst of a large operation.")
+@click.option("--open-transaction", is_flag=True, help="End inside of a large operation.")
 @output_option
 def command(
     out: Path,
@@ -55,8 +57,8 @@ def command(
 ) -> None:
     """Write the history of a made-up cluster: deployments, failures, changes, an intrusion.
 
-    The same arguments give the same bytes. What happened is told at the end, and stands in
-    story.json with its offsets, so that answers can be checked.
+    The same arguments give the same bytes. The command prints what happened and writes it to
+    story.json with offsets, so that you can check answers.
     """
     if days is None and records is None:
         days = _DAYS
@@ -129,7 +131,7 @@ def _show(history: GeneratedHistory) -> None:
 
 
 def _next(history: GeneratedHistory) -> tuple[str, ...]:
-    """Three commands that show something of this very history."""
+    """Return three commands that show something of this history."""
     folder = history.folder
     outage = history.of("rack_outage") or history.of("broker_died")
     offset = (outage[0].from_offset + 50) if outage else history.log_end // 2

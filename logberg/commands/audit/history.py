@@ -23,16 +23,16 @@ from logberg.commands.audit.record_output import cause, cause_json, short, style
 from logberg.output import output_option, print_line, say
 
 _FIELDS_A_LINE = 100
-"""Characters: more go on lines of their own."""
+"""Characters. Longer lists get one line for each field."""
 _NOTHING: tuple[Any, ...] = (None, "", [])
-"""What need not be said of a thing that is new."""
+"""Values that are not shown for a new thing."""
 
 
 @click.command("history")
 @where_argument
 @click.argument("thing")
-@click.option("--from", "from_", metavar="MOMENT", help="Show what happened since then.")
-@click.option("--to", metavar="MOMENT", help="Up to there, without it.")
+@click.option("--from", "from_", metavar="MOMENT", help="Show what happened from here on.")
+@click.option("--to", metavar="MOMENT", help="End here, exclusive.")
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
 @keep_going_option
 @output_option
@@ -45,13 +45,13 @@ def command(
     keep_going: bool,
     output: str,
 ) -> None:
-    """Tell every change of THING: when, by whom and why, and what was before and after.
+    """Show every change of THING: when, by whom and why, with the values before and after.
 
     THING is topic:orders, partition:orders-3, broker:2, controller:1,
     config:topic:orders:retention.ms, config:broker::min.insync.replicas, acl:ID, user:alice,
-    token:ID, quota:user=alice, feature:metadata.version or quorum. A topic that was deleted and
-    created again shows both lives. Only what counts is told: nothing of aborted or open
-    transactions. With --output json each change is one document on one line.
+    token:ID, quota:user=alice, feature:metadata.version or quorum. If a topic was deleted and
+    created again, the history covers both. It shows only changes that count, none of aborted or
+    open transactions. With --output json each change is one document on one line.
     """
     notes: list[str] = []
     events = 0
@@ -85,7 +85,7 @@ def _show(event: HistoryEvent, *, as_json: bool) -> None:
     for difference in event.differences:
         _show_difference(difference)
     if not event.differences:
-        say("    nothing changed: it was so already")
+        say("    nothing changed: it already had these values")
 
 
 def _show_difference(difference: EntryDifference) -> None:

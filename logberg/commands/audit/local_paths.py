@@ -1,4 +1,4 @@
-"""Where a command of the audit writes: paths of this machine.
+"""Output paths of the audit's commands: local paths only.
 
 Rule: a URL is refused. As a path, `s3://bucket/out` would be a local folder of that name.
 """
@@ -13,7 +13,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class LocalPath(click.Path):
-    """A path of this machine; anything that looks like a URL is wrong usage."""
+    """A path on this machine. Anything that looks like a URL is a usage error."""
 
     def __init__(self, *, file_okay: bool = True) -> None:
         """`file_okay` False: a folder is meant."""
@@ -22,8 +22,8 @@ class LocalPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if _URL.match(str(value)):
             self.fail(
-                f"{value} is a URL, and this command writes to this machine only: name a local "
-                "path, and copy what it writes with your object store's own tool. On a cluster, "
+                f"{value} is a URL, but this command writes only to this machine. Name a local "
+                "path, and copy the output with your object store's own tool. On a cluster, "
                 "`audit/spark/submit.py` writes to URLs.",
                 param,
                 ctx,

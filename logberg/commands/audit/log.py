@@ -1,4 +1,4 @@
-"""`logberg audit log`: records in words, those that are asked for."""
+"""`logberg audit log`: the records that match a search, with their fields."""
 
 import click
 
@@ -21,12 +21,12 @@ from logberg.output import output_option
 @click.command("log")
 @where_argument
 @click.option("--from", "from_", metavar="MOMENT", help="An offset, a time, or -2h, -7d.")
-@click.option("--to", metavar="MOMENT", help="Up to there, without it.")
+@click.option("--to", metavar="MOMENT", help="End here, exclusive.")
 @click.option("--principal", help="Who asked, or for whom: User:alice, alice, 'Broker:*'.")
 @click.option("--operation", help="What was asked for: CreateTopics, 'Alter*'.")
 @click.option("--resource", multiple=True, help="topic:orders, 'partition:orders-*', broker:3.")
 @click.option("--type", "types", multiple=True, help="Record types: topic, partition_change.")
-@click.option("--request-id", help="Of the request, as a reply or an error names it.")
+@click.option("--request-id", help="The request id in a reply or an error.")
 @click.option(
     "--outcome",
     multiple=True,
@@ -52,9 +52,9 @@ def command(
     keep_going: bool,
     output: str,
 ) -> None:
-    """Print records in words, with who, when and why; filters that are given must all fit.
+    """Print records with who, when and why. A record must match all given filters.
 
-    Records of aborted and open transactions are shown as such: they never counted. With
+    Records of aborted and open transactions are marked, because they don't count. With
     --output json each record is one document on one line.
     """
     damage: list[str] | None = [] if keep_going else None

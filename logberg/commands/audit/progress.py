@@ -1,7 +1,7 @@
-"""Long work shows progress on stderr: a bar on a terminal, else a plain line now and then.
+"""Shows the progress of long work on stderr: a bar on a terminal, otherwise a line now and then.
 
-Rule: nothing is printed for work that ends soon, and nothing goes to stdout. Lines are for logs of
-jobs that nobody watches: they tell a slow job from one that hangs.
+Rule: short work prints nothing, and nothing goes to stdout. In the log of an unattended job the
+lines show whether the job is slow or hangs.
 """
 
 import threading
@@ -15,22 +15,22 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from logberg.output import say, shown
 
 OnProgress = Callable[[int, int], None]
-"""Called with what is done and what there is in all."""
+"""Called with the work done so far, and all of it."""
 OnStep = Callable[[str, int, int], None]
-"""The same, after the name of the step."""
+"""The same, with the name of the step first."""
 LINE_EVERY_S = 5.0
 
 
 @contextmanager
 def progress(what: str, line_every_s: float = LINE_EVERY_S) -> Iterator[OnProgress]:
-    """Show how far counted work of one kind is."""
+    """Show the progress of one piece of counted work."""
     with progress_of_steps(what, line_every_s) as tell:
         yield lambda done, total: tell(what, done, total)
 
 
 @contextmanager
 def progress_of_steps(first: str, line_every_s: float = LINE_EVERY_S) -> Iterator[OnStep]:
-    """Show how far counted work is whose steps have names."""
+    """Show the progress of counted work in named steps."""
     stderr = Console(stderr=True)
     if not stderr.is_terminal:
         yield _Lines(line_every_s).tell
@@ -54,7 +54,7 @@ def _bar(stderr: Console) -> Progress:
 
 
 class _Lines:
-    """One line for every few seconds of work."""
+    """Prints one line for every few seconds of work."""
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s

@@ -1,6 +1,6 @@
-"""Records and batches in words, as `logberg audit log`, `who`, `history` and `follow` print them.
+"""Prints records and batches for `logberg audit log`, `who`, `history` and `follow`.
 
-Rule: who, when and why come first; what doesn't count is flagged where it stands.
+Rule: who, when and why come first. A record that doesn't count is marked.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ def cause(header: BatchHeader) -> str:
 
 
 def cause_json(header: BatchHeader) -> dict[str, Any]:
-    """Return a batch's heading as plain values; what is empty is left out."""
+    """Return a batch's heading as plain values, without empty ones."""
     said = header.provenance
     words = {
         "principal": said.principal,
@@ -73,7 +73,7 @@ def record_line(found: FoundRecord, *, show_secrets: bool) -> tuple[Piece, ...]:
 
 
 def record_json(logged: Logged, subjects: tuple[str, ...], *, show_secrets: bool) -> dict[str, Any]:
-    """Return a record, its batch's heading and what became of it as plain values."""
+    """Return a record, its batch's heading and its outcome as plain values."""
     return {
         "offset": logged.offset,
         **cause_json(logged.header),
@@ -85,7 +85,7 @@ def record_json(logged: Logged, subjects: tuple[str, ...], *, show_secrets: bool
 
 
 class RecordPrinter:
-    """Records under the headings of their batches, or one JSON document a line."""
+    """Prints records under the headings of their batches, or one JSON document on each line."""
 
     def __init__(self, *, show_secrets: bool, as_json: bool) -> None:
         self.shown = 0
@@ -107,12 +107,12 @@ class RecordPrinter:
 
 
 def styled(word: str) -> Text:
-    """A word in its colour."""
+    """Return a word in its colour."""
     return Text(word, style=STYLES.get(word.lower(), ""))
 
 
 def short(value: Any) -> str:
-    """Return a value in the fewest characters."""
+    """Return a value with as few characters as possible."""
     if value is None:
         return "-"
     if isinstance(value, list | tuple):

@@ -24,7 +24,7 @@ _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
     "--out",
     type=LocalPath(file_okay=False),
     required=True,
-    help=f"Folder that gets {FILE}; made if it isn't there.",
+    help=f"Folder for {FILE}; it is made if it doesn't exist.",
 )
 @click.option("--from", "from_moment", help="Begin with the day of this offset or time (UTC).")
 @click.option("--to", "to_moment", help="End at this offset or time; the log's end otherwise.")
@@ -33,9 +33,9 @@ _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
     "heads",
     multiple=True,
     metavar="OFFSET:HASH",
-    help="A head that was written down earlier, to be looked for; may be repeated.",
+    help="A head that was written down earlier; the logs must contain it. May be repeated.",
 )
-@click.option("--title", help="What stands on top.")
+@click.option("--title", help="The title of the page.")
 @output_option
 def command(
     where: str,
@@ -46,17 +46,17 @@ def command(
     title: str | None,
     output: str,
 ) -> None:
-    """Make one HTML page of the log that people can read: it needs no network, nor this program.
+    """Make one HTML page of the log for people. The page needs no network and not this program.
 
-    An integrity certificate with the head to write down, who changed what, availability, leaders
-    and in-sync replicas over time, fencing, privileged changes, and what is not proved. Of a
-    damaged log too: it says so first, and exit code 0 says that the page was made.
+    It has an integrity certificate with the head to write down, who changed what, availability,
+    leaders and in-sync replicas over time, fencing, privileged changes, and what is not proved. A
+    damaged log gets a page too, which says so first. Exit code 0 means that the page was made.
     """
     try:
         from audit.report.gathering import Wanted, gather  # noqa: PLC0415 - heavy, and optional
         from audit.report.page import DrawingError, page  # noqa: PLC0415
     except ImportError as error:
-        raise Failure(f"the report needs {error.name}: install logberg[audit].") from None
+        raise Failure(f"the report needs {error.name}. Install logberg[audit].") from None
     known = tuple(map(_head, heads))
     wanted = Wanted(from_moment, to_moment, title, int(time.time() * 1000), known)
 
@@ -77,13 +77,13 @@ def _head(text: str) -> tuple[int, bytes]:
     found = _HEAD.fullmatch(text)
     if not found:
         raise click.BadParameter(
-            f"{text!r}: an offset, a colon and 64 hexadecimal digits are meant, as a report shows."
+            f"{text!r}: write an offset, a colon and 64 hexadecimal digits, as a report shows them."
         )
     return int(found[1]), bytes.fromhex(found[2])
 
 
 def _tell(path: Path, size: int, gathered: Any, output: str) -> None:
-    """Say where the page is, and the line to write down."""
+    """Print where the page is, and the line to write down."""
     verified = gathered.verified
     head = "" if verified.head is None else f"{verified.head[0]}:{verified.head[1]}"
     if output == "json":

@@ -1,4 +1,7 @@
-"""`logberg audit run`: a job of the audit by the plain engine or by Spark; and the pipeline."""
+"""`logberg audit run`: runs a job of the audit, or the pipeline.
+
+The embedded engine needs only Python; Spark is for logs that outgrow one machine.
+"""
 
 import csv
 import sys
@@ -26,7 +29,7 @@ _SPARK: Final = "spark"
 
 _EXTRA: Final = "install logberg[audit]"
 _ROWS_SHOWN: Final = 1_000
-"""On a terminal, whose reader would wait for more to be laid out and not read it."""
+"""Limit on a terminal. A reader would wait for the layout of more rows and not read them."""
 
 Row = tuple[Any, ...]
 
@@ -62,17 +65,17 @@ def command(
     memory: str,
     output: str,
 ) -> None:
-    """Answer one of the audit's tables, or keep them in Parquet as the log grows.
+    """Print one of the audit's tables, or keep the tables in Parquet as the log grows.
 
     JOB is log, partition_events, partition_intervals, broker_intervals, availability, changes,
-    privileged, batches, integrity, divergence or state; both engines give the same rows. Several
-    WHEREs are compared by batches, integrity and divergence. Or JOB is pipeline, which takes in
-    what is new since it ran last; it needs Spark and a folder, --out.
+    privileged, batches, integrity, divergence or state. Both engines give the same rows. The jobs
+    batches, integrity and divergence compare several WHEREs. The JOB pipeline adds what is new
+    since its last run; it needs Spark and a folder, --out.
     """
     if job == PIPELINE:
         if out is None or len(where) != 1 or up_to is not None:
             raise click.UsageError(
-                "pipeline takes one WHERE and a folder, --out DIR; it goes to the log's end."
+                "pipeline needs one WHERE and a folder, --out DIR. It reads to the log's end."
             )
         _pipeline(where[0], out, follow, master, memory, output)
         return
@@ -137,12 +140,12 @@ def _pipeline(where: str, out: Path, follow: bool, master: str, memory: str, out
     if output == "json":
         print_json(done)
     else:
-        say(f"{out}: taken in up to micro-batch {done.batch}")
+        say(f"{out}: processed up to micro-batch {done.batch}")
 
 
 @contextmanager
 def _spark(master: str, memory: str) -> Iterator[Any]:
-    """Give a session; what Spark says of a failed task becomes the task's own sentence."""
+    """Give a Spark session. The error of a failed task becomes a Failure with its sentence."""
     try:
         from audit.spark.progress import spark_progress  # noqa: PLC0415 - needs the extra
         from audit.spark.reading_failures import (  # noqa: PLC0415 - needs the extra
@@ -155,7 +158,7 @@ def _spark(master: str, memory: str) -> Iterator[Any]:
         )
     except ImportError as error:
         raise Failure(
-            f"Spark isn't here ({error.name}): {_EXTRA}, or use the plain engine."
+            f"Spark is not installed ({error.name}): {_EXTRA}, or use the embedded engine."
         ) from None
     session: Any = None
 
@@ -184,7 +187,7 @@ def _show(shown: AuditTable, rows: list[Row], out: Path | None, output: str) -> 
         if len(rows) > len(shown_rows):
             say(
                 f"the first {_ROWS_SHOWN:,} of {len(rows):,} rows; --out FILE or --output json "
-                "have them all",
+                "gives all of them",
                 err=True,
             )
 
@@ -224,7 +227,7 @@ def _write_parquet(shown: AuditTable, rows: list[Row], out: Path) -> None:
     except ImportError:
         raise Failure(f"Parquet needs pyarrow: {_EXTRA}, or write .csv or .json.") from None
     if out.exists():
-        raise Failure(f"{out} is there already: name a folder that isn't.")
+        raise Failure(f"{out} exists already. Name a new folder.")
     kinds = {"text": pa.string(), "int": pa.int64(), INTS: pa.list_(pa.int64()), "bool": pa.bool_()}
     schema = pa.schema([(column.name, kinds[column.kind]) for column in shown.columns])
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)

@@ -1,4 +1,4 @@
-"""`logberg audit state`: what the cluster was."""
+"""`logberg audit state`: the state of the cluster at a moment."""
 
 from fnmatch import fnmatchcase
 from typing import Any
@@ -19,14 +19,14 @@ from runtime.collection import resting
 
 @click.command("state")
 @where_argument
-@click.option("--at", help="An offset, a time (2026-11-20T10:00:00Z, -2h); the log's end.")
+@click.option("--at", help="An offset, a time (2026-11-20T10:00:00Z, -2h); default: the log's end.")
 @click.option(
-    "--show", "wanted", type=click.Choice(list(SHOWN)), help="This part of it, entry by entry."
+    "--show", "wanted", type=click.Choice(list(SHOWN)), help="Show the entries of this part."
 )
 @click.option("--name", help="Only entries of this name, which may hold * and ?.")
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
 @click.option("--no-hash", is_flag=True, help="Don't compute the state hash: quicker.")
-@click.option("--no-snapshots", is_flag=True, help="Replay from offset 0, whatever is there.")
+@click.option("--no-snapshots", is_flag=True, help="Replay from offset 0; use no checkpoint.")
 @output_option
 def command(
     where: str,
@@ -38,10 +38,10 @@ def command(
     no_snapshots: bool,
     output: str,
 ) -> None:
-    """Show what the cluster was at an offset or a time: any part of it, or how much of each.
+    """Show the cluster's state at an offset or a time: the entries of a part, or their numbers.
 
-    It begins from the nearest checkpoint at or below the moment, or from offset 0. An offset inside
-    a batch stands for the batch's end. What belongs to an open transaction doesn't count.
+    Replay begins at the nearest checkpoint at or below the moment, or at offset 0. An offset inside
+    a batch means the batch's end. Records of an open transaction don't count.
     """
     with resting(), failing(), progress("replaying") as on_progress:
         replica = one_replica(where)
@@ -71,7 +71,7 @@ def command(
 def _chosen(
     state: ClusterState, show: str | None, name: str | None, *, show_secrets: bool
 ) -> dict[str, list[Entry]]:
-    """The entries to show, by table."""
+    """Return the entries to show, by table."""
     wanted = show or ("all" if name is not None else None)
     found = {
         part: [

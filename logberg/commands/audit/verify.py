@@ -25,11 +25,11 @@ _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
     "heads",
     multiple=True,
     metavar="OFFSET:HASH",
-    help="A chain hash that was written down, in hexadecimal; may be repeated.",
+    help="A chain hash that was written down, in hexadecimal. May be repeated.",
 )
 @click.option("--keep-going", is_flag=True, help="Report everything, not just the first problem.")
-@click.option("--whole", is_flag=True, help="History must begin at offset 0.")
-@click.option("--no-replay", is_flag=True, help="Don't hold checkpoints against a replay.")
+@click.option("--whole", is_flag=True, help="The history must begin at offset 0.")
+@click.option("--no-replay", is_flag=True, help="Don't compare checkpoints with a replay.")
 @output_option
 def command(
     where: tuple[str, ...],
@@ -41,8 +41,8 @@ def command(
 ) -> None:
     """Verify logs: frames, checksums, chain, offsets, epochs, heads, and checkpoints by replay.
 
-    Several are also held against each other. Exit 1 when anything is wrong. A running node's
-    unfinished tail is a note.
+    Several logs are also compared with each other. Exit 1 if anything is wrong. The unfinished tail
+    of a running node is only a note.
     """
     known = dict(map(_head, heads))
     with resting(), failing():
@@ -76,7 +76,7 @@ def _head(text: str) -> tuple[int, bytes]:
     found = _HEAD.fullmatch(text)
     if not found:
         raise click.BadParameter(
-            f"{text!r}: an offset, a colon and 64 hexadecimal digits are meant, as "
+            f"{text!r}: write an offset, a colon and 64 hexadecimal digits. "
             "`logberg audit state` shows the chain head."
         )
     return int(found[1]), bytes.fromhex(found[2])

@@ -27,9 +27,9 @@ from metadata.messages.records_json import record_type_name
 @where_argument
 @click.argument("thing")
 @click.option("--from", "from_", metavar="MOMENT", help="An offset, a time, or -2h, -7d.")
-@click.option("--to", metavar="MOMENT", help="Up to there, without it.")
+@click.option("--to", metavar="MOMENT", help="End here, exclusive.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="The newest so many."
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many to show."
 )
 @keep_going_option
 @output_option
@@ -42,7 +42,7 @@ def command(
     keep_going: bool,
     output: str,
 ) -> None:
-    """Say who touched THING, newest first: when, by which operation, why, via whom.
+    """Show who changed THING, newest first: when, by which operation, why, via whom.
 
     THING is a resource or a pattern: topic:orders, partition:orders-3, 'config:topic:*',
     broker:3, user:alice, or only a name: orders.
@@ -72,7 +72,7 @@ def command(
     if batches > limit:
         say(f"and {batches - limit} older: --limit {batches} shows them", err=True)
     if not batches:
-        say(f"nobody touched {thing} there", err=True)
+        say(f"nobody changed {thing} there", err=True)
     fail_for(damage)
 
 
@@ -83,7 +83,7 @@ class Touch(NamedTuple):
     offset: int
     outcomes: list[str]
     records: dict[str, int]
-    """How many of each type."""
+    """The number of records of each type."""
     subjects: list[str]
 
 

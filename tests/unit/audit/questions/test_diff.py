@@ -194,7 +194,7 @@ def test_the_command_says_how_it_is_meant(node: Path) -> None:
     for arguments in ([str(node)], [str(node)] * 4, ["--snapshots", str(node)]):
         result = CliRunner().invoke(command, arguments)
         assert result.exit_code == 2
-        assert "is meant" in result.stderr
+        assert "write WHERE A B" in result.stderr
     result = CliRunner().invoke(command, ["--snapshots", str(node), str(node)])
     assert result.exit_code == 1
     assert "Name a checkpoint file" in result.stderr

@@ -92,7 +92,7 @@ def test_one_damaged_replica_is_named_and_the_others_tell(history: Path, tmp_pat
     said = words(tmp_path)
     assert "Damaged: controller-2" in said
     assert file.name in said
-    assert "1 replica damaged: the history is that of the others." in said
+    assert "1 replica damaged. The history is that of the others." in said
 
 
 def test_all_damaged_the_page_ends_before_the_last_first_bad_place(
@@ -203,4 +203,4 @@ def test_without_the_library_it_says_what_to_install(
     monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
     done = report(made.folder, tmp_path)
     assert done.exit_code == 1
-    assert "install logberg[audit]" in done.output
+    assert "Install logberg[audit]" in done.output

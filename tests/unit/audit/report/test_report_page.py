@@ -106,7 +106,7 @@ def test_every_section_is_there_for_an_empty_history() -> None:
         "No partition changed its leader",
         "No broker was registered",
         "No privileged change was made.",
-        "Every transaction was ended",
+        "Every transaction ended",
     ):
         assert said in words
 
