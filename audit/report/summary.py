@@ -26,7 +26,7 @@ class Tile(NamedTuple):
 
 
 class Sections(NamedTuple):
-    """The sections that the summary draws from."""
+    """The sections that the summary is made from."""
 
     integrity: Integrity
     changes: ChangesSection

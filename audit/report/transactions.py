@@ -1,7 +1,8 @@
 """Transactions that never counted: aborted ones, and the one that is open.
 
 Rule: here each transaction is one row; `logberg audit log` shows their records. A transaction
-begins at its BeginTransactionRecord. Records before the period are left out.
+begins at its BeginTransactionRecord. Of one that begins before the period,
+only the records within the period are shown.
 """
 
 from typing import Any, Final, NamedTuple
