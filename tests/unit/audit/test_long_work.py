@@ -75,7 +75,7 @@ def test_a_url_is_no_place_to_write_to(words, url, tmp_path: Path, monkeypatch):
     places = [] if words[-1] == "generate" else ["somewhere"]
     done = CliRunner().invoke(main, [*words, *jobs, *places, "--out", url])
     assert done.exit_code == 2, done.output
-    assert "is a URL, and this command writes to only to this machine" in done.output.replace("\n", "")
+    assert "is a URL, but this command writes only to this machine" in done.output.replace("\n", "")
     assert list(tmp_path.iterdir()) == []
 
 
