@@ -59,7 +59,7 @@ def test_a_state_that_grows_brings_on_no_full_collection() -> None:
 
 
 @pytest.mark.xfail(
-    sys.version_info >= (3, 13), reason="CPython 3.13 counts otherwise: the state is not left out"
+    sys.version_info >= (3, 13), reason="fails on 3.13.0; the cause is not known yet"
 )
 def test_old_garbage_is_freed_while_there_is_little_and_a_large_state_is_left_out() -> None:
     gc.collect()

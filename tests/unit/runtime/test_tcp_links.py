@@ -259,7 +259,7 @@ async def test_a_peer_that_does_not_read_cannot_fill_our_memory(start: Start) ->
             True,
             id="tls",
             marks=pytest.mark.xfail(
-                sys.version_info >= (3, 12), reason="CPython 3.12 leaves a TLS transport in a cycle"
+                sys.version_info >= (3, 12), reason="fails from 3.12 on; the cause is not known yet"
             ),
         ),
     ],
@@ -274,8 +274,7 @@ async def test_a_link_that_the_collector_leaves_alone_is_freed_at_its_end(
         before = transports()
         one.links.stop()
         two.links.stop()
-        await asyncio.sleep(0.1)
-        assert transports() == before - 2
+        await settle(lambda: transports() <= before - 2)
 
 
 async def test_a_defect_of_the_handler_is_reported(start: Start) -> None:
