@@ -1,8 +1,8 @@
-"""What a client shows, and to whom: tokens, certificates, the CA.
+"""The credentials of a client, and which servers get them: token, certificate, CA.
 
 Rule: a token leaves only over a TLS connection whose other side has proved to be a controller
-(`runtime.peer_proof`), of the token's own cluster where that is known. Over plain HTTP a token
-leaves only when somebody said so, and only to a server that the caller named.
+(`runtime.peer_proof`), of the token's own cluster where that is known. A token goes over plain HTTP
+only if the caller allowed it, and only to a server that the caller named.
 """
 
 import ssl
@@ -22,7 +22,7 @@ class AccessError(Exception):
 
 
 class Access(msgspec.Struct, frozen=True):
-    """What a client needs to be let in."""
+    """The credentials of a client."""
 
     token: str | None = None
     ca: str | None = None
@@ -59,8 +59,8 @@ class Access(msgspec.Struct, frozen=True):
             return {}
         if url.startswith(PLAIN) and not (self.token_in_clear and named):
             raise AccessError(
-                f"the token is not sent to {url}: over plain HTTP anybody on the way reads it, and "
-                f"no server proves who it is; use https://, or allow it with {IN_CLEAR}"
+                f"the token is not sent to {url}: over plain HTTP others can read it, and the "
+                f"server can't prove its identity; use https://, or allow it with {IN_CLEAR}"
             )
         return {"authorization": f"Bearer {self.token}"}
 
@@ -78,6 +78,6 @@ def read_token(path: Path) -> str:
         token = ""
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise AccessError(
-            f"the token file {path} holds no token: one line of printable ASCII is meant"
+            f"the token file {path} holds no token; it must be one line of printable ASCII"
         )
     return token

@@ -1,7 +1,7 @@
-"""A child process that can't outlive us.
+"""A child process that ends when its parent does.
 
-Rule: whatever happens to the process that starts a local cluster, its children end: orderly on
-Ctrl-C, by the kernel (`PR_SET_PDEATHSIG`) when the parent is killed. Children have a session of
+Rule: the children always end with the process that started them: in order on Ctrl-C, and by the
+kernel (`PR_SET_PDEATHSIG`) if the parent is killed. Children have a session of
 their own, so that a terminal's Ctrl-C reaches the parent only, which stops them in order.
 """
 
@@ -21,7 +21,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 def _die_with(parent: int) -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
-        # It died before we asked to be told.
+        # The parent died before the prctl call.
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -88,11 +88,11 @@ class Child:
         self.wait(5.0)
 
     def obituary(self) -> str:
-        """How it ended, and its last words, once it has."""
+        """Describe how the process ended, with its last lines of output."""
         code = self.exit_code
         assert code is not None, f"{self.name} lives"
         how = f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
-        # One that was killed had no time for last words; its log is not about that.
+        # A killed process had no time to log its end; its last lines are about something else.
         said = "" if code < 0 else f" Its last lines ({self.output}):\n{self.last_words()}\n"
         return f"{self.name} (process {self.pid}) ended with {how}.{said}"
 
@@ -106,9 +106,9 @@ class Child:
 
 
 def stop_all(children: Sequence[Child], limit_s: float) -> list[str]:
-    """Ask all to end, wait, and end by force who doesn't. Returns the names of those."""
+    """Stop all; kill those that still run after `limit_s`. Returns the names of the killed."""
     for child in children:
-        # A paused process can't hear SIGTERM before it goes on.
+        # A paused process handles SIGTERM only after it is resumed.
         child.signal(signal.SIGCONT)
         child.signal(signal.SIGTERM)
     until = time.monotonic() + limit_s

@@ -2,10 +2,10 @@
 
 Rule: a change carries one request id through all its tries, so a retry after a lost answer never
 acts twice (the controllers remember outcomes by that id). The client follows the leader that an
-answer names, goes round when nobody answers, waits as long as it is told to by who is overloaded,
-and gives up at its deadline with the last reason. A leader's URL is followed only over the scheme
-of the answer that names it; HTTP redirects are never followed. `logberg.access` says who is shown
-the token.
+answer names. When a controller doesn't answer, it tries the next one. When a controller is
+overloaded, it waits for the time that the answer gives. At its deadline it gives up with the last
+reason. It follows a leader's URL only over the scheme of the answer that names it. It never
+follows HTTP redirects. `logberg.access` decides which controllers get the token.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ T = TypeVar("T")
 
 REQUEST_ID = "x-logberg-request-id"
 _RETRY_STATUS = frozenset({421, 429, 502, 503, 504})
-"""502 and 504 are a proxy's."""
+"""Proxies send 502 and 504; controllers send the others."""
 _TOO_MANY = 429
 _PAUSE_S = 0.05
 _TRY_S = 5.0
 _FOLLOWED_AT_ONCE = 2
-"""So many leaders' URLs are followed without a pause; two may name each other for ever."""
+"""Leaders' URLs followed without a pause. Two controllers may name each other for ever."""
 _URLS_MAX = 64
 
 
@@ -69,7 +69,7 @@ class LogbergClient(Operations):
 
     async def __aenter__(self) -> Self:
         """Raises runtime.tls.TlsFilesError."""
-        # From http:// nothing leads to https://, and the system's authorities take long to read.
+        # No answer over http:// leads to https://, and reading the system's CAs takes long.
         needs_tls = any(url.startswith("https://") for url in self._urls)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=self._access.context() if needs_tls else True),
@@ -183,7 +183,7 @@ class LogbergClient(Operations):
             **self._agreed.headers(url),
             **headers,
         }
-        # Until an answer comes, or none can, a change may have been made.
+        # From here on the change may be made, until an answer or an error rules it out.
         doubt, trail = _Doubt(self.in_doubt, headers.get(REQUEST_ID)), _Trail()
         try:
             async with self._session.request(
@@ -210,7 +210,7 @@ class LogbergClient(Operations):
             silent = isinstance(error, TimeoutError)
             self._agreed.forget(url)
             if not trail.sent:
-                # The time was over before there was a connection.
+                # The deadline passed before the connection was made.
                 doubt.none_from_this()
             raise _Retry(_broken(url, error, deadline_s), silent=silent) from None
         try:
@@ -223,14 +223,14 @@ class LogbergClient(Operations):
 
 
 class _Trail:
-    """How far one try came."""
+    """How far one try got."""
 
     sent = False
-    """The head of the request has left, or was about to."""
+    """Whether the request's head was sent, or was about to be."""
 
 
 def _noting_what_is_sent() -> aiohttp.TraceConfig:
-    """Return what makes a session note in each request's `_Trail` that it was sent."""
+    """Return a trace configuration that marks each request's `_Trail` as sent."""
 
     async def headers_sent(_session: Any, context: Any, _sent: Any) -> None:
         context.trace_request_ctx.sent = True
@@ -251,13 +251,13 @@ class _Doubt:
             in_doubt.add(request_id)
 
     def none_from_this(self) -> None:
-        """This try made nothing; an earlier one may have."""
+        """Note that this try changed nothing. An earlier try may have."""
         if self._request_id is not None and not self._before:
             self._in_doubt.discard(self._request_id)
 
 
 class _Turns:
-    """Whom to ask next, and after how long."""
+    """Chooses the URL of the next try, and the pause before it."""
 
     def __init__(self, urls: list[str], random: Random) -> None:
         """`urls`: those known; a leader that an answer names is added."""
@@ -271,7 +271,7 @@ class _Turns:
 
     @property
     def url(self) -> str | None:
-        """Whom to ask; None when asking again helps nowhere."""
+        """The URL to ask; None when no URL is worth another try."""
         for at in range(self._at, self._at + len(self._urls)):
             url = self._urls[at % len(self._urls)]
             if url not in self._hopeless:
@@ -281,7 +281,7 @@ class _Turns:
 
     @property
     def why(self) -> ClientError:
-        """Why there was no answer: what helps the caller most."""
+        """The most helpful of the errors of all tries."""
         return next(iter(self._hopeless.values()), self._last)
 
     def after(self, retry: "_Retry") -> float:
@@ -299,13 +299,13 @@ class _Turns:
             self._followed += 1
             return 0.0 if self._followed % (_FOLLOWED_AT_ONCE + 1) else _PAUSE_S
         if retry.wait_s > 0:
-            # It is the right one, and has too much to do; not all come at once.
+            # This is the leader, and it is overloaded. Jitter spreads the clients that retry.
             return retry.wait_s * (1 + 0.5 * self._random.random())
         self._at = (self._at + 1) % len(self._urls)
         return _PAUSE_S
 
     def _follow(self, asked: str, leader: str | None) -> bool:
-        """Turn to the leader that `asked` named, unless it named none to go on with."""
+        """Go to the leader that `asked` named. Returns False if it named no usable one."""
         if leader is None or leader == asked or not may_follow(asked, leader):
             return False
         if leader not in self._urls:
@@ -324,7 +324,7 @@ _IN_DOUBT = frozenset(
         ErrorCode.UNKNOWN_SERVER_ERROR,
     )
 )
-"""A change that is answered so may have been made."""
+"""A change that gets one of these answers may have been made."""
 
 
 def _is_a_proxys(error: ClientError) -> bool:
@@ -346,9 +346,9 @@ class _Retry(Exception):  # noqa: N818 - a signal within this file, not an error
         self.leader = leader
         self.wait_s = wait_s
         self.hopeless = hopeless
-        """Asking the same URL again helps nobody."""
+        """Asking the same URL again can't succeed."""
         self.silent = silent
-        """Nothing came in time."""
+        """The deadline of the try passed without an answer."""
 
 
 def _not_connected(url: str, error: aiohttp.ClientError) -> _Retry:
@@ -357,14 +357,14 @@ def _not_connected(url: str, error: aiohttp.ClientError) -> _Retry:
         why = error.certificate_error
         if isinstance(why, ssl.SSLCertVerificationError) and not getattr(why, "verify_code", 0):
             # The certificate is sound, and `runtime.peer_proof` refused it.
-            refused = f"{url} is sent no token: {why.strerror or why}"
+            refused = f"the token is not sent to {url}: {why.strerror or why}"
         else:
             refused = f"{url}: {why}; name the CA of its cluster with --ca (LOGBERG_CA)"
         return _Retry(ClientError("CERTIFICATE_REFUSED", refused), hopeless=True)
     if isinstance(error, aiohttp.ClientConnectorSSLError):
         plain = "WRONG_VERSION_NUMBER" in str(error) or "RECORD_LAYER_FAILURE" in str(error)
-        said = f"{url} does not speak TLS" if plain else f"{url}: no TLS connection ({error})"
-        advice = "; is it http://, or the port of something else?" if plain else ""
+        said = f"{url} doesn't use TLS" if plain else f"{url}: no TLS connection ({error})"
+        advice = "; use http://, or check the port" if plain else ""
         return _Retry(ClientError("NO_TLS", said + advice), hopeless=plain)
     return _Retry(no_answer(url, str(error) or type(error).__name__))
 
@@ -372,13 +372,15 @@ def _not_connected(url: str, error: aiohttp.ClientError) -> _Retry:
 def _broken(url: str, error: Exception, deadline_s: float) -> ClientError:
     """The request may have been sent."""
     if isinstance(error, TimeoutError):
-        return no_answer(url, f"nothing within {deadline_s:.1f} s")
+        return no_answer(url, f"no answer within {deadline_s:.1f} s")
     hung_up = isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError))
     if url.startswith("http://") and (hung_up or isinstance(error, aiohttp.ClientResponseError)):
-        return no_answer(url, "it speaks no plain HTTP; does it speak TLS? then use https://")
+        return no_answer(url, "it doesn't use plain HTTP; if it uses TLS, use https://")
     if hung_up:
-        # So does a TLS 1.3 server that does not accept our certificate.
-        return no_answer(url, f"it hung up ({error}); does it know our certificate?")
+        # A TLS 1.3 server that doesn't accept our certificate also closes the connection.
+        return no_answer(
+            url, f"it closed the connection ({error}); check that it trusts our certificate"
+        )
     return no_answer(url, str(error) or type(error).__name__)
 
 
@@ -390,8 +392,8 @@ def _read(status: int, body: bytes, url: str, wanted: type[T]) -> T:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
             # A change may have been made all the same.
             code = ErrorCode.UNKNOWN_SERVER_ERROR.value
-            said = f"{url} answered with something else than {wanted.__name__}: {problem}"
-            raise ClientError(code, f"{said}; is it a controller?", status) from None
+            said = f"{url} did not answer with {wanted.__name__}: {problem}"
+            raise ClientError(code, f"{said}; check that it is a controller", status) from None
     try:
         value = msgspec.json.decode(body) if body else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -405,7 +407,7 @@ def _read(status: int, body: bytes, url: str, wanted: type[T]) -> T:
 
 
 def _error_reply(value: Any, status: int, url: str) -> ErrorReply:
-    """An error's body, or what stands for one that isn't as it should be."""
+    """Read an error's body, or make one from the status if the body is not an `ErrorReply`."""
     try:
         return msgspec.convert(value, ErrorReply)
     except msgspec.ValidationError:

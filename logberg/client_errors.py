@@ -1,4 +1,4 @@
-"""What the client of the controllers raises."""
+"""The errors that the client of the controllers raises."""
 
 from metadata.errors import ErrorCode, Fault
 from metadata.messages.errors import ErrorReply
@@ -14,11 +14,11 @@ class ClientError(Exception):
         self.code = code
         self.status = status
         self.reply = reply or ErrorReply(code, message, whose_fault=Fault.CLIENT.value)
-        """The same with everything that was said, for programs."""
+        """The whole error as the controller sent it, for programs."""
 
 
 def unknown_outcome(request_id: str, why: str, status: int = 0) -> ClientError:
-    """The error of a change that was sent, and of which nobody knows whether it was made."""
+    """Return the error of a change that was sent and may or may not have been made."""
     message = (
         f"outcome unknown: the change may have been made, or not ({why}). To find out, repeat the "
         f"command with --request-id {request_id}: it takes effect at most once"
@@ -36,7 +36,7 @@ def unknown_outcome(request_id: str, why: str, status: int = 0) -> ClientError:
 
 
 def no_answer(url: str, why: str) -> ClientError:
-    """The error of a controller that can't be reached."""
+    """Return the error of a controller that can't be reached."""
     message = f"{url} does not answer: {why}"
     reply = ErrorReply("NO_ANSWER", message, whose_fault=Fault.CLUSTER.value, retriable=True)
     return ClientError("NO_ANSWER", message, reply=reply)

@@ -1,6 +1,6 @@
-"""How a program joins the cluster that `logberg up` runs in a folder.
+"""Access of a program to the cluster that `logberg up` runs in a folder.
 
-Rule: the folder's own files say everything; the program names nothing but the folder.
+Rule: the program names only the folder; everything else is read from the folder's files.
 """
 
 import datetime as dt

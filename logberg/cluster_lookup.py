@@ -1,9 +1,9 @@
-"""How a command finds its cluster, and what it shows there.
+"""How a command finds its cluster, and which credentials it sends there.
 
 Rule, in this order: `--controllers`, `--data`, the environment's LOGBERG_CONTROLLERS, the folder of
 `logberg up` (LOGBERG_DATA, else that of `logberg.default_folder`) by its cluster.json. The CA and
-the token of a cluster.json belong to the controllers that it lists: whoever names other controllers
-names their CA and token, too.
+the token of a cluster.json are used only for the controllers that it lists. A caller that names
+other controllers must also name their CA and token.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ from runtime.origins import origin_of
 
 
 class Named(msgspec.Struct, frozen=True):
-    """What the caller said."""
+    """The options that the caller gave."""
 
     controllers: str | None
     data: Path
@@ -30,12 +30,12 @@ class Named(msgspec.Struct, frozen=True):
 
 
 class FoundCluster(msgspec.Struct, frozen=True):
-    """Where the controllers are, and how to be let in."""
+    """The controllers' URLs, and the credentials for them."""
 
     urls: tuple[str, ...]
     access: Access
     note: str = ""
-    """Why no token is shown though there is one; empty when nothing is to be said."""
+    """Why a token is not sent although there is one; empty otherwise."""
 
 
 def find(named: Named) -> FoundCluster:
@@ -88,8 +88,8 @@ def _urls(named: Named, known: ClusterFile | None, path: Path) -> tuple[str, ...
     urls = tuple(url.strip().rstrip("/") for url in named.controllers.split(",") if url.strip())
     if not urls or not all(origin_of(url) for url in urls):
         raise click.UsageError(
-            f"--controllers is {named.controllers!r}; URLs such as https://10.0.0.1:9191 are "
-            "meant, separated by commas."
+            f"--controllers is {named.controllers!r}; use URLs such as https://10.0.0.1:9191, "
+            "separated by commas."
         )
     return urls
 
@@ -103,7 +103,7 @@ def _check_pair(named: Named, ca: str | None) -> None:
     if (named.cert is None) != (named.key is None):
         given, missing = ("--cert", "--key") if named.key is None else ("--key", "--cert")
         raise click.UsageError(
-            f"{given} needs {missing}: a certificate is shown together with its key."
+            f"{given} needs {missing}: a certificate is used together with its key."
         )
     if named.cert is not None and ca is None:
         raise click.UsageError(
@@ -116,8 +116,8 @@ def _with_token(access: Access, file: Path, urls: tuple[str, ...], *, in_clear: 
     plain = next((url for url in urls if url.startswith(PLAIN)), None)
     if plain is not None and not in_clear:
         raise Failure(
-            f"the token of {file} is not sent to {plain}: over plain HTTP anybody on the way "
-            f"reads it, and no server proves who it is. Use https://, or allow it with {IN_CLEAR}"
+            f"the token of {file} is not sent to {plain}: over plain HTTP others can read it, "
+            f"and the server can't prove its identity. Use https://, or allow it with {IN_CLEAR}"
         )
     owner = _owner(file)
     if owner is not None:

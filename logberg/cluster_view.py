@@ -1,6 +1,6 @@
 """The cluster as every controller describes itself, and its brokers.
 
-Rule: a controller that is down, or slow, is part of the picture. Looking never fails.
+Rule: `observe` never fails. A controller that is down or slow is part of the result.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class ControllerView(msgspec.Struct, frozen=True):
 
     @property
     def note(self) -> str:
-        """What is wrong with it; else empty."""
+        """What is wrong with the controller; empty if nothing is."""
         return self.problem if self.status is None else self.status.note
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The options by which a command reaches its cluster, and its conversation with it.
+"""The options with which a command finds its cluster, and the requests that it sends.
 
 Rule: every option of a connection has an environment variable; an option on the command line
 beats every variable. A change that may have been made ends with its request id.
@@ -27,13 +27,13 @@ T = TypeVar("T")
 
 
 class ClusterConnection(msgspec.Struct, frozen=True):
-    """Where the controllers are, and how to be let in."""
+    """The controllers' URLs, and the credentials for them."""
 
     urls: tuple[str, ...]
     access: Access
     deadline_s: float
     note: str = ""
-    """What to say beside an error of a cluster that was shown no token."""
+    """Added to an error of a cluster that got no token."""
 
     def ask(self, question: Callable[[LogbergClient], Awaitable[T]]) -> T:
         """Run one conversation with the controllers. Raises Failure."""
@@ -110,7 +110,7 @@ _CONNECTION: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         show_default=True,
         envvar="LOGBERG_TIMEOUT",
         show_envvar=True,
-        help="Seconds in all.",
+        help="Seconds for the whole command.",
     ),
 )
 
@@ -148,7 +148,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class ChangeOptions(msgspec.Struct, frozen=True):
-    """What every command that changes something is told beside what to change."""
+    """The options that every changing command has in common."""
 
     dry_run: bool
     reason: str
@@ -161,10 +161,10 @@ def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--dry-run", is_flag=True, help="Show the records that would be written; write none."
     )
-    @click.option("--reason", default="", help="Why; it is kept in the log.")
+    @click.option("--reason", default="", help="The reason; the log keeps it.")
     @click.option(
         "--request-id",
-        help="Of an earlier try whose outcome is unknown: it takes effect at most once.",
+        help="Id of an earlier try with an unknown outcome; it takes effect at most once.",
     )
     @cluster_options
     @wraps(command)

@@ -1,9 +1,9 @@
-"""A controller's process: the real world in, a node out.
+"""A controller's process: connects a controller to sockets, files and signals.
 
-Rule: this is the only place where a controller meets sockets, files and signals. What stops the
-node from going on (a full disk, a broken promise) ends the process with exit code 74 and a
-sentence; SIGTERM and SIGINT stop it in order; SIGHUP reads tokens and certificates anew
-(`reloading`); SIGUSR1 and SIGUSR2 change the log's level (`log_level`).
+Rule: a controller gets its real parts only here. If the node can't go on (a full disk, a failed
+check), the process ends with exit code 74 and a sentence. SIGTERM and SIGINT stop it in order;
+SIGHUP reloads tokens and certificates (`credential_reload`); SIGUSR1 and SIGUSR2 change the log's
+level (`log_level`).
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """What SIGHUP changes in a controller: tokens and certificates, without a restart.
 
-Rule: the file is checked whole first; when anything in it is wrong, all stays as it was and the
-log says why. What was removed works no more at once: connections whose caller it authenticated
-end. Other settings take effect at the next start.
+Rule: the whole file is checked first. If anything in it is wrong, nothing changes and the log says
+why. A removed credential stops working at once: the controller closes the connections that it
+authenticated. Other settings take effect at the next start.
 """
 
 import ssl
@@ -38,7 +38,7 @@ class CredentialReload:
         self._log = log
 
     def reload(self) -> None:
-        """Take up what the file says now, or nothing of it."""
+        """Apply the whole file, or nothing of it."""
         try:
             fresh = self._read()
             contexts = self._contexts(fresh)

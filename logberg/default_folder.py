@@ -1,8 +1,8 @@
 """Which folder a command uses when none is named.
 
-Rule: ./logberg-data, but ./quorate-data of release 0.1 where only that is there: whoever upgrades
-must not be given a new, empty cluster. That is said in a note on stderr, but not to programs: their
-stderr is one JSON document. Release 0.3 drops the old folder (ADR 0025).
+Rule: ./logberg-data, or ./quorate-data of release 0.1 if only that exists: an upgrade must not
+start a new, empty cluster. A note on stderr says so, except with JSON output, where stderr is one
+JSON document. Release 0.3 drops the old folder (ADR 0025).
 """
 
 import sys

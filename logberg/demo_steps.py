@@ -1,8 +1,8 @@
 """The demonstration, step by step: each step acts on real processes and checks its claim.
 
-Rule: a line is ticked only when its claim was observed, and the claims that can be read from the
-log (who was fenced, when, by whom) are read from it at the end as well. Any claim that fails
-ends the story with what was seen instead.
+Rule: a step prints its line only after it observed its claim. At the end, the claims about fencing
+are checked again from the log. The first claim that fails ends the demo, with what was seen
+instead.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class ClaimError(Exception):
 
 
 class DemoSteps:
-    """The steps, in order; `steps` is the table of contents."""
+    """Runs the steps in the order that `steps` lists."""
 
     def __init__(self, cluster: LocalCluster, client: LogbergClient, say: Say) -> None:
         self._cluster = cluster

@@ -1,4 +1,4 @@
-"""Which failures of a starting node are expected, and so are one sentence instead of a trace."""
+"""The expected failures of a starting node: they print one sentence instead of a traceback."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from runtime.tls import TlsFilesError
 
 @contextmanager
 def expected_failures() -> Iterator[None]:
-    """Turn what can go wrong at a start into `Failure`."""
+    """Turn the expected errors of a start into `Failure`."""
     try:
         yield
     except (

@@ -1,8 +1,8 @@
 """A cluster on this machine, for `up` and `demo`: folders, ports, certificates, processes.
 
-Rule: nothing here is a special mode. The files written are the configuration files that
-production uses, the processes are `logberg controller --config` and `logberg broker --config`,
-and certificates and tokens are checked as everywhere.
+Rule: a local cluster is no special mode. It uses production's configuration files, its processes
+are `logberg controller --config` and `logberg broker --config`, and they check certificates and
+tokens as everywhere.
 
     DIR/cluster.json          what runs; scripts read it. It is there once all are ready
     DIR/controller-1 …        a controller's folder (journal, log, checkpoints)
@@ -32,14 +32,14 @@ from runtime.randomness import from_system
 
 CLUSTER_FILE = "cluster.json"
 IDENTITY_FILE = Path("config", "identity.json")
-"""What makes a folder this cluster's. It is written before any process starts."""
+"""Marks a folder as this cluster's. It is written before any process starts."""
 TOKEN_FILE = "admin.token"  # noqa: S105 - a file's name
 TOKENS_FOLDER = "tokens"
 _PRINCIPAL = re.compile(r"(?:User|Broker):[A-Za-z0-9._-]{1,64}")
 ADMIN = "User:admin"
 DEFAULT_PORT_BASE = 19_000
 CONTROLLERS = (1, 3, 5)
-"""As many as make sense here: an even number survives no more failures than one less."""
+"""Sensible sizes: an even number survives no more failures than one controller less."""
 QUORUM_PORT, HTTP_PORT, AGENT_PORT = 91, 191, 291
 """Added to the port base: 19091…, 19191…, 19291…"""
 
@@ -159,7 +159,7 @@ class LocalCluster:
     def prepare(self) -> None:
         """Make folders, certificates, token and configuration files. Raises LocalClusterError.
 
-        Removes cluster.json: whoever waits for that file waits for a cluster that is ready.
+        Removes cluster.json: scripts wait for that file, and it means that the cluster is ready.
         """
         self._refuse_foreign_folders()
         self._refuse_taken_ports()
@@ -196,7 +196,7 @@ class LocalCluster:
         self._write(Path(CLUSTER_FILE), self.file)
 
     def _write(self, name: Path, file: ClusterFile) -> None:
-        """Replace a file whole: nobody reads half of it."""
+        """Replace a file atomically, so that no reader sees half of it."""
         text = msgspec.json.format(msgspec.json.encode(file), indent=2)
         path = self.folder / name
         beside = path.with_name(path.name + ".part")
@@ -204,13 +204,13 @@ class LocalCluster:
         beside.rename(path)
 
     def check_alive(self) -> None:
-        """Raise LocalClusterError, with its last words, when a process that should run ended."""
+        """Raise LocalClusterError with the last output of a process that ended unexpectedly."""
         for child in self.children:
             if child.exit_code is not None and child.exit_code not in (0, -signal.SIGKILL):
                 raise LocalClusterError(child.obituary().rstrip())
 
     def stop(self, limit_s: float = 20.0) -> list[str]:
-        """Stop the brokers, then the controllers, cleanly. Returns who had to be forced."""
+        """Stop the brokers, then the controllers, cleanly. Returns the names of the killed."""
         forced = stop_all(list(self.brokers.values()), limit_s)
         return forced + stop_all(list(self.controllers.values()), limit_s)
 
@@ -269,25 +269,25 @@ class LocalCluster:
         taken = [port for port in ports if not port_is_free(port)]
         if taken:
             raise LocalClusterError(
-                f"Port {', '.join(map(str, taken))} is in use. Is this cluster running already? "
-                "Else choose others with --port-base."
+                f"Port {', '.join(map(str, taken))} is in use. Perhaps this cluster runs already. "
+                "If not, choose other ports with --port-base."
             )
 
     def token_file(self, principal: str) -> Path:
-        """Where the token is that was issued for a principal."""
+        """Return the file of the token that was issued for a principal."""
         if principal == ADMIN:
             return self.folder / TOKEN_FILE
         return self.folder / TOKENS_FOLDER / f"{principal.replace(':', '-', 1)}.token"
 
     def _tokens(self) -> dict[str, str]:
-        """The SHA-256 of each principal's token: of those asked for, and issued before."""
+        """Issue missing tokens. Returns the SHA-256 of every principal's token."""
         folder = self.folder / TOKENS_FOLDER
         issued = [path.stem.replace("-", ":", 1) for path in sorted(folder.glob("*.token"))]
         hashes = {}
         for principal in (ADMIN, *issued, *self._principals):
             if not _PRINCIPAL.fullmatch(principal):
                 raise LocalClusterError(
-                    f"--token is {principal!r}; User:NAME or Broker:NUMBER is meant, in letters, "
+                    f"--token is {principal!r}; use User:NAME or Broker:NUMBER, with letters, "
                     "digits and . _ -"
                 )
             path = self.token_file(principal)
@@ -378,7 +378,7 @@ def port_is_free(port: int) -> bool:
 def free_port_base(first: int = 20_000, last: int = 31_000) -> int:
     """Find a base whose ports are free, below the range that the system hands out.
 
-    Where to look first is drawn: two that look at once hardly ever find the same.
+    The search order is random, so two processes that search at once rarely find the same base.
     """
     bases = list(range(first, last, 10))
     from_system().shuffle(bases)
@@ -386,4 +386,6 @@ def free_port_base(first: int = 20_000, last: int = 31_000) -> int:
         ports = [base + part + n for part in (QUORUM_PORT, HTTP_PORT, AGENT_PORT) for n in range(9)]
         if all(port_is_free(port) for port in ports):
             return base
-    raise LocalClusterError("No free ports between 20000 and 31000; stop something and try again.")
+    raise LocalClusterError(
+        "No free ports between 20000 and 31000; stop a process that uses them and try again."
+    )

@@ -1,7 +1,7 @@
 """Environment variables by the names that release 0.1 gave them (ADR 0025).
 
-Rule: an old variable counts where the new one is not set. That is said in a note on stderr, but not
-to programs: their stderr is one JSON document. Release 0.3 drops the old names.
+Rule: an old variable counts if the new one is not set. A note on stderr says so, except with JSON
+output, where stderr is one JSON document. Release 0.3 drops the old names.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""What the controllers can be asked, each operation with its typed answer.
+"""The operations of a client, each with its typed answer.
 
-Rule: one method for one route that is for people and programs (`docs/reference.md` lists them); how
-a request reaches the active controller is the client's business. Lists come whole, from one image.
+Rule: one method for each public route (`docs/reference.md` lists them). The client decides how a
+request reaches the active controller. Lists are complete and come from one image.
 """
 
 from abc import ABC, abstractmethod

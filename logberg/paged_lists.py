@@ -1,7 +1,7 @@
 """Long lists from a controller, page by page, all pages from one state.
 
-Rule: the controller keeps the state for a minute. When it is gone (another controller answers, or
-we were slow), the reading begins anew; nobody is shown a mixture.
+Rule: the controller keeps the state for a minute. If it is gone (another controller answers, or
+the reader was slow), the reader starts again from the first page. It never mixes two states.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ class Page(Protocol):
 
     @property
     def continuation(self) -> str | None:
-        """What to ask the next page with; None: there is none."""
+        """The token of the next page; None on the last page."""
 
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ async def _read(get: Get, path: str, reply: type[P]) -> list[P]:
     asked: set[str] = set()
     while token := pages[-1].continuation:
         if token in asked:
-            # Else a server could keep us reading for ever.
+            # Without this check, a server could make the client read for ever.
             raise ClientError("UNKNOWN_SERVER_ERROR", f"{path}: the same page came twice")
         asked.add(token)
         pages.append(await get(path, reply, {**query, "continuation": token}))

@@ -1,8 +1,8 @@
-"""Who calls: from certificates, tokens and unix users to principals.
+"""Authentication: maps certificates, tokens and unix users to principals.
 
-Rule: a principal is established by the carrier, never by what a request says of itself. A
-credential that is shown and not right is refused; showing none makes a caller User:ANONYMOUS,
-who may read health, and anything else only where `require_authentication` is off.
+Rule: the connection or the token determines the principal, never the content of a request. A caller
+with a wrong credential is refused. A caller without one is User:ANONYMOUS. It may read health, and
+anything else only if `require_authentication` is off.
 
     certificate  quorum://<cluster>/<id>  → Controller:<id>
                  broker://<cluster>/<id>  → Broker:<id>
@@ -25,7 +25,7 @@ from runtime.requests import ANONYMOUS, Caller, Reply
 
 _ROLES = {"quorum": "Controller", "broker": "Broker", "user": "User"}
 OPEN_PATHS = frozenset({"/health/live", "/health/ready"})
-"""What a controller answers to anybody, also where authentication is required."""
+"""The paths that a controller answers to anybody, even if authentication is required."""
 RETRY_AFTER_S = 1
 """With THROTTLED: when to send the request again."""
 
@@ -55,7 +55,7 @@ class Principals:
 
     def _by_token(self, token: str, address: str) -> Caller | Reply:
         digest = sha256(token.encode()).digest()
-        # Every one is compared, so that the time says nothing about which were near.
+        # Compare all of them, so that the time taken reveals nothing about the known tokens.
         found = [who for known, who in self._tokens if hmac.compare_digest(known, digest)]
         if not found:
             return refuse("the bearer token is not known here: check --token-file")
@@ -66,8 +66,8 @@ class Principals:
         role, name = _ROLES.get(parts.scheme), parts.path.removeprefix("/")
         if role is None or not name or parts.netloc != self._cluster_id or control_character(uri):
             return refuse(
-                f"the certificate says {uri[:200]!r}, and this is cluster {self._cluster_id}: "
-                "show a certificate that was made for it"
+                f"the certificate names {uri[:200]!r}, but this is cluster {self._cluster_id}: "
+                "use a certificate that was issued for this cluster"
             )
         return Caller(f"{role}:{name}", "certificate", address)
 

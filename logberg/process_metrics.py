@@ -1,6 +1,6 @@
-"""What a controller's process shows beside the controller: quorum, links, HTTP shell, loop.
+"""The metrics of a controller's process: quorum, links, HTTP server, loop.
 
-Rule: everything here is counted where it happens and only read when somebody asks.
+Rule: each part counts its own events; this module only reads the counts when they are scraped.
 """
 
 from collections import Counter

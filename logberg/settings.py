@@ -1,6 +1,6 @@
 """Configuration files of a controller and of a broker agent.
 
-Rule: a file is checked whole before anything is started, and every problem is reported at once,
+Rule: the whole file is checked before anything starts. All problems are reported together, each
 with the file, the key and what to write instead. Unknown keys are refused: a setting that is
 misspelt and silently ignored is worse than an error. Relative paths are relative to the file.
 """
@@ -27,20 +27,20 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     key: str
     """Its key, without a password, readable by nobody else."""
     ca: str
-    """Whom we trust: the certificates that others' must be signed by."""
+    """The CA certificates that must have signed the certificates of others."""
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A bearer token, by its hash: the token itself is nowhere in a configuration."""
+    """A bearer token, by its hash. The configuration never holds the token itself."""
 
     principal: str
-    """Who it stands for, such as User:alice."""
+    """The principal that it authenticates, such as User:alice."""
     sha256: str
     """SHA-256 of the token, 64 hexadecimal digits."""
 
 
 class Delegation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """For whom a broker may ask, when it passes on requests of callers with a certificate."""
+    """The users for which a broker may forward requests that a certificate authenticated."""
 
     broker: int
     """The broker's number."""
@@ -63,7 +63,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """`logberg controller --config FILE`."""
 
     cluster_id: str
-    """The same in every file of the cluster; `logberg cluster-id` draws one."""
+    """The same in every file of the cluster; `logberg cluster-id` generates one."""
     node_id: int
     """Which of `controllers` this one is."""
     data: str
@@ -71,41 +71,41 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     controllers: tuple[PeerSettings, ...]
     """All of them, this one too."""
     unix_socket: str | None = None
-    """Listen here too; callers are known by the operating system's user."""
+    """Also listen on this socket; callers are identified by their operating system user."""
     tls: Tls | None = None
     """Certificates; needed to listen beyond this machine."""
     tokens: tuple[Token, ...] = ()
-    """Bearer tokens that are known here."""
+    """The bearer tokens that this controller accepts."""
     delegations: tuple[Delegation, ...] = ()
     """Which broker may speak for which users. A bearer token that a broker passes on needs none."""
     require_authentication: bool = False
-    """Refuse callers that are User:ANONYMOUS, save for /health."""
+    """Refuse callers that are User:ANONYMOUS, except for /health."""
     insecure_network: bool = False
     """Listen beyond this machine without TLS; also --insecure-network."""
     log_level: str = "info"
     """debug, info, warning or error."""
     session_ms: int = 9_000
-    """A broker that is not heard from for so long is fenced."""
+    """The controller fences a broker that is silent for so long."""
     heartbeat_ms: int = 2_000
-    """The longest time that a broker's fetch is held; at most half of session_ms."""
+    """The longest time that a controller holds a broker's fetch; at most half of session_ms."""
     election_timeout_ms: int = 500
-    """Silence of the leader after which a follower doubts it; all others hang on it."""
+    """A follower that hears nothing from the leader for so long starts an election."""
     checkpoint_bytes: int = 20 * 1024 * 1024
-    """A checkpoint is written after so many bytes of log."""
+    """The controller writes a checkpoint after so many bytes of log."""
     checkpoint_ms: int = 3_600_000
-    """And after so long, if the log has moved."""
+    """It also writes one after so long, if the log has grown."""
     segment_bytes: int = 64 * 1024 * 1024
     """Size of a ledger segment; the same on all controllers of a cluster, for good."""
     journal_tail_bytes: int = 64 * 1024 * 1024
     """Kept in the journal behind a checkpoint, for followers that lag."""
     scrub_bytes_per_s: int = 1024 * 1024
-    """So fast closed files are read through, once a day, to see that they are sound; 0: never."""
+    """Speed of the daily scrub, which reads closed files to find damage; 0: no scrub."""
     partitions_per_request_max: int = 200_000
     """A request that creates more partitions is refused with POLICY_VIOLATION."""
     partition_mutations_per_s: int = 20_000
     """Partitions a second that changes may create, delete or touch (KIP-599); 0: no quota."""
     partition_mutations_burst: int = 200_000
-    """How many of them the quota saves up; the next change waits once they are used up."""
+    """How many the quota can save up. Once they are used up, the next change waits."""
     name_long_callbacks: bool = False
     """Log each callback that takes the loop more than 20 ms of processor time; for diagnosis."""
 
@@ -155,7 +155,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     heartbeat_ms: int = 2_000
     """The longest time that a fetch may be held."""
     stop_limit_ms: int = 300_000
-    """A controlled shutdown that takes longer is cut short."""
+    """The agent ends a controlled shutdown that takes longer."""
     stop_silence_ms: int = 4_000
     """A controlled shutdown ends when the active controller has not answered for so long."""
 
@@ -186,7 +186,7 @@ def host_and_port(text: str, key: str) -> tuple[str, int]:
     """Split `host:port` (or `[v6]:port`). Raises SettingsError naming the key."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise SettingsError(f"{key} is {text!r}; host:port is meant, such as 127.0.0.1:19091.")
+        raise SettingsError(f"{key} is {text!r}; use host:port, such as 127.0.0.1:19091.")
     return host.strip("[]"), int(port)
 
 
@@ -204,7 +204,7 @@ def check_controller(settings: ControllerSettings) -> list[str]:
     if any(node_id < 0 for node_id in ids):
         found.append("a node_id is negative; use 0 or more.")
     if not settings.cluster_id:
-        found.append("cluster_id is empty; draw one with: logberg cluster-id")
+        found.append("cluster_id is empty; generate one with: logberg cluster-id")
     if len(settings.cluster_id) > 64:
         found.append("cluster_id is longer than 64 characters.")
     if settings.heartbeat_ms * 2 > settings.session_ms:
@@ -225,13 +225,13 @@ def check_controller(settings: ControllerSettings) -> list[str]:
         found.append(f"log_level is {settings.log_level!r}; use one of {', '.join(LOG_LEVELS)}.")
     found += _address_problems([peer.quorum for peer in settings.controllers], "controllers.quorum")
     found += [
-        f"controllers.http is {peer.http!r}; a URL such as https://127.0.0.1:19191 is meant."
+        f"controllers.http is {peer.http!r}; use a URL such as https://127.0.0.1:19191."
         for peer in settings.controllers
         if not peer.http.startswith(("http://", "https://"))
     ]
     found += [
-        f"tokens: the principal {token.principal!r} has a control character, or is none; "
-        "User:NAME or Broker:NUMBER is meant."
+        f"tokens: the principal {token.principal!r} is not valid; use User:NAME or "
+        "Broker:NUMBER, without control characters."
         for token in settings.tokens
         if control_character(token.principal) or not token.principal.partition(":")[2]
     ]
@@ -257,8 +257,7 @@ def _delegation_problems(delegations: tuple[Delegation, ...]) -> list[str]:
         if not grant.users:
             found.append(f"delegations: broker {grant.broker} has no users; name some, or drop it.")
         found += [
-            f"delegations: {user!r} of broker {grant.broker} is no user; User:NAME or User:* is "
-            "meant."
+            f"delegations: {user!r} of broker {grant.broker} is no user; use User:NAME or User:*."
             for user in grant.users
             if not user.startswith("User:") or user == "User:"
         ]

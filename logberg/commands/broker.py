@@ -19,7 +19,7 @@ from logberg.settings import BrokerSettings, SettingsError, check_broker, load
     "--insecure-network", is_flag=True, help="Allow a listener beyond loopback without TLS."
 )
 def command(config: Path, insecure_network: bool) -> None:
-    """Run a broker agent in the foreground; SIGTERM moves its leaders off, then it ends."""
+    """Run a broker agent in the foreground; on SIGTERM it moves its leaders away, then ends."""
     with expected_failures():
         settings = load(config, BrokerSettings)
         if insecure_network:

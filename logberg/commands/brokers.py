@@ -84,16 +84,16 @@ def describe(*, broker_id: int, cluster: ClusterConnection, output: str) -> None
 @click.option(
     "--force",
     is_flag=True,
-    help="Also one that is online, or that holds the last in-sync replica of a partition.",
+    help="Even if it is online, or holds the last in-sync replica of a partition.",
 )
 @change_options
 def unregister(
     *, broker_id: int, force: bool, change: ChangeOptions, cluster: ClusterConnection, output: str
 ) -> None:
-    """Forget a broker that will not come back.
+    """Remove the registration of a broker that will not come back.
 
-    A broker that is online, or that holds the last in-sync replica of a partition, is refused
-    without --force; the error names what would be lost.
+    Without --force, a broker that is online or that holds the last in-sync replica of a
+    partition can't be unregistered. The error names what would be lost.
     """
     reply = cluster.ask(
         lambda client: client.unregister_broker(
@@ -109,7 +109,7 @@ def unregister(
     elif reply.dry_run:
         print_json(reply.records)
     else:
-        say(f"broker {broker_id} is forgotten (offset {reply.offset})")
+        say(f"broker {broker_id} is unregistered (offset {reply.offset})")
 
 
 def _listeners(broker: BrokerDescription) -> str:

@@ -9,5 +9,5 @@ from runtime.randomness import from_system
 
 @click.command("cluster-id")
 def command() -> None:
-    """Draw an id for a new cluster: the same goes into every node's configuration."""
+    """Generate an id for a new cluster. Put the same id into every node's configuration."""
     say(uuid_text(uuid4_from(from_system().getrandbits(122))))

@@ -9,7 +9,7 @@ from logberg.completion_names import PROGRAM, VARIABLE
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print the script by which a shell completes commands and options.
+    """Print a script that lets your shell complete commands and options.
 
     \b
     bash: logberg completion bash > ~/.local/share/bash-completion/completions/logberg

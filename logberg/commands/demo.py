@@ -1,4 +1,4 @@
-"""`logberg demo`: the whole story with real processes on loopback."""
+"""`logberg demo`: check the main guarantees with real processes on loopback."""
 
 import asyncio
 import os
@@ -25,10 +25,10 @@ _TIMING = Timing(session_ms=3_000, heartbeat_ms=500)
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where to keep everything. [default: a new folder in the system's temporary folder]",
+    help="Folder of the demo cluster. [default: a new folder in the system's temporary folder]",
 )
 def command(data: Path | None) -> None:
-    """Show, with real processes, what Logberg promises; exit 0 only when every claim held.
+    """Check Logberg's promises with real processes; exit 0 only when every one held.
 
     Nothing is left running. The folder is kept, with the processes' output.
     """

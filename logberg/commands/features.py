@@ -62,7 +62,7 @@ def upgrade(
 def downgrade(
     *, wanted: tuple[str, ...], change: ChangeOptions, cluster: ClusterConnection, output: str
 ) -> None:
-    """Lower features to levels where no metadata can be lost; others are refused."""
+    """Lower features to levels at which no metadata is lost. Other levels are refused."""
     _update(cluster, wanted, UpgradeType.SAFE_DOWNGRADE, change, output)
 
 
@@ -101,7 +101,7 @@ def _parsed(text: str, kind: UpgradeType) -> FeatureUpdate:
     name, equals, level = text.partition("=")
     if not equals or not name or not level.isdecimal():
         raise click.BadParameter(
-            f"{text!r}: a feature and its level are meant, such as metadata.version=23"
+            f"{text!r}: give a feature and its level, such as metadata.version=23"
         )
     return FeatureUpdate(name, int(level), kind)
 

@@ -1,4 +1,4 @@
-"""`logberg status`: every controller as it answers for itself, and the brokers."""
+"""`logberg status`: what each controller says of itself, and the brokers."""
 
 import click
 
@@ -11,7 +11,7 @@ from logberg.output import Sheet, print_json, show, styled, table
 @click.command("status")
 @cluster_options
 def command(*, cluster: ClusterConnection, output: str) -> None:
-    """Show how the cluster is. Exit 1 when no controller is active."""
+    """Show the state of the cluster. Exit 1 when no controller is active."""
     found = cluster.ask(lambda client: observe(client, cluster.urls))
     if output == "json":
         print_json(found.to_json())

@@ -36,7 +36,7 @@ def create(
     cluster: ClusterConnection,
     output: str,
 ) -> None:
-    """Create topics; all that can be are one atomic batch."""
+    """Create topics. Those that can be created are written as one atomic batch."""
     wanted = [NewTopic(name, partitions, replication_factor) for name in names]
     reply = cluster.ask(
         lambda client: client.create_topics(

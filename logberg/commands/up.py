@@ -33,7 +33,7 @@ _POLL_S = 0.5
     default=DEFAULT_FOLDER,
     show_default=True,
     callback=or_old_folder,
-    help="Where everything is kept; a second `up` on the same folder resumes it.",
+    help="Folder of the cluster; `up` on an existing one resumes that cluster.",
 )
 @click.option("--port-base", type=click.IntRange(1024, 60_000), help="[default: 19000]")
 @click.option(
@@ -86,7 +86,7 @@ async def _run(cluster: LocalCluster) -> None:
                 _announce(cluster)
                 await _show(cluster, client, stop)
     finally:
-        # Whoever read our output may be gone; the processes end in order all the same.
+        # The reader of our output may be gone; stop the processes in order even then.
         with suppress(BrokenPipeError):
             _say("stopping brokers, then controllers …")
         forced = await asyncio.to_thread(cluster.stop)
@@ -140,19 +140,19 @@ async def _show(cluster: LocalCluster, client: LogbergClient, stop: asyncio.Even
 
 
 def print_ended(cluster: LocalCluster, told: set[int], say: Callable[[str], None]) -> None:
-    """Say once of each process that it has ended; the others go on, and so do we.
+    """Report each process that has ended, once. The others keep running.
 
-    It isn't started again: whoever killed it by hand wants to see what the others do.
+    `up` doesn't restart it: a user who killed it by hand can watch how the others react.
     """
     fallen = [child for child in cluster.children if child.exit_code is not None]
     new = [child for child in fallen if child.pid not in told]
     if new:
-        # First, so that whoever reads our words finds it there.
+        # Before the message, so that its reader finds the current file.
         cluster.write_cluster_file()
     for child in new:
         told.add(child.pid)
         how, *its_last_lines = child.obituary().splitlines()
-        say(f"{how} The others go on; Ctrl-C and `up` again brings it back.")
+        say(f"{how} The others keep running. To restart it, press Ctrl-C and run `up` again.")
         for line in its_last_lines:
             say(f"  {child.name}: {line}")
 

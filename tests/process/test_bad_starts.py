@@ -141,15 +141,15 @@ def test_all_that_is_wrong_with_the_values_is_said_at_once(lone: Lone) -> None:
         lone.start("controller"),
         "every controller must be listed",
         "logberg cluster-id",
-        "host:port is meant",
-        "https://127.0.0.1:19191 is meant",
+        "use host:port",
+        "https://127.0.0.1:19191.",
         "at most half of session_ms",
         "debug, info, warning, error",
     )
     lone.write("broker", broker_id="-3", controllers="[]")
     refused(lone.start("broker"), "broker_id is -3", "controllers is empty")
     lone.write("broker", http='"nowhere"')
-    refused(lone.start("broker"), "host:port is meant")
+    refused(lone.start("broker"), "use host:port")
     assert not (lone.folder / "data").exists()
 
 

@@ -66,13 +66,13 @@ def test_a_cluster_file_that_is_damaged_is_named(tmp_path: Path, content: str) -
 def test_plain_http_to_a_tls_port(encrypted: Listener) -> None:
     said = brokers("--controllers", encrypted.url.replace("https", "http"))
     assert said.code == 1
-    assert "does it speak TLS? then use https://" in said.err
+    assert "if it uses TLS, use https://" in said.err
 
 
 def test_https_to_a_plain_port(plain: Listener, authority: Authority) -> None:
     said = brokers("--controllers", plain.url.replace("http", "https"), "--ca", str(authority.path))
     assert said.code == 1
-    assert "does not speak TLS; is it http://" in said.err
+    assert "doesn't use TLS; use http://" in said.err
 
 
 def test_an_unknown_authority(encrypted: Listener) -> None:
@@ -117,9 +117,9 @@ def test_a_token_file_that_is_not_there_or_empty(tmp_path: Path) -> None:
         (("--key", "k", "--ca", "a"), "--key needs --cert"),
         (("--timeout", "0"), "--timeout"),
         (("--timeout", "soon"), "--timeout"),
-        (("--controllers", "127.0.0.1:19191"), "URLs such as https://10.0.0.1:9191 are meant"),
-        (("--controllers", ","), "URLs such as https://10.0.0.1:9191 are meant"),
-        (("--controllers", "https://a/path"), "URLs such as https://10.0.0.1:9191 are meant"),
+        (("--controllers", "127.0.0.1:19191"), "use URLs such as https://10.0.0.1:9191"),
+        (("--controllers", ","), "use URLs such as https://10.0.0.1:9191"),
+        (("--controllers", "https://a/path"), "use URLs such as https://10.0.0.1:9191"),
     ],
 )
 def test_options_that_do_not_go_together_are_wrong_usage(

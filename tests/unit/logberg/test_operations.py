@@ -96,7 +96,7 @@ async def test_a_list_comes_whole_and_has_no_next_page(controller: Listener) -> 
 async def test_an_answer_that_is_not_the_routes_says_so(controller: Listener, body: bytes) -> None:
     controller.answer = lambda _method, _target: ("200 OK", body)
     async with LogbergClient([controller.url]) as client:
-        with pytest.raises(ClientError, match="with something else than ListTopicsReply") as read:
+        with pytest.raises(ClientError, match="did not answer with ListTopicsReply") as read:
             await client.topics()
         with pytest.raises(ClientError, match="outcome unknown") as changed:
             await client.delete_topic("a")

@@ -83,7 +83,7 @@ def test_a_missing_file_names_the_option(tmp_path: Path) -> None:
         ({"log_level": "loud"}, "use one of debug"),
         (
             {"controllers": [{"node_id": 1, "quorum": "localhost", "http": "http://x:1"}]},
-            "host:port is meant",
+            "use host:port",
         ),
         (
             {"controllers": [{"node_id": 1, "quorum": "h:1", "http": "h:2"}]},
@@ -99,7 +99,7 @@ def test_every_problem_is_a_sentence(tmp_path: Path, changes: dict[str, object],
 
 @pytest.mark.parametrize("text", ["", "host", "host:", ":1", "host:0", "host:65536", "host:x"])
 def test_an_address_without_host_or_port_is_refused(text: str) -> None:
-    with pytest.raises(SettingsError, match="host:port is meant"):
+    with pytest.raises(SettingsError, match="use host:port"):
         host_and_port(text, "quorum")
 
 

@@ -225,7 +225,7 @@ def test_a_state_that_there_is_not_is_refused_in_a_clean_sentence(
     controller.answer = lies
     said = run_whole("brokers", "list", "--controllers", controller.url, "--timeout", "2")
     assert (said.code, said.out) == (1, "")
-    assert "answered with something else than ListBrokersReply" in said.err
+    assert "did not answer with ListBrokersReply" in said.err
     check(said.err, kind)
 
 
