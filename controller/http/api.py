@@ -1,14 +1,15 @@
-"""HTTP requests to the controller: routes, formats, errors. What carries them is not known here.
+"""Dispatches HTTP requests: routes, formats, errors.
 
-`Api.handle(request, reply)` answers every request exactly once, now or later. Bodies are JSON or
-MessagePack (`content-type`; `accept` for the answer). Every answer whose status isn't 200 has an
-`ErrorReply` as its body, but MetadataFetch, which carries it in its field `error`, and a snapshot's
-range (206). Every request may say its version, and every answer says which versions are read
-(`metadata.messages.versions`). Headers that a change takes: `x-logberg-request-id`, `-reason`,
-`-client-id`, `-on-behalf-of`; release 0.1 calls them `x-quorate-…`
-(`metadata.messages.header_names`).
+`Api.handle(request, reply)` answers every request exactly once, now or later. It knows nothing of
+connections.
 
-Rule: no rule of the cluster lives here.
+- Bodies are JSON or MessagePack, by `content-type`, and for the answer by `accept`.
+- An answer whose status isn't 200 has an `ErrorReply` as its body. There are two exceptions:
+  MetadataFetch has its error in the field `error`, and a snapshot's range has status 206.
+- A request may name its version. Every answer says which versions the controller reads
+  (`metadata.messages.versions`).
+- A change takes the headers `x-logberg-request-id`, `-reason`, `-client-id` and `-on-behalf-of`.
+  Release 0.1 calls them `x-quorate-…` (`metadata.messages.header_names`).
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -79,7 +80,7 @@ OnReply = Callable[[Reply], None]
 
 
 class _Call:
-    """One request on its way to its one reply."""
+    """One request, and the way to its one reply."""
 
     def __init__(
         self,
@@ -97,10 +98,10 @@ class _Call:
         self.content_type = request.headers.get("content-type", "")
         self.format = reply_type(request.headers.get("accept", ""), self.content_type)
         self.tolerant = False
-        """Unknown fields of the body are ignored: the request says a version that allows it."""
+        """Ignore unknown fields of the body. The request's version decides this."""
 
     def body(self, message_type: type[Any]) -> Any:
-        """The request's message. Raises LogbergError."""
+        """Decode the request's message. Raises LogbergError."""
         check_density(self.request.body, self.content_type)
         return decode(message_type, self.request.body, self.content_type, tolerant=self.tolerant)
 
@@ -115,19 +116,19 @@ class _Call:
         elif isinstance(outcome, LongMessage):
             parts = encode_in_parts(outcome, self.format)
             reply = Reply(200, b"", self._headers(None, None), parts)
-            # Few entries take no longer than one part.
+            # So few entries fit into one part.
             self.on_reply(whole(reply) if outcome.length <= GROUP else reply)
         else:
             self.reply(200, outcome, request_id)
 
     def answer_later(self, outcome: Generator[None, None, LongMessage] | LogbergError) -> None:
-        """Reply with a message that has to be found first, in steps, or an error."""
+        """Reply with a message that is found in steps, or an error."""
         if isinstance(outcome, LogbergError):
             self.refuse(outcome)
             return
 
         def parts() -> Generator[bytes, None, None]:
-            # Each step gives nothing, and whoever sends it looks after others.
+            # Each step yields no bytes. The sender then serves other connections.
             while True:
                 try:
                     next(outcome)
@@ -178,7 +179,7 @@ class _Call:
 
 
 class Api:
-    """Answers HTTP requests."""
+    """The dispatcher. `_create_topics` handles the route named create_topics, and so on."""
 
     def __init__(
         self,
@@ -203,7 +204,7 @@ class Api:
         self._openapi = b""
 
     def handle(self, request: Request, on_reply: OnReply) -> None:
-        """Answer, exactly once, now or later."""
+        """Answer a request exactly once, now or later."""
         found = find_route(request.method, request.path)
         operation = "unknown" if found.route is None else found.route.name
         arrived = self._clock.monotonic()
@@ -233,7 +234,7 @@ class Api:
             call.refuse(unreadable(error), request.headers.get("x-logberg-request-id"))
 
     def _with_range(self, reply: Reply) -> Reply:
-        """Add which versions of requests we read; release 0.1 says nothing of the kind."""
+        """Add which versions of requests this controller reads. Release 0.1 doesn't say."""
         if self._newest_version == UNVERSIONED:
             return reply
         headers = {**reply.headers, RANGE_HEADER: range_text(self._newest_version)}
@@ -243,7 +244,7 @@ class Api:
         path = call.request.path[:200]
         if not found.allowed:
             raise LogbergError(
-                ErrorCode.NOT_FOUND, f"there is no {path!r}; see /v1/openapi.json for what there is"
+                ErrorCode.NOT_FOUND, f"there is no path {path!r}; /v1/openapi.json lists all paths"
             )
         allow = ", ".join(found.allowed)
         inner = call.on_reply
@@ -252,7 +253,7 @@ class Api:
         )
         raise LogbergError(ErrorCode.METHOD_NOT_ALLOWED, f"{path!r} takes {allow}")
 
-    # -- brokers' one call ----------------------------------------------------------------
+    # -- brokers --------------------------------------------------------------------------
 
     def _metadata_fetch(self, call: _Call) -> None:
         message = call.body(MetadataFetchRequest)
@@ -344,7 +345,7 @@ class Api:
     def _or_elsewhere(
         self, call: _Call
     ) -> Callable[[msgspec.Struct | LongMessage | LogbergError, str | None], None]:
-        """Answer; where we turned out not to lead, say whom to ask."""
+        """Return a function that answers. If this controller doesn't lead, it says whom to ask."""
 
         def answer(
             outcome: msgspec.Struct | LongMessage | LogbergError, request_id: str | None
@@ -391,7 +392,7 @@ class Api:
         call.answer(self._node.status())
 
     def _live(self, call: _Call) -> None:
-        call.answer(HealthReply(healthy=True, reason="the process works"))
+        call.answer(HealthReply(healthy=True, reason="the process runs"))
 
     def _ready(self, call: _Call) -> None:
         health = self._node.ready()
@@ -407,7 +408,7 @@ class Api:
 
 
 def _with_new_names(request: Request) -> Request:
-    """Raises LogbergError for a header that has two values."""
+    """Return the request with new header names. Raises LogbergError if a header has two values."""
     check_names(request.headers)
     headers = with_new_names(request.headers)
     if headers is request.headers:
@@ -420,5 +421,5 @@ def _under_both_names(reply: Reply) -> Reply:
 
 
 def canonical(message: msgspec.Struct) -> bytes:
-    """What is asked for, the same bytes however it was sent."""
+    """Return a message's canonical bytes: they don't depend on the format it was sent in."""
     return msgspec.json.encode(message, order="sorted")

@@ -1,12 +1,12 @@
-"""Degraded modes: what a controller that can't do all of its part answers, as data.
+"""The degraded modes of a controller, and what it answers in each of them, as a table.
 
-Rule: for every mode there is a row, and in it a cell for everything that can be asked for. The
-node itself is driven by the rows of the modes that it knows to be in (`refusal`); in the others
-the same answers come about by themselves, and the tests put real cores into each mode, ask for
-everything and compare. `docs/degraded.md` is made from it.
+Each mode has a row, and a row has a cell for everything that a request can ask for. A node that
+knows that it is in a mode answers by that row (`refusal`). Of the other modes the node doesn't
+know; there the same answers follow from how the other rooms work. The tests bring real cores into
+every mode, send every kind of request, and compare. `docs/degraded.md` is made from the table.
 
-Whoever may be refused is told why, whether and when to try again, and soon: nothing that needs a
-majority waits for more than a second without one. What needs none goes on.
+Every refusal says why, and whether and when to try again. It comes soon: without a majority, a
+request that needs one is refused within a second. Requests that need no majority are still served.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from metadata.errors import ErrorCode, LogbergError
 
 
 class Ask(StrEnum):
-    """What a request needs of the node, which decides the answer."""
+    """What a request asks for. It determines the column of the table."""
 
     BROKER = "broker's call"
     CHANGE = "change"
@@ -30,7 +30,7 @@ class Ask(StrEnum):
     LOG = "log"
     SNAPSHOT = "snapshot"
     READY = "`/health/ready`"
-    OWN = "the node's own word"
+    OWN = "the node about itself"
 
 
 _BY_NAME: Final[Mapping[str, tuple[Ask, ...]]] = MappingProxyType(
@@ -44,7 +44,7 @@ _BY_NAME: Final[Mapping[str, tuple[Ask, ...]]] = MappingProxyType(
 
 
 def asks_of(route: Route) -> tuple[Ask, ...]:
-    """Return what can be asked for by a route. Raises KeyError: it has no place in the table."""
+    """Return what a route can ask for. Raises KeyError if the route isn't in the table."""
     if route.name in _BY_NAME:
         return _BY_NAME[route.name]
     if route.always:
@@ -57,7 +57,7 @@ def asks_of(route: Route) -> tuple[Ask, ...]:
 
 
 def ask_of(route: Route, query: Mapping[str, str]) -> Ask:
-    """Return what a request asks for; a dry run counts as the change that it shows."""
+    """Return what a request asks for. A dry run counts as a change."""
     ask = asks_of(route)[0]
     if ask is Ask.READ and "minOffset" in query:
         return Ask.AT_LEAST
@@ -67,43 +67,44 @@ def ask_of(route: Route, query: Mapping[str, str]) -> Ask:
 
 
 class DegradedMode(StrEnum):
-    """How a node stands, when not all is well."""
+    """A state in which a node can't do everything."""
 
     NO_QUORUM = "no quorum: a standby"
     CUT_OFF = "no quorum: a leader that was just cut off"
-    DEPOSED = "no quorum: a leader that knows it was cut off"
-    FORMING = "first start: not all are here"
-    UNNOTICED = "the leader went silent, and nobody doubts it yet"
-    ELECTING = "electing"
+    DEPOSED = "no quorum: a leader that knows that it was cut off"
+    FORMING = "first start: some controllers are missing"
+    UNNOTICED = "the leader went silent, and no election has begun yet"
+    ELECTING = "an election is under way"
     LOADING = "loading its log"
     STUCK = "the leader's disk does not answer"
-    ROOM_LEADER = "disk almost full: the one that led"
+    ROOM_LEADER = "disk almost full: the node that led"
     ROOM_FOLLOWER = "disk almost full: a follower"
-    ROOM_MAJORITY = "disk almost full: a majority, one has room"
-    ROOM_ALL = "disk almost full: all, the leader"
-    LEDGER_FULL = "the leader's ledger finds no room"
+    ROOM_MAJORITY = "disk almost full on a majority, one node has room"
+    ROOM_ALL = "disk almost full on all nodes: the leader"
+    LEDGER_FULL = "the leader's ledger has no room"
     STOPPED = "stopped by its disk"
     DAMAGED = "its journal is damaged"
     OBSERVING = "an empty folder: it observes"
     DIVERGED = "its state differs from the others'"
     STOPPING = "it is stopping"
     OVERLOADED = "more changes than it can decide"
-    CROWDED = "more held calls than it keeps"
+    CROWDED = "more held requests than it keeps"
 
 
 class DegradedAnswer(NamedTuple):
-    """One answer."""
+    """The answer in one cell of the table."""
 
     code: ErrorCode | None
-    """None: it is done."""
+    """None: the request is served."""
     within_s: float
 
 
 AT_ONCE_S = 0.05
 NO_QUORUM_S = 1.0
-"""What needs a majority, and can't have it, is told within this; twice E, of 0.5 s."""
+"""Requests that need a majority are refused within this time if there is none. It is twice the
+election timeout E of 0.5 s."""
 STUCK_S = 1.5
-"""A leader whose disk is stuck says so after twice E, and hands over within another."""
+"""A leader whose disk doesn't answer reports it after twice E, and hands over within one more E."""
 _E = ErrorCode
 DONE = DegradedAnswer(None, AT_ONCE_S)
 
@@ -113,7 +114,7 @@ def _now(code: ErrorCode) -> DegradedAnswer:
 
 
 _UNREADY = _now(_E.NO_QUORUM)
-"""Of `/health/ready` only the status counts, 503: its body says why in words."""
+"""For `/health/ready` only the status 503 counts. The body says why in words."""
 _SERVED: Final[Mapping[Ask, DegradedAnswer]] = MappingProxyType(dict.fromkeys(Ask, DONE))
 
 
@@ -136,11 +137,11 @@ _FOLLOWING = _row(_by_the_leader(_E.NOT_CONTROLLER))
 
 
 class Row(NamedTuple):
-    """One mode."""
+    """The answers in one mode."""
 
     cells: Mapping[Ask, DegradedAnswer]
     then: str
-    """What ends it."""
+    """What ends the mode."""
 
 
 TABLE: Final[Mapping[DegradedMode, Row]] = MappingProxyType(
@@ -157,61 +158,64 @@ TABLE: Final[Mapping[DegradedMode, Row]] = MappingProxyType(
                 },
                 ready=True,
             ),
-            "it knows within E; stale reads tell their age meanwhile, brokers are answered",
+            "the node notices it, within E; until then it answers brokers; stale reads give an age",
         ),
-        DegradedMode.DEPOSED: Row(_LEADERLESS, "it reaches a majority again"),
+        DegradedMode.DEPOSED: Row(_LEADERLESS, "the node reaches a majority again"),
         DegradedMode.FORMING: Row(_LEADERLESS, "every configured controller was started once"),
         DegradedMode.UNNOTICED: Row(
             _row(_by_the_leader(_E.NOT_CONTROLLER), ready=True),
             "E to 2E pass, or the leader is back",
         ),
         DegradedMode.ELECTING: Row(
-            _LEADERLESS, "one is elected: within 2E, if a majority is there"
+            _LEADERLESS, "a leader is elected, within 2E if a majority runs"
         ),
         DegradedMode.LOADING: Row(
-            _everything(_E.OFFSET_NOT_AVAILABLE), "the log is loaded; `status` tells how far it is"
+            _everything(_E.OFFSET_NOT_AVAILABLE), "the log is loaded; `status` shows how far it is"
         ),
         DegradedMode.STUCK: Row(
             _row(
                 {Ask.CHANGE: DegradedAnswer(_E.REQUEST_TIMED_OUT, STUCK_S)},
                 ready=True,
             ),
-            "after 2E it hands over, and follows as far as its disk does",
+            "after 2E the node hands over, and then follows as far as its disk allows",
         ),
-        DegradedMode.ROOM_LEADER: Row(_FOLLOWING, "there is room; it may lead again"),
+        DegradedMode.ROOM_LEADER: Row(
+            _FOLLOWING, "there is room again; then the node may lead again"
+        ),
         DegradedMode.ROOM_FOLLOWER: Row(
-            _FOLLOWING, "there is room; it goes on following meanwhile"
+            _FOLLOWING, "there is room again; until then the node keeps following"
         ),
         DegradedMode.ROOM_MAJORITY: Row(
-            _FOLLOWING, "there is room; the one that has it leads, changes go on"
+            _FOLLOWING,
+            "there is room again; until then the node with room leads, and changes are served",
         ),
         DegradedMode.ROOM_ALL: Row(
             _row({Ask.CHANGE: _now(_E.DISK_FULL), Ask.DRY_RUN: _now(_E.DISK_FULL)}),
-            "there is room; one leads meanwhile, for reads and brokers, and fences nobody",
+            "there is room again; until then a node leads for reads and brokers, and fences nobody",
         ),
         DegradedMode.LEDGER_FULL: Row(
             _row(dict.fromkeys((Ask.CHANGE, Ask.DRY_RUN, Ask.READ), _now(_E.DISK_FULL))),
-            "there is room, it tries again each second; or another leads",
+            "there is room again, which the node checks each second, or another node leads",
         ),
         DegradedMode.STOPPED: Row(
             _everything(_E.SHUTTING_DOWN),
-            "the process has ended, with exit code 74; start it when the disk is well",
+            "the process has ended with exit code 74; start it again when the disk works",
         ),
         DegradedMode.DAMAGED: Row(
             _FOLLOWING,
-            "it has caught up with a leader that was elected without it; no voice until then",
+            "it caught up with a leader that was elected without it; until then it doesn't vote",
         ),
-        DegradedMode.OBSERVING: Row(_FOLLOWING, "its old folder is put back"),
+        DegradedMode.OBSERVING: Row(_FOLLOWING, "the node's old folder is restored"),
         DegradedMode.DIVERGED: Row(
-            _everything(_E.STATE_DIVERGED), "see the runbook: a defect, or the machine"
+            _everything(_E.STATE_DIVERGED), "the cause is a defect or the machine: see the runbook"
         ),
         DegradedMode.STOPPING: Row(_everything(_E.SHUTTING_DOWN), "the process has ended"),
         DegradedMode.OVERLOADED: Row(
             _row({Ask.CHANGE: _now(_E.THROTTLED), Ask.DRY_RUN: _now(_E.THROTTLED)}, ready=True),
-            "fewer wait; what brokers need, and fencing, is decided first",
+            "fewer changes wait; decisions for brokers and fencing go first",
         ),
         DegradedMode.CROWDED: Row(
-            _row({}, ready=True), "fewer are held; the others are answered at once"
+            _row({}, ready=True), "fewer requests are held; further ones are answered at once"
         ),
     }
 )
@@ -229,17 +233,17 @@ RETRY_AFTER_S: Final[Mapping[ErrorCode, int]] = MappingProxyType(
         1,
     )
 )
-"""When to ask the same node again (header retry-after, `retryAfterMs`). With the other codes that
-may be tried again another node is to be asked, at once."""
+"""Seconds after which to ask the same node again (header retry-after, `retryAfterMs`). With other
+retriable codes, the caller should ask another node at once."""
 
 
 def refusal(mode: DegradedMode, ask: Ask, why: str) -> LogbergError | None:
-    """Return why a node in a mode doesn't do this; None: it does."""
+    """Return the error of a node in this mode; None if it serves the request."""
     code = TABLE[mode].cells[ask].code
     return None if code is None else LogbergError(code, why)
 
 
 def retry_after_ms(code: ErrorCode) -> int | None:
-    """Return how long to wait before asking the same node again; None: don't."""
+    """Return how long to wait before asking the same node again; None: ask another node."""
     seconds = RETRY_AFTER_S.get(code)
     return None if seconds is None else seconds * 1000

@@ -1,6 +1,6 @@
-"""An image in the words of the HTTP interface.
+"""Describes brokers, topics and partitions in the messages of the HTTP interface.
 
-Rule: pure functions of an image, and of what the active controller hears. Everything is in order:
+These are pure functions of an image, and of the leader's heartbeat table. Every list is in order:
 brokers by id, topics by name, partitions by number.
 """
 
@@ -24,12 +24,12 @@ from metadata.uuids import uuid_text
 
 
 def readable_offset(image: MetadataImage) -> int:
-    """The offset that a read of this image answers from: it stops before an open transaction."""
+    """Return the offset that a read of this image answers from: before an open transaction."""
     return image.offset if image.transaction is None else image.transaction.offset
 
 
 def broker_state(broker: BrokerRegistration, heard: Heartbeats | None) -> BrokerStateName:
-    """What people are shown; only the active controller (`heard`) knows who is offline."""
+    """Return the state that users see. Only the active controller (`heard`) knows OFFLINE."""
     if broker.fenced:
         silent = heard is not None and not heard.is_alive(broker.broker_id, broker.broker_epoch)
         return BrokerStateName.OFFLINE if silent else BrokerStateName.FENCED
@@ -37,7 +37,7 @@ def broker_state(broker: BrokerRegistration, heard: Heartbeats | None) -> Broker
 
 
 def count_states(image: MetadataImage, heard: Heartbeats | None) -> dict[str, int]:
-    """How many brokers are in each state."""
+    """Count the brokers in each state."""
     counts = {state.value: 0 for state in BrokerStateName}
     for _, broker in image.cluster.brokers.unordered_items():
         counts[broker_state(broker, heard).value] += 1
@@ -47,7 +47,7 @@ def count_states(image: MetadataImage, heard: Heartbeats | None) -> dict[str, in
 def describe_broker(
     image: MetadataImage, broker: BrokerRegistration, heard: Heartbeats | None
 ) -> BrokerDescription:
-    """One broker."""
+    """Describe one broker."""
     silence = None if heard is None else heard.silence_s(broker.broker_id)
     applied = -1 if heard is None else heard.applied_offset(broker.broker_id)
     return BrokerDescription(
@@ -85,7 +85,7 @@ def describe_broker(
 
 
 def describe_topic(image: MetadataImage, topic: Topic) -> TopicDescription:
-    """One topic, without its partitions."""
+    """Describe one topic, without its partitions."""
     return TopicDescription(
         name=topic.name,
         topic_id=uuid_text(topic.topic_id),
@@ -97,7 +97,7 @@ def describe_topic(image: MetadataImage, topic: Topic) -> TopicDescription:
 def describe_partitions(
     image: MetadataImage, topic: Topic, numbers: Iterable[int]
 ) -> Iterator[PartitionDescription]:
-    """Some partitions of a topic."""
+    """Describe some partitions of a topic."""
     partitions = image.topics.partitions
     return (describe_partition(image, n, partitions[topic.topic_id, n]) for n in numbers)
 
@@ -105,7 +105,7 @@ def describe_partitions(
 def describe_partition(
     image: MetadataImage, number: int, partition: Partition
 ) -> PartitionDescription:
-    """One partition."""
+    """Describe one partition."""
     return PartitionDescription(
         partition=number,
         leader=partition.leader,
@@ -124,14 +124,14 @@ def describe_partition(
 
 
 def topic_names(image: MetadataImage, after: str, limit: int) -> tuple[list[str], str | None]:
-    """Names behind one, in order; and the last of them if there are more."""
+    """Return names behind `after`, in order, and the last of them if there are more."""
     chosen = list(islice(image.topics.names.after(after), limit + 1))
     more = len(chosen) > limit
     return chosen[:limit], chosen[limit - 1] if more else None
 
 
 def summarize_topic(image: MetadataImage, name: str) -> TopicSummary:
-    """One topic in a list."""
+    """Describe one topic of a list."""
     topic = image.topics.named(name)
     assert topic is not None
     numbers, lacks = (
@@ -152,7 +152,7 @@ def summarize_topic(image: MetadataImage, name: str) -> TopicSummary:
 def brokers_of(
     image: MetadataImage, heard: Heartbeats | None, ids: Iterable[int]
 ) -> Iterator[BrokerDescription]:
-    """These brokers."""
+    """Describe these brokers."""
     brokers = image.cluster.brokers
     return (describe_broker(image, brokers[broker_id], heard) for broker_id in ids)
 

@@ -1,4 +1,4 @@
-"""Feature levels as people are shown them: the cluster's, and what each node supports."""
+"""Describes feature levels: the cluster's, and those that each node supports."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -10,13 +10,13 @@ from metadata.messages import FeatureDescription, FeatureNode, FeatureState
 
 
 def describe_features(image: MetadataImage) -> tuple[FeatureState, ...]:
-    """Every feature that is finalised, or that this build knows, by name."""
+    """Describe every feature that is finalised, or that this build knows, by name."""
     finalised = dict(image.features.levels.items())
     return tuple(_state(name, finalised.get(name, 0)) for name in sorted({*finalised, *SUPPORTED}))
 
 
 def describe_nodes(image: MetadataImage, voters: Iterable[int]) -> tuple[FeatureNode, ...]:
-    """Controllers, then brokers, by id; voters that have not registered are there, too."""
+    """Describe controllers, then brokers, by id, and voters that have not registered."""
     nodes = [_node(kind, node_id, features) for kind, node_id, features in registered_nodes(image)]
     nodes += [
         FeatureNode("controller", voter, registered=False, declared=False, features=())
@@ -27,10 +27,10 @@ def describe_nodes(image: MetadataImage, voters: Iterable[int]) -> tuple[Feature
 
 
 def why_no_levels(image: MetadataImage, voters: Iterable[int]) -> str:
-    """Return what an old log's levels wait for; empty when the log has them."""
+    """Return what the levels of an old log wait for; empty if the log has levels."""
     if has_levels(image):
         return ""
-    return what_begins_later(image, voters) or "it gets them once all voters are up at one time"
+    return what_begins_later(image, voters) or "they begin when all voters run at the same time"
 
 
 def _state(name: str, level: int) -> FeatureState:
@@ -50,7 +50,7 @@ def _node(kind: str, node_id: int, features: Sequence[Any]) -> FeatureNode:
 
 
 def _supported(features: Sequence[Any]) -> Iterator[FeatureDescription]:
-    """What a node declares, and what counts for it where it declares nothing."""
+    """Yield what a node supports: what it declares, and the defaults for the rest."""
     declared = [(f.name, f.min_supported_version, f.max_supported_version) for f in features]
     for name in sorted({name for name, _, _ in declared} | set(SUPPORTED)):
         low, high = levels_of(declared, name)

@@ -1,9 +1,11 @@
-"""What a fetcher gets: deltas, a snapshot to load, where the histories part, or nothing yet.
+"""Finds what a fetching broker needs: deltas, a snapshot to load, or where the histories diverge.
 
-Rule: a fetcher whose history parts from ours gets the place where it parts, before anything else.
-A snapshot goes instead of deltas when the deltas begin before our log, or when the snapshot is
-smaller than the deltas that it stands for. An image replaces, it never merges. At least one batch
-always goes, whatever `maxBytes` says.
+The order of the checks is:
+
+1. If the broker's history diverges from ours, the reply says where, and nothing else counts.
+2. A snapshot is named if the deltas begin before our log, or if it is smaller than the deltas that
+   it replaces. An image from a snapshot replaces the broker's image; the two are never merged.
+3. Otherwise the reply has batches: at least one, if there is one, whatever `maxBytes` says.
 """
 
 from collections.abc import Callable
@@ -30,11 +32,11 @@ class Content(NamedTuple):
 
     reply: MetadataFetchReply
     something: bool
-    """There is a reason not to hold the request."""
+    """There is news for the broker, so the request need not be held."""
 
 
 class FetchContent:
-    """Finds what a fetcher lacks."""
+    """Finds the fetch part of replies."""
 
     def __init__(
         self,
@@ -54,11 +56,11 @@ class FetchContent:
 
     @property
     def log_end(self) -> int:
-        """The end of the committed log here: nobody can have applied more of it."""
+        """The end of the committed log here. No broker can have applied more of it."""
         return self._ledger().log_end
 
     def find(self, request: MetadataFetchRequest) -> Content:
-        """The fetch part of the answer, as things stand. Raises LogbergError STORAGE_ERROR."""
+        """Return the fetch part of a reply, for now. Raises LogbergError STORAGE_ERROR."""
         try:
             return self._find(request)
         except DamagedLedgerError as error:
@@ -99,12 +101,12 @@ class FetchContent:
         )
 
     def _diverging(self, ledger: Ledger, offset: int, epoch: int) -> Divergence | None:
-        """Where a fetcher's history leaves ours (KIP-595); None: it does not, as far as we know."""
+        """Return where a broker's history diverges from ours (KIP-595); None if it doesn't."""
         if offset < ledger.log_start:
             return None
         known = ledger.end_offset_for_epoch(epoch)
         if known is None:
-            # All epochs that are here are newer: only a snapshot helps, if history is missing.
+            # All epochs in our log are newer. If our log begins later, only a snapshot helps.
             return Divergence(epoch=0, end_offset=0) if ledger.log_start == 0 else None
         ours, end = known
         if ours != epoch or end < offset:
@@ -114,7 +116,7 @@ class FetchContent:
     def _batches(
         self, ledger: Ledger, offset: int, max_bytes: int, high_watermark: int
     ) -> tuple[bytes, ...]:
-        """Batches from an offset on; brokers that ask for the same get the same bytes."""
+        """Return batches from an offset on. Brokers that ask for the same share the bytes."""
         if offset >= high_watermark:
             return ()
         max_bytes = min(max_bytes, self._config.fetch_bytes_max)
@@ -137,21 +139,22 @@ class FetchContent:
 
 
 def unreadable(error: OSError) -> LogbergError:
-    """What is told when a read of the disk failed: others have the same bytes."""
+    """Return the error for a failed read of the disk. Other controllers have the same bytes."""
     return LogbergError(
-        ErrorCode.STORAGE_ERROR, f"this controller can't read its disk: {error.strerror or error}"
+        ErrorCode.STORAGE_ERROR,
+        f"this controller can't read its disk: {error.strerror or error}; ask another",
     )
 
 
 def _saves(offer: Offer | None, ledger: Ledger, offset: int) -> bool:
-    """A snapshot that is smaller than the deltas that it stands for goes instead of them."""
+    """Return whether the snapshot is smaller than the deltas that it replaces."""
     if offer is None or not ledger.log_start <= offset < offer.offset <= ledger.log_end:
         return False
     return offer.size < log_bytes_between(ledger, offset, offer.offset)
 
 
 def log_bytes_between(ledger: Ledger, start: int, end: int) -> int:
-    """Bytes of the batches between two batch ends, both held here."""
+    """Return the size in bytes of the batches between two batch ends in this ledger."""
     catalogue = ledger.catalogue
     total = 0
     for segment in catalogue.run:

@@ -1,7 +1,7 @@
-"""Requests that are held until there is something to say.
+"""Holds requests until there is news for them.
 
-Rule: released exactly once, in the order of their arrival: by a wake-up, or when their time is
-over. There is room for so many; beyond it nobody is held.
+A held request is released exactly once, by a wake-up or when its wait is over. Requests are
+released in the order of their arrival. If too many are held, a further request is released at once.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class _Entry:
 
 
 class HeldRequests:
-    """The held requests."""
+    """The requests, by number of arrival."""
 
     def __init__(self, clock: Clock, room: int) -> None:
         self._clock = clock
@@ -33,7 +33,7 @@ class HeldRequests:
         return len(self._entries)
 
     def park(self, wait_s: float, release: Callable[[], None]) -> None:
-        """Hold; `release` is called at the next wake-up, or after `wait_s` seconds."""
+        """Hold a request: call `release` at the next wake-up, or after `wait_s` seconds."""
         if len(self._entries) >= self._room:
             release()
             return
@@ -43,9 +43,9 @@ class HeldRequests:
         entry.timer = self._clock.call_later(wait_s, lambda: self._release(number))
 
     def wake(self) -> None:
-        """Release all that are held now; who parks again meanwhile stays.
+        """Release all requests that are held now. A request that is held again meanwhile stays.
 
-        A crowd is released over several passes of the loop.
+        A large number is released over several passes of the event loop.
         """
         self._woken = self._number
         self._release_woken()

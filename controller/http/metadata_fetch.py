@@ -1,16 +1,16 @@
-"""MetadataFetch: registration, heartbeat and fetch of deltas in one exchange (KIP-500).
+"""Answers MetadataFetch: registration, heartbeat and fetch of deltas in one exchange (KIP-500).
 
-Rule: contact is noted on arrival, before any queue, once the request has shown that it is the
-registered process's (`identity.py`). The heartbeat part decides only when something changes, and
-never delays the fetch part. What a reply says of the broker is what is committed; batches go out
-as they stand on disk, below the high watermark, the same bytes for all.
+The leader notes the contact when the request arrives, before any queue, once `identity` has shown
+that it is the registered process's. The heartbeat part makes a decision only if something changes,
+and never delays the fetch part. A reply shows what is committed. Batches are sent as they are on
+disk, below the high watermark, the same bytes to every broker.
 
 A broker can have applied only what it was sent, so an applied offset beyond the log end is refused.
-Where the fetched offset is beyond it too, the histories part: the reply says so, and the applied
-offset, which is of another history, counts as 0.
+If the fetched offset is beyond the log end too, the broker has another history. The reply then says
+where the histories diverge, and the applied offset counts as 0.
 
-A request with nothing to say is held. It is released by the next commit, by a change of this
-broker's standing, or when its wait is over.
+A request for which there is no news is held. It is released by the next commit, by a change of the
+broker's state, or when its wait is over.
 """
 
 from collections.abc import Callable
@@ -53,12 +53,12 @@ _OPERATIONS = {
     RegisteredState.CONTROLLED_SHUTDOWN: "BeginControlledShutdown",
     RegisteredState.SHUTDOWN_NOW: "FenceBroker",
 }
-"""What a batch says was done, by the state that it leads to."""
+"""The operation in a batch's envelope, by the state that the batch leads to."""
 OnReply = Callable[[MetadataFetchReply], None]
 
 
 class _Held(NamedTuple):
-    """A request that waits for something to say."""
+    """A request that waits for news."""
 
     request: MetadataFetchRequest
     broker_epoch: int
@@ -66,7 +66,7 @@ class _Held(NamedTuple):
 
 
 class MetadataFetch:
-    """Answers brokers, on the active controller."""
+    """Answers brokers, on the active controller. `node.leader` decides what they need."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class MetadataFetch:
         self._held_stopping: dict[int, _Held] = {}
 
     def handle(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
-        """Answer, now or later, exactly once. Errors are in the reply."""
+        """Answer exactly once, now or later. An error is in the reply's field `error`."""
         pending = self._leader.proposer.pending
         if pending is None:
             on_reply(self._refusal(self._not_leading()))
@@ -100,14 +100,17 @@ class MetadataFetch:
             return
         if request.broker_epoch >= 0 and is_process(pending.image, claim):
             self._leader.heartbeats.touch(request.broker_id, request.broker_epoch)
-        # While in doubt a refusal must wait, too: another leader may know a newer registration.
+        # A refusal must wait for the check too: another leader may know a newer registration.
         if not self._leader.leadership_check.holds(
             lambda: self._proceed(request, caller, on_reply)
         ):
             self._proceed(request, caller, on_reply)
 
     def note_piece(self, caller: Caller, claim: BrokerClaim) -> None:
-        """Note the contact of a broker that loads a snapshot, if we lead. Raises LogbergError."""
+        """Note the contact of a broker that loads a snapshot, if this controller leads.
+
+        Raises LogbergError if the claim is wrong.
+        """
         pending = self._leader.proposer.pending
         if pending is None:
             return
@@ -116,7 +119,7 @@ class MetadataFetch:
             self._leader.heartbeats.touch(claim.broker_id, claim.broker_epoch)
 
     def _proceed(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
-        """Decide and answer, now that it is known that we lead (or that we don't)."""
+        """Decide and answer, now that the leadership check has ended."""
         pending = self._leader.proposer.pending
         if pending is None:
             on_reply(self._refusal(self._not_leading()))
@@ -151,12 +154,12 @@ class MetadataFetch:
             self._reconsider_stopping()
 
     def on_progress(self) -> None:
-        """Something was committed: whoever is held has something to hear."""
+        """Something was committed: release the held requests."""
         self._held_requests.wake()
         self._reconsider_stopping()
 
     def on_lost(self) -> None:
-        """We lead no more: whoever is held is told who may."""
+        """This controller leads no more: answer the held requests with who leads."""
         self._deciding.clear()
         self._leader.leadership_check.end()
         self._held_requests.wake()
@@ -165,12 +168,12 @@ class MetadataFetch:
         if request.fetched_epoch > self._leader.proposer.epoch:
             raise LogbergError(
                 ErrorCode.UNKNOWN_LEADER_EPOCH,
-                f"this node leads epoch {self._leader.proposer.epoch}, and you have seen "
-                f"{request.fetched_epoch}: ask the others who leads",
+                f"this controller leads epoch {self._leader.proposer.epoch}, and the broker "
+                f"has seen epoch {request.fetched_epoch}: ask the other controllers",
             )
 
     def _believed(self, request: MetadataFetchRequest) -> MetadataFetchRequest:
-        """The request, its applied offset judged by our log's end. Raises LogbergError."""
+        """Return the request with a valid applied offset. Raises LogbergError INVALID_REQUEST."""
         log_end = self._content.log_end
         if request.applied_offset <= log_end:
             return request
@@ -178,8 +181,8 @@ class MetadataFetch:
             return msgspec.structs.replace(request, applied_offset=0)
         raise LogbergError(
             ErrorCode.INVALID_REQUEST,
-            f"appliedOffset: {request.applied_offset} is beyond the log's end, {log_end}; say the "
-            "end of what was applied",
+            f"appliedOffset: {request.applied_offset} is beyond the log's end, {log_end}; send the "
+            "end offset of what the broker has applied",
         )
 
     # -- registration -----------------------------------------------------------------------
@@ -196,7 +199,7 @@ class MetadataFetch:
             try:
                 check_incarnation(broker, parse_uuid_of("incarnationId", request.incarnation_id))
             except LogbergError as error:
-                # Unregistered since, and the id was given to another process.
+                # The broker was unregistered since, and another process has its id.
                 on_reply(self._refusal(error))
                 return
             self._leader.heartbeats.touch(request.broker_id, broker.broker_epoch)
@@ -217,7 +220,10 @@ class MetadataFetch:
     # -- heartbeat ----------------------------------------------------------------------------
 
     def _beat_operation(self, request: MetadataFetchRequest) -> str | None:
-        """What a heartbeat changes; None: nothing now. Raises LogbergError STALE_BROKER_EPOCH."""
+        """Return the operation that a heartbeat needs; None if it changes nothing now.
+
+        Raises LogbergError STALE_BROKER_EPOCH.
+        """
         pending = self._leader.proposer.pending
         if pending is None or request.broker_id in self._deciding:
             return None
@@ -227,7 +233,7 @@ class MetadataFetch:
         return _OPERATIONS[then]
 
     def _beat(self, request: MetadataFetchRequest, provenance: Provenance, as_whom: str) -> None:
-        """Decide what a heartbeat changes."""
+        """Submit the decision that a heartbeat needs."""
         beat = _beat_of(request)
         self._deciding.add(request.broker_id)
 
@@ -247,9 +253,10 @@ class MetadataFetch:
         )
 
     def _reconsider_stopping(self) -> None:
-        """A broker's progress, or its fencing, may be what a stopping one waits for.
+        """Check held requests of stopping brokers, after another broker's progress or fencing.
 
-        No request of the stopping broker causes what is decided here: it is our own.
+        The controller decides this itself, so the provenance is its own and not that of the
+        stopping broker's request.
         """
         for held in list(self._held_stopping.values()):
             try:
@@ -301,20 +308,20 @@ class MetadataFetch:
         return stopping and broker is not None and broker.fenced
 
     def _reply(self, held: _Held, content: Content) -> MetadataFetchReply:
-        """What is committed, as this broker must see it."""
+        """Return the reply with the broker's committed state."""
         image = self._node.replica.image
         broker = image.cluster.brokers.get(held.request.broker_id)
         if broker is None or broker.broker_epoch != held.broker_epoch:
             return self._refusal(
                 LogbergError(
                     ErrorCode.STALE_BROKER_EPOCH,
-                    f"broker {held.request.broker_id} has no epoch {held.broker_epoch} any more; "
-                    "stop this process, a new one registers",
+                    f"broker {held.request.broker_id} no longer has epoch {held.broker_epoch}; "
+                    "stop this process and start a new one, which registers",
                 )
             )
         may_stop = self._may_stop(held)
         if may_stop:
-            # It is told to go, so its id is free for the next process.
+            # The broker may stop now, so its id is free for the next process.
             self._leader.heartbeats.forget(broker.broker_id)
         seen = SeenState.ONLINE
         if broker.fenced:
@@ -357,7 +364,7 @@ class MetadataFetch:
 
 
 def _provenance(caller: Caller, operation: str) -> Provenance:
-    """The principal is who was authenticated, whatever the body says."""
+    """Return the provenance of a request. Its principal is the authenticated caller."""
     return Provenance(
         principal=caller.principal,
         auth_method=caller.method,

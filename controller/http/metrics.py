@@ -29,19 +29,27 @@ class ControllerMetrics:
         )
         self._duration = registry.histogram(
             "logberg_controller_request_seconds",
-            "From a request's arrival to its answer; held requests are left out",
+            "From a request's arrival to its answer; requests that may be held are left out",
             labels=("operation",),
         )
         gauge, counter = registry.read_gauge, registry.read_counter
         gauge(
             "logberg_controller_active", "1 on the active controller", lambda: leader.duties.active
         )
-        gauge("logberg_controller_serving", "1 if requests are answered", lambda: view.serving)
+        gauge(
+            "logberg_controller_serving",
+            "1 if the controller answers requests",
+            lambda: view.serving,
+        )
         gauge("logberg_log_end_offset", "End of the ledger", lambda: _ledger(view, "log_end"))
         gauge("logberg_log_start_offset", "Start of the ledger", lambda: _ledger(view, "log_start"))
         gauge("logberg_image_offset", "End offset of the image", lambda: replica.image.offset)
         gauge("logberg_image_epoch", "Epoch of the last batch", lambda: replica.image.epoch)
-        gauge("logberg_snapshot_offset", "Of the newest checkpoint", lambda: _snapshot_offset(view))
+        gauge(
+            "logberg_snapshot_offset",
+            "Offset of the newest checkpoint; 0: none",
+            lambda: _snapshot_offset(view),
+        )
         gauge("logberg_brokers", "Brokers, by state", lambda: _brokers(view), ("state",))
         gauge("logberg_topics", "Topics", lambda: len(replica.image.topics.by_id))
         gauge("logberg_partitions", "Partitions", lambda: len(replica.image.topics.partitions))
@@ -50,22 +58,30 @@ class ControllerMetrics:
             "Partitions without a leader",
             lambda: len(replica.image.topics.leaderless),
         )
-        gauge("logberg_held_requests", "Requests that are held", lambda: sum(map(len, held)))
+        gauge(
+            "logberg_held_requests",
+            "Requests that are held until there is news",
+            lambda: sum(map(len, held)),
+        )
         gauge(
             "logberg_waiting_decisions",
-            "Requests that wait for their turn",
+            "Decisions that wait for their turn",
             lambda: leader.proposer.waiting,
         )
-        gauge("logberg_pending_bytes", "Proposed, not committed", lambda: _pending_bytes(view))
+        gauge(
+            "logberg_pending_bytes",
+            "Bytes that are proposed and not committed",
+            lambda: _pending_bytes(view),
+        )
         counter(
             "logberg_loop_stalled_seconds_total",
-            "For how long the loop stood still; broker sessions are longer by as much",
+            "How long the event loop stood still; broker sessions are extended by as much",
             leader.awake.stalled_s,
         )
 
         gauge(
             "logberg_partition_mutations_left",
-            "What the quota for changes of partitions holds on the leader; below 0: none now",
+            "Partitions left in the leader's quota for changes; below 0: changes are refused",
             lambda: leader.quota.tokens,
         )
         counter(
@@ -80,7 +96,7 @@ class ControllerMetrics:
         )
         gauge(
             "logberg_state_diverged",
-            "1 while its state differs",
+            "1 while the controller's state differs from the others'",
             lambda: bool(view.condition.diverged),
         )
         self._declare_damage(storage)
@@ -89,17 +105,17 @@ class ControllerMetrics:
         gauge, counter = self._registry.read_gauge, self._registry.read_counter
         counter(
             "logberg_scrub_bytes_total",
-            "Read through at rest since the start",
+            "Bytes that the scrub has read since the start",
             lambda: storage.scrubbing.bytes,
         )
         counter(
             "logberg_scrub_damage_total",
-            "Files at rest that were found damaged by it",
+            "Files that the scrub found damaged",
             lambda: storage.scrubbing.damaged,
         )
         gauge(
             "logberg_scrub_last_full_pass_seconds",
-            "When all of it was found sound last, since 1970; 0 not yet",
+            "When a full pass last found no damage, since 1970; 0: not yet",
             lambda: storage.scrubbing.finished_ms / 1000,
         )
         counter(
@@ -110,7 +126,7 @@ class ControllerMetrics:
         )
         counter(
             "logberg_damage_repaired_total",
-            "What of it was put right by itself, by part",
+            "Damage that was repaired without an operator, by part",
             lambda: _by_part(storage.damage.mended_by_part),
             ("part",),
         )

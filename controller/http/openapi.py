@@ -1,7 +1,7 @@
-"""The OpenAPI document, made from the table of routes and from the messages' own classes.
+"""Makes the OpenAPI document from the table of routes and from the classes of the messages.
 
-Rule: nothing is said here that the code does not do: schemas come from the classes that decode
-and encode.
+The same classes decode and encode the messages, so the document can't differ from what the code
+does.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from metadata.messages.versions import (
 from metadata.messages.wire import JSON, MSGPACK
 
 _VERSION = (
-    f"The version that the request is written in, {OLDEST} to {NEWEST}; without it, version "
+    f"The version of the request, {OLDEST} to {NEWEST}; without the header, version "
     f"{UNVERSIONED}. From version {TOLERANT} on, unknown fields of the body are ignored"
 )
 _RANGE = {
@@ -33,16 +33,16 @@ _RANGE = {
 _REQUEST_HEADERS = (
     (
         "x-logberg-request-id",
-        "A UUIDv7 (22 characters); sent again with it, a request is done once",
+        "A UUIDv7 (22 characters); a request that is sent again with the same id is done once",
     ),
-    ("x-logberg-reason", "Why; it is kept in the log"),
-    ("x-logberg-client-id", "Which program asks; it is kept in the log"),
+    ("x-logberg-reason", "Why the change is made; the log keeps it"),
+    ("x-logberg-client-id", "Which program sends the request; the log keeps it"),
     ("x-logberg-on-behalf-of", "The user for whom a broker asks (KIP-590)"),
 )
 
 
 def openapi_document(version: str) -> dict[str, Any]:
-    """The whole interface (OpenAPI 3.1)."""
+    """Return the document (OpenAPI 3.1). `version`: the release of the program."""
     messages = [m for route in ROUTES for m in (route.request, route.reply) if m is not None]
     schemas, components = msgspec.json.schema_components(
         [*dict.fromkeys(messages), ErrorReply], ref_template="#/components/schemas/{name}"

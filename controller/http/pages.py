@@ -1,9 +1,11 @@
-"""Pages of a long answer, all from one image.
+"""Divides a long answer into pages that are all read from one image.
 
-Rule: as in etcd, a page says where the next one begins, and all pages of one reading are of one
-offset. The token holds that offset and the last key; the image is kept for it, a while and for so
-many readers. When it is gone, the reader is told so and begins anew: it is never shown a mixture.
-Images share what has not changed, so keeping one costs what has changed since.
+As in etcd, a page says where the next one begins, and all pages come from one offset. The token
+holds that offset and the last key. The node keeps the image for a while, for a limited number of
+readers. If the image is gone, the reader gets CONTINUATION_EXPIRED and begins again. It never sees
+a mixture of states.
+
+Images share what has not changed. So keeping an image costs only what has changed since.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -18,33 +20,33 @@ from runtime.clock import Clock, Timer
 
 CONTINUATION: Final = "continuation"
 KEPT_S: Final = 60.0
-"""For how long after its last page an image is kept."""
+"""How long an image is kept after its last page."""
 KEPT_MAX: Final = 64
-"""Images; beyond it the one whose last page is oldest goes."""
+"""The most images that are kept. For a further one, the least recently used is dropped."""
 TOKEN_CHARACTERS_MAX: Final = 1024
 
 
 class _Token(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What stands in a token."""
+    """The content of a token."""
 
     of: str
-    """Which list it goes on with."""
+    """Which list the token continues."""
     offset: int
     last: str | int
-    """The last key that was given."""
+    """The last key of the page before."""
 
 
 class Pages:
-    """Keeps images for those who read page by page."""
+    """Keeps images for readers of several pages."""
 
     def __init__(self, clock: Clock, released: Callable[[MetadataImage], None]) -> None:
-        """`released` is told of each image that is kept no more."""
+        """`released` gets each image that is no longer kept."""
         self._clock = clock
         self._released = released
         self._kept: dict[int, tuple[MetadataImage, Timer]] = {}
 
     def token(self, image: MetadataImage, of: str, last: str | int) -> str:
-        """Return the token for the page behind `last`, and keep the image for it."""
+        """Return the token for the page behind the key `last`, and keep the image for it."""
         offset = image.offset
         again = self._kept.pop(offset, None)
         if again is not None:
@@ -57,7 +59,7 @@ class Pages:
         return urlsafe_b64encode(token).decode().rstrip("=")
 
     def image_for(self, query: Mapping[str, str], current: MetadataImage) -> MetadataImage | None:
-        """Return the image that a request goes on with; None: it names no token.
+        """Return the image of a request's token; None if it has no token.
 
         Raises LogbergError CONTINUATION_EXPIRED, INVALID_REQUEST.
         """
@@ -70,24 +72,24 @@ class Pages:
         if kept is None:
             raise LogbergError(
                 ErrorCode.CONTINUATION_EXPIRED,
-                f"the state at offset {token.offset} is not kept here any more (for "
-                f"{KEPT_S:.0f} s, on the node that gave the token): begin again without a token",
+                f"the state at offset {token.offset} is no longer kept (only the node that gave "
+                f"the token keeps it, for {KEPT_S:.0f} s): begin again without a token",
             )
         return kept[0]
 
     def last(self, query: Mapping[str, str], of: str, kind: type[Any]) -> Any:
-        """Return the last key of the page before, None at the first. Raises LogbergError."""
+        """Return the last key of the page before; None for the first page. Raises LogbergError."""
         token = _read(query)
         if token is None:
             return None
         if token.of != of or type(token.last) is not kind:
             raise LogbergError(
-                ErrorCode.INVALID_REQUEST, f"{CONTINUATION}: the token is another list's"
+                ErrorCode.INVALID_REQUEST, f"{CONTINUATION}: the token belongs to another list"
             )
         return token.last
 
     def stop(self) -> None:
-        """Keep none any more."""
+        """Drop all images."""
         for offset in list(self._kept):
             self._drop(offset)
 
@@ -109,5 +111,6 @@ def _read(query: Mapping[str, str]) -> _Token | None:
         return msgspec.msgpack.decode(data, type=_Token)
     except (ValueError, msgspec.MsgspecError):
         raise LogbergError(
-            ErrorCode.INVALID_REQUEST, f"{CONTINUATION}: that is no token of ours"
+            ErrorCode.INVALID_REQUEST,
+            f"{CONTINUATION}: not a token; use the one of the page before",
         ) from None

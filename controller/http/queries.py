@@ -1,6 +1,7 @@
-"""Requests that read: which image answers, and what they are told.
+"""Answers requests that read the state.
 
-Rule: every answer says its offset and epoch; one that may be old says its age too.
+Every answer has the offset and epoch of the image that it was read from. An answer that may be old
+has its age too.
 """
 
 from bisect import bisect_right
@@ -34,12 +35,12 @@ from runtime.requests import Request
 TOPICS_LISTED_MAX = 1_000
 BROKERS_LISTED_MAX = 1_000
 PARTITIONS_LISTED_MAX = 10_000
-"""Entries of a page, where pages are asked for; brokers and partitions come all if not."""
+"""The most entries of a page. If no page is asked for, all brokers or partitions are listed."""
 OnAnswer = Callable[[msgspec.Struct | LongMessage | LogbergError], None]
 
 
 class Queries:
-    """Answers reads."""
+    """Picks an image that is new enough for a request, and answers from it."""
 
     def __init__(self, node: NodeView, pages: Pages) -> None:
         self.pages = pages
@@ -53,7 +54,7 @@ class Queries:
         answer: Callable[[View], msgspec.Struct | LongMessage],
         on_answer: OnAnswer,
     ) -> None:
-        """Answer with what `answer` makes of an image that is new enough for the request."""
+        """Call `answer` with an image that is new enough, and send what it returns."""
 
         def answer_now(view: View) -> None:
             try:
@@ -68,7 +69,7 @@ class Queries:
             on_answer(error)
             return
         if going_on is not None:
-            # It was as new as it had to be at the first page.
+            # The image was new enough when the first page was read.
             view = self._view()
             age_ms = view.age_ms if going_on is view.image else None
             answer_now(View(going_on, view.heard, age_ms))
@@ -176,31 +177,31 @@ def one_broker(view: View, text: str) -> DescribeBrokerReply:
 def _page(
     keys: Sequence[int], last: int | None, limit: int | None
 ) -> tuple[Sequence[int], int | None]:
-    """The keys behind `last`, at most `limit`; and the last of them if there are more."""
+    """Return the keys behind `last`, at most `limit`, and the last of them if there are more."""
     start = 0 if last is None else bisect_right(keys, last)
     end = len(keys) if limit is None else min(len(keys), start + limit)
     return keys[start:end], keys[end - 1] if start < end < len(keys) else None
 
 
 def _limit(query: Mapping[str, str], most: int) -> int | None:
-    """How many are wanted, None: no word of it. Raises LogbergError."""
+    """Return how many entries a request asks for; None if it doesn't say. Raises LogbergError."""
     if "limit" not in query:
         return None
     limit = whole_number(query, "limit", most)
     if limit < 1:
-        raise LogbergError(ErrorCode.INVALID_REQUEST, "limit: 1 or more")
+        raise LogbergError(ErrorCode.INVALID_REQUEST, "limit: give 1 or more")
     return min(limit, most)
 
 
 def broker_id_of(text: str) -> int:
-    """A broker id in a path. Raises LogbergError."""
+    """Parse a broker id in a path. Raises LogbergError."""
     if not text.isascii() or not text.isdecimal() or len(text) > 10:
         raise LogbergError(ErrorCode.INVALID_REQUEST, f"{text[:50]!r} is not a broker id")
     return int(text)
 
 
 def whole_number(query: Mapping[str, str], name: str, default: int) -> int:
-    """A number of 0 or more in a query. Raises LogbergError."""
+    """Parse a number of 0 or more in a query. Raises LogbergError."""
     text = query.get(name)
     if text is None:
         return default
@@ -212,10 +213,10 @@ def whole_number(query: Mapping[str, str], name: str, default: int) -> int:
 
 
 def yes_or_no(query: Mapping[str, str], name: str) -> bool:
-    """A flag in a query. Raises LogbergError."""
+    """Parse a flag in a query. Raises LogbergError."""
     text = query.get(name, "false")
     if text not in ("true", "false"):
-        raise LogbergError(ErrorCode.INVALID_REQUEST, f"{name}: {text[:50]!r}; say true or false")
+        raise LogbergError(ErrorCode.INVALID_REQUEST, f"{name}: {text[:50]!r}; give true or false")
     return text == "true"
 
 
@@ -224,7 +225,7 @@ def _wanted(query: Mapping[str, str]) -> tuple[str, int | None]:
     if consistency not in ("linearizable", "stale"):
         raise LogbergError(
             ErrorCode.INVALID_REQUEST,
-            f"consistency: {consistency[:50]!r}; say linearizable or stale",
+            f"consistency: {consistency[:50]!r}; give linearizable or stale",
         )
     min_offset = whole_number(query, "minOffset", 0) if "minOffset" in query else None
     return consistency, min_offset
@@ -232,5 +233,6 @@ def _wanted(query: Mapping[str, str]) -> tuple[str, int | None]:
 
 def _behind(offset: int) -> LogbergError:
     return LogbergError(
-        ErrorCode.OFFSET_NOT_AVAILABLE, f"this node has not applied everything before {offset} yet"
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        f"this controller has not applied everything before offset {offset} yet",
     )

@@ -1,7 +1,7 @@
-"""The HTTP interface as a table: what there is, what it takes and what it answers.
+"""The HTTP interface as a table: each route, its parameters and its answers.
 
-Rule: the one list. Requests are matched against it, and the OpenAPI document is made from it, so
-that neither can say what the other doesn't.
+This is the only list. Requests are matched against it, and the OpenAPI document is made from it, so
+the two can't differ.
 """
 
 from collections.abc import Mapping
@@ -49,11 +49,11 @@ MIN_OFFSET = Parameter(
 )
 READS = (CONSISTENCY, MIN_OFFSET)
 FORCE = Parameter(
-    "force", "boolean", "also an online broker, or the last in-sync replica of a partition"
+    "force", "boolean", "also if it is online, or the last in-sync replica of a partition"
 )
 PAGE = (
-    Parameter("limit", "integer", "at most so many (all; the answer may give fewer)"),
-    Parameter("continuation", "string", "go on behind an earlier answer, from the same state"),
+    Parameter("limit", "integer", "the most entries (default: all); the answer may have fewer"),
+    Parameter("continuation", "string", "continue after an earlier answer, from the same state"),
 )
 DRY_RUN = Parameter("dryRun", "boolean", "decide and answer, but write nothing")
 
@@ -63,32 +63,32 @@ class Route(NamedTuple):
 
     method: str
     path: str
-    """With `{name}` for one segment."""
+    """`{name}` stands for one segment."""
     name: str
     summary: str
     reply: Any
-    """The message of a success; None: other content."""
+    """Type of the message of a success; None for other content."""
     request: Any = None
     parameters: tuple[Parameter, ...] = ()
     content: str = ""
-    """Content type, where it isn't a message."""
+    """Content type, if the reply isn't a message."""
     changes: bool = False
-    """It writes: it takes `x-logberg-request-id` and is done once."""
+    """The route writes. It takes `x-logberg-request-id`, and a repeated request is done once."""
     always: bool = False
-    """Answered also by a node that serves nothing else."""
+    """A node answers also when it refuses all other requests."""
     status: int = 200
-    """Of a success."""
+    """HTTP status of a success."""
 
 
 HEARTBEATS = "/v1/metadata/fetch"
-"""Where brokers are heard: it goes before what people ask for."""
+"""The path of heartbeats. The HTTP server serves their connections before those of users."""
 
 ROUTES = (
     Route(
         "POST",
         HEARTBEATS,
         "metadata_fetch",
-        "A broker's one call: register, heartbeat, and fetch what is new",
+        "A broker registers, sends its heartbeat, and fetches new batches",
         MetadataFetchReply,
         MetadataFetchRequest,
     ),
@@ -97,17 +97,17 @@ ROUTES = (
         "/v1/snapshots/{id}",
         "read_snapshot",
         "A snapshot's bytes, by ranges (header range: bytes=from-to). With brokerId and "
-        "brokerEpoch each piece counts as a sign of life",
+        "brokerEpoch each request counts as a contact of the broker",
         None,
         None,
         (
-            Parameter("brokerId", "integer", "who loads it"),
-            Parameter("brokerEpoch", "integer", "and its epoch"),
-            Parameter("clusterId", "string", "the broker's cluster; another one is refused"),
+            Parameter("brokerId", "integer", "the broker that loads it"),
+            Parameter("brokerEpoch", "integer", "its broker epoch"),
+            Parameter("clusterId", "string", "the broker's cluster; another cluster is refused"),
             Parameter(
                 "incarnationId",
                 "string",
-                "the broker's process; of another one it is no sign of life",
+                "the broker's process; requests of another process are no contact",
             ),
         ),
         "application/octet-stream",
@@ -117,7 +117,7 @@ ROUTES = (
         "POST",
         "/v1/topics",
         "create_topics",
-        "Create topics, all that can be, as one change",
+        "Create topics; those that are valid are one change",
         CreateTopicsReply,
         CreateTopicsRequest,
         changes=True,
@@ -132,7 +132,7 @@ ROUTES = (
         (
             *READS,
             Parameter("after", "string", "only names after this one"),
-            Parameter("limit", "integer", "at most so many (1000)"),
+            Parameter("limit", "integer", "the most topics (default and maximum: 1000)"),
             PAGE[1],
         ),
     ),
@@ -186,7 +186,7 @@ ROUTES = (
         "DELETE",
         "/v1/brokers/{id}",
         "unregister_broker",
-        "Forget a broker that is gone for good",
+        "Unregister a broker that will not come back",
         UnregisterBrokerReply,
         None,
         (FORCE, DRY_RUN),
@@ -212,7 +212,7 @@ ROUTES = (
         "GET",
         "/v1/features",
         "list_features",
-        "Feature levels: finalised, and what each controller and broker supports",
+        "Feature levels: finalised ones, and those that each controller and broker supports",
         ListFeaturesReply,
         None,
         READS,
@@ -221,7 +221,7 @@ ROUTES = (
         "POST",
         "/v1/features",
         "update_features",
-        "Raise or lower feature levels, all of them or none",
+        "Raise or lower feature levels; all of the updates are done or none",
         UpdateFeaturesReply,
         UpdateFeaturesRequest,
         changes=True,
@@ -230,18 +230,31 @@ ROUTES = (
         "GET",
         "/v1/log",
         "read_log",
-        "Committed batches from an offset on; a watch asks again",
+        "Committed batches from an offset on; to watch, ask again from the next offset",
         ReadLogReply,
         None,
         (
-            Parameter("offset", "integer", "from here (0)"),
-            Parameter("maxBytes", "integer", "about so much, but at least one batch (1 MiB)"),
-            Parameter("waitMs", "integer", "how long to wait while there is nothing (0)"),
-            Parameter("format", "string", "batches (default: as on disk) or json (in words)"),
+            Parameter("offset", "integer", "the first offset to read (default 0)"),
+            Parameter(
+                "maxBytes", "integer", "about so many bytes, but at least one batch (default 1 MiB)"
+            ),
+            Parameter("waitMs", "integer", "how long to wait if there are no batches (default 0)"),
+            Parameter(
+                "format",
+                "string",
+                "batches (default; bytes as on disk) or json (for people to read)",
+            ),
         ),
     ),
-    Route("GET", "/health/live", "live", "The process works", HealthReply, always=True),
-    Route("GET", "/health/ready", "ready", "It can do its part", HealthReply, always=True),
+    Route("GET", "/health/live", "live", "The process runs", HealthReply, always=True),
+    Route(
+        "GET",
+        "/health/ready",
+        "ready",
+        "The controller can serve requests",
+        HealthReply,
+        always=True,
+    ),
     Route(
         "GET",
         "/metrics",
@@ -264,16 +277,16 @@ ROUTES = (
 
 
 class RouteMatch(NamedTuple):
-    """What a request's method and path mean."""
+    """The route of a request's method and path."""
 
     route: Route | None
     arguments: Mapping[str, str]
     allowed: tuple[str, ...]
-    """Methods of that path; none: there is no such path."""
+    """The methods of that path; empty if there is no such path."""
 
 
 def find_route(method: str, path: str) -> RouteMatch:
-    """Match a request. `route` is None when there is no such path, or not with this method."""
+    """Match a request. `route` is None if the path, or its method, doesn't exist."""
     allowed: list[str] = []
     segments = path.split("/")
     for route in ROUTES:

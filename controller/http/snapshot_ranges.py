@@ -1,8 +1,8 @@
-"""A snapshot's bytes over HTTP, by ranges, so that a broken transfer resumes.
+"""Serves a snapshot's bytes over HTTP, by ranges, so that a broken transfer can be resumed.
 
-Rule: a piece that a broker asks for is a sign of life: loading an image may take longer than a
-session. It counts only for the registered process that it comes from. Bytes go out as they stand
-in the file; whoever loads them verifies the whole.
+A broker's request for a piece counts as a contact, because loading an image may take longer than a
+session. It counts only if it comes from the registered process. Bytes are sent as they are in the
+file. The receiver verifies the whole.
 """
 
 import re
@@ -29,15 +29,16 @@ class SnapshotRanges:
         store: Callable[[], CheckpointStore | None],
         note_contact: Callable[[Caller, BrokerClaim], None],
     ) -> None:
-        """`note_contact` checks a claim and notes it; a standby serves bytes and notes nothing."""
+        """`note_contact` checks a claim and notes the contact. On a standby it does nothing."""
         self._store = store
         self._note_contact = note_contact
 
     def read(self, request: Request, text: str) -> Reply:
-        """A piece: status 206 with `content-range`; without a range, from the beginning.
+        """Return a piece of at most 1 MiB: status 206 with `content-range`.
 
-        At most 1 MiB each. Raises LogbergError SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE,
-        CLUSTER_AUTHORIZATION_FAILED for who speaks for another broker, INCONSISTENT_CLUSTER_ID.
+        Without a range, the piece begins at position 0. Raises LogbergError SNAPSHOT_NOT_FOUND,
+        POSITION_OUT_OF_RANGE, INCONSISTENT_CLUSTER_ID, and CLUSTER_AUTHORIZATION_FAILED for a
+        caller that may not speak for the broker.
         """
         if "brokerId" in request.query:
             self._note_contact(request.caller, _claim_of(request.query))
@@ -45,7 +46,7 @@ class SnapshotRanges:
         try:
             checkpoint = CheckpointId.parse(text)
             if store is None:
-                raise CheckpointNotFoundError("this node is starting")
+                raise CheckpointNotFoundError("this controller is starting")
             position, length = _range(request.headers.get("range", ""))
             size, data = store.read_range(checkpoint, position, length)
         except PositionOutOfRangeError as error:
@@ -63,7 +64,7 @@ class SnapshotRanges:
 
 
 def _claim_of(query: Mapping[str, str]) -> BrokerClaim:
-    """Which process asks. Raises LogbergError INVALID_REQUEST."""
+    """Return which process the request names. Raises LogbergError INVALID_REQUEST."""
     incarnation = query.get("incarnationId")
     return BrokerClaim(
         whole_number(query, "brokerId", 0),
@@ -74,16 +75,16 @@ def _claim_of(query: Mapping[str, str]) -> BrokerClaim:
 
 
 def _range(text: str) -> tuple[int, int]:
-    """Position and length. Raises LogbergError."""
+    """Parse a range header into position and length. Raises LogbergError."""
     if not text:
         return 0, PIECE_BYTES
     match = _RANGE.fullmatch(text.strip())
     if match is None:
         raise LogbergError(
-            ErrorCode.INVALID_REQUEST, f"header range: {text[:80]!r}; say bytes=<from>-<to>"
+            ErrorCode.INVALID_REQUEST, f"header range: {text[:80]!r}; give bytes=<from>-<to>"
         )
     start = int(match[1])
     end = int(match[2]) if match[2] else start + PIECE_BYTES - 1
     if end < start:
-        raise LogbergError(ErrorCode.INVALID_REQUEST, "header range: it ends before it begins")
+        raise LogbergError(ErrorCode.INVALID_REQUEST, "header range: its end is before its begin")
     return start, min(end - start + 1, PIECE_BYTES)

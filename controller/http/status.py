@@ -1,6 +1,6 @@
-"""How things stand with this controller, for people, probes and the command line.
+"""The answers of `/v1/status`, `/v1/quorum` and `/health/ready`.
 
-Rule: health tells the truth. Ready means that this node can do its part now; every "no" says why.
+A node is ready if it can serve requests now. If it isn't, the answer says why.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def quorum_reply(
     urls: Mapping[int, str],
     high_watermark: int,
 ) -> QuorumReply:
-    """`GET /v1/quorum`."""
+    """Return the answer of `GET /v1/quorum`. `urls`: by node id."""
     known = {(r.node_id, r.directory_id): r for r in status.replicas}
     members = []
     for voter in sorted(voters, key=lambda v: v.node_id):
@@ -87,7 +87,7 @@ def status_reply(
     uptime_s: float,
     note: str,
 ) -> StatusReply:
-    """`GET /v1/status`."""
+    """Return the answer of `GET /v1/status`."""
     state_hash = image.state_hash or StateHash()
     log_start = 0 if ledger is None else ledger.log_start
     return StatusReply(
@@ -130,14 +130,14 @@ def readiness(
     active: bool,
     image: MetadataImage,
 ) -> HealthReply:
-    """`GET /health/ready`."""
+    """Return the answer of `GET /health/ready`. `stopped` and so on: why, or empty."""
     reason = stopped or diverged or disk_full or status.note
     if not reason and not loaded:
         reason = "the log is being loaded"
     if not reason and status.leader is None:
-        reason = "no leader is known: fewer than a majority of the controllers may be running"
+        reason = "no leader is known: perhaps no majority of the controllers is running"
     if not reason and status.role == "leader" and not active:
-        reason = "it was elected and has yet to commit the begin of its epoch"
+        reason = "it was elected, and the begin of its epoch is not committed yet"
     healthy = not reason
     if healthy:
         reason = "it leads" if status.role == "leader" else f"it follows controller {status.leader}"

@@ -1,8 +1,10 @@
-"""Reading the log over HTTP, once or again and again.
+"""Answers `GET /v1/log`: reads the log, and waits for more of it.
 
-Rule: whole batches as they stand on disk, committed ones, and none of an open transaction: what
-a watcher sees has happened. Any node answers, from its own ledger. The ledger is read in pieces,
-twice: once to see how far an answer goes, and once while it is sent.
+An answer holds whole, committed batches as they are on disk, and none of an open transaction. So
+everything that a watcher sees has happened. Any node answers, from its own ledger.
+
+The ledger is read in pieces, and twice: first to find where the answer ends, then again while it is
+sent. So no answer is ever in memory as a whole.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -28,7 +30,7 @@ MAX_BYTES_DEFAULT = 1024 * 1024
 MAX_BYTES = 8 * 1024 * 1024
 WAIT_MS_MAX = 60_000
 _PIECE_BYTES = 256 * 1024
-"""Of the ledger, read and verified at once: a millisecond or two."""
+"""Bytes of the ledger that are read and verified in one step: a millisecond or two."""
 OnAnswer = Callable[[Generator[None, None, LongMessage] | LogbergError], None]
 
 
@@ -48,7 +50,7 @@ class Watch:
         self._on_damaged = on_damaged
 
     def read(self, request: Request, on_answer: OnAnswer) -> None:
-        """Answer with batches; if there are none yet, when there are, or when the wait is over."""
+        """Answer with batches. If there are none, wait for some, or until the wait is over."""
         try:
             offset = whole_number(request.query, "offset", 0)
             max_bytes = min(whole_number(request.query, "maxBytes", MAX_BYTES_DEFAULT), MAX_BYTES)
@@ -71,12 +73,12 @@ class Watch:
         self._held_requests.park(wait_ms / 1000, release)
 
     def _find(self, offset: int, max_bytes: int) -> "_Found":
-        """The first piece of what is there. Raises LogbergError."""
+        """Find the first piece of an answer. Raises LogbergError."""
         up_to = readable_offset(self._image())
         if offset > up_to:
             raise LogbergError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} is beyond the end of the log that may be read here, {up_to}",
+                f"offset {offset} is beyond {up_to}, the end of what can be read here",
             )
         try:
             piece = self._piece(offset, max_bytes, up_to)
@@ -97,13 +99,13 @@ class Watch:
     def _reply(
         self, found: "_Found", max_bytes: int, in_words: bool
     ) -> Generator[None, None, LongMessage]:
-        """See how far the answer goes, a piece at a time, then make it."""
+        """Find where the answer ends, one piece in each step. Then make it."""
         while found.batches and found.size < max_bytes and found.end < found.up_to:
             yield
             try:
                 piece = self._piece(found.end, max_bytes - found.size, found.up_to)
             except (LedgerError, OSError):
-                break  # What was found until here is answer enough.
+                break  # Answer with the pieces before this one.
             size = sum(map(len, piece))
             span = _span(piece)
             if span is None or found.size + size > max_bytes:
@@ -128,9 +130,9 @@ class Watch:
         return LongMessage(head, "batches", words, found.batches)
 
     def _batches(self, found: "_Found") -> Iterator[bytes]:
-        """Read what was found once more, a piece at a time: nobody holds all of it meanwhile.
+        """Read the answer's batches again, one piece at a time.
 
-        Raises LedgerError when it is not there any more: the answer is broken off.
+        Raises LedgerError if they are no longer there. The answer then ends early.
         """
         offset, left = found.first, found.batches
         while left:
@@ -143,25 +145,25 @@ class Watch:
 
 
 class _Found(NamedTuple):
-    """Batches that answer a request."""
+    """The batches of an answer."""
 
     first: int
-    """Offset at which the first begins."""
+    """Base offset of the first batch."""
     end: int
-    """At which the last ends."""
+    """End offset of the last batch."""
     batches: int
     size: int
     """Bytes."""
     up_to: int
-    """What may be read at most."""
+    """The end of what may be read."""
 
     def with_piece(self, end: int, count: int, size: int) -> "_Found":
-        """The same and a piece behind it."""
+        """Return the same with one more piece."""
         return _Found(self.first, end, self.batches + count, self.size + size, self.up_to)
 
 
 def _span(piece: list[bytes]) -> tuple[int, int] | None:
-    """Where encoded batches begin and end; None: there are none."""
+    """Return where encoded batches begin and end; None if there are none."""
     if not piece:
         return None
     first, last = head_of(piece[0]), head_of(piece[-1])
@@ -171,7 +173,7 @@ def _span(piece: list[bytes]) -> tuple[int, int] | None:
 
 
 def batch_in_words(batch: Batch) -> LongMessage:
-    """A batch for people: its envelope and its records."""
+    """Return a batch's envelope and records as JSON, for people to read."""
     header, provenance = batch.header, batch.header.provenance
     envelope: dict[str, Any] = {
         "principal": provenance.principal,
@@ -199,5 +201,7 @@ def batch_in_words(batch: Batch) -> LongMessage:
 
 def _in_words(text: str) -> bool:
     if text not in ("batches", "json"):
-        raise LogbergError(ErrorCode.INVALID_REQUEST, f"format: {text[:50]!r}; batches or json")
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST, f"format: {text[:50]!r}; give batches or json"
+        )
     return text == "json"
