@@ -1,12 +1,13 @@
 """Following the log: batches, snapshots, and starting over when histories differ.
 
-Rule: a broker whose history or state is not the controller's stops serving and says why (its
-agent asks to be fenced), forgets its image, on disk too, and fetches everything anew; but not
-more often than every `refetch_pause_ms`, since a difference that comes back is a defect, and
-fetching again and again helps nobody. Meanwhile it stays fenced, and keeps in contact.
+Rule: if the broker's history or state differs from the controller's, the agent stops serving, says
+why and asks to be fenced. It drops its image, on disk too, and fetches everything again. It does so
+at most every `refetch_pause_ms`, since a difference that returns is a defect that fetching can't
+repair. Meanwhile the broker stays fenced and keeps in contact.
 
-*Met* is an offset that the controller had when we met it, again or for the first time; the image
-has caught up when it has reached that. It stands still, so a busy log does not keep us out.
+*Met* is the offset that the controller had when the agent reached it, for the first time or again.
+The image has caught up when it reaches that offset. The offset is fixed, so a log that grows fast
+can't keep the broker out.
 """
 
 from collections.abc import Callable

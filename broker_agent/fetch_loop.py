@@ -1,14 +1,14 @@
 """The one fetch in flight: sending it, judging its answer, and when to send the next.
 
-Rule: at most one fetch is in flight, and an answer to one that was given up is never looked at.
-A request is held by the controller only when the answer before it came from the same controller;
-the first to a controller, and the first after an error, are answered at once. One that is
-unanswered a little after its wait is given up, and the others are asked.
+Rule: at most one fetch is in flight, and the answer to an abandoned fetch is ignored. A controller
+holds a request only if the previous answer came from the same controller. It answers the first
+request, and the first after an error, at once. If a request is still unanswered shortly after its
+wait, the agent abandons it and asks the other controllers.
 
-Each request is written in the highest version that this agent and that controller know; the first
-to a controller in version 1, which all know. One that met an older build is sent again at once.
+The agent writes each request in the highest version that it and the controller know. The first to a
+controller is in version 1, which all know. A request that met an older build is sent again at once.
 
-An answer, or an order to leave, from an older epoch than one we have seen is refused: a deposed
+The agent refuses an answer, or an order to leave, from an older epoch than it has seen: a deposed
 controller doesn't know what has been registered since.
 """
 

@@ -1,13 +1,15 @@
 """Passing requests on to the active controller (KIP-590).
 
-Rule: the controller hears who asks. A bearer token goes on as it came, and the controller judges
-it: the agent knows no tokens. Of a caller with a certificate the principal goes beside the request,
-as a claim that the controllers' settings must grant this broker (`[[delegations]]`). Nobody else is
-passed on, unless the whole cluster takes anybody. What is between brokers and controllers is not
-passed on at all, or a caller could act as this broker.
+Rule: the controller learns who sent the request. The agent forwards a bearer token unchanged, and
+the controller checks it: the agent knows no tokens. For a caller with a certificate, the agent
+sends the principal with the request. The controllers' settings must allow this broker to claim it
+(`[[delegations]]`). Requests of other callers are forwarded only if the cluster requires no
+authentication. The agent never forwards to the routes between brokers and controllers; otherwise a
+caller could act as this broker.
 
-A controller that does not lead has done nothing, so the one that it names is asked instead. A
-change gets a request id here when it has none: if its answer is lost, the caller can repeat it.
+A controller that does not lead has changed nothing, so the agent asks the leader that it names. The
+agent gives a change a request id if it has none, so that a caller can repeat it after a lost
+answer.
 
 The caller and the controller may each be of release 0.1, which knows our headers by other names
 (`metadata.messages.header_names`).

@@ -1,4 +1,4 @@
-"""Health that tells the truth.
+"""The health of a broker: whether it is live and whether it is ready.
 
 Rule: *live* means the process runs its loop; *ready* means that it may serve right now: the
 controller says online, the lease holds, and the image is fresh. A broker that cannot reach a

@@ -1,11 +1,11 @@
 """The agent's image on disk, so that a restart fetches only what it missed.
 
-Rule: an image that is loaded is held against the state hash that its file names; what doesn't
-match is removed, and the one before it, or the cluster, is asked instead. The image on disk is a
-convenience, never evidence: losing it costs a fetch.
+Rule: the agent compares a loaded image with the state hash in its file. It removes an image that
+doesn't match, and uses the previous one or fetches from the cluster. The image on disk only saves
+time: losing it costs a fetch.
 
-The folder belongs to one broker of one cluster, and says which: a folder of another is refused,
-since its image would be taken for ours.
+The folder belongs to one broker of one cluster and records which. The agent refuses a folder of
+another broker, since it would load that broker's image.
 """
 
 from collections.abc import Callable, Generator

@@ -1,8 +1,8 @@
 """How long a broker may serve without hearing from a controller.
 
-Rule: counted from the *sending* of the last request that was answered, never from the answer's
-arrival: the controller noted our contact somewhere between the two, and only the sending is
-surely not after it.
+Rule: the lease counts from the *sending* of the last answered request, never from the arrival of
+the answer. The controller noted the contact at some moment between the two, and only the sending is
+certainly not later than that moment.
 """
 
 import math

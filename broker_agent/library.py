@@ -4,9 +4,9 @@
         await agent.wait_online()
         ... ask agent.may_serve() before each answer, read agent.image ...
 
-Rule: leaving the block is a controlled shutdown: the cluster moves the leaders off first. A
-program that is thrown out of the cluster learns it from `wait_gone`, and must end: only a new
-process may register again.
+Rule: leaving the block is a controlled shutdown: the cluster moves the leaders off first. If
+the cluster expels the broker, `wait_gone` returns and the program must end: only a new process may
+register again.
 """
 
 import asyncio

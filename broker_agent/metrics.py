@@ -1,6 +1,6 @@
-"""An agent's figures for Prometheus.
+"""An agent's metrics for Prometheus.
 
-Rule: figures are read where they are kept, at the moment of the answer; nothing is counted twice.
+Rule: each value is read from its owner when the metrics are scraped; nothing is counted twice.
 """
 
 import math

@@ -1,8 +1,8 @@
 """The agent as a process of its own, beside a broker that is not written in Python.
 
 Rule: SIGTERM and SIGINT begin a controlled shutdown, SIGHUP reads certificates anew; a second
-SIGTERM changes nothing, since the leaders are on their way already. Exit code 0 after an orderly
-end, 1 when it was expelled or its time ran out, with the reason on stderr.
+SIGTERM changes nothing, since the shutdown is already in progress. The exit code is 0 after an
+orderly end, and 1 if the broker was expelled or its time ran out, with the reason on stderr.
 """
 
 import signal

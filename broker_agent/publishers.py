@@ -1,10 +1,10 @@
-"""What an agent tells its host, and in which order.
+"""Calls the host's publishers with each new image, in order.
 
-Rule: publishers are called one after another, in the order they were given, once for every step
-from one image to the next; an image that replaces another (a snapshot) comes as a step too, with
-`replaced` set. Nobody is called with an older image after a newer one. An exception of a
-publisher is logged and counted, and the others are still called: one host component must not
-stop the metadata of all.
+Rule: the agent calls the publishers one after another, in the order they were given, once for every
+step from one image to the next. An image that replaces another (a snapshot) is a step too, with
+`replaced` set. A publisher never gets an older image after a newer one. The agent logs and counts
+an exception of a publisher and still calls the others, so one component of the host can't stop the
+metadata of all.
 
 `PartitionDuties` turns the steps into what a broker must do: lead, follow or drop a partition,
 each with its leader epoch.

@@ -1,4 +1,4 @@
-"""What an agent writes to a controller.
+"""Builds the registration that an agent sends to a controller.
 
 Rule: an agent that keeps an image replays the log by this build's code, so it declares the feature
 levels that this build supports. Its configuration may add features, and may narrow these.

@@ -1,12 +1,12 @@
 """Fetching a snapshot from a controller, piece by piece, across interruptions.
 
-Rule: what has arrived stays on disk; another attempt for the same snapshot goes on where it
-stopped. The file is verified as it arrives, and is put in place only when it is whole and right.
-Pieces of other snapshots are removed: nobody will ask for the rest of them.
+Rule: the pieces that have arrived stay on disk, and another attempt for the same snapshot continues
+where the first stopped. The agent verifies the file as it arrives, and renames it into place only
+when it is complete and correct. It removes pieces of other snapshots, since it never needs them.
 
-A piece renews no lease, though a controller that leads counts it as contact: any controller
-hands out pieces, and one that leads no more would keep a broker in service that the new leader
-has fenced. So the agent's fetches go on meanwhile.
+A piece does not renew the lease, although a leading controller counts it as contact. Any controller
+sends pieces, and a deposed leader would otherwise keep a broker in service that the new leader has
+fenced. So the agent continues to fetch meanwhile.
 """
 
 from collections.abc import Callable, Generator

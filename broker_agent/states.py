@@ -1,7 +1,7 @@
-"""The states of a broker, as its agent lives them, and every transition between them.
+"""The states of a broker as its agent sees them, and every transition between them.
 
-Rule: everything that changes an agent's state is in this table, and the state changes nowhere
-else. An event that the table does not list for a state is a defect and raises.
+Rule: this table lists every change of an agent's state, and the state changes nowhere else. An
+event that the table does not list for a state is a defect and raises.
 
 The four names are KIP-500's. OFFLINE is a broker that no controller has heard from; FENCED one
 that is registered and must not serve; ONLINE one that serves; STOPPING one whose leaders are

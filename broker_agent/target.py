@@ -1,12 +1,13 @@
 """Which controller to ask next, and when.
 
-Rule: follow the newest leadership that anyone told us of; without one, go round. A hint with an
-older epoch than one we have seen is ignored, so a deposed controller can't pull us back.
+Rule: follow the newest leader that any answer named; if none is known, ask each controller in turn.
+Ignore a hint with an older epoch than the newest seen, so that a deposed controller can't mislead
+the agent.
 
-An error makes us wait a little before the next try, longer each time up to half a heartbeat,
-so that a cluster without a leader isn't hammered; the first retry is immediate, since the usual
-cause is a leader that has just gone while another is there already. Two controllers that point
-at each other are an error too: only news (a newer epoch) is followed without a wait. A leader's URL
+After an error the agent waits before the next try, longer each time up to half a heartbeat, so that
+it doesn't flood a cluster without a leader. The first retry is immediate, since usually the old
+leader has just gone and a new one is there already. Two controllers that name each other are an
+error too: the agent follows a hint without a wait only if its epoch is newer. A leader's URL
 is followed only over the scheme of the answer that names it: never from https to http.
 """
 

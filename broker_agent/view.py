@@ -1,13 +1,13 @@
 """The agent's image and its place in the log.
 
-Rule: batches are applied in order, each onto the one before, and all that came together or none.
-A batch that does not continue our mark (its offset, or the hash of the batch before) is not
-applied; nor is one after which our state is not what the controller says that it is. Then history
-or state has two versions, and the agent keeps what its readers see until everything was fetched
-anew. An image that is loaded replaces; it never merges.
+Rule: batches are applied in order, and all batches of one answer or none. A batch is not applied if
+it doesn't continue our mark (its offset, or the hash of the previous batch), or if the state after
+it is not the one that the controller reports. Then history or state has two versions, and readers
+keep the old image until everything was fetched again. A loaded image replaces the old one; it never
+merges.
 
-Readers see an image only when it is whole: at the start, and while everything is fetched anew,
-images are *held back* until they have reached what the controller had at the beginning of that.
+Readers see an image only when it is complete. At the start, and while everything is fetched again,
+images are *held back* until they reach the offset that the controller had at the beginning.
 
 Batches of an open transaction are held in the image's branch: they are fetched, while readers see
 the state before its Begin, and that is all that counts as applied.

@@ -2,8 +2,8 @@
 
 Rule: results on stdout, everything else on stderr. Every expected failure is one sentence on
 stderr, or with `--output json` one JSON document with the fields of an ErrorReply; exit 1 for what
-was not done, 2 for wrong usage. Whoever reads our output may have had enough (`| head`): that ends
-the command quietly, with exit code 0.
+was not done, 2 for wrong usage. If the reader of the output has closed it (`| head`), the command
+ends quietly, with exit code 0.
 """
 
 import errno

@@ -1,7 +1,7 @@
-"""Ctrl-C as a word that is looked at, not an exception that may rise anywhere.
+"""Makes Ctrl-C a flag that a command checks, not an exception that may rise anywhere.
 
-Rule: where KeyboardInterrupt rises in a finalizer, Python prints it and throws it away, and a
-command that goes on until Ctrl-C would go on for ever. A second Ctrl-C does rise.
+Rule: if KeyboardInterrupt rises in a finalizer, Python prints and discards it, and a command that
+runs until Ctrl-C would run for ever. A second Ctrl-C does raise the exception.
 """
 
 import signal

@@ -1,7 +1,7 @@
 """The level of a node's log, changed while it runs.
 
-Rule: SIGUSR1 makes a node tell everything (debug), SIGUSR2 puts back what its file says. Signals
-need no port and no right but that over the process, so they work on a node that is in trouble.
+Rule: SIGUSR1 sets the level to debug, and SIGUSR2 restores the level of the configuration file.
+Signals need no port and no right except over the process, so they work on a node in trouble.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""Meaning without I/O: records, images, deltas, messages; nothing here reads a clock or a disk."""
+"""Records, images, deltas and messages, without I/O: nothing here reads a clock or a disk."""

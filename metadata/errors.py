@@ -1,4 +1,4 @@
-"""What can go wrong, as a caller sees it: a code, whose fault it is, whether to try again.
+"""The errors that a caller sees: a code, whose fault it is, and whether to try again.
 
 Rule: Kafka's name where Kafka has one, with Kafka's meaning. Every code says what to do, in a
 sentence that makes sense to someone who has never read our code; a message adds the particulars.

@@ -1,8 +1,8 @@
-"""Large containers are emptied bit by bit.
+"""Empties large containers in small steps.
 
-Rule: Python frees what a container holds when its last owner lets go, in one go: 100,000 keys take
-tens of milliseconds, in which an event loop stands still. Who has made a large container and needs
-it no more empties it in steps instead.
+Rule: Python frees the content of a container at once, when the last reference goes. 100,000 keys
+take tens of milliseconds, in which an event loop stands still. So the owner of a large container
+empties it in steps before it drops it.
 """
 
 from collections.abc import Generator

@@ -1,7 +1,7 @@
-"""Text that may enter the log: no character of it does anything but show.
+"""Checks text that may enter the log: it must have no control characters.
 
-Rule: control characters are refused where a request is judged, with the field's name. The log is
-for ever, and whoever shows a field later may forget to escape it. They are the C0 and C1 controls
+Rule: a request with control characters is refused, with the field's name. The log is permanent, and
+a program that shows a field later may forget to escape it. They are the C0 and C1 controls
 and DEL, line and paragraph separators, and what changes the direction of writing.
 """
 

@@ -1,6 +1,6 @@
 """Uuids: 16 raw bytes inside, 22 characters of url-safe base64 (as Kafka writes them) outside.
 
-Rule: nothing here draws dice or reads a clock; both are handed in.
+Rule: nothing here draws random numbers or reads a clock; the caller passes both in.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode

@@ -1,1 +1,1 @@
-"""Clock, dice, disk and network: the only floor that touches the world."""
+"""Clock, randomness, disk and network: the only package that calls the operating system."""

@@ -1,12 +1,13 @@
-"""Who may stay when connections become many.
+"""Limits how many connections there are, and chooses which one to close for a new one.
 
-Rule: every accepted connection has a place from `accept()` to its end, so that strangers are
-bounded in number before they cost more than a descriptor. When the places are taken, the
-connection that has waited longest in the lowest rank ends for the newcomer. A connection with a
-request under way never ends for another.
+Rule: every accepted connection holds a place from `accept()` until it closes. So the number of
+strangers is bounded before a stranger costs more than a descriptor. If no place is free, the
+connection that has waited longest in the lowest rank is closed for the new one. A connection with
+a request under way is never closed for another.
 
-Connections that have sent bytes and are not known yet need a slot besides, because each costs
-memory: a TLS session, half a head. Slots are few. Who waits for a slot costs a descriptor only.
+A connection that has sent bytes but is not authenticated also needs a slot, because it costs
+memory: a TLS session, part of a request's head. There are few slots. A connection that waits for a
+slot costs only a descriptor.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """The real clock: an asyncio loop's time and timers, and the system's wall clock.
 
-Rule: one per process, made on the loop it belongs to. Callbacks run on that loop, in order, one
-at a time, which is why no core needs a lock.
+Rule: there is one per process, created on its loop. Callbacks run on that loop, in order, one at a
+time, so no core needs a lock.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""One budget for the bytes that unfinished requests and handshakes hold in memory.
+"""A limit on the memory of all unfinished requests and handshakes together.
 
-Rule: what is held never exceeds the budget. When it is spent, the caller who holds the most gives
-way to one who holds less; within one caller, the largest body gives way to one of half its size
-at most. So a caller who fills the budget refuses himself, not others.
+Rule: the held bytes never exceed the budget. When the budget is used up, the caller that holds the
+most loses a claim to a caller that holds less. Within one caller, the largest body loses to one of
+at most half its size. So a caller that fills the budget is refused itself, and others are not.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""Time as the cores see it: a monotonic reading, a wall reading, and timers.
+"""The interface of a clock: a monotonic reading, a wall reading, and timers.
 
 Rule: nothing outside `runtime` reads a clock or sleeps. A core is handed a `Clock` by its
-constructor, so the same core runs on a virtual clock, where a year passes in seconds.
+constructor, so the same core also runs on a virtual clock, where a year takes seconds.
 
 Monotonic seconds decide (time-outs, sessions, elections); wall milliseconds are only ever
 written down (a batch's timestamp). A jump of the wall clock therefore changes no decision.

@@ -1,14 +1,14 @@
-"""Python's garbage collector, kept away from what stays.
+"""Keeps Python's garbage collector from scanning large long-lived state.
 
-Rule: whoever holds a large state says when it has settled (it was loaded, it was written to a
-checkpoint); from then on the collector never looks at it again. A full collection over a million
-objects stops the loop for 0.3 s, and finds nothing: what an image lets go is freed by its
-reference counts, since there are no cycles in it.
+Rule: the owner of a large state reports when the state has settled (it was loaded, or written to a
+checkpoint). From then on the collector never scans it again. A full collection over a million
+objects stops the loop for 0.3 s and finds nothing: an image has no cycles, so reference counts free
+all of it.
 
-A state that grows brings full collections on, each over all that has come since the last one: half
-of the time in which 100,000 partitions were created went there, in pauses of up to 0.1 s. So a
-process that holds an image calls `begin`, after which Python does none by itself, and `tend` now
-and then, which does one when it is short.
+A state that grows triggers full collections, each over everything that was added since the last
+one. They took half of the time in which 100,000 partitions were created, in pauses of up to 0.1 s.
+So a process that holds an image calls `begin`, which turns automatic full collections off, and
+calls `tend` now and then, which runs one when it is short.
 """
 
 import gc

@@ -1,8 +1,8 @@
-"""What a body is, said beside it: the Content-Digest of RFC 9530, with CRC-32C.
+"""The checksum of a body in its header: Content-Digest of RFC 9530, with CRC-32C.
 
-Rule: our servers and clients say it of every body that they send, and believe no body of which
-something else is said. Without TLS nothing but TCP's 16 bits stands between a bad cable, or a
-router's bad memory, and the log. It is no help against people: that is TLS's business.
+Rule: our servers and clients send the header with every body, and refuse a body that doesn't match
+its header. Without TLS, only TCP's 16-bit checksum protects the log against a bad cable or a
+router's bad memory. The header doesn't protect against attackers; TLS does.
 """
 
 from base64 import b64encode

@@ -1,14 +1,14 @@
-"""What happens when our own code is wrong: the process stops at once, and says so.
+"""Stops the process at once when our own code has a defect.
 
-Rule: a defect (an exception nobody planned for, on the loop or on a thread) ends the process
-with exit code 70 and a traceback on standard error. A node that goes on after one would serve
-a state nobody has thought of; a node that stops is one failure, which the quorum survives.
-Errors of the system (`OSError`) are no defects: whoever gets one decides.
+Rule: a defect (an unexpected exception, on the loop or on a thread) ends the process with exit code
+70 and a traceback on standard error. A node that continued could serve a wrong state; a node that
+stops is one failure, which the quorum survives. Errors of the system (`OSError`) are not defects:
+the code that gets one decides.
 
-What one request causes is contained, for it would end one node after another: an exception in a
-request's handler (`http_server`), a second answer to it, and an exception in its decision
-(`controller.leader.proposer`), which leaves no trace in the state. These are logged, and the node
-goes on.
+A defect that one request triggers doesn't end the process, because the retried request would end
+one node after another. These are an exception in a request's handler (`http_server`), a second
+answer to a request, and an exception in its decision (`controller.leader.proposer`), which changes
+no state. The node logs them and continues.
 """
 
 import asyncio

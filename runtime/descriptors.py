@@ -1,6 +1,6 @@
-"""How many descriptors this process may use, and how many of them connections may take.
+"""Divides the process's file descriptors between connections and everything else.
 
-Rule: strangers can open connections, so connections never get all descriptors. A reserve stays
+Rule: strangers can open connections, so connections never get all descriptors. A reserve is kept
 for the quorum's links, the journal, the ledger and checkpoints: a node that cannot open a file
 or dial a peer leaves the quorum. The reserve is computed from RLIMIT_NOFILE when the process
 starts.

@@ -1,4 +1,4 @@
-"""A node's folder, as the cores see it.
+"""The interface of a node's folder, and what is durable when.
 
 Rule: files are opened for writing in `runtime` only. Names are relative POSIX paths inside the
 node's own folder (`journal/00000000000000000001.wal`); nothing outside it can be named.
@@ -10,8 +10,8 @@ What is durable when, on every implementation:
   later. Of unsynced bytes any subset of sectors may survive, in any order.
 - creating, renaming and unlinking survive a loss of power only after `sync_folder` of the
   folder, which `replace` does itself.
-- a sync that failed is never repeated: the kernel may have dropped the pages. Whoever sees the
-  error stops the node (the fsyncgate rule).
+- a sync that failed is never repeated: the kernel may have dropped the pages. The caller that gets
+  the error stops the node (the fsyncgate rule).
 
 Errors are `OSError` as the system gives them (`ENOSPC` a full disk, `EIO` a broken one).
 """

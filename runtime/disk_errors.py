@@ -1,7 +1,8 @@
-"""What an error of a disk means for whoever met it, and the words for it.
+"""Which disk errors end the process, and the messages for them.
 
-Rule: an error after which more may be lost than the write that met it ends the process; any other
-refuses one write, whole, which may be tried again. Which is which is decided here only.
+Rule: an error after which more than the failed write may be lost ends the process. After any other
+error, only that write is refused as a whole, and may be tried again. Only this module decides
+which is which.
 """
 
 import errno

@@ -1,8 +1,8 @@
 """The one thread that does a disk's slow work, so that the loop never waits for a disk.
 
 Rule: first in, first out, one at a time: syncs and background work finish in the order of their
-calls, which is what lets a journal reason about what is durable. The thread owns no state: it
-runs a function and hands the outcome to the loop.
+calls. The journal relies on this order to know what is durable. The thread owns no state: it runs a
+function and passes the result to the loop.
 """
 
 import queue

@@ -1,8 +1,8 @@
-"""Who may reach a listener, and by which name.
+"""Which addresses a listener may use, and which Host and Origin headers it accepts.
 
-Rule: beyond this machine nothing is served without TLS, unless the operator says so in words;
-on this machine, a browser that was lured to us by a foreign name (DNS rebinding) or from a
-foreign page is turned away, since it would speak with the user's own rights.
+Rule: a listener that other machines can reach needs TLS, unless the operator allows it explicitly.
+On this machine, requests of a browser that come by a foreign name (DNS rebinding) or from a foreign
+page are refused, because they would act with the user's own rights.
 """
 
 import ipaddress
@@ -33,7 +33,7 @@ def check_listener(host: str, *, tls: bool, insecure_network: bool) -> None:
     if tls or insecure_network or is_loopback(host):
         return
     raise InsecureListenerError(
-        f"will not listen on {host or 'every address'} without TLS: whoever can reach it could "
+        f"will not listen on {host or 'every address'} without TLS: anybody who can reach it could "
         "read and change the cluster's metadata. Configure [tls] cert, key and ca, or listen on "
         "127.0.0.1, or pass --insecure-network if the network is trusted"
     )

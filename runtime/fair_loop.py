@@ -1,13 +1,15 @@
-"""An event loop that doesn't let a crowd of connections hold up everybody else.
+"""An event loop that stays responsive when very many connections are ready at once.
 
-Rule: one pass of the loop takes up a few ready sockets, not all, and the preferred ones first.
-asyncio handles every socket that is ready before it looks at its timers again; when a thousand
-brokers ask at once, that is a pass of 0.2 s and more, in which no heartbeat of the quorum leaves
-and no vote is answered. The kernel hands out what is ready in turn (epoll, level-triggered), so
-nobody starves; links between controllers are preferred, or an acknowledgement would wait until
-the whole crowd has had its turn, and the leader would believe itself cut off. Who is hastened comes
-next, still a few at a time: a broker's heartbeat doesn't wait behind all that people ask for, and
-a storm of brokers leaves the others a little.
+Rule: one pass of the loop handles a few ready sockets, not all, and the preferred ones first.
+asyncio handles every ready socket before it looks at its timers again. When a thousand brokers send
+requests at once, such a pass takes 0.2 s and more. In that time the node sends no heartbeat of the
+quorum and answers no vote. The kernel returns ready sockets in turn (epoll, level-triggered), so no
+socket starves.
+
+Links between controllers are preferred. Otherwise an acknowledgement would wait behind all other
+connections, and the leader would conclude that it is cut off. Hastened connections come next, also
+a few at a time: a broker's heartbeat doesn't wait behind the requests of users, and many brokers at
+once still leave time for the others.
 """
 
 import asyncio

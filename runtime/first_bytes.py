@@ -1,9 +1,10 @@
 """Waits for a connection's first bytes before anything is built for it.
 
-Rule: a connection that has sent nothing costs a descriptor and a few hundred bytes. A TLS session
-is made once a whole ClientHello has arrived: until then its bytes stay in the kernel (MSG_PEEK),
-and SO_RCVLOWAT keeps the kernel from waking the loop for each of them. What is no ClientHello
-never costs a session; to a client that speaks plain HTTP the port says that it speaks TLS.
+Rule: a connection that has sent nothing costs a descriptor and a few hundred bytes. The server
+makes a TLS session only when a whole ClientHello has arrived. Until then the bytes stay in the
+kernel (MSG_PEEK), and SO_RCVLOWAT keeps the kernel from waking the loop for each of them. Bytes
+that are no ClientHello never cost a session. A client that sends plain HTTP gets the answer that
+the port uses TLS.
 """
 
 import asyncio

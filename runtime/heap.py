@@ -2,9 +2,9 @@
 
 Rule: glibc keeps freed memory below the top of its heap for the process. After a burst of TLS
 connections or bodies almost all of it is free and none of it goes back: 500 TLS connections left
-25 to 139 MB behind, and `malloc_trim` returned all but 3 MB (measured). So whoever frees a burst
-says so here, and one call a while later trims. The call walks the whole heap (50 ms for a GiB in
-pieces, measured), so a thread makes it, not the loop, and only after something large was freed.
+25 to 139 MB behind, and `malloc_trim` returned all but 3 MB (measured). So code that frees much
+memory reports it here, and one later call trims the heap. The call walks the whole heap (50 ms for
+a fragmented GiB, measured), so it runs on a thread, and only after something large was freed.
 """
 
 import asyncio

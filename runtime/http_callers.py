@@ -1,9 +1,9 @@
-"""Who calls over HTTP: established by the head of each request, and told when it is refused.
+"""Authenticates the caller of each HTTP request, and counts and logs refusals.
 
-Rule: nothing is cached. Each request's credentials are judged by what holds when its head is
-there; when what holds changes (`judge_again`), connections whose last caller would be refused now
-end at once, with what they wait for. A refusal is counted and logged with who, from where, which
-route and why; never with the credential itself.
+Rule: nothing is cached. The credentials of a request are checked when its head has arrived, against
+the tokens and rules of that moment. When those change (`judge_again`), the server closes at once
+every connection whose last caller would now be refused, even with a request under way. A refusal is
+counted and logged with caller, address, route and reason, never with the credential itself.
 """
 
 from collections.abc import Callable, Collection, Iterable

@@ -1,11 +1,11 @@
 """Requests over HTTP: one session, kept-alive connections, a deadline for each request.
 
 Rule: `on_reply` is called exactly once, on the loop, later than the call of `request`, whatever
-happens. No redirect is followed and nothing is sent twice (but a GET whose kept-alive connection
-had died), because only the caller knows whether it may be, and whom it trusts.
+happens. It follows no redirect and sends nothing twice (except a GET whose kept-alive connection
+was dead), because only the caller knows whether a repeat is safe and which servers it trusts.
 
-`Unreachable.refused` is said only when the connection was never made; when it broke or the time
-ran out, nobody knows whether the request took effect.
+`Unreachable.refused` is true only if the connection was never made. If the connection broke or the
+deadline passed, it is unknown whether the request took effect.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""One HTTP connection: aiohttp's parser with our ways at its start, its errors and its end.
+"""One HTTP connection: aiohttp's parser with our own start, errors and end.
 
-Rule: who is on the other side is established once, when the connection is made, not for each
-request; what the parser refuses is answered in our form, not as a page of text. A client can make
-us hold one head of `HEAD_BYTES_MAX`, and one reply for `UNREAD_S`.
+Rule: the certificate and the address of the other side are read once, when the connection is made.
+If the parser refuses a request, the answer has our error format. A client can make the server hold
+at most one head of `HEAD_BYTES_MAX` bytes, and one reply for `UNREAD_S` seconds.
 """
 
 import asyncio

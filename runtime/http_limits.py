@@ -1,7 +1,7 @@
-"""What clients of an HTTP listener may take up, all together and each.
+"""The limits on the resources of an HTTP listener, for all clients and for each.
 
-Rule: every bound has a default that holds 1,000 brokers and their users, and keeps a flood of
-strangers within 64 MiB. `docs/reference.md` lists them for users.
+Rule: every limit has a default that is enough for 1,000 brokers and their users, and keeps a flood
+of strangers within 64 MiB. `docs/reference.md` lists them for users.
 """
 
 from typing import NamedTuple

@@ -1,9 +1,9 @@
 """From an HTTP request to a `runtime.requests.Request`, or a refusal.
 
-Rule: one interpretation only. What two readers could understand differently (an absolute target,
-a doubled parameter, an encoded slash) is refused instead of guessed, and no byte of a body is
-kept beyond the cap or waited for beyond the deadline. Two lengths and other ambiguities of the
-message itself are refused by aiohttp's parser.
+Rule: one interpretation only. A request that two readers could understand differently (an absolute
+target, a repeated parameter, an encoded slash) is refused. No byte of a body is kept beyond the
+size limit, and the server waits for none beyond the deadline. aiohttp's parser refuses two lengths
+and other ambiguities of the message itself.
 """
 
 import asyncio

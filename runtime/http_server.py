@@ -1,17 +1,17 @@
-"""The HTTP shell: a request in, a reply out, and between them a handler that knows no HTTP.
+"""The HTTP server: turns each HTTP request into one call of a handler that knows no HTTP.
 
-Rule: whatever a client does wrong is answered here, in the shape that `on_error` gives, and
-never reaches the handler: foreign encodings, bodies too large or too slow, targets that could
-be read in two ways, a foreign Host or Origin on loopback, a caller that is not authenticated. Who
-calls is judged by the head alone: a body is read only from a caller who may ask, and all bodies
-together within one budget.
-The handler calls `reply` once, at once or later; a client that left meanwhile is forgotten. A
+Rule: the server answers every mistake of a client itself, in the format that `on_error` gives. The
+handler never sees it: foreign encodings, bodies too large or too slow, ambiguous targets, a foreign
+Host or Origin on loopback, a caller that is not authenticated. The head alone decides who the
+caller is. The server reads a body only from an allowed caller, and all bodies share one budget.
+
+The handler calls `reply` once, at once or later. If the client has left, the reply is dropped. A
 second reply is a defect of the handler: it is dropped and logged.
 
-aiohttp does the parsing, below its routing: one handler for all, about 40 us a request. What
-it lacks is added: a deadline for bodies, caps on connections, contexts that can be replaced.
+aiohttp parses, without its routing: one handler for all, about 40 us a request. This module adds
+deadlines for bodies, limits on connections, and TLS contexts that can be replaced.
 
-Codes handed to `on_error`: INVALID_REQUEST, MALFORMED_BODY, METHOD_NOT_ALLOWED, BODY_TOO_LARGE,
+Codes passed to `on_error`: INVALID_REQUEST, MALFORMED_BODY, METHOD_NOT_ALLOWED, BODY_TOO_LARGE,
 BODY_TIMED_OUT, UNSUPPORTED_MEDIA_TYPE, UNAUTHENTICATED, CLUSTER_AUTHORIZATION_FAILED, THROTTLED,
 REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR.
 """

@@ -1,13 +1,13 @@
-"""Answers that are made while they are sent, a slice at a time.
+"""Sends long answers while they are being built, a slice at a time.
 
-Rule: all of them share one slice of the loop's pass, in turns, however many there are, and none is
-made ahead of its reader: what is made waits in the connection's buffer, at most some 64 KiB, and
-while that is full nothing more is made. Who doesn't take the whole within the server's patience
-loses the connection, so that what the answer is made from is let go.
+Rule: all long answers share one slice of each pass of the loop, in turns. No answer is built ahead
+of its reader: the connection buffers at most about 64 KiB, and while the buffer is full, nothing
+more is built. A client that doesn't read the whole answer in time loses its connection, so that the
+data behind the answer can be freed.
 
-An answer that turns out to be short goes out as any other, with its length and its checksum. Those
-that are gathered for this are held within one budget; where it is spent, an answer is sent while it
-is made, however short.
+An answer that turns out to be short is sent in one piece, with its length and its checksum. The
+answers that are gathered for this share one budget. When it is used up, even a short answer is sent
+while it is being built.
 """
 
 import asyncio

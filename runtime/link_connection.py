@@ -1,14 +1,14 @@
 """One connection between two peers, from its first byte to its end.
 
-Rule: it becomes a link when the node with the *higher id* says so, on either side of the dial.
-Two nodes that dial each other at the same moment make two connections; since one of them decides
-alone, both keep the same one (`tcp_links` holds the rule of the choice).
+Rule: the node with the *higher id* decides whether the connection becomes the link, whichever node
+dialled. Two nodes that dial each other at the same moment make two connections. Since only one node
+decides, both keep the same one (the head of `tcp_links` has the rule for the choice).
 
     dialled by the higher id:  HELLO >   < HELLO   OPEN >
     dialled by the lower id:   HELLO >   < HELLO   READY >   < OPEN
 
-A connection that ends without a goodbye was broken: a killed process sends the same end of
-stream as one that closes, and only the goodbye tells them apart.
+A connection that ends without a goodbye was broken. A killed process sends the same end of stream
+as one that closes in order, so only the goodbye distinguishes them.
 """
 
 import asyncio

@@ -1,15 +1,14 @@
-"""The bytes between two peers.
+"""The wire format between two peers.
 
-Rule: whatever arrives is either a whole frame with the right checksum or the end of the link;
-no length is believed before it is compared with the cap, nothing is allocated for bytes that
-have not come.
+Rule: anything that is not a whole frame with the right checksum ends the link. A length is compared
+with the limit before it is used, and no memory is allocated for bytes that have not arrived.
 
 A frame: length (4 bytes, big-endian), CRC-32C of the payload (4 bytes), CRC-32C of these eight
-bytes (4 bytes), payload. The header has a checksum of its own because a length with one bit too
-many would be waited for: the link would be deaf to up to 16 MiB of what is sent. On an open link
-payloads are the owner's; the empty one says goodbye: the sender leaves in order. While a link
-opens, payloads are the notes below, each with the magic first, so that two programs which meet
-by mistake part at once.
+bytes (4 bytes), payload. The header has its own checksum because the receiver would wait
+for a length with a flipped bit, and so ignore up to 16 MiB of the frames that follow. On an open
+link the payloads are the owner's; an empty payload is the goodbye of a sender that leaves in order.
+While a link opens, the payloads are the notes below. Each begins with the magic, so that a
+connection with some other program ends at once.
 
 HELLO   instance (8 bytes, drawn by each process), link (8, drawn by who dialled; the other
         repeats it), ended (64, the last links with this peer that ended here, zeros behind

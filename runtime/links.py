@@ -1,10 +1,11 @@
-"""Links between peers: byte frames to nodes that are known by a number.
+"""The interface of links between peers: byte frames to nodes that are known by a number.
 
-Rule: a link promises nothing but this: a frame arrives whole or not at all, and frames that
-arrive within one life of a link (between up and down) arrive in the order they were sent.
-Links come and go; whoever sends decides what to send again.
+Rule: a link promises only this: a frame arrives whole or not at all, and the frames that arrive
+between one `on_link_up` and the next `on_link_down` arrive in the order they were sent. Links break
+and open again; the sender decides what to send again.
 
-The greeting is opaque here: each side sends one when a link opens and judges the other's.
+The greeting is opaque here. Each side sends one when a link opens, and accepts or rejects the
+other's.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
-"""Listening sockets: accept within limits, wait for first bytes, then hand to a protocol.
+"""Listening sockets: accept within limits, wait for first bytes, then start a protocol.
 
-Rule: a connection is counted from the moment it is accepted, and costs no more than a descriptor
-until its first bytes are there (`first_bytes`) and `admission` gives it a slot. asyncio's own
-servers count nothing, make a TLS session for whoever connects, and keep one TLS context for ever.
+Rule: a connection is counted from the moment it is accepted. It costs only a descriptor until its
+first bytes have arrived (`first_bytes`) and `admission` gives it a slot. asyncio's own servers
+don't count connections, make a TLS session for every client, and keep one TLS context for ever.
 """
 
 import asyncio

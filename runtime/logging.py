@@ -1,10 +1,10 @@
 """Structured logs: one event a line, on stderr.
 
-Rule: an event has a stable name (snake_case, listed in docs/log-events.md) and fields; no event's
-text is put together from values. JSON where stderr is a file or a pipe, readable on a terminal.
-The level can be changed while the process runs. A field that is named like a secret is never
-written. What libraries log by Python's own `logging` (warnings and worse) comes out in the same
-form, as the event `library_log`.
+Rule: an event has a stable name (snake_case, listed in docs/log-events.md) and fields; its name
+never contains values. The format is JSON if stderr is a file or a pipe, and readable text on a
+terminal. The level can be changed while the process runs. A field whose name suggests a secret is
+never written. Warnings and errors that libraries log with Python's `logging` are written in the
+same form, as the event `library_log`.
 """
 
 import logging

@@ -1,12 +1,12 @@
 """Figures for Prometheus: counters, gauges and histograms, and their text form 0.0.4.
 
-Rule: a figure is declared once, with a sentence of help and the names of its labels; every
-metric has a bound on its label sets, because a label that follows a client's input would
-otherwise be a way to fill our memory. What is beyond the bound is counted under `other`.
+Rule: a metric is declared once, with a sentence of help and the names of its labels. Every metric
+limits the number of its label sets; otherwise clients could fill the memory with label values.
+Values beyond the limit are counted under `other`.
 
-Small and ours: the usual client library brings a registry of its own per process, threads' locks
-and multiprocess files, none of which one loop needs. What is counted elsewhere (links, HTTP) is
-read at the moment of the answer, by a callback.
+This module replaces the usual client library, which has a global registry, locks and multiprocess
+files that a process with one loop doesn't need. Counts that are kept elsewhere (links, HTTP) are
+read by a callback when the metrics are scraped.
 """
 
 import math

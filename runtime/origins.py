@@ -1,7 +1,7 @@
 """Scheme, host and port of a URL, and whether a leader's URL may be followed.
 
-Rule: an answer may name another server only by the scheme on which it came itself. So nobody can
-lead a client from https to http, where no server proves who it is.
+Rule: a client follows an answer to another server only if the scheme stays the same. So no answer
+can lead a client from https to http, where a server can't prove its identity.
 """
 
 from typing import NamedTuple

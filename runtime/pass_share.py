@@ -1,8 +1,8 @@
-"""How much of one pass of the loop requests may take, when they come in crowds.
+"""Limits how much of one pass of the loop requests may take.
 
-Rule: each request is short, but a crowd of them in one pass is not, and nobody else has a turn
-meanwhile. Once a pass has taken its share, what else comes waits for later passes, in the order in
-which it came; who is hastened goes before the others. One at least goes on in each pass.
+Rule: one request is short, but many in one pass would hold up everything else. When a pass has used
+its share, further requests wait for later passes, in order of arrival, the hastened ones first.
+Each pass runs at least one.
 """
 
 import asyncio

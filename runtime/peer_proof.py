@@ -1,4 +1,4 @@
-"""Let a TLS connection through only to a controller of the expected cluster.
+"""Allows TLS connections only to controllers of the expected cluster.
 
 Rule: the handshake itself fails when the verified certificate of the other side does not name a
 controller, `quorum://<cluster id>/<node id>`. So no byte of a request, and no token in it, leaves

@@ -1,7 +1,7 @@
-"""Dice as the cores see them: one `random.Random`, handed in by the constructor.
+"""Randomness for the cores: one `random.Random`, passed in by the constructor.
 
-Rule: nobody draws from the module-wide generator, so that a seed decides a whole run. The dice
-choose time-outs, placements and identifiers; they make no secrets (those come from `secrets`).
+Rule: no code uses the module-wide generator, so a seed determines a whole run. The generator
+chooses time-outs, placements and identifiers. It never makes secrets (those come from `secrets`).
 """
 
 import hashlib

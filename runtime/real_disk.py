@@ -1,7 +1,7 @@
 """A node's folder on a real file system.
 
-Rule: what `runtime.disk` promises, and nothing is done halfway that can be undone: an append
-that failed midway (a full disk) is cut off again, so the file is as if it had not been tried.
+Rule: it keeps the promises of `runtime.disk`, and undoes what failed halfway. If an append fails
+midway (a full disk), the file is truncated to its length before the append.
 
 Folders are made with mode 0700 and files with 0600: a metadata log names every topic, user and
 address of a cluster. Data is made durable with fdatasync, names by syncing their folder.

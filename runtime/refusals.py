@@ -1,9 +1,9 @@
-"""Tells of refused attempts without becoming the attack's second half.
+"""Counts and logs refused attempts, with a limit on the number of log lines.
 
-Rule: the counts are exact, the lines are bounded. The first of a kind is logged at once, with all
-its fields. What follows of the same kind, and kinds beyond `LINES_AT_ONCE` in an interval, is
-counted and told at the end of the interval with `count`. So an interval writes at most
-`LINES_AT_ONCE` + `KINDS_MAX` + 1 lines, whatever is sent.
+Rule: the counts are exact and the lines are limited. The first refusal of a kind is logged at once,
+with all its fields. Further refusals of that kind, and kinds beyond `LINES_AT_ONCE` in an interval,
+are logged at the end of the interval in one line with a `count`. So an attacker can cause at most
+`LINES_AT_ONCE` + `KINDS_MAX` + 1 lines in an interval.
 """
 
 from collections import Counter

@@ -1,11 +1,11 @@
-"""Requests and replies, apart from what carries them.
+"""Requests and replies, independent of the transport that carries them.
 
-Rule: rules never see HTTP. A handler gets a `Request` and calls `reply` once, now or later;
-aiohttp is one carrier (`http_server`, `http_client`), the simulator another.
+Rule: the controller's rules never see HTTP. A handler gets a `Request` and calls `reply` once, now
+or later. aiohttp is one transport (`http_server`, `http_client`), the simulator is another.
 
-An answer of no bounded size is made while it is sent: `Reply.parts` gives it piece by piece, and
-whoever carries it asks for the next piece between other work, and only when the caller has taken
-those before. A carrier that gives up closes it, and what it was made from is let go.
+An answer of unlimited size is built while it is sent. `Reply.parts` yields it piece by piece. The
+transport asks for the next piece between other work, and only when the caller has taken the pieces
+before. A transport that gives up closes `parts`, so that the data behind it can be freed.
 """
 
 from collections.abc import Callable, Generator, Mapping

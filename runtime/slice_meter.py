@@ -1,10 +1,10 @@
-"""How much processor time one slice of work takes the loop.
+"""Measures the processor time of each slice of work on the loop.
 
-Rule: measured, always, and shown. A slice is what the loop does between two looks at its sockets:
-nobody else's work begins within it, no heartbeat is read and no vote answered. It is measured in
-processor time of the loop's thread, since the wall clock of a busy machine measures the neighbours
-too; `runtime.stalls` shows the wall's lateness beside it. A pause of Python's garbage collector
-counts in the slice that it falls into, and is shown apart as well.
+Rule: it always measures, and the figures are among the process's metrics. A slice is the work of
+the loop between two polls of its sockets. Within a slice the loop starts no other work, reads no
+heartbeat and answers no vote. The measure is processor time of the loop's thread, since wall time
+on a busy machine also includes other processes; `runtime.stalls` measures wall time. A pause of
+Python's garbage collector counts in its slice, and is also shown on its own.
 
 Two readings of the thread's clock a slice and one count: about 1 µs together, beside the 30 µs and
 more that a slice takes.

@@ -1,8 +1,8 @@
-"""Long work in slices, so that the loop is never held for long.
+"""Runs long work in short slices, so that it never blocks the loop for long.
 
 Rule: work that can take longer than a few milliseconds is a generator that yields often; it
-runs in slices and everything else that is due runs between them. The state it reads must be
-immutable, or its owner must accept that it changes meanwhile.
+runs in slices, and other due work runs between them. The state that the generator reads must be
+immutable, or its owner must accept that it changes between slices.
 """
 
 from collections.abc import Callable, Generator

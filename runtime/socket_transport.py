@@ -1,9 +1,9 @@
-"""asyncio's transport of a socket refers to itself: the reference is cut when its connection ends.
+"""Cuts the reference of asyncio's socket transport to itself when its connection ends.
 
-Rule: a connection takes `socket_transport` when it is made and calls `cut` when it is lost. Else
-only the collector frees the transport, and never one that was alive when the collector was told to
-leave alone what is in memory (`runtime.collection`). Both attributes are asyncio's own; where a
-Python or a loop has none, nothing is done.
+Rule: a connection calls `socket_transport` when it is made and `cut` when it is lost. Otherwise
+only the collector could free the transport, and the collector never frees an object that it was
+told to leave alone (`runtime.collection`). Both attributes are internal to asyncio. If a Python
+version or a loop has none, nothing is done.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Measures how long the loop makes others wait.
+"""Measures how late the loop runs its timers.
 
 Rule: it measures always, and the figures are among a process's metrics. One loop owns all state, so
 a long computation stalls everything else. A timer that is due every 10 ms notes how late it is

@@ -1,25 +1,26 @@
 """Links between peers over TCP, with TLS where configured.
 
-Rule: one link per pair, and one node of the pair decides which connection it is. Both sides
-dial, so that both learn within milliseconds when the other's process is gone; the node with the
-higher id opens (`link_connection`), by this rule:
+Rule: one link per pair, and one node of the pair decides which connection it is. Both sides dial,
+so both learn within milliseconds when the other's process is gone. The node with the higher id
+opens the link (`link_connection`) by this rule:
 
-- no link yet: the first connection that gets so far is the link;
-- a link stands, and the peer's process is another one than when it opened, or the peer says
-  that the link has ended on its side: the new connection replaces it;
-- else the new connection is one too many and is refused.
+- there is no link yet: the first connection with two accepted greetings becomes the link;
+- there is a link, but the peer's process is not the one of that link, or the peer says that the
+  link has ended on its side: the new connection replaces it;
+- otherwise the new connection is refused.
 
-The lower id follows. A link that breaks is redialled at once by both sides, so a killed process
-is seen as RESET and then, within milliseconds, REFUSED. Other dials back off from 20 ms to 500 ms
-with jitter; so does the redial of a link that said goodbye or did not last.
+The lower id follows. Both sides redial a broken link at once, so a killed process is seen as RESET
+and then, within milliseconds, REFUSED. Other dials back off from 20 ms to 500 ms with jitter; so
+does the redial of a link that ended with a goodbye or did not last.
 
-Peers are known by what the handler judges, never by their address: whom it accepts may stay,
-in `set_peers` or not; whom `set_peers` names is dialled. A peer that is left out by a later
-`set_peers` loses its link. After `stop` the handler is not called any more.
+The handler identifies peers by their greeting and certificate, never by their address. An accepted
+peer may stay even if `set_peers` doesn't name it. The node dials the peers that `set_peers` names.
+A peer that a later `set_peers` leaves out loses its link. After `stop` the handler is not called
+any more.
 
-Peers never queue behind strangers: connections from the address of a configured peer have places
-and slots of their own, and where places run out, the oldest connection that has not greeted gives
-way to the newest.
+Peers never queue behind strangers. Connections from the address of a configured peer have their own
+places and slots. If places run out, the oldest connection that has not greeted is closed for the
+newest.
 """
 
 import asyncio

@@ -1,12 +1,12 @@
 """TLS contexts from files, and the name in a peer's certificate.
 
-Rule: TLS 1.3 only. Between controllers both sides show a certificate of the cluster's own CA;
-towards HTTP clients the certificate is asked for and a token will do instead. Who a peer is, is
-said by the URI in its certificate's subject alternative names, not by its address: so no host
-names are checked between peers, and the handler judges the URI. A certificate with several URIs
-is nobody's.
+Rule: TLS 1.3 only. Between controllers, both sides present a certificate of the cluster's own CA.
+The HTTP listener asks clients for a certificate, but accepts a token instead. The URI in a
+certificate's subject alternative names identifies the peer, not its address. So no host names are
+checked between peers, and the handler checks the URI. A certificate with several URIs identifies
+nobody.
 
-A key that others on the machine can read is refused: it is no secret.
+A key file that other users of the machine can read is refused, because it is no secret.
 """
 
 import ssl

@@ -1,4 +1,4 @@
-"""What was answered to requests, so that a retry gets the same answer and nothing is done twice.
+"""The outcomes of requests: a retry gets the same answer, and nothing is done twice.
 
 Rule: an outcome is kept for 24 hours of batch time, and at most 1,000,000 of them and 256 MiB;
 when a batch ends, the smallest keys go until all three hold. Keys are UUIDv7, so the smallest is

@@ -1,4 +1,4 @@
-"""Which producer ids are handed out (KIP-730).
+"""The next producer id to allocate (KIP-730).
 
 Rule: the next id only ever grows, or two producers would share one.
 """

@@ -1,4 +1,4 @@
-"""What the quorum has said of itself in the log: voters, epochs, generation.
+"""The quorum's own facts in the log: voters, epochs, generation.
 
 Rule: an epoch begins at the offset of its BeginEpoch record and has the number of the batch that
 holds it; the number is known when the batch ends. The history of epochs is never cut here: it

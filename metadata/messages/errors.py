@@ -1,4 +1,4 @@
-"""An error as it travels.
+"""The body of an error reply.
 
 Rule: every answer whose status isn't 200 has an `ErrorReply` as its body, except that of a
 MetadataFetch, which carries one in its field `error` (see `metadata.messages.fetch`).
@@ -51,7 +51,7 @@ def error_reply(
     server_time_ms: int | None = None,
     retry_after_ms: int | None = None,
 ) -> ErrorReply:
-    """Write an exception as it travels; its HTTP status is `error.code.status`."""
+    """Make the reply body of an exception; its HTTP status is `error.code.status`."""
     return ErrorReply(
         code=error.code.value,
         message=error.message,
@@ -70,7 +70,7 @@ def error_reply(
 def with_leader(
     reply: ErrorReply, leader_id: int | None, leader_epoch: int, leader_url: str | None
 ) -> ErrorReply:
-    """Add who leads to an error that was made where that isn't known."""
+    """Add the leader to an error that was made without knowing it."""
     return msgspec.structs.replace(
         reply, leader_id=leader_id, leader_epoch=leader_epoch, leader_url=leader_url
     )

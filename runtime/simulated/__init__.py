@@ -1,6 +1,6 @@
-"""The twins of `runtime` in one process: virtual time, a disk that forgets, a network that lies.
+"""Simulated counterparts of `runtime`: virtual time, a disk and a network with faults.
 
-Rule: a run is a function of its seed. Nothing here reads a real clock, and nothing iterates
-over a set or anything else whose order hangs on a hash, so one seed is one trace on every
-machine and under every `PYTHONHASHSEED`. For tests and benchmarks only.
+Rule: the seed alone determines a run. Nothing here reads a real clock, or iterates over a set or
+anything else whose order depends on a hash. So a seed gives the same trace on every machine and
+under every `PYTHONHASHSEED`. For tests and benchmarks only.
 """

@@ -1,7 +1,7 @@
 """The clock of a simulated process.
 
-Rule: within one event time stands still, as nothing else could happen meanwhile. A core that
-waits for time to pass in a loop would wait for ever; `cost_us` makes each reading take time.
+Rule: time doesn't advance within an event. A core that loops until some time has passed would loop
+for ever; `cost_us` makes each reading take time.
 """
 
 import math
@@ -14,11 +14,11 @@ class SimulatedClock:
     """`runtime.clock.Clock` of one process."""
 
     SOON_US = 0
-    """How long a loop has other things to do before it comes to what is called soon."""
+    """Delay of a `call_soon` callback, in true microseconds."""
 
     def __init__(self, process: Process) -> None:
         self.cost_us = 0
-        """How much later each monotonic reading is than the one before, at the least."""
+        """The least time between two monotonic readings, in microseconds."""
         self._process = process
         self._world = process.world
         self._machine = process.machine

@@ -1,4 +1,4 @@
-"""Damage: bytes that rot or land elsewhere, files that are lost, cut or old, folders that change.
+"""Damage faults: corrupted or misplaced bytes, lost, cut or old files, swapped folders.
 
 Rule: what must hold after damage depends on what it hits, so it stays within what is promised.
 Only nodes out of a minority are ever damaged, those that were drawn first; and bytes whose loss

@@ -1,4 +1,4 @@
-"""`runtime.disk.Disk` on a platter, for one life of a process.
+"""`runtime.disk.Disk` on a platter, for one run of a process.
 
 Rule: reads and writes take effect at once and take no time; syncs and background work take
 the time that the profile draws, and finish in the order of their calls. Every fault comes

@@ -1,7 +1,7 @@
-"""What goes wrong with a simulated disk, and how long it takes.
+"""The faults of a simulated disk, and how long its operations take.
 
-Rule: a fault is switched on from outside and happens at a step that can be counted, so that a
-test can go through every step of an operation: kill at the n-th, fail at the n-th.
+Rule: a test switches a fault on, and the fault happens at a numbered step. So a test can try every
+step of an operation: kill the process at the n-th, fail the n-th.
 """
 
 import errno

@@ -1,7 +1,7 @@
-"""What every family of faults needs: dice, victims, the time that a fault lasts, and its record.
+"""What every kind of fault needs: random numbers, target nodes, a duration, and a record.
 
-Rule: a fault names its victims before it touches them, so that whoever counts what was under
-way there, fault by fault, counts what the fault met and not what it left.
+Rule: a fault picks its targets before it acts, so coverage counts the operations that were in
+progress when the fault started.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
-"""Fault schedules: which faults, how often and how long; by name, or drawn by the seed.
+"""Fault schedules: which faults, how often and how long; named, or chosen by the seed.
 
-Rule: a table's order counts, since the dice choose by it; what is added goes to a table of its
-own, so that a seed that once found something stays the run that it was.
+Rule: never reorder or extend a table, because the seed chooses by position. Put a new fault into a
+table of its own. Then a seed that once found a defect still gives the same run.
 """
 
 import math

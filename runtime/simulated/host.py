@@ -1,7 +1,7 @@
-"""A simulated machine: its disk, its clocks, its address, and the process that runs there now.
+"""A simulated machine: its disk, its clocks, its address, and its current process.
 
-Rule: what outlives a process belongs to the host, what dies with it is asked for anew after
-each `boot`. A harness keeps one host a node and builds a node's core from what a host gives.
+Rule: the host owns what survives a process. After each `boot`, a harness gets the parts of the new
+process from the host. A harness keeps one host for each node and builds the node's core from it.
 """
 
 from runtime.links import OnRejected

@@ -1,8 +1,8 @@
 """`runtime.links.PeerLinks` over the simulated network.
 
-Rule: as with sockets, each side dials the peers that it misses; of two connections that cross
-one is kept. A killed peer shows as `RESET`, then `REFUSED`; one without power or behind a cut
-as nothing, then `UNREACHABLE`; a paused one as nothing at all.
+Rule: as with sockets, each side dials the peers to which it has no link. If two connections cross,
+one is kept. A killed peer shows as `RESET`, then `REFUSED`. A peer without power or behind a cut
+shows as silence, then `UNREACHABLE`. A paused peer shows only as silence.
 """
 
 import errno

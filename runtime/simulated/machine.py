@@ -1,8 +1,7 @@
-"""The clocks of one machine, which outlive its processes.
+"""The clocks of one machine. They survive its processes.
 
-Rule: a machine's monotonic clock starts anywhere and may run fast or slow, and its wall clock
-may be off and may jump; so nothing that compares readings of two machines, or of two boots,
-can go unnoticed.
+Rule: a machine's monotonic clock starts at a random value and may run fast or slow. Its wall clock
+may be wrong and may jump. So a test exposes code that compares readings of two machines or boots.
 """
 
 import math
@@ -32,10 +31,10 @@ class Machine:
         self.rate = 1.0
         """Seconds that pass here while a true second passes."""
         self.slowest = 1.0
-        """The lowest rate that there ever was."""
+        """The lowest rate so far."""
         self.wall_offset_us = 0
         self.powered = False
-        """Whether its system runs, and so answers for processes that don't."""
+        """Whether the operating system runs; it resets connections to processes that don't run."""
         self._world = world
         self._random = world.random(f"machine/{node_id}")
         self._true_us = 0
@@ -56,7 +55,7 @@ class Machine:
         return self._local_us + int(passed * self.rate)
 
     def true_us(self, local_us: int) -> int:
-        """Return how long, in true microseconds, until so many have passed here."""
+        """Convert a duration on the monotonic clock to true microseconds, rounded up."""
         if self.rate == 1.0:
             return local_us
         return math.ceil(local_us / self.rate)

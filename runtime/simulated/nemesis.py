@@ -1,8 +1,8 @@
-"""The nemesis: faults of every kind, drawn from the seed, over a cluster; then peace.
+"""The nemesis: injects random faults of every kind into a cluster, and ends them all.
 
-Rule: each fault is begun and ended by the nemesis alone, at times drawn from its own dice, so
-that a run is repeated by its seed. `heal` ends all of them at once and starts who is down:
-from then on the cluster must recover, which is how liveness is judged. Faults overlap.
+Rule: only the nemesis begins and ends faults, at times drawn from its own random stream, so a seed
+repeats a run. Faults overlap. `heal` ends all of them at once and starts the nodes that are down.
+From then on the cluster must recover; that is the test of liveness.
 """
 
 from collections import Counter

@@ -1,9 +1,9 @@
 """The network between simulated nodes: a path for each direction of each pair, and its faults.
 
-Rule: what `runtime.links` promises holds with the plain profile: in order, whole or not at
-all. Loss is within that promise. Frames that come twice, too late or from an earlier life of
-the link are beyond it, and come only when a profile says so: the quorum must survive them all
-the same, since one mistake in a transport is enough to produce each.
+Rule: the plain profile keeps the promise of `runtime.links`: frames arrive in order, and whole or
+not at all. That promise allows loss. It forbids frames that arrive twice, too late, or from an
+earlier connection of the link. They come only if a profile says so. The quorum must survive them
+too, since one mistake in a transport is enough to produce each.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""Faults of the network: cuts of every shape, noise, and what arrives long after it was sent."""
+"""Faults of the network: cuts of every shape, noise, and frames that arrive very late."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

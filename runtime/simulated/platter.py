@@ -1,7 +1,7 @@
-"""What is on a simulated disk: as written, and as it would be after a loss of power.
+"""The content of a simulated disk: as written, and as it would be after a loss of power.
 
-Rule: the platter outlives processes. A kill loses nothing that was written. A loss of power
-keeps what was synced to the byte and decides, from the dice, about everything else:
+Rule: the platter survives processes. A kill loses nothing that was written. A loss of power keeps
+exactly what was synced. The seed decides about everything else:
 
 - each 512-byte sector of unsynced bytes by itself: kept, not written (old bytes or zeros), or
   garbled; the file's length is anywhere between the durable and the written one;

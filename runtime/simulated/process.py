@@ -1,10 +1,10 @@
-"""One life of a node's process: it runs, it may be frozen, it dies and stays dead.
+"""One run of a node's process: it runs, may be paused, and ends for good.
 
-Rule: nothing of a dead process ever happens again: no timer, no callback, no background work.
-A restarted node is another `SimulatedProcess` on the same machine, disk and address.
+Rule: a dead process runs no more timers, callbacks or background work. A restarted node is another
+`SimulatedProcess` on the same machine, disk and address.
 
-A pause (SIGSTOP, a long collection of garbage, a stolen CPU) holds back whatever becomes due;
-when the process goes on, all of it happens at once, in the order in which it became due.
+A pause (SIGSTOP, a long garbage collection, a stolen CPU) holds back everything that becomes due.
+When the process resumes, all of it runs at once, in the order in which it became due.
 """
 
 from collections import deque
@@ -19,13 +19,13 @@ class Death(Enum):
     """How a process ended, as far as others can tell."""
 
     KILLED = "killed"
-    """The system lives on: it resets the connections and refuses new ones."""
+    """The operating system still runs: it resets the connections and refuses new ones."""
     POWER = "power"
-    """The machine is gone: nobody answers at all."""
+    """The machine is off: nothing answers."""
 
 
 class SimulatedProcess:
-    """One life of node `node_id`; node ids are unique in a world, whatever the nodes' kinds."""
+    """One run of node `node_id`; node ids are unique in a world, over all kinds of nodes."""
 
     def __init__(self, world: World, node_id: int) -> None:
         self.world = world

@@ -1,7 +1,7 @@
-"""`runtime.requests.Requester` over the simulated network, and servers to answer.
+"""`runtime.requests.Requester` over the simulated network, and its servers.
 
-Rule: a request can be lost on the way, or its reply can; the caller can't tell, and learns
-only that its deadline passed. `refused` is said only where the request certainly had no effect.
+Rule: the network can lose a request or its reply. The caller can't distinguish them; it learns only
+that its deadline passed. `refused` is true only if the request certainly had no effect.
 """
 
 import errno

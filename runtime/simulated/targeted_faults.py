@@ -1,8 +1,8 @@
-"""A hunt: each of a few faults waits for an operation of its own, and strikes in the midst of it.
+"""Targeted faults: each waits for one operation, and happens while it is in progress.
 
-Rule: it looks after every event, so it meets what is over within a millisecond too. Which pairs of
-fault and operation a run hunts is the affair of whoever starts it: told by a seed's number, as many
-runs as there are pairs come by all of them, and no cell of the table hangs on luck.
+Rule: it checks after every event, so it also meets operations that last less than a millisecond.
+The caller chooses the pairs of fault and operation, for example by the seed's number. Then as many
+runs as there are pairs cover all of them, and no pair depends on luck.
 """
 
 from collections import deque

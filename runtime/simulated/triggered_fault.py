@@ -1,7 +1,7 @@
-"""An ambush: a fault that waits until a certain operation is under way, and hits it there.
+"""A triggered fault: it waits until a certain operation is in progress, and then happens.
 
-Rule: rare operations (a jump, a checkpoint being loaded) are over in milliseconds; faults that
-strike at drawn times would miss them for thousands of seeds.
+Rule: rare operations (a catch-up, a checkpoint being loaded) take milliseconds. Faults at random
+times would miss them for thousands of seeds.
 """
 
 from collections.abc import Callable, Mapping, Sequence

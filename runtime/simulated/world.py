@@ -1,10 +1,10 @@
 """Virtual time: one heap of events for all simulated nodes, from a seed.
 
-Rule: events run one at a time, in the order of (time, order of scheduling); time moves only
-between events. Whatever may go one way or another is drawn from `World.random`, so that the
-seed alone decides. After every event the hooks run: invariants live there.
+Rule: events run one at a time, in the order of (time, order of scheduling). Time moves only between
+events. Every random choice is drawn from `World.random`, so the seed alone decides. After every
+event the hooks run; they check the invariants.
 
-Time is whole microseconds inside, since sums of floats differ with the order of summing.
+Time is in whole microseconds, since the sum of floats depends on the order of summing.
 """
 
 import hashlib
