@@ -43,7 +43,7 @@ class VerifiedReplica(NamedTuple):
 
 
 class VerifiedReplicas(NamedTuple):
-    """All replicas, on their own and held against each other."""
+    """The results for all replicas, each by itself and compared with each other."""
 
     cluster_id: str
     replicas: tuple[VerifiedReplica, ...]

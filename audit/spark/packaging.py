@@ -17,7 +17,7 @@ from typing import Final
 SUBMIT_SCRIPT: Final = Path(__file__).with_name("submit.py")
 """The script for spark-submit."""
 UNPACKED: Final = "logberg-spark"
-"""The folder beside an executor that the file is unpacked into."""
+"""The folder at each executor into which Spark unpacks the file."""
 
 _OURS: Final = ("audit", "snapshots", "ledger", "metadata", "quorum", "runtime")
 """The folders that lie beside each other in the repository; in the wheel they are in `logberg`."""

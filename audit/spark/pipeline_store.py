@@ -79,7 +79,7 @@ _SCHEMAS: Final[dict[str, str | StructType]] = {
     OPENING_BROKERS: _BROKERS,
     OPENING_CONFIGS: _CONFIGS,
 }
-"""Each has a column `day`, and one `batch` beside it where it grows by micro-batches."""
+"""Each has a column `day`, and also `batch` if it grows by micro-batches."""
 
 
 class LeaderlessPartition(msgspec.Struct, frozen=True):

@@ -81,7 +81,7 @@ def test_without_the_extra_or_java_it_says_what_to_do(log, monkeypatch):
 
     monkeypatch.setattr("audit.spark.session.audit_session", no_java)
     assert "Java 17" in run("changes", log.folder, "--engine", "spark", code=1)
-    monkeypatch.setitem(sys.modules, "audit.spark.engine", None)
+    monkeypatch.setitem(sys.modules, "audit.spark.session", None)
     assert "logberg[audit]" in run("changes", log.folder, "--engine", "spark", code=1)
 
 

@@ -1,6 +1,6 @@
-"""A replica in memory: what jobs ask of one, without files.
+"""A replica in memory for jobs, without files.
 
-Rule: it gives whole batches from the one that holds `start` to the last that begins before `end`,
+Rule: it returns whole batches from the one that holds `start` to the last that begins before `end`,
 as `ledger.reader` does.
 """
 
@@ -39,14 +39,14 @@ class MemoryReader:
 
 
 def replica_of(batches: Iterable[Batch], name: str = "controller-1") -> Any:
-    """A replica that holds just these batches."""
+    """Return a replica that holds just these batches."""
     kept = list(batches)
     disk = SimpleNamespace(list=lambda _folder: [])
     return SimpleNamespace(name=name, location=name, disk=disk, reader=lambda: MemoryReader(kept))
 
 
 def seal_all(written: Iterable[HistoryBatch]) -> list[Batch]:
-    """Seal batches behind each other; who wrote them changes from batch to batch."""
+    """Seal batches that follow each other; the principal changes from batch to batch."""
     head, sealed = first_hash(CLUSTER), []
     for number, one in enumerate(written):
         provenance = Provenance(
@@ -72,7 +72,7 @@ def seal_all(written: Iterable[HistoryBatch]) -> list[Batch]:
 
 
 def history(seed: int, count: int) -> list[HistoryBatch]:
-    """A legal history whose min.insync.replicas are of all sorts."""
+    """Return a legal history with many values of min.insync.replicas."""
     dice = random.Random(seed)
 
     def spiced(record: Record) -> Record:
@@ -87,7 +87,7 @@ def history(seed: int, count: int) -> list[HistoryBatch]:
 
 
 def logged(*groups: Sequence[Record], step_ms: int = 1_000) -> list[Batch]:
-    """Batches of these records, a second apart, epoch 1."""
+    """Return batches of these records, one second apart, epoch 1."""
     written, offset = [], 0
     for number, records in enumerate(groups):
         written.append(

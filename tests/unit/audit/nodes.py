@@ -1,4 +1,4 @@
-"""Folders of nodes as a controller leaves them, of legal histories: segments and checkpoints."""
+"""Folders of nodes with legal histories, as a controller leaves them: segments and checkpoints."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -25,7 +25,7 @@ CLUSTER = "audited-cluster"
 
 
 class InlineDisk(RealDisk):
-    """Background work at once: these tests have no loop."""
+    """Runs background work at once, because these tests have no loop."""
 
     def in_background(self, work, on_done):
         on_done(work(), None)
@@ -41,7 +41,7 @@ def write_node(
     cluster: str = CLUSTER,
     provenance: Provenance | None = None,
 ) -> list[MetadataImage]:
-    """Write a node's folder; returns the image behind each batch, state hashes kept."""
+    """Write a node's folder; return the image after each batch, with state hashes."""
     disk = InlineDisk(folder)
     disk.make_folder("log")
     disk.make_folder("checkpoints")
@@ -87,7 +87,7 @@ def write_checkpoint(
     records: Iterable[Record] | None = None,
     state_hash: bytes | None = None,
 ) -> Path:
-    """Write a checkpoint whose bytes are right, whatever it says."""
+    """Write a checkpoint with correct checksums, whatever its content."""
     assert image.state_hash is not None
     header = CheckpointHeader(
         cluster_id=cluster,

@@ -1,4 +1,4 @@
-"""Long work tells its progress to whoever reads stderr, and writes where it was told to."""
+"""Long work shows its progress on stderr, and writes only to the named place."""
 
 import io
 import threading
@@ -42,7 +42,7 @@ def test_work_that_counts_itself_is_asked_now_and_then(capfd):
 
 
 def commands_that_write(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """Each command that has `--out`, as its words."""
+    """Return the words of each command that has `--out`."""
     found = []
     for name in group.list_commands(click.Context(group)):
         command = group.get_command(click.Context(group), name)
@@ -80,7 +80,7 @@ def test_a_url_is_no_place_to_write_to(words, url, tmp_path: Path, monkeypatch):
 
 
 def test_a_bar_needs_a_terminal(monkeypatch):
-    """On a terminal there are no lines: a bar is drawn instead."""
+    """A terminal gets a bar instead of lines."""
     written = io.StringIO()
     monkeypatch.setattr("sys.stderr", written)
     monkeypatch.setattr("rich.console.Console.is_terminal", True)

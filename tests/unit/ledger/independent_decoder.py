@@ -1,6 +1,7 @@
-"""A reader of segments and checkpoints written from docs/format.md alone.
+"""A reader of segments and checkpoints that was written from docs/format.md alone.
 
-Rule: nothing of ours is imported. If this reader and ours disagree, the page is wrong, or we are.
+Rule: it imports nothing of Logberg. If it disagrees with our reader, the page or our reader is
+wrong.
 """
 
 import hashlib
@@ -75,7 +76,9 @@ def decode_batch(frame):
 
 
 def decode_log(files):
-    """The batches of a log: {file name: content}; everything the page promises is asserted."""
+    """Return the batches of a log, given as {file name: content}; asserts all promises of the
+    page.
+    """
     mark = None
     batches = []
     for name in sorted(files):

@@ -1,4 +1,4 @@
-"""A ledger on a simulated disk: lives, kills, losses of power; and batches to put in it."""
+"""A ledger on a simulated disk, with kills and losses of power; and batches to put into it."""
 
 import random
 from hashlib import sha256
@@ -21,7 +21,7 @@ CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 
 
 class Node:
-    """A folder that outlives processes."""
+    """A node's folder, which remains when a process ends."""
 
     def __init__(self, seed=1, cluster_id=CLUSTER, segment_bytes=SEGMENT_BYTES, node_id=1):
         self.world = World(seed)
@@ -95,7 +95,7 @@ def records(count, tag=0, size=8):
 
 
 def make_batch(mark, count=1, tag=0, size=8, epoch=None, timestamp_ms=None, **extra):
-    """The batch that continues `mark`."""
+    """Return the batch that continues `mark`."""
     header = BatchHeader(
         base_offset=mark.log_end,
         count=count,
@@ -120,7 +120,10 @@ def make_batch(mark, count=1, tag=0, size=8, epoch=None, timestamp_ms=None, **ex
 
 
 def make_batches(count, *, cluster_id=CLUSTER, mark=None, per_batch=3, size=8, epochs=None, tag=0):
-    """A chained run of batches; `epochs` maps a batch's number to the epoch that begins there."""
+    """Return a chained run of batches.
+
+    `epochs` maps a batch's number to the epoch that begins there.
+    """
     mark = mark or LogMark.beginning(cluster_id)
     made = []
     epoch = max(mark.epoch, 1)
@@ -140,7 +143,7 @@ def fill(ledger, batches):
 
 
 def marks_of(batches, cluster_id=CLUSTER):
-    """The mark before each batch, and behind the last."""
+    """Return the mark before each batch, and the one after the last."""
     mark = LogMark.beginning(cluster_id)
     found = [mark]
     for batch in batches:
@@ -150,6 +153,6 @@ def marks_of(batches, cluster_id=CLUSTER):
 
 
 def reseal(batch, records_bytes=None, **changes) -> Batch:
-    """A forged batch: some fields changed, hash and checksum right again."""
+    """Return a forged batch: some fields changed, hash and checksum right again."""
     header = msgspec.structs.replace(batch.header, **changes)
     return seal(header, batch.records if records_bytes is None else records_bytes)

@@ -1,4 +1,4 @@
-"""Fetching history from a peer: backfill, mending, and catching up from far behind."""
+"""Fetching history from a peer: backfill, mending a segment, and catching up from far behind."""
 
 import msgspec
 import pytest
@@ -36,7 +36,7 @@ def run(steps):
 
 
 def drive(pull, files=FILES, piece=700, stop_after=None):
-    """Feed a pull from a peer's files; True when it is complete."""
+    """Feed a pull from a peer's files; return True if it is complete."""
     pieces = 0
     while not pull.complete:
         if pieces == stop_after:
@@ -55,7 +55,7 @@ def place(node, pull):
 
 
 def young_node(keep):
-    """A node that holds only the last `keep` segments."""
+    """Return a node that holds only the last `keep` segments."""
     node = Node(segment_bytes=SEGMENT_BYTES)
     for name in NAMES[-keep:]:
         node.platter.put(name, FILES[name])
@@ -157,7 +157,7 @@ def test_a_damaged_segment_is_mended_from_a_peer(which):
 
 
 def catch_up(node, ledger, mark, *, start_at=None, stop_after=None):
-    """Pull up to a mark and seal; the manifest would be renamed now."""
+    """Pull up to a mark and seal. After this the manifest would be renamed."""
     pull = HistoryPull(node.disk, CLUSTER, mark, BASES, log_end=ledger.log_end, start_at=start_at)
     run(pull.prepare())
     pieces = 0

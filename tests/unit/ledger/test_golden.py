@@ -1,4 +1,4 @@
-"""Bytes that were written once are read for ever, by us and by a reader that is not ours."""
+"""Bytes of old releases stay readable, by our reader and by an independent one."""
 
 import json
 import random

@@ -1,6 +1,6 @@
-"""Heads of batches carry no checksum: a question is answered from proved ones, or not at all.
+"""Heads of batches have no checksum: an answer comes from proved heads, or there is an error.
 
-Each of these was once answered wrongly, without a word, by a ledger with one bit flipped.
+With one bit flipped, a ledger once gave each of these answers wrongly, without an error.
 """
 
 import pytest
@@ -18,7 +18,7 @@ _COUNT_AT, _BASE_AT, _EPOCH_AT, _TIME_AT = 12, 16, 24, 32
 
 
 class World:
-    """Eight batches, synced; heads in the first segment are harmed."""
+    """Eight synced batches. The tests change heads in the first segment."""
 
     def __init__(
         self, epochs: dict[int, int] | None = None, segment_bytes: int = SEGMENT_BYTES
@@ -42,7 +42,7 @@ class World:
 
 
 def test_an_epoch_that_begins_elsewhere_is_found() -> None:
-    """`end_offset_for_epoch` told a broker that its history is not ours."""
+    """`end_offset_for_epoch` made a broker believe that its history was not ours."""
     epochs = {0: 1, 3: 2, 6: 7}
     world = World(epochs)
     bases = [batch.header.base_offset for batch in world.batches]
@@ -78,7 +78,7 @@ def test_an_epoch_that_ends_elsewhere_than_the_next_segment_says_is_found() -> N
 @pytest.mark.parametrize("at", [_COUNT_AT, _BASE_AT])
 @pytest.mark.parametrize("by", [-1, 1, 4, 64])
 def test_no_end_of_a_batch_is_denied_for_a_head_that_lies(at: int, by: int) -> None:
-    """In a segment with a kept index the heads between its places were believed."""
+    """In a segment with a kept index, the heads between the index's positions were trusted."""
     world = World(segment_bytes=1_200)
     assert len(world.node.files()) > 1
     header = world.batches[2].header
@@ -100,7 +100,7 @@ def test_no_end_of_a_batch_is_denied_for_a_head_that_lies(at: int, by: int) -> N
 
 
 def test_the_state_at_a_time_ends_at_no_batch_whose_time_is_harmed() -> None:
-    """`--at TIME` silently ended before the batch whose time had a bit too many."""
+    """`--at TIME` silently ended before a batch with a flipped bit in its time."""
     world = World()
     asked = world.batches[4].header.timestamp_ms
     assert world.reader().offset_at_time(asked) == world.batches[4].header.end_offset
@@ -114,7 +114,7 @@ def test_the_state_at_a_time_ends_at_no_batch_whose_time_is_harmed() -> None:
 @pytest.mark.parametrize("by", [-1, 1, 2, 64])
 @pytest.mark.parametrize("number", [0, 2])
 def test_the_state_at_a_time_ends_where_a_batch_does(number: int, at: int, by: int) -> None:
-    """Of the first batch of a segment, and of the last, nobody asked where it begins or ends."""
+    """Nothing checked where the first batch of a segment begins and where the last one ends."""
     world = World(segment_bytes=1_200)
     header = world.batches[number].header
     value = (header.count if at == _COUNT_AT else header.base_offset) + by
@@ -138,7 +138,7 @@ def test_the_last_time_is_that_of_a_batch_that_is_whole() -> None:
 
 
 def test_one_batch_of_an_unfinished_tail_is_an_error_of_the_ledger() -> None:
-    """It was StopIteration."""
+    """It used to raise StopIteration."""
     world = World()
     world.set(7, _TIME_AT, 5)
     world.mark = marks_of(world.batches)[7]
@@ -147,7 +147,9 @@ def test_one_batch_of_an_unfinished_tail_is_an_error_of_the_ledger() -> None:
 
 
 def test_a_log_that_ends_before_what_was_synced_is_noted() -> None:
-    """A segment cut between two batches, or the last one gone, was read as a shorter log."""
+    """A segment that was cut between two batches, or a missing last one, was read as a shorter
+    log.
+    """
     world = World()
     data = world.node.files()[world.name]
     world.node.platter.put(world.name, data[: data.index(world.batches[6].encoded)])
@@ -171,7 +173,7 @@ def test_another_ledger_s_segment_under_an_open_ledger_is_found() -> None:
 
 @pytest.mark.parametrize("number", [0, 2, 3, 6])
 def test_a_batch_that_went_astray_is_not_handed_out(number: int) -> None:
-    """Every byte of it is right, and it is another ledger's, of the same length at that place."""
+    """Every byte of it is right, but it is another ledger's batch of the same length."""
     world = World(segment_bytes=1_200)
     other = make_batches(8, cluster_id="another-cluster-000000")[number]
     batch = world.batches[number]

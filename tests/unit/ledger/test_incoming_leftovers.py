@@ -1,4 +1,4 @@
-"""What a catch-up does with files that an earlier incarnation left behind the accepted history."""
+"""What a catch-up does with files that an earlier incarnation left after the accepted history."""
 
 from pathlib import Path
 

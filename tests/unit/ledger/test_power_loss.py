@@ -1,4 +1,4 @@
-"""Kills and losses of power at every step: what was synced is there, the rest is written again."""
+"""Kills and losses of power at every step: synced bytes are there, the rest is written again."""
 
 import random
 
@@ -24,7 +24,7 @@ WHOLE = whole()
 
 
 class Incarnation:
-    """What a controller does, with the mark it may count on."""
+    """What a controller does, with the mark that it may rely on."""
 
     def __init__(self, node, mark):
         self.node = node
@@ -50,7 +50,9 @@ class Incarnation:
 
 
 def check(node, mark):
-    """After a loss of power: all before the mark is there, and the rest can be written again."""
+    """After a loss of power: everything before the mark is there, and the rest can be written
+    again.
+    """
     node.start()
     report = verify_ledger(node.disk, cluster_id=CLUSTER, synced_to=mark) if mark.log_end else None
     assert report is None or report.ok, report

@@ -1,4 +1,4 @@
-"""Bytes that are not UTF-8 where text should be are damage, whatever their CRC says."""
+"""Bytes that are not UTF-8 in place of text are damage, even if their CRC is right."""
 
 import struct
 

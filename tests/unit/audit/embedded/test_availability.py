@@ -1,4 +1,4 @@
-"""The command `availability`: totals, days, the worst, and the span that is asked for."""
+"""The command `availability`: totals, days, the worst, and a part of the history."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ FIRST_MS = 1_700_000_000_000
 
 
 def hourly() -> list:
-    """Offline in the hours 1 to 2 and 3 to 4 of a log of five hours."""
+    """A log of five hours; the partition is offline in the hours 1 to 2 and 3 to 4."""
     groups = [
         [TopicRecord("orders", TOPIC), PartitionRecord(0, TOPIC, (1,), (1,), (), (), 1, 0, 0)]
     ]

@@ -1,4 +1,4 @@
-"""The embedded jobs: frames as they lie on disk, damage, replicas that differ, cut logs."""
+"""The embedded jobs: frames on disk, damage, replicas that differ, logs that were cut."""
 
 import shutil
 from pathlib import Path
@@ -144,7 +144,7 @@ def test_a_dropped_batch_is_a_gap(cluster: Path) -> None:
 
 
 def test_falling_epochs_and_a_wrong_beginning_are_found(cluster: Path) -> None:
-    """Both with a chain that fits: only whoever made the history could do that."""
+    """Both have a right chain, so only the writer of the history can have made them."""
     path = first_segment(cluster / "controller-1")
     frames = frames_of(path)
     data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""What WHERE may be: each is the same log, read without writing anything."""
+"""The forms of WHERE: each gives the same log, and nothing is written."""
 
 import fcntl
 import gzip
@@ -31,7 +31,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def contents(cluster: Path) -> list[bytes]:
-    """Every batch of a node."""
+    """Return every batch of a node."""
     return read(one_replica(str(cluster / "controller-1")))
 
 

@@ -147,7 +147,7 @@ def test_no_secret_is_in_what_a_library_says() -> None:
 
 
 class CountingTree:
-    """One file, and what was asked of it."""
+    """A tree with one file that counts the reads."""
 
     location = "counted"
 

@@ -1,4 +1,4 @@
-"""Where several logs part: the first offset, in the words of both."""
+"""Where several logs differ: the first offset, and the batch of each side."""
 
 import json
 import random
@@ -47,7 +47,7 @@ def test_equal_logs_and_shorter_ones_agree(world: Path) -> None:
 def test_a_torn_batch_behind_the_synced_mark_does_not_stop_the_comparison(
     world: Path, tmp_path: Path
 ) -> None:
-    """Its head is whole, so a reader that goes by heads counts it; verification does not."""
+    """Its head is whole, so the reader counts the batch; the verification does not."""
     shutil.copytree(world / "one", tmp_path / "torn")
     newest = max((tmp_path / "torn" / "log").glob("*.log"))
     newest.write_bytes(newest.read_bytes()[:-1] + b"\x00")
@@ -95,7 +95,7 @@ def test_two_without_a_third_have_no_majority(world: Path, tmp_path: Path) -> No
 def test_what_was_rewritten_in_place_is_found_before_its_chain_breaks(
     world: Path, tmp_path: Path
 ) -> None:
-    """A record rewritten with a right CRC: the chain is broken one batch later only."""
+    """A record is rewritten with a right CRC. The chain breaks only one batch later."""
     node = Path(shutil.copytree(world / "one", tmp_path / "bad"))
     at = rewrite(node, BATCHES[55])
     report = verify_ledger(one_replica(str(node)).disk)

@@ -1,4 +1,4 @@
-"""What changed: created, removed and changed things, under their names, field by field."""
+"""What changed: created, removed and changed things, with their names and fields."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Histories of one thing: both lives, every cause, what was before and after, and no more."""
+"""Histories of one thing: all its lifetimes, every cause, the values before and after, no more."""
 
 import json
 from pathlib import Path
@@ -267,7 +267,7 @@ KINDS = {
 @settings(max_examples=25)
 @given(st.integers(0, 2**32), st.integers(1, 80))
 def test_every_change_between_images_is_in_its_thing_s_history(seed, length) -> None:
-    """Another way: images of the whole log, compared batch by batch, and words made of them."""
+    """Computes the changes in another way: compares images of the whole log batch by batch."""
     batches = seal_all(legal_history(seed, length))
     image = EMPTY
     expected: dict[str, list] = {}

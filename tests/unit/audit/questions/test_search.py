@@ -278,7 +278,7 @@ def test_who_names_the_user_and_the_broker_that_carried_the_request(lifelike) ->
 
 @pytest.mark.parametrize("principal", ["Broker:7", "User:ANONYMOUS", "Broker:8"])
 def test_who_acted_as_a_broker_without_being_it_is_shown_and_found(principal) -> None:
-    """Where authentication is off, the name alone tells nothing."""
+    """If authentication is off, the principal alone doesn't show which broker it acted as."""
     said = Provenance(principal="User:ANONYMOUS", auth_method="none", client_address="10.0.0.7")
     header = BatchHeader(0, 1, 1, 1, said, bytes(32), {ACTED_AS: b"Broker:7"})
     assert cause(header).startswith("User:ANONYMOUS as Broker:7 (none from 10.0.0.7)")
@@ -295,7 +295,7 @@ def test_who_acted_as_a_broker_without_being_it_is_shown_and_found(principal) ->
 
 @pytest.fixture
 def damaged(lifelike, tmp_path) -> Path:
-    """A byte is wrong in the midst of the log."""
+    """A log with a wrong byte in its middle."""
     folder = Path(shutil.copytree(lifelike, tmp_path / "damaged"))
     (path,) = (folder / "controller-1" / "log").glob("*.log")
     data = bytearray(path.read_bytes())

@@ -1,4 +1,4 @@
-"""The state at a moment: the same from every checkpoint as from offset 0, and as a live image."""
+"""The state at a moment: the same from every checkpoint, from offset 0, and as a live image."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Subjects: every record has words that people would look for."""
+"""Subjects: every record has the words that people would search for."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Verifying everything about a replica: each tampering is found, at its place."""
+"""Verifying a replica: each tampering is found at its place."""
 
 import json
 import shutil
@@ -109,7 +109,7 @@ def test_keep_going_reports_each_place_and_reads_all_that_is_whole(node: Path) -
 
 
 def test_rubbish_of_any_length_is_skipped(node: Path) -> None:
-    """Windows of 4 MiB are searched: a batch may lie over the end of one."""
+    """The search uses windows of 4 MiB, and a batch may lie across the end of one."""
     path = segments(node)[1]
     header, batches = frames(path)
     for length in (1, 4 * 2**20 - 40, 9 * 2**20):
@@ -254,7 +254,7 @@ def test_a_running_node_s_unfinished_tail_is_a_note(node: Path) -> None:
 
 
 def test_a_node_that_rolls_a_segment_while_it_is_read(node: Path, tmp_path: Path) -> None:
-    """Its last segment grows and is followed by another between a listing and a read."""
+    """Between a listing and a read, the last segment grows and another one follows."""
     (node / "journal").mkdir()
     kept = tmp_path / "kept"
     kept.mkdir()
@@ -278,7 +278,7 @@ def test_a_node_that_rolls_a_segment_while_it_is_read(node: Path, tmp_path: Path
 
 
 def with_event(replica, roll: Callable[[], None], at_read: int):
-    """The replica, of which something happens at a read of its disk."""
+    """Return the replica; an event happens at a read of its disk."""
     reads = iter(range(10**6))
 
     class Rolling(type(replica.disk)):

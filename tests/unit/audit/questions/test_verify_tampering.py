@@ -1,7 +1,7 @@
-"""Random tampering with a node's files: always found, and at its place.
+"""Random tampering with a node's files is always found, and at its place.
 
-A head of the log was written down before. What is expected is known from how the files were made,
-not from the code that looks.
+A head of the log was written down before. The expected result follows from how the files were made,
+not from the code under test.
 """
 
 import random
@@ -145,7 +145,7 @@ def test_what_is_done_to_the_bytes_of_a_checkpoint(world: Path, tmp_path: Path, 
 
 
 def leaving() -> list[HistoryBatch]:
-    """Two brokers register, and with the last batch one begins to leave."""
+    """Two brokers register, and with the last batch one begins a controlled shutdown."""
     leaves = BrokerRegistrationChangeRecord(1, 0, in_controlled_shutdown=1)
     return [
         HistoryBatch(0, 1, 1, (registration(1, broker_epoch=0), registration(2, broker_epoch=1))),

@@ -1,6 +1,6 @@
-"""Following a log while its node writes, rolls, stops, starts again, or is replaced.
+"""Following a log while its node writes, rolls segments, stops, starts again, or is replaced.
 
-`pause` is where the world moves on: each wait lets the writer do its next step, so no test waits.
+Each `pause` lets the writer do its next step, so no test waits.
 """
 
 import json
@@ -41,7 +41,7 @@ END = ALL[-1].header.end_offset
 
 
 class Node:
-    """A controller's folder that is being written."""
+    """A controller's folder to which the test writes."""
 
     def __init__(self, folder: Path, segment_bytes: int = 4_096) -> None:
         self.folder = folder
@@ -107,7 +107,7 @@ def test_segments_that_roll_are_followed(node: Node) -> None:
 
 
 def test_a_node_that_stops_and_starts_again_is_followed(node: Node) -> None:
-    """What isn't in its manifest yet is applied again, and must not be seen twice."""
+    """Batches after the manifest's mark are applied again, and must not be seen twice."""
     steps = [node.stop, node.start, lambda: node.write(*ALL)]
     assert [batch.hash for batch in followed(node, steps)] == [batch.hash for batch in ALL]
 
@@ -142,7 +142,7 @@ def test_a_segment_that_is_being_begun_is_waited_for(node: Node) -> None:
 def test_a_segment_that_could_not_be_read_is_looked_at_again_though_it_has_not_grown(
     tmp_path: Path,
 ) -> None:
-    """A copy under way may have a file's length before its bytes."""
+    """A copy in progress may have a file's length before it has its bytes."""
     whole = Node(tmp_path / "whole")
     whole.write(*ALL)
     whole.stop()
@@ -163,7 +163,7 @@ def test_a_segment_that_could_not_be_read_is_looked_at_again_though_it_has_not_g
 
 
 def test_of_several_nodes_whichever_is_ahead_is_followed(node: Node, tmp_path: Path) -> None:
-    """One stops for good; the others go on."""
+    """One node stops for good; the others continue."""
     other = Node(tmp_path / "controller-2")
     steps = [
         lambda: other.write(*ALL[:7]),
@@ -317,7 +317,7 @@ def test_ctrl_c_ends_it_well_and_what_was_written_meanwhile_was_seen(node: Node)
 
 
 def test_ctrl_c_in_a_finalizer_ends_it_too(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python throws away what rises there: the command went on, now and then, for ever."""
+    """Python drops an exception in a finalizer, so the command sometimes continued for ever."""
     waits = iter(range(50))
 
     class Dropped:

@@ -1,4 +1,4 @@
-"""What people type for a moment, and the offset it stands for."""
+"""What people type for a moment, and the offset that it means."""
 
 import shutil
 from pathlib import Path
@@ -30,7 +30,7 @@ def reader(folder: Path) -> LedgerReader:
 
 
 def end_at(timestamp_ms: int) -> int:
-    """The rule of `audit.tables`, said plainly."""
+    """The definition in `audit.tables`, in plain code."""
     return max((b.end_offset for b in BATCHES if b.timestamp_ms <= timestamp_ms), default=0)
 
 

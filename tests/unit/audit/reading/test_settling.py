@@ -1,4 +1,4 @@
-"""Settling: what counts, from which batch on, wherever the markers stand."""
+"""Settling: which records count, and from which batch on, wherever the markers are."""
 
 from audit.reading.settling import Logged, moments, settled
 from metadata.records import (
@@ -90,7 +90,7 @@ def test_an_end_without_a_begin_settles_by_itself() -> None:
 
 
 def test_a_record_comes_as_soon_as_its_outcome_is_known() -> None:
-    """Who follows a log doesn't wait for a batch that may never come."""
+    """A follower of a log must not wait for a batch that may never come."""
     seen: list[int] = []
 
     def batches():

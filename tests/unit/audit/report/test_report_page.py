@@ -1,4 +1,6 @@
-"""The page as a file: nothing asked for, everything escaped, bounded, and the same twice."""
+"""The page as a file: it loads nothing, escapes everything, is bounded, and is the same each
+time.
+"""
 
 import base64
 import hashlib
@@ -113,7 +115,7 @@ def test_every_section_is_there_for_an_empty_history() -> None:
 
 @pytest.mark.slow
 def test_a_great_history_still_gives_a_small_page() -> None:
-    """Three months of 50,000 partitions; the rows are made while they are read."""
+    """Three months of 50,000 partitions. The rows are made while they are read."""
 
     class Intervals:
         """Read thrice, so made thrice; each partition stands still for a while in each."""

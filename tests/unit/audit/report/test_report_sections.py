@@ -1,4 +1,4 @@
-"""What each section of the report makes of its rows: sums, the worst, and what is left out."""
+"""The sections of the report: sums, the worst, and what is left out."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Numbers, times and pieces of time as the report says them."""
+"""Numbers, times and pieces of time as the report writes them."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Bronze's columns against a second telling of what each record holds."""
+"""Bronze's columns, compared with a second description of each record's fields."""
 
 import gc
 import json
@@ -61,7 +61,10 @@ JSON_NAMES = {
 
 
 def test_partitions_say_what_their_json_says(batches) -> None:
-    """Absent in the JSON is untouched; of the recovery state the JSON leaves out a default."""
+    """A field that is absent in the JSON is unchanged.
+
+    The JSON leaves out a default recovery state.
+    """
     seen = 0
     for row in rows(batches, [*BRONZE_COLUMNS, "record"]):
         shown = record_to_json(decode_record(row["record"]))
@@ -78,7 +81,7 @@ def test_partitions_say_what_their_json_says(batches) -> None:
 
 
 def test_each_type_fills_its_columns_and_no_others(batches) -> None:
-    """One line a type: what may be filled; a column that no record of a type fills is forgotten."""
+    """One line for each type. A column that no record fills is a mistake."""
     filled: dict[str, set[str]] = {}
     for row in rows(batches):
         mine = filled.setdefault(row["type"], set())
@@ -200,7 +203,7 @@ def test_columns_and_types_are_as_asked_for(batches) -> None:
 
 
 def test_each_type_is_found_alone_as_among_all_others(batches) -> None:
-    """Batches that can't hold what is asked for are passed over, and no other is."""
+    """Only batches that can't hold the requested type are skipped."""
     every = rows(batches, ("offset", "type"))
     for name in sorted({row["type"] for row in every}):
         of_it = [row for row in every if row["type"] == name]

@@ -1,4 +1,4 @@
-"""Which Java is taken, and how it is called. The Javas here are a line of shell each."""
+"""Which Java is used, and how it is started. The Javas here are one line of shell each."""
 
 import subprocess
 import sys
