@@ -19,12 +19,12 @@ from runtime.byte_budget import ByteBudget, ByteClaim
 
 
 class Rank(IntEnum):
-    """How much a connection has shown of itself. The lowest rank ends first."""
+    """How much is known of a connection. The lowest rank is closed first."""
 
     SILENT = 0
     """It has not sent a byte, or not all of its ClientHello."""
     UNKNOWN = 1
-    """It has sent something, and nobody knows yet who it is."""
+    """It has sent bytes, and its caller is not known yet."""
     IDLE = 2
     """It is known, and no request is under way."""
     BUSY = 3
@@ -60,7 +60,7 @@ class Slots(NamedTuple):
 
 
 class Admission:
-    """Counts connections, in all and from one address, and ends some for others."""
+    """Counts connections, in all and by address, and closes some to make room for others."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Admission:
         return True
 
     def move(self, place: ConnectionPlace, rank: Rank) -> None:
-        """Change a place's rank; who becomes known gives its slot back."""
+        """Change a place's rank. A connection that becomes known returns its slot."""
         if place not in self._places or place.rank is rank:
             return
         self._take_out(place)
@@ -220,7 +220,7 @@ class Admission:
             self._call_later(delay_s, self._check_slots)
 
     def _check_slots(self) -> None:
-        """While others wait, end those whose grace is over."""
+        """While others wait, close the connections whose grace period is over."""
         self._is_checking = False
         until = self._now() - self._slots.grace_s
         for place in list(self._holders):

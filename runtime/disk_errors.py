@@ -8,9 +8,9 @@ which is which.
 import errno
 
 BROKEN = (errno.EIO, errno.EROFS)
-"""Errors by which more may be lost than the write that met them: the node stops."""
+"""Errors after which more than the failed write may be lost: the node stops."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-"""Errors that pass when somebody makes room."""
+"""Errors that end when disk space is freed."""
 
 
 def explain(error: OSError, doing: str) -> OSError:

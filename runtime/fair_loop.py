@@ -29,7 +29,7 @@ T = TypeVar("T")
 READY_MAX = 24
 """Sockets in one pass: some 5 ms of requests."""
 OTHERS_MIN = 4
-"""Of those that are neither preferred nor hastened, however many are."""
+"""Sockets in one pass that are neither preferred nor hastened."""
 
 
 class FewAtATime(selectors.BaseSelector):
@@ -195,14 +195,14 @@ def meter() -> SliceMeter | None:
 
 
 def prefer(sock: socket.socket) -> None:
-    """Let a connection's data go before all others'; on another kind of loop, do nothing."""
+    """Handle a connection's data before all others; on another kind of loop, do nothing."""
     selector = _SELECTORS.get(asyncio.get_running_loop())
     if selector is not None:
         selector.prefer(sock.fileno())
 
 
 def hasten(sock: socket.socket) -> None:
-    """Let a connection's data go before strangers'; on another kind of loop, do nothing."""
+    """Handle a connection's data before strangers'; on another kind of loop, do nothing."""
     selector = _SELECTORS.get(asyncio.get_running_loop())
     if selector is not None:
         selector.hasten(sock.fileno())

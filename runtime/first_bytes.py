@@ -129,8 +129,8 @@ class FirstBytes:
 
 
 def _nobody_waits() -> None:
-    """Stands where `on_ready` was, once it is over."""
+    """Replaces `on_ready` once watching has ended."""
 
 
 def _nobody_hears(why: str) -> None:
-    """Stands where `on_gone` was, once it is over."""
+    """Replaces `on_gone` once watching has ended."""

@@ -380,7 +380,7 @@ class _Waiting:
         """`on_second` is called instead when there was an answer already."""
         self._on_second = on_second
         self.left = False
-        """Nobody waits any more."""
+        """Note that the client has left and no longer waits for the answer."""
         self.answer: Reply | None = None
         self._future: asyncio.Future[Reply] | None = None
         self._replied = False

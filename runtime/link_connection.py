@@ -129,7 +129,7 @@ class LinkConnection(asyncio.Protocol):
         else:
             self.arrival.taken_over(self._displaced)
         secured = transport.get_extra_info("ssl_object")
-        # A certificate without a name is one for nobody; only without TLS nobody is asked.
+        # None: no TLS, so nothing is certified. "": a certificate without a URI names nobody.
         try:
             self.certified = None if secured is None else uri_of_peer(secured) or ""
         except SeveralUrisError as error:

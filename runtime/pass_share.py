@@ -38,7 +38,7 @@ class PassShare:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """The number of requests that wait."""
         return len(self._first) + len(self._others)
 
     def _schedule(self) -> None:

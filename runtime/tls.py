@@ -36,7 +36,7 @@ class TlsFiles(NamedTuple):
     """Our certificate, followed by intermediate ones."""
     key: Path
     ca: Path
-    """Whom we trust: the certificates that others' must be signed by."""
+    """The CA certificates that must have signed the certificates of others."""
 
 
 class PeerTls(NamedTuple):

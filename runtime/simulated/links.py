@@ -19,7 +19,7 @@ DIAL_TIMEOUT_US = 1_000_000
 REDIAL_FIRST_US = 20_000
 REDIAL_MOST_US = 500_000
 LASTED_US = 100_000
-"""A link that broke sooner is not redialled at once, lest two nodes spin."""
+"""A link that broke sooner is not redialled at once; otherwise two nodes could loop."""
 QUEUE_BYTES_MAX = 64 * 1024 * 1024
 
 
@@ -159,8 +159,8 @@ class SimulatedLinks:
     def refuse(self, side: _Side) -> None:
         """Have the system answer that it knows no such connection; for `_Side`.
 
-        Word that this end was over may have been lost: without this the far end, which takes the
-        connection for open, would send into it for ever.
+        The message that closed the connection may have been lost. Without this answer the other
+        end would consider the connection open and send into it for ever.
         """
         self._tell(side.other, LinkEnd.RESET)
 
@@ -204,7 +204,7 @@ class SimulatedLinks:
             back.carry(0, rejected, dialler.process, "rejected")
             return
         if self._keeps_another(verdict, dialler):
-            # Closed without a word: the dialler has, or will get, the other one.
+            # Close silently: the dialler has, or will get, the other connection.
             closed = partial(dialler._dial_failed, dial, LinkEnd.CLOSED)  # noqa: SLF001
             back.carry(0, closed, dialler.process, "crossed")
             return
@@ -284,7 +284,7 @@ class SimulatedLinks:
             return
         side.open = False
         del self._sides[side.node_id]
-        # At once, so that a peer that died is known to be dead; later with back-off.
+        # Redial at once, so that a dead peer is known to be dead. Later redials back off.
         if end is LinkEnd.RESET and self.process.world.now_us - side.opened_us >= LASTED_US:
             self.process.schedule(0, partial(self._dial, side.node_id), "redial")
         else:

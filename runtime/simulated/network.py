@@ -98,10 +98,10 @@ class Path:
         self.target = target
         self.profile = PLAIN
         self.cuts = 0
-        """How often it was cut: tells one cut from the next."""
+        """How often it was cut; distinguishes one cut from the next."""
         self.old_frames: deque[bytes] = deque(maxlen=_MEMORY)
         self.history: History | None = None
-        """What went over it in the whole run, where somebody wants to know."""
+        """The frames of the whole run; None unless `remember` was called."""
         self._world = world
         self._random = world.random(f"path/{source}/{target}")
         self._blocks = 0
@@ -260,7 +260,7 @@ class Server(Protocol):
 
 
 class SimulatedNetwork:
-    """All paths, and who is reached where."""
+    """All paths, and the listener or server at each address."""
 
     def __init__(self, world: World) -> None:
         self.world = world

@@ -110,7 +110,7 @@ class SimulatedProcess:
     def _go_on(self) -> None:
         if self._drain is not None:
             self._drain.cancel()
-        # Nobody's event: an event of this process would wait behind itself.
+        # An event of no process: an event of this process would wait behind itself.
         wait_us = self._held_until_us - self.world.now_us
         self._drain = self.world.schedule(wait_us, self._run_waiting, None, "go-on")
 

@@ -18,7 +18,7 @@ from runtime.simulated.world import ScheduledEvent
 
 
 class SimulatedServer:
-    """A server of one life of a process, under a URL."""
+    """A server of one run of a process, under a URL."""
 
     def __init__(
         self, network: SimulatedNetwork, process: SimulatedProcess, url: str, handler: Handler
@@ -82,12 +82,12 @@ class PendingSimulatedRequest:
 
 
 class SimulatedRequests:
-    """Sends the requests of one life of a process."""
+    """Sends the requests of one run of a process."""
 
     def __init__(
         self, network: SimulatedNetwork, process: SimulatedProcess, caller: Caller | None = None
     ) -> None:
-        """`caller`: whom servers take this process for, by the credential that it shows."""
+        """`caller`: the caller that servers see, by the credential of this process."""
         self._network = network
         self._process = process
         self._caller = caller

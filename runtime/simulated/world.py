@@ -79,7 +79,7 @@ OnException = Callable[[Process, Exception], bool]
 
 
 class World:
-    """The time, the order and the dice of one simulated run."""
+    """The time, the order of events and the randomness of one simulated run."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -87,7 +87,7 @@ class World:
         self.executed = 0
         """How many events have happened."""
         self.current: Process | None = None
-        """Whose code is running."""
+        """The process whose code is running; None between events and in events of no process."""
         self.on_exception: OnException | None = None
         """Asked about an exception of a node's callback; True means it was expected."""
         self._heap: list[tuple[int, int, ScheduledEvent]] = []
@@ -107,9 +107,9 @@ class World:
         return self.now_us / US
 
     def random(self, name: str) -> random.Random:
-        """Return the stream of dice called `name`, which hangs on the seed and the name alone.
+        """Return the random stream called `name`; it depends only on the seed and the name.
 
-        So another consumer of dice does not shift what the others draw.
+        So a new consumer of randomness does not change what the others draw.
         """
         stream = self._streams.get(name)
         if stream is None:
@@ -118,7 +118,7 @@ class World:
         return stream
 
     def machine(self, node_id: int) -> Machine:
-        """Return the clocks of the machine that node `node_id` runs on, over all its lives."""
+        """Return the clocks of the machine that node `node_id` runs on, over all its processes."""
         machine = self._machines.get(node_id)
         if machine is None:
             machine = self._machines[node_id] = Machine(self, node_id)
@@ -138,18 +138,18 @@ class World:
         process: Process | None = None,
         label: str = "event",
     ) -> ScheduledEvent:
-        """Let `callback` happen `delay_us` from now, in the life of `process` if one is given."""
+        """Let `callback` happen `delay_us` from now, in `process` if one is given."""
         event = ScheduledEvent(callback, process, label)
         self.push(event, self.now_us + max(delay_us, 0))
         return event
 
     def push(self, event: ScheduledEvent, time_us: int) -> None:
-        """Put an event in at a time; where it stood before is forgotten."""
+        """Schedule an event at a time. This replaces an earlier time of the same event."""
         self._sequence = event.sequence = self._sequence + 1
         heapq.heappush(self._heap, (time_us, self._sequence, event))
 
     def move_timers(self, machine: Machine) -> None:
-        """Put a machine's timers where its clock's new rate says."""
+        """Reschedule a machine's timers for the new rate of its clock."""
         mine = [
             event
             for _, sequence, event in sorted(self._heap, key=lambda entry: entry[:2])
