@@ -1,4 +1,4 @@
-"""Controllers on one virtual clock, without sockets and elections, and brokers to talk to them."""
+"""Controllers on one virtual clock, without sockets or elections, and brokers that call them."""
 
 import json
 from random import Random
@@ -44,15 +44,15 @@ DECLARED = tuple(
 
 
 def raise_it(error):
-    """What a test cluster does about a defect that the product outlives."""
+    """Fail the test on a defect that the product would survive."""
     raise error
 
 
 class Cluster:
-    """One to three controllers; the test says who leads."""
+    """One to three controllers. The test chooses the leader."""
 
     def __init__(self, nodes=3, seed=1, leader=1, on_defect=raise_it, **config):
-        """`on_defect` None: a decision that fails doesn't fail the test."""
+        """With `on_defect` None, a decision that fails doesn't fail the test."""
         self.world = World(seed)
         self.shared = InMemoryCluster(range(1, nodes + 1))
         self.platters = {}
@@ -73,7 +73,7 @@ class Cluster:
             self.lead(leader)
             self.run_until(self.registered)
 
-    # -- life -----------------------------------------------------------------------------
+    # -- start, stop, time -----------------------------------------------------------------
 
     def start(self, node_id):
         self.incarnations[node_id] = self.incarnations.get(node_id, 0) + 1
@@ -129,7 +129,7 @@ class Cluster:
     # -- looking --------------------------------------------------------------------------
 
     def registered(self):
-        """Every controller that runs has registered itself, and the leader knows it."""
+        """Return whether the leader knows the registration of every controller that runs."""
         known = self.image.cluster.controllers
         alive = {node.node_id for node in self.shared.alive()}
         return all(
@@ -149,11 +149,11 @@ class Cluster:
         return self.image.cluster.brokers[broker_id]
 
     def write(self, *records):
-        """Let the leader write records that no request writes yet."""
+        """Let the leader write records that no request can write yet."""
         self.decide(*records)
 
     def decide(self, *records):
-        """Let the leader decide on records; returns what comes of it."""
+        """Let the leader make a decision; returns its outcome."""
         done = []
         decision = Decision(
             lambda image: ControllerResult(records), Provenance(operation="Test"), done.append
@@ -164,7 +164,7 @@ class Cluster:
         return done[0]
 
     def hold_the_turn(self, steps=1_000):
-        """Let the leader decide something of its own for so many steps; all else waits."""
+        """Keep the leader busy with one decision for so many steps. All others wait."""
 
         def decide(_image):
             yield from [None] * steps
@@ -183,12 +183,12 @@ class Cluster:
         return list(controller.ledger.batches(0))
 
     def ledger_files(self, node_id):
-        """Content of the segments on a node's disk, by name."""
+        """Return the content of the segments on a node's disk, by name."""
         names = self.platters[node_id].names
         return {n: bytes(i.content) for n, i in names.items() if n.endswith(".log")}
 
     def holds(self, node_id, before):
-        """A node has these segments again; behind them the log may have gone on."""
+        """Return whether a node has these segments again. Its log may have grown since."""
         files = self.ledger_files(node_id)
         return all(files.get(name, b"").startswith(content) for name, content in before.items())
 
@@ -204,7 +204,7 @@ class Cluster:
         return [entry for entry in self.logs.entries if entry["event"] == name]
 
     def assert_equal(self):
-        """All controllers have the same log and the same image, and their own replay agrees."""
+        """Check that all controllers have the same log and image, and that replay agrees."""
         self.run(0.5)
         images = [c.image for c in self.controllers.values()]
         heads = {c.ledger.head for c in self.controllers.values()}
@@ -319,7 +319,7 @@ class Broker:
         return replies
 
     def fetch(self, wanted=WantedState.ONLINE, *, apply=True, **changes) -> MetadataFetchReply:
-        """One exchange. What comes is fetched, and applied if told so."""
+        """Send a fetch and wait for the reply. Its batches count as fetched, perhaps as applied."""
         replies = self.send(wanted, **changes)
         self.cluster.run_until(lambda: bool(replies))
         return self.take(replies[0], apply=apply)
@@ -355,7 +355,7 @@ class Broker:
         return self
 
     def keep_alive(self, seconds, step=1.0, wanted=WantedState.ONLINE):
-        """Heartbeat for some time."""
+        """Send heartbeats for some time."""
         until = self.cluster.world.now + seconds
         while self.cluster.world.now < until:
             self.fetch(wanted)
@@ -364,7 +364,7 @@ class Broker:
 
 
 def keep_alive(cluster, brokers, seconds, step=1.0):
-    """Let some brokers heartbeat for some time; all others are silent."""
+    """Let some brokers send heartbeats for some time. All others are silent."""
     until = cluster.world.now + seconds
     while cluster.world.now < until:
         for broker in brokers:

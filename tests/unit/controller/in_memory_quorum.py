@@ -1,8 +1,8 @@
-"""`quorum.api.Quorum` for a few controllers in one process, without disks and elections.
+"""`quorum.api.Quorum` for a few controllers in one process, without disks or elections.
 
-The test chooses the leader. What is proposed goes into one shared log after `COMMIT_S` of virtual
-time if the leader can reach a majority; everyone reachable hears of it after another `COMMIT_S`.
-A node that was cut off or down hears what it missed when it is back.
+The test chooses the leader. A proposal enters the shared log after `COMMIT_S` of virtual time, if
+the leader reaches a majority. Every reachable node hears of it after another `COMMIT_S`. A node
+that was cut off or down hears what it missed when it is back.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ HEARTBEAT_S = 0.1
 
 
 class InMemoryCluster:
-    """What the nodes share: the committed log, who leads, who is cut off."""
+    """What the nodes share: the committed log, the leader, and which nodes are cut off."""
 
     def __init__(self, node_ids):
         self.node_ids = tuple(node_ids)
@@ -71,7 +71,7 @@ class InMemoryCluster:
 
 
 class InMemoryQuorum:
-    """One node's face."""
+    """The quorum as one node sees it."""
 
     def __init__(self, cluster: InMemoryCluster, node_id: int, clock, listener) -> None:
         self.cluster = cluster
@@ -227,7 +227,7 @@ class InMemoryQuorum:
         self.clock.call_soon(go_on)
 
     def announce(self, data: bytes) -> None:
-        """Said again and again, while there is something to say."""
+        """Repeat the announcement until it is empty."""
         begins = data and not self.announcement
         self.announcement = data
         if begins:

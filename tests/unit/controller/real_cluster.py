@@ -1,4 +1,4 @@
-"""Controllers over the real quorum, on simulated network and disks: nobody chooses the leader."""
+"""Controllers over the real quorum, on a simulated network and disks. They elect their leader."""
 
 import random
 
@@ -17,7 +17,7 @@ from tests.unit.controller.cluster import CLUSTER_ID, Cluster, raise_it
 
 
 class _Shared:
-    """What `Cluster` reads of the in-memory quorum."""
+    """The attributes of the in-memory quorum that `Cluster` reads."""
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -30,7 +30,7 @@ class _Shared:
 
 
 class RealCluster(Cluster):
-    """As `Cluster`, with elections."""
+    """Like `Cluster`, with elections."""
 
     def __init__(self, nodes=3, seed=1, tail_bytes=20_000, **config):
         self.world = World(seed)
@@ -101,7 +101,7 @@ class RealCluster(Cluster):
         self.controllers.pop(node_id)
 
     def settle(self):
-        """Wait until all controllers stand at the same offset."""
+        """Wait until all controllers have the same offset."""
         self.run_until(
             lambda: (
                 self.shared.leader is not None

@@ -1,4 +1,4 @@
-"""A node that holds something wrong: it says so, mends itself when it can, and is not believed."""
+"""A node with a wrong or damaged state reports it, repairs it if it can, and is not believed."""
 
 import errno
 
@@ -31,7 +31,7 @@ def metrics(cluster, node_id):
 
 
 def read_old(cluster, node_id):
-    """Read what lies in the damaged segment."""
+    """Read batches of the damaged segment."""
     query = {"offset": "50", "maxBytes": "100000"}
     return cluster.ask("GET", "/v1/log", node=node_id, query=query)[0]
 
@@ -140,7 +140,7 @@ def test_a_segment_that_is_mended_at_the_start_is_tried_again_too(cluster):
 
 
 def forget_the_difference(cluster, node_id):
-    """What was wrong is written over: from now on the sums are equal again."""
+    """Make the state hashes equal again, as when the wrong value is overwritten."""
     applier = cluster.controllers[node_id]._replica.applier
     applier.image = cluster.image
 
@@ -167,7 +167,7 @@ def test_a_state_that_was_wrong_once_is_not_served_again_in_this_life(cluster):
 
 
 def test_a_checkpoint_of_a_wrong_state_is_not_loaded_again(cluster):
-    """It is whole, and agrees with itself: only the others can tell."""
+    """The checkpoint is valid in itself. Only a comparison with the others shows the error."""
     fill(cluster, 5)
     sound = checkpoint(cluster, 3)
     fill(cluster, 5, start=20)
@@ -207,7 +207,7 @@ def test_a_wrong_node_writes_no_checkpoint():
 
 
 def too_far_behind(cluster):
-    """Controller 3 must fetch files; controller 1, which leads, is the one to ask."""
+    """Controller 3 must fetch files from controller 1, which leads."""
     cluster.shared.cut(3)
     fill(cluster, 40)
     checkpoint(cluster, 1)
@@ -231,7 +231,7 @@ def test_a_jump_takes_nothing_from_a_damaged_source_and_asks_another(cluster, wh
 
 
 def test_each_holds_another_part_of_history_well_and_all_are_mended(cluster):
-    """Damage on every node, as long as each record is sound somewhere."""
+    """Every node has damage, but each record is intact on one of them."""
     fill(cluster, 40)
     for node_id in (1, 2, 3):
         checkpoint(cluster, node_id)
@@ -305,7 +305,7 @@ def test_a_checkpoint_that_can_not_be_is_not_loaded(cluster, how):
 
 
 def test_a_checkpoint_of_another_history_is_told_by_the_chain(cluster):
-    """Another cluster with the same id: every sum is right, and it is not ours."""
+    """The checkpoint of another cluster with the same id: all its checksums are right."""
     fill(cluster, 40)
     written = checkpoint(cluster, 3)
     cluster.kill(3)

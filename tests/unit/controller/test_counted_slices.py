@@ -1,8 +1,8 @@
-"""On 50,000 partitions: how much is looked at between two chances for others, counted.
+"""Counts how much work on 50,000 partitions is done between two yields.
 
-Rule: operations are counted, not times: each look into a map of the image, each entry that is
-iterated, each record that is put into words. `make lateness` measures the same in processor time,
-on real processes and 1,000,000 partitions.
+It counts operations and not time: each look-up in a map of the image, each entry that is iterated,
+each record that is converted to JSON. `make lateness` measures processor time, on real processes
+and 1,000,000 partitions.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -52,7 +52,7 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
 
 
 class Counter:
-    """Operations so far, and the most between two calls of `slice_ends`."""
+    """Counts operations, and the most between two calls of `slice_ends`."""
 
     def __init__(self) -> None:
         self.now = self.most = self.total = 0
@@ -117,12 +117,12 @@ def cluster() -> Any:
 
 
 def test_every_route_that_reads_is_asked() -> None:
-    """A new one needs a row in the table above."""
+    """A new route needs a row in the table above."""
     assert set(ASKED) == {route.name for route in ROUTES if route.method == "GET"}
 
 
 def test_every_route_and_record_has_a_load() -> None:
-    """`make lateness` drives a million partitions with all that a controller can be asked."""
+    """`make lateness` sends every kind of request, to a million partitions."""
     assert not_driven() == []
 
 

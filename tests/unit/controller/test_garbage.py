@@ -1,7 +1,7 @@
-"""No answer leaves a cycle that holds an image.
+"""No answer leaves a reference cycle that holds an image.
 
-Python's collector would free it late, and then in one go. An image is held by frames: of generators
-that have not ended, and of the tracebacks of errors that somebody keeps.
+Python's collector would free it late, and then in one go. An image is held by the frames of
+generators that have not ended, and of the tracebacks of exceptions that are kept.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""The controller over the real quorum: elections, kills, losses of power, jumps."""
+"""The controller over the real quorum: elections, kills, losses of power, catch-ups."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A controller that stops because of its disk ends, also when the disk refuses the last sync."""
+"""A controller that stops because of its disk ends, even if the disk refuses the last sync."""
 
 import pytest
 

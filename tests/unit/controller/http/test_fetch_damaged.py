@@ -1,4 +1,4 @@
-"""A fetch that meets a damaged segment is told so, whichever way it came upon it."""
+"""A fetch that reads a damaged segment gets an error, whichever way it reads it."""
 
 from tests.unit.controller.cluster import Cluster
 from tests.unit.controller.storage.states_on_disk import SMALL, checkpoint, fill

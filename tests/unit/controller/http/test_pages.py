@@ -1,4 +1,4 @@
-"""Pages of a long answer: every entry once, all from one offset, or a word that it is gone."""
+"""Pages of a long answer: every entry once, all from one offset, or else an error."""
 
 import json
 
@@ -57,7 +57,7 @@ def test_pages_make_the_whole_and_nothing_that_came_meanwhile(cluster, path, lim
 
 
 def test_brokers_and_partitions_come_all_where_no_pages_are_asked_for(cluster):
-    """As in the first release, whose clients know no pages."""
+    """As in release 0.1, whose clients don't know pages."""
     for path in ("/v1/brokers", "/v1/topics/wide"):
         _, reply = page(cluster, path)
         assert reply["continuation"] is None

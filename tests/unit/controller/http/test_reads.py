@@ -1,4 +1,4 @@
-"""Reads, watches and the HTTP surface: who may answer, and what a wrong request is told."""
+"""Reads, watches and other routes: who may answer, and the errors of wrong requests."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A read that the disk refuses is told to who asked, and the node goes on."""
+"""If the disk refuses a read, the caller gets an error, and the node goes on."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.unit.controller.storage.states_on_disk import SMALL, checkpoint, fill
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """Controller 3 leads, has nothing old in memory, and can't read its disk."""
+    """Controller 3 leads, has no old batches in memory, and can't read its disk."""
     cluster = Cluster(**SMALL)
     (cluster.broker,) = cluster.online(1)
     fill(cluster, 40)

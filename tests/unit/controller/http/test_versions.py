@@ -1,4 +1,4 @@
-"""What a controller answers to requests that say a version, and to those that say none."""
+"""What a controller answers to requests with a version, and to those without one."""
 
 import json
 from typing import Any

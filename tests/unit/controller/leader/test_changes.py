@@ -1,4 +1,4 @@
-"""Requests that change something: once, whatever is lost on the way."""
+"""Requests that change something are executed once, whatever is lost on the way."""
 
 import json
 from typing import Any
@@ -187,7 +187,7 @@ def test_an_id_below_the_floor_is_refused_and_never_executed_again(cluster):
 
 
 def test_a_leader_whose_clock_leapt_a_day_and_came_back_still_takes_new_ids(cluster):
-    """Found by seed 1040: the log's time stays ahead for a day, and every id looked too old."""
+    """Found by seed 1040: the log's time was a day ahead, and every request id looked too old."""
     machine = cluster.processes[1].machine
     create(cluster, "before", request_id(cluster, 1))
     machine.wall_offset_us += (KEPT_MS + 1000) * 1000
@@ -300,7 +300,7 @@ def test_every_epoch_begins_with_its_record(cluster):
 
 @pytest.mark.parametrize("names", ["x-logberg", "x-quorate"])
 def test_the_envelope_says_who_for_whom_and_why(names):
-    """Also to the names that release 0.1 gives the headers."""
+    """Also with the names that release 0.1 gives the headers."""
     cluster = Cluster(delegations={1: frozenset({"User:bob"})})
     cluster.online(1)
     headers = {
@@ -501,7 +501,7 @@ def test_a_broker_stays_online_while_a_large_operation_is_decided(cluster):
 
 
 def test_what_a_dry_run_shows_is_let_go_of_record_by_record():
-    """All at once takes long where a broker holds hundreds of thousands of replicas."""
+    """Freeing all at once takes long if a broker holds hundreds of thousands of replicas."""
     records: list[Any] = [TopicRecord(str(number), bytes(16)) for number in range(3)]
     words = changes._words(records)
     seen = []

@@ -1,4 +1,4 @@
-"""A defect in one decision is answered once, and neither silences nor ends the leader."""
+"""A defect in one decision is answered once. The leader goes on, and keeps its leadership."""
 
 import json
 
@@ -90,7 +90,7 @@ def test_a_leader_that_cannot_begin_its_epoch_does_not_stay(monkeypatch):
 
 
 def test_an_id_that_only_looks_like_one_is_refused_and_its_field_named(monkeypatch):
-    """The decision refuses it even where the decoder lets it pass."""
+    """The decision refuses it even if the decoder accepts it."""
     cluster = Cluster()
     with pytest.raises(UuidError):
         parse_uuid(UNREADABLE)

@@ -1,4 +1,4 @@
-"""Sessions run on the time that we were awake, and nobody is lost in our stalls."""
+"""Sessions run on awake time, and no broker is fenced because of our stalls."""
 
 import pytest
 
@@ -8,7 +8,7 @@ SESSION_S, GRACE_S, BEAT_S = 9.0, 4.0, 0.1
 
 
 class Clock:
-    """A clock by hand: timers fire when `sleep` passes them, unless the loop is stuck."""
+    """A manual clock. Timers fire when `sleep` passes them, but not in `stall`."""
 
     def __init__(self):
         self.now = 100.0
@@ -23,7 +23,7 @@ class Clock:
         return timer
 
     def sleep(self, seconds):
-        """Time passes and timers are served."""
+        """Let time pass, and fire timers."""
         until = self.now + seconds
         while due := sorted((t for t in self.timers if t.due <= until), key=lambda t: t.due):
             self.timers.remove(due[0])
@@ -33,7 +33,7 @@ class Clock:
         self.now = until
 
     def stall(self, seconds):
-        """Time passes and nobody serves timers."""
+        """Let time pass without firing timers."""
         self.now += seconds
 
 

@@ -1,4 +1,4 @@
-"""Contact counts once a request has shown whose it is; nobody has applied more than there is."""
+"""A contact counts once a request has shown which process sent it."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def cluster():
 
 
 def begin_leadership_check(cluster):
-    """The leader stood still, and no majority answers."""
+    """Let the leader stall while no majority answers."""
     leadership_check = cluster.leader._leader.leadership_check
     leadership_check._read_index = lambda on_ready: None
     leadership_check.begin()
@@ -84,7 +84,7 @@ def may_stop(cluster, broker):
 
 
 def stopping(cluster):
-    """Broker 1 is stopping, and waits for brokers 2 and 3, who have not seen the moves."""
+    """Broker 1 is stopping. It waits for brokers 2 and 3, which have not applied the changes."""
     one, two, three = cluster.online(1, 2, 3)
     cluster.assign("t", (1, 2))
     keep_alive(cluster, [one, two, three], 0.1)

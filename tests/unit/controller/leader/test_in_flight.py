@@ -1,4 +1,4 @@
-"""What is proposed and not committed is bounded; what waits is decided as commits come."""
+"""The bytes in flight are bounded. Decisions that wait go on as commits come."""
 
 import pytest
 

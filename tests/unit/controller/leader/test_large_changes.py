@@ -1,4 +1,4 @@
-"""Large changes are prepared beside the others, and written as if they had been decided alone."""
+"""Large changes are prepared beside others, and written as if they had been decided alone."""
 
 import json
 
@@ -36,7 +36,7 @@ def cluster():
 
 @pytest.fixture
 def release(monkeypatch):
-    """Large changes are decided, and then go on only when this is called."""
+    """Return a function: large changes wait after their decision until it is called."""
     plain = large_changes.Preparation._replay
 
     class Release:
@@ -61,7 +61,7 @@ def release(monkeypatch):
 
 
 def big_topic(cluster, name="big"):
-    """Ask for a large topic, which is then under way."""
+    """Ask for a large topic. Its creation is then under way."""
     replies = cluster.send("POST", "/v1/topics", body(name, BIG))
     cluster.run(0.1)
     assert cluster.leader._leader.proposer._large_changes._now is not None
@@ -279,7 +279,7 @@ def test_a_leader_that_goes_says_so_and_leaves_nothing(cluster, release):
 
 
 def commit_a_part(cluster):
-    """Commit three batches of a large transaction; return the others, which only the leader has."""
+    """Commit three batches of a large transaction. Return the others, which only the leader has."""
     cluster.processes[1].clock.cost_us = 0
     cluster.shared.cut(2, 3)
     cluster.send("POST", "/v1/topics", body("big", BIG))
@@ -313,7 +313,7 @@ def test_an_image_without_its_branch_is_loaded_from_before_the_transaction(clust
 
 @pytest.mark.parametrize("committed", [0, 100])
 def test_a_leader_that_goes_in_the_middle_replays_what_it_had_only_written(cluster, committed):
-    """Its branch was never built. What is committed of the transaction may yet be all of it."""
+    """It never built the branch. All batches of the transaction may still be committed."""
     waiting, epoch = commit_a_part(cluster), cluster.shared.epoch
     old = cluster.controllers[1]
     cluster.processes[1].run(lambda: old.on_leadership_lost(epoch))

@@ -1,4 +1,4 @@
-"""A change of too many partitions is refused, or told to wait, before anything is decided."""
+"""A change of too many partitions is refused or delayed before anything is decided."""
 
 import pytest
 

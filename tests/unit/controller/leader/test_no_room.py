@@ -1,4 +1,4 @@
-"""A journal that is almost full takes no proposal: who asks is told, and nothing hangs on it."""
+"""A journal that is almost full takes no proposal: callers get an error, and nothing waits."""
 
 import pytest
 

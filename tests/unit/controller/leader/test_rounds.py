@@ -1,4 +1,4 @@
-"""A broker's event that touches many partitions is written in rounds, others in between."""
+"""A broker's event that touches many partitions is written in rounds, with others in between."""
 
 import json
 from typing import Any
@@ -39,7 +39,7 @@ def cluster(monkeypatch):
 
 
 def batches(cluster, operation):
-    """The records of each batch of an operation."""
+    """Return the records of each batch of an operation."""
     return [
         decode_records(batch.records)
         for batch in cluster.leader.ledger.batches(cluster.since)
@@ -48,7 +48,7 @@ def batches(cluster, operation):
 
 
 def changes(cluster, records):
-    """The partitions of the first topic that are changed."""
+    """Return the partitions of the first topic that records change."""
     topic_id = cluster.leader.image.topics.named("t").topic_id
     changed = [r for r in records if isinstance(r, PartitionChangeRecord)]
     assert len(changed) <= ROUND
@@ -56,7 +56,10 @@ def changes(cluster, records):
 
 
 def check_rounds(cluster, operation, flag):
-    """Bounded, in order, each partition once, the record of the broker in the last one."""
+    """Check that rounds are bounded and in order, and that the broker's record is in the last.
+
+    Each partition must occur once.
+    """
     rounds = batches(cluster, operation)
     assert len(rounds) >= PARTITIONS // ROUND
     assert all(len(changes(cluster, records)) <= ROUND for records in rounds)
@@ -74,7 +77,7 @@ def check_rounds(cluster, operation, flag):
 
 
 def between(cluster, operation):
-    """Operations in the log from the first round to the last."""
+    """Return the operations in the log from the first round to the last."""
     all_of_them = [
         b.header.provenance.operation for b in cluster.leader.ledger.batches(cluster.since)
     ]
@@ -135,7 +138,7 @@ def test_a_dry_run_shows_all_rounds_at_once(cluster):
 
 
 def test_a_stopping_broker_leads_until_the_last_round_which_says_that_it_stops(cluster):
-    """So a new leader of the quorum never takes it for one that had nothing to give up."""
+    """Otherwise a new active controller would think that the broker had nothing to give up."""
     cluster.brokers[2].send(WantedState.STOPPING)
     cluster.run_until(lambda: cluster.broker(3).in_controlled_shutdown)
     rounds = check_rounds(cluster, "BeginControlledShutdown", BrokerRegistrationChangeRecord)
@@ -149,7 +152,7 @@ def test_a_stopping_broker_leads_until_the_last_round_which_says_that_it_stops(c
 
 
 def all_silent(cluster):
-    """Fence every broker; return one that was the last in many ISRs."""
+    """Fence every broker. Return one that was the last in many ISRs."""
     cluster.run(SESSION_S + 0.5)
     assert len(cluster.image.topics.leaderless) == PARTITIONS
     cluster.since = cluster.image.offset
@@ -213,7 +216,7 @@ def test_a_leader_that_goes_between_two_rounds_leaves_a_sound_state_and_a_heir_t
 
 
 def test_leaders_that_were_still_to_be_elected_are_elected_by_the_next_leader(cluster):
-    """Its predecessor went between the rounds of an unfencing."""
+    """Its predecessor lost leadership between the rounds of an unfencing."""
     topic_id = cluster.image.topics.named("t").topic_id
     cluster.write(*(PartitionChangeRecord(n, topic_id, leader=-1) for n in range(20)))
     cluster.since = cluster.image.offset
@@ -257,7 +260,7 @@ def test_a_new_leader_without_room_elects_later_what_was_left(cluster):
 
 
 def decided(steps):
-    """What a decision comes to."""
+    """Return the result of a decision."""
     while True:
         try:
             next(steps)
@@ -326,7 +329,7 @@ def test_what_would_be_lost_is_asked_again_between_the_rounds(cluster, manager, 
 
 
 def test_all_rounds_at_once_are_put_in_order_in_steps():
-    """As a dry run shows them: what a broker leads comes last of each run, in a row of its own."""
+    """A dry run has all rounds at once. The partitions that the broker leads come last."""
     looked_at = 0
 
     class Changed:

@@ -22,7 +22,7 @@ def cluster():
 
 
 def old_log(monkeypatch, *old_nodes, **config):
-    """A cluster whose log release 0.1 began; `old_nodes` still run it and announce nothing."""
+    """Make a cluster whose log release 0.1 began. `old_nodes` still run it, unannounced."""
     with monkeypatch.context() as patch:
         patch.setattr(controller.leader.activation, "base_levels", tuple)
         made = Cluster(leader=None, **config)
@@ -130,7 +130,7 @@ def test_an_old_log_gets_levels_once_every_voter_has_registered(monkeypatch):
 
 
 def test_a_controller_that_went_back_to_the_old_release_holds_the_levels_back(monkeypatch):
-    """It is registered, and yet it does not know levels any more."""
+    """It is registered, but the release that it runs now doesn't know levels."""
     cluster = old_log(monkeypatch, 3)
     cluster.lead(1)
     cluster.run(1.0)

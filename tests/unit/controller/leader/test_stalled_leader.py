@@ -1,4 +1,4 @@
-"""A leader that was away may have been replaced: it keeps no broker's lease alive by mistake."""
+"""A leader that stalled may have been replaced: it renews no broker's lease by mistake."""
 
 import json
 
@@ -31,7 +31,7 @@ def test_a_leader_that_was_replaced_while_it_stood_still_answers_no_broker():
 
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_a_leader_that_was_replaced_refuses_nothing_by_what_it_remembers(dry_run):
-    """The deletion was acknowledged by its successor before the request began."""
+    """Its successor acknowledged the deletion before the request began."""
     cluster = RealCluster()
     cluster.online(1)
     cluster.create_topic("t", factor=1)

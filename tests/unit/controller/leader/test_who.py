@@ -1,4 +1,4 @@
-"""The principal is who was authenticated; what it acted as, and for whom, stands beside it."""
+"""The principal is the authenticated caller. The log also has what it acted as and for whom."""
 
 import pytest
 
@@ -21,7 +21,7 @@ OTHERS = (
 
 
 def told(cluster, operation):
-    """(principal, method, acted as) of the newest batch of an operation."""
+    """Return (principal, method, acted as) of the newest batch of an operation."""
     headers = [b.header for b in cluster.batches() if b.header.provenance.operation == operation]
     said = headers[-1].provenance
     return said.principal, said.auth_method, headers[-1].acted_as
@@ -110,7 +110,7 @@ def test_a_broker_asks_only_for_users_that_the_settings_grant_it(caller, claimed
 
 
 def test_an_old_agent_s_claim_for_nobody_is_no_claim():
-    """Release 0.1 says so where nobody is authenticated."""
+    """Release 0.1 sends it for callers that are not authenticated."""
     cluster = Cluster()
     cluster.online(1)
     topic = {"topics": [{"name": "t", "numPartitions": 1, "replicationFactor": 1}]}

@@ -1,4 +1,4 @@
-"""Choosing leaders: each mode of an election, and worked cases of several events."""
+"""Electing leaders of partitions: each mode, and worked cases of several events."""
 
 import pytest
 from hypothesis import given

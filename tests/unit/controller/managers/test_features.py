@@ -1,4 +1,4 @@
-"""Feature levels: who may raise and lower them, and what may be written at which."""
+"""Feature levels: when they may be raised and lowered, and what may be written at which level."""
 
 import pytest
 
@@ -264,7 +264,7 @@ def test_an_unknown_record_beside_its_level_is_explained_by_the_level():
 
 
 def newer_release(monkeypatch, cluster):
-    """Let a newer release raise logberg.version to a level that this build does not know."""
+    """Raise logberg.version to a level that this build doesn't know, as a newer release would."""
     with monkeypatch.context() as newer:
         newer.setitem(SUPPORTED, "logberg.version", Levels(1, 2))
         cluster.shared.cut(3)

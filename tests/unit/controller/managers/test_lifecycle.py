@@ -95,7 +95,7 @@ def test_the_same_process_gets_the_same_epoch_and_amends_its_registration(cluste
 
 
 def test_an_amendment_of_a_stopping_broker_says_that_it_is_stopping(cluster):
-    """What the record says is what holds, for readers that know nothing of amendments."""
+    """The record has the values that hold, so readers need no rule for amendments."""
     broker, _ = cluster.online(1, 2)
     cluster.assign("t", (1, 2))
     broker.fetch(STOPPING)
@@ -552,7 +552,7 @@ def test_many_silent_brokers_are_fenced_one_decision_each(cluster):
 
 
 def test_a_registration_is_never_answered_with_the_epoch_of_another_process(cluster):
-    """Registered, unregistered and registered by another, all in one entry of the log."""
+    """One entry of the log registers it, unregisters it, and registers another process."""
     first, second = Broker(cluster, 7), Broker(cluster, 7)
     mine = first.send(WantedState.FENCED)
     gone = cluster.send("DELETE", "/v1/brokers/7", query={"force": "true"})

@@ -1,4 +1,4 @@
-"""Placement: its properties, over many seeds."""
+"""Placement of replicas: its properties, over many seeds."""
 
 from itertools import islice
 from random import Random

@@ -1,4 +1,4 @@
-"""What can't be true of any broker is refused with the field's name, and stands in no log."""
+"""A registration that can't be true is refused with the field's name, and isn't logged."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Topics: each check of a request to create or delete them, and what becomes of partitions."""
+"""Topics: each check of a request to create or delete them, and what happens to partitions."""
 
 import pytest
 
@@ -305,7 +305,7 @@ def test_worked_case_j_controlled_shutdown():
 
 
 def test_a_name_with_many_separators_is_looked_up_once(cluster, monkeypatch):
-    """There are 2^11 other spellings of this name, and there may be 100,000 topics."""
+    """This name has 2^11 other spellings, and there may be 100,000 topics."""
     cluster.create_topic("a_" * 11)
     cluster.write(*(TopicRecord(f"t{n}", bytes([n]) * 16) for n in range(50)))
     looked = []

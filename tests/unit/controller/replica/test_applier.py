@@ -1,4 +1,4 @@
-"""From committed bytes to images: in slices, in order, and never into a ledger that has gone."""
+"""From committed bytes to images: in slices, in order, and never into a replaced ledger."""
 
 import errno
 
@@ -56,7 +56,7 @@ class Bench:
         return Ledger.open(self.disk, CLUSTER, synced_to=None, log=LOG)
 
     def run(self, call):
-        """One event; what it puts off has yet to happen."""
+        """Run one event of the loop. What it schedules has not happened yet."""
         self.process.run(call)
 
     def begin(self, ledger):
@@ -97,7 +97,7 @@ def test_a_long_batch_is_applied_in_slices_and_idle_means_all_of_it(bench):
 
 def test_what_was_handed_up_before_the_ledger_is_open_counts_as_handed_up(bench):
     before, *behind, last = batches(3, 20_000, 5, 7)
-    bench.run(lambda: bench.ledger.accept(1, parse(before)))  # an earlier life's
+    bench.run(lambda: bench.ledger.accept(1, parse(before)))  # an earlier incarnation's
     bench.run(lambda: bench.applier.on_committed(2, 1, behind))
     bench.process.clock.cost_us = 2000
     image = msgspec.structs.replace(EMPTY, offset=3)
@@ -138,7 +138,7 @@ def test_bytes_that_are_no_batch_stop_the_node(bench):
 
 
 def noted(bench):
-    """Offsets at which state and log are known to be the same: what digests are made of."""
+    """Return the offsets at which the applier noted its state, for digests."""
     return [
         end for end, offset, in_transaction in bench.seen if end == offset and not in_transaction
     ]
@@ -238,8 +238,8 @@ def test_a_disk_that_fills_up_among_them_loses_and_repeats_nothing(bench):
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_a_jump_past_where_log_and_checkpoint_were_to_meet_is_a_meeting(bench, same):
-    """The ledger is replaced by one that goes on from further: nothing is applied in between."""
+def test_a_catch_up_past_the_offset_of_the_loaded_checkpoint_is_checked_too(bench, same):
+    """A catch-up replaces the ledger by one that continues later. Nothing is applied in between."""
     first, second, third = (parse(encoded) for encoded in batches(3, 4, 5))
     missed = []
     expected = second.hash if same else first.hash

@@ -1,4 +1,4 @@
-"""Divergence is seen at common offsets, however far a node lags, and judged by majority."""
+"""Different states are found at common offsets, however far a node lags; the majority decides."""
 
 from controller.replica.digests import COARSE_KEPT, DigestComparison, StateMark, StateMarks
 
@@ -64,7 +64,7 @@ def test_who_was_wrong_once_is_wrong_for_good_and_knows_since_when():
         comparison.on_mark(later)
     exchange(nodes)
     assert nodes[2][1].verdict(VOTERS) == wrong
-    # Of the others nobody holds it against it: it may be another life.
+    # Peers can't tell it from a restarted node with a sound state, so they no longer see it.
     assert nodes[1][1].differing() == ()
     assert not nodes[1][1].wrong
 

@@ -1,4 +1,4 @@
-"""How old a stale read says it is: never less than it is, and not for ever more."""
+"""The age that a stale read gives is never too small, and doesn't grow without need."""
 
 import msgspec
 import pytest

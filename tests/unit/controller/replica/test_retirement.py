@@ -1,4 +1,4 @@
-"""The image before a large change is freed in slices, not by whoever happens to let go last."""
+"""The image before a large change is freed in slices, not when its last user drops it."""
 
 import gc
 
@@ -27,7 +27,7 @@ def test_the_image_before_a_large_change_is_kept_and_dropped_in_slices():
 
 
 def test_what_a_transaction_wrote_so_far_is_dropped_without_waiting():
-    """Each of its batches replaces the branch, which a standby builds as it comes."""
+    """Each of its batches replaces the branch, which a standby builds batch by batch."""
     cluster = Cluster(nodes=2)
     cluster.online(1)
     retirement = cluster.controllers[2]._replica.applier.retirement
