@@ -1,8 +1,8 @@
 """The degraded modes of a controller, and what it answers in each of them, as a table.
 
 Each mode has a row, and a row has a cell for everything that a request can ask for. A node that
-knows that it is in a mode answers by that row (`refusal`). Of the other modes the node doesn't
-know; there the same answers follow from how the other rooms work. The tests bring real cores into
+knows that it is in a mode answers by that row (`refusal`). The node doesn't know of the other
+modes: there the same answers follow from how the other rooms work. The tests bring real cores into
 every mode, send every kind of request, and compare. `docs/degraded.md` is made from the table.
 
 Every refusal says why, and whether and when to try again. It comes soon: without a majority, a
