@@ -272,7 +272,7 @@ def test_up_refuses_a_number_of_controllers_that_has_no_use(tmp_path: Path) -> N
 
 def test_up_on_a_cluster_that_runs_and_with_another_number_of_controllers(tmp_path: Path) -> None:
     with running(tmp_path / "one", controllers=1) as cluster:
-        refused(logberg("up", "--data", str(cluster.folder)), "in use", "running already")
+        refused(logberg("up", "--data", str(cluster.folder)), "in use", "runs already")
         said = logberg("up", "--data", str(cluster.folder), "--controllers", "3")
         refused(said, "cluster of 1 controllers", "--data")
         assert cluster.settled()
