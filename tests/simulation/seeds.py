@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from controller.leader import large_changes, proposer
+from controller.leader import batch_writer, large_changes, proposer
 from controller.managers import sweep
 from runtime import slices
 from runtime.simulated.clock import SimulatedClock
@@ -165,7 +165,7 @@ def _constants(shape: Shape) -> Iterator[Patch]:
     if shape.batch_bytes:
         yield large_changes, "BATCH_TARGET_BYTES", shape.batch_bytes
     if shape.slice_us:
-        yield proposer, "_STEP", 2
+        yield batch_writer, "_STEP", 2
         yield large_changes, "STEP", 2
         yield sweep, "ROUND", 2
         yield sweep, "_RUN", 2
