@@ -232,7 +232,7 @@ class Path:
         self._world.schedule(delay_us, deliver, process, label)
 
 
-class Listener(Protocol):
+class ListeningLinks(Protocol):
     """A `SimulatedLinks` that listens at an address, as the network knows it."""
 
     @property
@@ -264,7 +264,7 @@ class SimulatedNetwork:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.listeners: dict[tuple[str, int], Listener] = {}
+        self.listeners: dict[tuple[str, int], ListeningLinks] = {}
         """The last listener at each address; it may have died."""
         self.servers: dict[str, Server] = {}
         """The last server under each URL; it may have died."""
