@@ -87,6 +87,7 @@ class SimulatedBrokers:
         self._port = port
         self.brokers = [SimulatedBroker(first_id + number) for number in range(count)]
         self.pipes: Sequence[Pipe] = ()
+        self._turns: dict[int, asyncio.Lock] = {}
         self._encoded: list[bytes] = []
 
     async def __aenter__(self) -> Self:
@@ -134,8 +135,15 @@ class SimulatedBrokers:
 
     async def beat(self, number: int) -> None:
         """One heartbeat of one of them. Raises RuntimeError, NoAnswerError, OSError."""
-        broker, pipe = self.brokers[number], self.pipes[number]
-        if pipe.closed:
-            pipe = await Pipe.open(self._port)
-            self.pipes = [*self.pipes[:number], pipe, *self.pipes[number + 1 :]]
-        broker.take(*await pipe.exchange(broker.request()))
+        # A pipe takes one request at a time: of two, the first would wait for ever.
+        async with self._turns.setdefault(number, asyncio.Lock()):
+            broker, pipe = self.brokers[number], self.pipes[number]
+            if pipe.closed:
+                pipe = await Pipe.open(self._port)
+                self.pipes = [*self.pipes[:number], pipe, *self.pipes[number + 1 :]]
+            try:
+                broker.take(*await pipe.exchange(broker.request()))
+            except asyncio.CancelledError:
+                # Its answer may still come, and must not be taken for the next one's.
+                pipe.close()
+                raise
