@@ -24,7 +24,13 @@ from runtime.disk import Disk
 from runtime.slices import run_in_slices
 from snapshots.checkpoint import FOLDER, CheckpointHeader, CheckpointId
 from snapshots.errors import CheckpointError
-from snapshots.store import CheckpointStore, LoadedCheckpoint, finish_steps, load_steps
+from snapshots.store import (
+    CheckpointStore,
+    LoadedCheckpoint,
+    finish_steps,
+    load_steps,
+    without_progress,
+)
 
 SAVED_IMAGE_UNUSABLE = "saved_image_unusable"
 OWNER_FILE = "agent.json"
@@ -103,7 +109,7 @@ class ImageStore:
             nonlocal problem
             try:
                 steps = load_steps(self._disk, self._config.cluster_id, checkpoint)
-                loaded = yield from _without_progress(steps)
+                loaded = yield from without_progress(steps)
                 for placed in _placed(loaded):
                     if placed is not None:
                         found.append(placed)
@@ -250,15 +256,3 @@ def _placed(loaded: LoadedCheckpoint) -> Generator[PlacedImage | None, None, Non
     if newest.state_hash.shared_bytes() != header.state_hash[:_HASH_BYTES]:
         raise CheckpointError(f"the records of {header.id} do not sum up to its state hash")
     yield PlacedImage(newest, header.mark)
-
-
-def _without_progress(
-    steps: Generator[tuple[int, int], None, LoadedCheckpoint],
-) -> Generator[None, None, LoadedCheckpoint]:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            loaded: LoadedCheckpoint = stop.value
-            return loaded
-        yield

@@ -222,6 +222,19 @@ def finish_steps(
             return loaded
 
 
+def without_progress(
+    steps: Generator[tuple[int, int], None, LoadedCheckpoint],
+) -> Generator[None, None, LoadedCheckpoint]:
+    """Pause where `load_steps` does, for a caller that does not show how far it has come."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            loaded: LoadedCheckpoint = stop.value
+            return loaded
+        yield
+
+
 def check_header(
     name: str, header: CheckpointHeader, cluster_id: str | None, checkpoint: CheckpointId
 ) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from audit.reading.callers import caller
-from ledger.batch import Batch
+from ledger.batch import Batch, BatchHeader
 from ledger.reader import LedgerReader
 from metadata.codec import decode_records
 from metadata.messages.records_json import record_to_json
@@ -28,11 +28,10 @@ def dump(
         yield batch_in_words(batch, show_secrets=show_secrets)
 
 
-def batch_in_words(batch: Batch, *, show_secrets: bool = False) -> dict[str, Any]:
-    """Return a batch as plain values, its records with their offsets."""
-    header = batch.header
+def cause_in_words(header: BatchHeader) -> dict[str, str]:
+    """Return who asked for a batch, how, for whom and why; without what is empty."""
     provenance = header.provenance
-    said = {
+    words = {
         "principal": provenance.principal,
         "actedAs": header.acted_as,
         "authMethod": provenance.auth_method,
@@ -43,12 +42,18 @@ def batch_in_words(batch: Batch, *, show_secrets: bool = False) -> dict[str, Any
         "operation": provenance.operation,
         "reason": provenance.reason,
     }
+    return {name: value for name, value in words.items() if value}
+
+
+def batch_in_words(batch: Batch, *, show_secrets: bool = False) -> dict[str, Any]:
+    """Return a batch as plain values, its records with their offsets."""
+    header = batch.header
     return {
         "baseOffset": header.base_offset,
         "count": header.count,
         "epoch": header.epoch,
         "time": utc(header.timestamp_ms),
-        **{name: value for name, value in said.items() if value},
+        **cause_in_words(header),
         "hash": batch.hash.hex(),
         "previousHash": header.previous_hash.hex(),
         "records": [

@@ -14,7 +14,7 @@ from metadata.image import MetadataImage, load_image
 from runtime.disk import Disk
 from snapshots.checkpoint import FOLDER, CheckpointHeader
 from snapshots.errors import DamagedCheckpointError
-from snapshots.store import CheckpointStore, LoadedCheckpoint, load_steps
+from snapshots.store import CheckpointStore, LoadedCheckpoint, load_steps, without_progress
 
 
 def load_checkpoint(
@@ -30,7 +30,7 @@ def load_checkpoint(
     """
     for checkpoint in reversed(store.list()):
         try:
-            loaded = yield from _verified(load_steps(disk, cluster_id, checkpoint))
+            loaded = yield from without_progress(load_steps(disk, cluster_id, checkpoint))
             _must_be_of(ledger, loaded.header)
             return (yield from _image(loaded)), loaded.header
         except DamagedCheckpointError as error:
@@ -45,18 +45,6 @@ def _must_be_of(ledger: Ledger, header: CheckpointHeader) -> None:
         if ours != header.chain_hash:
             name = f"{FOLDER}/{header.id.name}"
             raise DamagedCheckpointError(name, 0, "it is of another history than the log here")
-
-
-def _verified(
-    steps: Generator[tuple[int, int], None, LoadedCheckpoint],
-) -> Generator[None, None, LoadedCheckpoint]:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            loaded: LoadedCheckpoint = stop.value
-            return loaded
-        yield
 
 
 def _image(loaded: LoadedCheckpoint) -> Generator[None, None, MetadataImage]:

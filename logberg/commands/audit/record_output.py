@@ -10,7 +10,7 @@ from rich.text import Text
 
 from audit.questions.search import FoundRecord
 from audit.reading.callers import caller
-from audit.reading.dump import utc
+from audit.reading.dump import cause_in_words, utc
 from audit.reading.settling import SETTLED, Logged
 from ledger.batch import BatchHeader
 from logberg.output import Piece, print_line, say
@@ -42,23 +42,11 @@ def cause(header: BatchHeader) -> str:
 
 def cause_json(header: BatchHeader) -> dict[str, Any]:
     """Return a batch's heading as plain values, without empty ones."""
-    said = header.provenance
-    words = {
-        "principal": said.principal,
-        "actedAs": header.acted_as,
-        "authMethod": said.auth_method,
-        "onBehalfOf": said.on_behalf_of,
-        "clientAddress": said.client_address,
-        "clientId": said.client_id,
-        "requestId": uuid_text(said.request_id) if said.request_id else "",
-        "operation": said.operation,
-        "reason": said.reason,
-    }
     return {
         "baseOffset": header.base_offset,
         "epoch": header.epoch,
         "time": utc(header.timestamp_ms),
-        **{name: value for name, value in words.items() if value},
+        **cause_in_words(header),
     }
 
 
