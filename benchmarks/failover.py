@@ -19,9 +19,9 @@ from audit.reading.dump import dump
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Floor, percentile
 from benchmarks.floors import middle, reset_ms
-from logberg.client import Access, LogbergClient, read_token
-from logberg.cluster_view import observe
-from logberg.local_cluster import LocalCluster, free_port_base
+from logberg.client.client import Access, LogbergClient, read_token
+from logberg.client.cluster_view import observe
+from logberg.local.local_cluster import LocalCluster, free_port_base
 from metadata.uuids import uuid7, uuid_text
 from runtime.randomness import from_system
 

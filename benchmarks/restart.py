@@ -147,7 +147,7 @@ def _drop_from_cache(folder: Path) -> None:
 
 
 def _imports(bench: Bench) -> list[float]:
-    code = "from logberg.cli import cli; cli.get_command(None, 'controller')"
+    code = "from logberg.cli.main import cli; cli.get_command(None, 'controller')"
     return [_timed([sys.executable, "-c", code]) for _ in range(bench.rounds)]
 
 

@@ -18,8 +18,8 @@ import msgspec
 from audit.places.replicas import open_replicas
 from audit.questions.agreement import agree
 from benchmarks.failover import fenced_in, settled
-from logberg.client import Access, ClientError, LogbergClient, read_token
-from logberg.local_cluster import LocalCluster, free_port_base
+from logberg.client.client import Access, ClientError, LogbergClient, read_token
+from logberg.local.local_cluster import LocalCluster, free_port_base
 from metadata.messages.topics import NewTopic
 
 _CLIENTS = 32

@@ -1,5 +1,5 @@
 """`python -m logberg` is `logberg`."""
 
-from logberg.cli import main
+from logberg.cli.main import main
 
 main()

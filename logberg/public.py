@@ -10,10 +10,10 @@ from broker_agent.image_store import WrongFolderError
 from broker_agent.library import AgentGoneError, BrokerAgent, Ending, run_until_gone
 from broker_agent.publishers import Duties, Manifest, Publisher
 from broker_agent.states import BrokerState
-from logberg.access import Access, AccessError, read_token
-from logberg.client import ClientError, LogbergClient
-from logberg.cluster_access import ClusterAccess, find_local_cluster
-from logberg.local_cluster import LocalClusterError
+from logberg.client.access import Access, AccessError, read_token
+from logberg.client.client import ClientError, LogbergClient
+from logberg.local.cluster_access import ClusterAccess, find_local_cluster
+from logberg.local.local_cluster import LocalClusterError
 from metadata.image import (
     BrokerRegistration,
     ImageChanges,

@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 import msgspec
 
-from logberg.broker_process import run_broker_process
-from logberg.expected import expected_failures
-from logberg.settings import BrokerSettings, SettingsError, check_broker, load
+from logberg.cli.expected import expected_failures
+from logberg.processes.broker_process import run_broker_process
+from logberg.processes.settings import BrokerSettings, SettingsError, check_broker, load
 
 
 @click.command("broker")

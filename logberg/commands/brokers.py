@@ -2,15 +2,15 @@
 
 import click
 
-from logberg.connection_options import (
+from logberg.cli.connection_options import (
     ChangeOptions,
     ClusterConnection,
     change_options,
     cluster_options,
 )
-from logberg.output import facts, print_json, say, show, styled, table
-from logberg.paged_lists import without_pages
-from logberg.suggesting_group import SuggestingGroup
+from logberg.cli.output import facts, print_json, say, show, styled, table
+from logberg.cli.suggesting_group import SuggestingGroup
+from logberg.client.paged_lists import without_pages
 from metadata.messages.brokers import BrokerDescription, DescribeBrokerReply
 
 

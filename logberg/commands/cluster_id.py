@@ -2,7 +2,7 @@
 
 import click
 
-from logberg.output import say
+from logberg.cli.output import say
 from metadata.uuids import uuid4_from, uuid_text
 from runtime.randomness import from_system
 

@@ -3,7 +3,7 @@
 import click
 from click.shell_completion import get_completion_class
 
-from logberg.completion_names import PROGRAM, VARIABLE
+from logberg.cli.completion_names import PROGRAM, VARIABLE
 
 
 @click.command("completion")

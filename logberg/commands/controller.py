@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from logberg.controller_process import run_controller
-from logberg.expected import expected_failures
-from logberg.settings import ControllerSettings, SettingsError, check_controller, load
+from logberg.cli.expected import expected_failures
+from logberg.processes.controller_process import run_controller
+from logberg.processes.settings import ControllerSettings, SettingsError, check_controller, load
 
 
 @click.command("controller")

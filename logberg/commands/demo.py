@@ -12,11 +12,11 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from logberg.client import Access, LogbergClient, read_token
-from logberg.demo_steps import EXPECTED_ERRORS, DemoSteps, Line
-from logberg.failure import Failure
-from logberg.local_cluster import LocalCluster, LocalClusterError, Timing, free_port_base
-from logberg.output import say
+from logberg.cli.failure import Failure
+from logberg.cli.output import say
+from logberg.client.client import Access, LogbergClient, read_token
+from logberg.commands.demo_steps import EXPECTED_ERRORS, DemoSteps, Line
+from logberg.local.local_cluster import LocalCluster, LocalClusterError, Timing, free_port_base
 
 _TIMING = Timing(session_ms=3_000, heartbeat_ms=500)
 

@@ -2,14 +2,14 @@
 
 import click
 
-from logberg.connection_options import (
+from logberg.cli.connection_options import (
     ChangeOptions,
     ClusterConnection,
     change_options,
     cluster_options,
 )
-from logberg.output import print_json, say, show, table
-from logberg.suggesting_group import SuggestingGroup
+from logberg.cli.output import print_json, say, show, table
+from logberg.cli.suggesting_group import SuggestingGroup
 from metadata.messages.brokers import FeatureDescription
 from metadata.messages.features import FeatureNode, FeatureState, FeatureUpdate, UpgradeType
 

@@ -10,13 +10,13 @@ from audit.places.replicas import Replica, open_all
 from audit.questions.agreement import Agreement, agree
 from audit.questions.state import ClusterState, state_at
 from audit.reading.dump import caller_of, dump, utc
+from logberg.cli.default_folder import DEFAULT_FOLDER, default_folder, or_old_folder
+from logberg.cli.failure import Failure
+from logberg.cli.output import facts, output_option, print_json, print_line, say, show, table
+from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.commands.audit.failures import failing
 from logberg.commands.audit.progress import OnProgress, progress, progress_of_steps
 from logberg.commands.audit.record_output import short
-from logberg.default_folder import DEFAULT_FOLDER, default_folder, or_old_folder
-from logberg.failure import Failure
-from logberg.output import facts, output_option, print_json, print_line, say, show, table
-from logberg.suggesting_group import SuggestingGroup
 from metadata.image import MetadataImage
 
 _FOLDER = click.argument(

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from logberg.client import ClientError, LogbergClient
-from logberg.connection_options import ClusterConnection, cluster_options
-from logberg.output import facts, print_json, show, styled, table
-from logberg.suggesting_group import SuggestingGroup
+from logberg.cli.connection_options import ClusterConnection, cluster_options
+from logberg.cli.output import facts, print_json, show, styled, table
+from logberg.cli.suggesting_group import SuggestingGroup
+from logberg.client.client import ClientError, LogbergClient
 from metadata.messages.quorum import QuorumMember, QuorumReply
 from runtime.origins import may_follow
 

@@ -2,10 +2,10 @@
 
 import click
 
-from logberg.cluster_view import ClusterView, ControllerView, observe
-from logberg.connection_options import ClusterConnection, cluster_options
-from logberg.failure import Failure
-from logberg.output import Sheet, print_json, show, styled, table
+from logberg.cli.connection_options import ClusterConnection, cluster_options
+from logberg.cli.failure import Failure
+from logberg.cli.output import Sheet, print_json, show, styled, table
+from logberg.client.cluster_view import ClusterView, ControllerView, observe
 
 
 @click.command("status")

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import click
 
-from logberg.connection_options import (
+from logberg.cli.connection_options import (
     ChangeOptions,
     ClusterConnection,
     change_options,
     cluster_options,
 )
-from logberg.failure import Failure
-from logberg.output import facts, print_json, say, show, table
-from logberg.paged_lists import without_pages
-from logberg.suggesting_group import SuggestingGroup
+from logberg.cli.failure import Failure
+from logberg.cli.output import facts, print_json, say, show, table
+from logberg.cli.suggesting_group import SuggestingGroup
+from logberg.client.paged_lists import without_pages
 from metadata.messages.topics import CreatedTopic, CreateTopicsReply, DeletedTopic, NewTopic
 
 

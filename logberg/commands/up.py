@@ -12,13 +12,13 @@ import click
 from rich.console import Console, Group
 from rich.live import Live
 
-from logberg.client import Access, LogbergClient, read_token
-from logberg.cluster_view import ClusterView, observe
+from logberg.cli.default_folder import DEFAULT_FOLDER, or_old_folder
+from logberg.cli.failure import Failure
+from logberg.cli.output import drawn, say
+from logberg.client.client import Access, LogbergClient, read_token
+from logberg.client.cluster_view import ClusterView, observe
 from logberg.commands.status import tables
-from logberg.default_folder import DEFAULT_FOLDER, or_old_folder
-from logberg.failure import Failure
-from logberg.local_cluster import CONTROLLERS, LocalCluster, LocalClusterError
-from logberg.output import drawn, say
+from logberg.local.local_cluster import CONTROLLERS, LocalCluster, LocalClusterError
 
 _READY_LIMIT_S = 60.0
 _POLL_S = 0.5

@@ -91,7 +91,7 @@ def changes_in(trace: str, folder: Path) -> Counter[str]:
 
 LAST_SYNC_FAILS = """
 import errno, os
-from logberg.cli import main
+from logberg.cli.main import main
 from quorum.journal.journal import RaftJournal
 
 def close(journal):

@@ -56,7 +56,7 @@ def main() -> None:
     Steps(Path(folder), victim.on_step).install()
     atexit.register(victim.tell)
     sys.argv = ["logberg", *arguments]
-    from logberg.cli import main as logberg  # noqa: PLC0415 - after the functions are replaced
+    from logberg.cli.main import main as logberg  # noqa: PLC0415 - after the functions are replaced
 
     logberg()
 

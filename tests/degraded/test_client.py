@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 
-from logberg.client import LogbergClient
+from logberg.client.client import LogbergClient
 from runtime.requests import Reply
 from tests.unit.runtime.http_kit import Asked, make_server
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from controller.http.routes import HEARTBEATS, ROUTES
-from logberg.controller_process import ControllerProcess
-from logberg.local_cluster import LocalCluster, free_port_base
-from logberg.settings import ControllerSettings, load
+from logberg.local.local_cluster import LocalCluster, free_port_base
+from logberg.processes.controller_process import ControllerProcess
+from logberg.processes.settings import ControllerSettings, load
 from runtime import fair_loop
 from tests.unit.runtime.http_kit import Asked, make_server, raw
 

@@ -18,7 +18,7 @@ import click
 
 from controller.http.routes import ROUTES, Route
 from logberg.commands.brokers import list_brokers
-from logberg.settings import BrokerSettings, ControllerSettings
+from logberg.processes.settings import BrokerSettings, ControllerSettings
 from metadata.errors import error_table
 from metadata.features import METADATA_VERSION, METADATA_VERSION_NAMES
 from metadata.record_levels import NEEDS

@@ -11,8 +11,8 @@ import pytest
 from audit.tables import BY_NAME
 from controller.http.openapi import openapi_document
 from controller.http.routes import ROUTES
-from logberg.controller_process import EXIT_STOPPED
-from logberg.settings import BrokerSettings, ControllerSettings
+from logberg.processes.controller_process import EXIT_STOPPED
+from logberg.processes.settings import BrokerSettings, ControllerSettings
 from logberg.version import VERSION
 from metadata.errors import ErrorCode
 from runtime.defects import EXIT_DEFECT

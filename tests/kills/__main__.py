@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.failover import settled
-from logberg.client import Access, LogbergClient, read_token
-from logberg.local_cluster import LocalCluster, free_port_base
+from logberg.client.client import Access, LogbergClient, read_token
+from logberg.local.local_cluster import LocalCluster, free_port_base
 from metadata.messages.quorum import StatusReply
 from tests.evidence.pieces import percentiles, write_piece
 from tests.kills.histogram import histogram

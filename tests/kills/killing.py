@@ -18,9 +18,9 @@ import time
 from collections import defaultdict
 from typing import NamedTuple
 
-from logberg.client import ClientError, LogbergClient
-from logberg.cluster_view import observe
-from logberg.local_cluster import LocalCluster
+from logberg.client.client import ClientError, LogbergClient
+from logberg.client.cluster_view import observe
+from logberg.local.local_cluster import LocalCluster
 from metadata.messages.quorum import QuorumReply
 from tests.kills.load import Load, LoadError
 

@@ -7,7 +7,7 @@ python -m tests.power.no_sync controller --config FILE
 
 import os
 
-from logberg.cli import main
+from logberg.cli.main import main
 
 if __name__ == "__main__":
     os.fdatasync = lambda fd: None

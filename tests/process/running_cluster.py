@@ -1,6 +1,6 @@
 """A cluster of real processes for tests, and an HTTP client that shows every byte it gets.
 
-Rule: the cluster is `logberg.local_cluster`'s, as `up` runs it, with settings of a test's own
+Rule: the cluster is `logberg.local.local_cluster`'s, as `up` runs it, with settings of a test's own
 where it needs them. What was acknowledged is remembered, and `check_nothing_lost` looks for it.
 """
 
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from audit.places.replicas import one_replica
-from logberg.child import Child
-from logberg.local_cluster import ADMIN, LocalCluster, Timing, free_port_base
+from logberg.local.child import Child
+from logberg.local.local_cluster import ADMIN, LocalCluster, Timing, free_port_base
 from tests.checkers.principals import false_principals
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from logberg.local_ca import LocalCertificateAuthority
+from logberg.local.local_ca import LocalCertificateAuthority
 from quorum.membership.greeting import WIRE_FORMAT, Greeting
 from quorum.wire.codec import dumps
 from runtime.link_frames import MAGIC, Hello, framed, framed_hello, header

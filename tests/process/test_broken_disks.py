@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from logberg.child import Child
+from logberg.local.child import Child
 from tests.process.faulty_disk import FaultyDisk
 from tests.process.running_cluster import RunningCluster
 

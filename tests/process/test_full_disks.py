@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from logberg.child import Child
+from logberg.local.child import Child
 from tests.process.running_cluster import RunningCluster
 
 pytestmark = pytest.mark.process

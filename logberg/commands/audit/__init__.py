@@ -6,7 +6,7 @@ plotting library, and only `audit run --engine spark` needs Spark.
 
 import click
 
-from logberg.lazy_group import LazyGroup
+from logberg.cli.lazy_group import LazyGroup
 
 _HELP_LINES = {
     "state": "What the cluster was, at an offset or a time.",

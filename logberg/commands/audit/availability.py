@@ -10,6 +10,7 @@ from audit.embedded.availability import BROKER, PARTITION, Row, availability_sin
 from audit.places.replicas import one_replica
 from audit.questions.search import last_offset, since_ms
 from audit.reading.feed import Feed, Question
+from logberg.cli.output import output_option, print_json, say, show, table
 from logberg.commands.audit.failures import (
     fail_for,
     failing,
@@ -18,7 +19,6 @@ from logberg.commands.audit.failures import (
     where_argument,
 )
 from logberg.commands.audit.progress import progress
-from logberg.output import output_option, print_json, say, show, table
 
 TOPIC: Final = "topic"
 _BAR: Final = 24

@@ -4,11 +4,11 @@ import click
 
 from audit.places.replicas import open_all
 from audit.questions.agreement import agree
+from logberg.cli.failure import Failure
+from logberg.cli.output import output_option, print_json, show, table
 from logberg.commands.audit.divergence_output import comparison_json, show_divergences
 from logberg.commands.audit.failures import failing
 from logberg.commands.audit.progress import progress_of_steps
-from logberg.failure import Failure
-from logberg.output import output_option, print_json, show, table
 
 
 @click.command("compare")

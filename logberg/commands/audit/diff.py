@@ -17,10 +17,10 @@ from audit.questions.diff import (
 )
 from audit.reading.dump import utc
 from audit.reading.moments import MomentError, offset_of
+from logberg.cli.output import output_option, print_json, say
 from logberg.commands.audit.failures import failing, print_notes
 from logberg.commands.audit.progress import OnProgress, progress
 from logberg.commands.audit.record_output import short, styled
-from logberg.output import output_option, print_json, say
 from runtime.collection import resting
 
 _USAGE = "write WHERE A B, WHERE1 WHERE2, or --snapshots FILE1 FILE2"

@@ -4,8 +4,8 @@ from typing import Any
 
 from audit.questions.compare import Comparison
 from audit.reading.dump import caller_of
+from logberg.cli.output import say
 from logberg.commands.audit.record_output import short
-from logberg.output import say
 
 
 def show_divergences(compared: Comparison) -> None:

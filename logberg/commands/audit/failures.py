@@ -14,8 +14,8 @@ from audit.places.replicas import NoLogError
 from audit.questions.search import SearchError
 from audit.reading.moments import MomentError
 from ledger.errors import LedgerError
-from logberg.failure import Failure
-from logberg.output import note
+from logberg.cli.failure import Failure
+from logberg.cli.output import note
 from metadata.codec import RecordDecodeError
 from metadata.image import ReplayError
 from snapshots.errors import CheckpointError

@@ -11,10 +11,10 @@ from audit.questions.search import Filter, Matcher, first_offset, quiet_place
 from audit.reading.follow import follow_batches
 from audit.reading.settling import SETTLED, settled
 from ledger.batch import Batch
+from logberg.cli.interrupt import noting_interrupt
+from logberg.cli.output import output_option, say
 from logberg.commands.audit.failures import failing, where_argument
 from logberg.commands.audit.record_output import RecordPrinter
-from logberg.interrupt import noting_interrupt
-from logberg.output import output_option, say
 
 
 @click.command("follow")

@@ -11,6 +11,7 @@ from audit.questions.search import first_offset, last_offset
 from audit.reading.dump import utc
 from audit.reading.feed import Feed, Question
 from audit.reading.settling import Moment
+from logberg.cli.output import output_option, print_line, say
 from logberg.commands.audit.failures import (
     fail_for,
     failing,
@@ -20,7 +21,6 @@ from logberg.commands.audit.failures import (
 )
 from logberg.commands.audit.progress import progress
 from logberg.commands.audit.record_output import cause, cause_json, short, styled
-from logberg.output import output_option, print_line, say
 
 _FIELDS_A_LINE = 100
 """Characters. Longer lists get one line for each field."""

@@ -6,6 +6,7 @@ from audit.places.replicas import one_replica
 from audit.questions.search import Filter, first_offset, last_offset, search, type_name
 from audit.questions.search import request_id as read_request_id
 from audit.reading.settling import ABORTED, OPEN, SETTLED
+from logberg.cli.output import output_option
 from logberg.commands.audit.failures import (
     fail_for,
     failing,
@@ -15,7 +16,6 @@ from logberg.commands.audit.failures import (
 )
 from logberg.commands.audit.progress import progress
 from logberg.commands.audit.record_output import RecordPrinter
-from logberg.output import output_option
 
 
 @click.command("log")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from logberg.output import say, shown
+from logberg.cli.output import say, shown
 
 OnProgress = Callable[[int, int], None]
 """Called with the work done so far, and all of it."""

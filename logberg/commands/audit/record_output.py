@@ -13,7 +13,7 @@ from audit.reading.callers import caller
 from audit.reading.dump import cause_in_words, utc
 from audit.reading.settling import SETTLED, Logged
 from ledger.batch import BatchHeader
-from logberg.output import Piece, print_line, say
+from logberg.cli.output import Piece, print_line, say
 from metadata.messages.records_json import record_to_json
 from metadata.uuids import uuid_text
 

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from audit.places.replicas import open_replicas
+from logberg.cli.failure import Failure
+from logberg.cli.output import facts, output_option, print_json, show
 from logberg.commands.audit.failures import failing, print_notes, where_argument
 from logberg.commands.audit.local_paths import LocalPath
 from logberg.commands.audit.progress import progress_of_steps
-from logberg.failure import Failure
-from logberg.output import facts, output_option, print_json, show
 
 FILE = "audit-report.html"
 _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")

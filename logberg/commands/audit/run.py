@@ -17,11 +17,11 @@ from audit import embedded
 from audit.places.replicas import Replica, open_all
 from audit.reading.moments import offset_of
 from audit.tables import BY_NAME, INTS, AuditTable
+from logberg.cli.failure import Failure
+from logberg.cli.output import output_option, print_json, say, show, table
 from logberg.commands.audit.failures import failing, print_notes
 from logberg.commands.audit.local_paths import LocalPath
 from logberg.commands.audit.progress import progress, telling
-from logberg.failure import Failure
-from logberg.output import output_option, print_json, say, show, table
 from runtime.disk import FolderInUseError
 
 PIPELINE: Final = "pipeline"

@@ -10,6 +10,7 @@ from audit.questions.search import Filter, FoundRecord, first_offset, last_offse
 from audit.reading.dump import utc
 from audit.reading.settling import SETTLED
 from ledger.batch import BatchHeader
+from logberg.cli.output import output_option, print_json, say
 from logberg.commands.audit.failures import (
     fail_for,
     failing,
@@ -19,7 +20,6 @@ from logberg.commands.audit.failures import (
 )
 from logberg.commands.audit.progress import progress
 from logberg.commands.audit.record_output import cause, cause_json, styled
-from logberg.output import output_option, print_json, say
 from metadata.messages.records_json import record_type_name
 
 

@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from logberg.cli import cli as main
+from logberg.cli.main import cli as main
 from logberg.commands.audit.progress import progress, telling
 
 

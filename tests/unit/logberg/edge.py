@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 from click.testing import CliRunner
 
-from logberg.cli import main
+from logberg.cli.main import main
 
 
 class Said(NamedTuple):

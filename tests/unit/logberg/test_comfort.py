@@ -10,7 +10,7 @@ from typing import Any
 import click
 import pytest
 
-from logberg.command_tree import cli
+from logberg.cli.command_tree import cli
 from tests.unit.audit.nodes import write_node
 from tests.unit.logberg.edge import run_whole
 from tests.unit.logberg.listener import Listener

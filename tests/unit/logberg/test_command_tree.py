@@ -8,7 +8,7 @@ import pytest
 _SHOW = """
 import gc
 import sys
-from logberg.cli import main
+from logberg.cli.main import main
 try:
     main()
 except SystemExit as leaving:
@@ -37,7 +37,7 @@ def test_a_command_imports_no_other_command() -> None:
         text=True,
     )
     shown = set(done.stdout.splitlines())
-    assert "logberg.controller_process" in shown
+    assert "logberg.processes.controller_process" in shown
     assert "gc is enabled" in done.stdout
-    for name in ("logberg.commands.status", "logberg.output", "broker_agent.agent", "audit"):
+    for name in ("logberg.commands.status", "logberg.cli.output", "broker_agent.agent", "audit"):
         assert name not in shown

@@ -46,7 +46,7 @@ def test_no_cluster_file_names_what_is_missing_without_asking_anybody(
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("somebody was asked")
 
-    monkeypatch.setattr("logberg.connection_options.LogbergClient", refuse)
+    monkeypatch.setattr("logberg.cli.connection_options.LogbergClient", refuse)
     said = brokers("--data", str(tmp_path))
     assert said.code == 1
     assert said.err.count("\n") == 1

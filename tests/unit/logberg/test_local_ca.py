@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from logberg.local_ca import LocalCertificateAuthority
+from logberg.local.local_ca import LocalCertificateAuthority
 
 NOW = dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
 

@@ -5,7 +5,7 @@ import io
 import os
 import signal
 
-from logberg.log_level import follow_signals
+from logberg.processes.log_level import follow_signals
 from runtime.logging import configure
 
 

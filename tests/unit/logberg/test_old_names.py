@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from logberg.local_cluster import LocalClusterError
-from logberg.old_variables import VARIABLES, take_old_variables
+from logberg.cli.old_variables import VARIABLES, take_old_variables
+from logberg.local.local_cluster import LocalClusterError
 from tests.unit.logberg.edge import run_whole
 from tests.unit.logberg.listener import Listener
 from tests.unit.logberg.test_comfort import CONNECTION

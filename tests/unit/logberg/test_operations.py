@@ -8,8 +8,8 @@ from typing import Any, get_type_hints
 import msgspec
 import pytest
 
-from logberg.client import ClientError, LogbergClient
-from logberg.operations import Operations
+from logberg.client.client import ClientError, LogbergClient
+from logberg.client.operations import Operations
 from metadata.messages import (
     FeatureUpdate,
     ListTopicsReply,

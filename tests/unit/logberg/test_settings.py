@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 import logberg
-from logberg.local_cluster import to_toml
-from logberg.settings import (
+from logberg.local.local_cluster import to_toml
+from logberg.processes.settings import (
     BrokerSettings,
     ControllerSettings,
     SettingsError,

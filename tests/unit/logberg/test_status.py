@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from logberg.client import ClientError, LogbergClient
-from logberg.cluster_view import observe
+from logberg.client.client import ClientError, LogbergClient
+from logberg.client.cluster_view import observe
 from logberg.commands.status import tables
-from logberg.local_cluster import free_port_base
+from logberg.local.local_cluster import free_port_base
 from metadata.messages.quorum import StatusReply
 
 ID = "a56gvmS4SxGveceV7e6XOQ"

@@ -25,8 +25,8 @@ from audit.tables import BY_NAME
 from controller.http.routes import ROUTES
 from ledger.batch import Provenance
 from logberg import commands
-from logberg.command_tree import cli
-from logberg.output import drawn, print_json, print_line, shown, table
+from logberg.cli.command_tree import cli
+from logberg.cli.output import drawn, print_json, print_line, shown, table
 from metadata.messages.errors import ErrorReply
 from metadata.records import RECORD_CLASSES, FeatureLevelRecord
 from tests.histories import History

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from logberg.access import Access
-from logberg.cli import cli
-from logberg.client import ClientError, LogbergClient
-from logberg.local_cluster import ClusterFile, LocalProcess
+from logberg.cli.main import cli
+from logberg.client.access import Access
+from logberg.client.client import ClientError, LogbergClient
+from logberg.local.local_cluster import ClusterFile, LocalProcess
 from runtime.tls import server_context
 from tests.unit.logberg.listener import Listener
 from tests.unit.runtime.certificates import Authority

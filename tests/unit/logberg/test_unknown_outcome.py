@@ -14,8 +14,8 @@ from typing import Any
 import click
 import pytest
 
-from logberg.client import ClientError, LogbergClient
-from logberg.command_tree import cli
+from logberg.cli.command_tree import cli
+from logberg.client.client import ClientError, LogbergClient
 from tests.unit.logberg.edge import run_whole
 from tests.unit.logberg.listener import Listener
 

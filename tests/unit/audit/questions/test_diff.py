@@ -18,7 +18,7 @@ from audit.questions.diff import (
 )
 from audit.questions.diff import between_offsets as between
 from audit.questions.state import state_at
-from logberg.cli import cli
+from logberg.cli.main import cli
 from logberg.commands.audit.diff import command
 from metadata.records import (
     ConfigRecord,

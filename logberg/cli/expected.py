@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from broker_agent.image_store import WrongFolderError as AgentsWrongFolderError
 from ledger.errors import LedgerError
-from logberg.failure import Failure
-from logberg.settings import SettingsError
+from logberg.cli.failure import Failure
+from logberg.processes.settings import SettingsError
 from quorum.journal.damage import DamagedError, WrongFolderError
 from runtime.disk import FolderInUseError
 from runtime.exposure import InsecureListenerError

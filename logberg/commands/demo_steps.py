@@ -17,10 +17,10 @@ from audit.places.replicas import Replica, open_all
 from audit.questions.agreement import agree
 from audit.questions.state import state_at
 from audit.reading.dump import dump
-from logberg.client import ClientError, LogbergClient
-from logberg.cluster_view import ClusterView, observe
-from logberg.local_cluster import LocalCluster
-from logberg.output import Piece
+from logberg.cli.output import Piece
+from logberg.client.client import ClientError, LogbergClient
+from logberg.client.cluster_view import ClusterView, observe
+from logberg.local.local_cluster import LocalCluster
 from metadata.messages.topics import NewTopic
 
 _START_LIMIT_S = 30.0

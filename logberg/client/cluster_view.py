@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from logberg.client import ClientError, LogbergClient
+from logberg.client.client import ClientError, LogbergClient
 from metadata.messages.brokers import BrokerDescription, ListBrokersReply
 from metadata.messages.quorum import StatusReply
 

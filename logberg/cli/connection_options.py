@@ -14,13 +14,13 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from logberg.access import Access
-from logberg.client import ClientError, LogbergClient, unknown_outcome
-from logberg.cluster_lookup import Named, find
-from logberg.default_folder import DEFAULT_FOLDER, or_old_folder
-from logberg.failure import Failure
-from logberg.output import note as print_note
-from logberg.output import output_option
+from logberg.cli.cluster_lookup import Named, find
+from logberg.cli.default_folder import DEFAULT_FOLDER, or_old_folder
+from logberg.cli.failure import Failure
+from logberg.cli.output import note as print_note
+from logberg.cli.output import output_option
+from logberg.client.access import Access
+from logberg.client.client import ClientError, LogbergClient, unknown_outcome
 from runtime.tls import TlsFilesError
 
 T = TypeVar("T")

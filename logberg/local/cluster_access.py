@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from logberg.access import Access, read_token
-from logberg.local_ca import LocalCertificateAuthority
-from logberg.local_cluster import CLUSTER_FILE, ClusterFile, LocalClusterError
+from logberg.client.access import Access, read_token
+from logberg.local.local_ca import LocalCertificateAuthority
+from logberg.local.local_cluster import CLUSTER_FILE, ClusterFile, LocalClusterError
 from runtime.tls import TlsFiles, client_context
 
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from controller.config import ControllerConfig
 from controller.controller import Controller
 from controller.http.routes import HEARTBEATS
-from logberg import process_metrics
-from logberg.credential_reload import CredentialReload
-from logberg.log_level import follow_signals
-from logberg.principals import OPEN_PATHS, Principals, error_answer
-from logberg.settings import ControllerSettings, host_and_port, resolve
-from logberg.tls_files import tls_files
+from logberg.processes import process_metrics
+from logberg.processes.credential_reload import CredentialReload
+from logberg.processes.log_level import follow_signals
+from logberg.processes.principals import OPEN_PATHS, Principals, error_answer
+from logberg.processes.settings import ControllerSettings, host_and_port, resolve
+from logberg.processes.tls_files import tls_files
 from logberg.version import VERSION
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from quorum.api import Quorum, QuorumListener

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
-from logberg.principals import Principals
-from logberg.settings import ControllerSettings, SettingsError, check_controller, load
-from logberg.tls_files import tls_files
+from logberg.processes.principals import Principals
+from logberg.processes.settings import ControllerSettings, SettingsError, check_controller, load
+from logberg.processes.tls_files import tls_files
 from runtime.http_server import HttpServer
 from runtime.tcp_links import TcpLinks
 from runtime.tls import PeerTls, peer_tls, server_context

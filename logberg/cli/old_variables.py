@@ -8,7 +8,7 @@ import sys
 from collections.abc import MutableMapping, Sequence
 from typing import Final
 
-from logberg.for_programs import wants_json
+from logberg.cli.for_programs import wants_json
 
 _PREFIX, _OLD_PREFIX = "LOGBERG_", "QUORATE_"
 VARIABLES: Final = (
@@ -41,7 +41,7 @@ def note_old_variables(taken: Sequence[str]) -> None:
     if not taken or wants_json(sys.argv[1:]):
         return
     # Imported here: a controller that starts pays for no tables.
-    from logberg.output import note  # noqa: PLC0415
+    from logberg.cli.output import note  # noqa: PLC0415
 
     for old in taken:
         new = _PREFIX + old.removeprefix(_OLD_PREFIX)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from logberg.paged_lists import all_pages
+from logberg.client.paged_lists import all_pages
 from metadata.messages.brokers import (
     BrokerDescription,
     DescribeBrokerReply,

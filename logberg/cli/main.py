@@ -15,11 +15,11 @@ import click
 import msgspec
 from click.shell_completion import shell_complete
 
-from logberg.command_tree import cli
-from logberg.completion_names import PROGRAM, VARIABLE
-from logberg.failure import Failure
-from logberg.for_programs import wants_json
-from logberg.old_variables import note_old_variables, take_old_variables
+from logberg.cli.command_tree import cli
+from logberg.cli.completion_names import PROGRAM, VARIABLE
+from logberg.cli.failure import Failure
+from logberg.cli.for_programs import wants_json
+from logberg.cli.old_variables import note_old_variables, take_old_variables
 from metadata.errors import Fault
 from metadata.messages.errors import ErrorReply
 
@@ -62,7 +62,7 @@ def main() -> None:
 
 def _tell(error: click.ClickException, *, as_json: bool) -> None:
     # Imported here: a controller that starts pays for no tables.
-    from logberg.output import print_line, say  # noqa: PLC0415
+    from logberg.cli.output import print_line, say  # noqa: PLC0415
 
     lines = error.lines if isinstance(error, Failure) else (error.format_message(),)
     if as_json:
@@ -74,7 +74,7 @@ def _tell(error: click.ClickException, *, as_json: bool) -> None:
 
 
 def _tell_usage(error: click.UsageError, *, as_json: bool) -> None:
-    from logberg.output import print_line, say  # noqa: PLC0415 - as above
+    from logberg.cli.output import print_line, say  # noqa: PLC0415 - as above
 
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()

@@ -5,7 +5,7 @@ acts twice (the controllers remember outcomes by that id). The client follows th
 answer names. When a controller doesn't answer, it tries the next one. When a controller is
 overloaded, it waits for the time that the answer gives. At its deadline it gives up with the last
 reason. It follows a leader's URL only over the scheme of the answer that names it. It never
-follows HTTP redirects. `logberg.access` decides which controllers get the token.
+follows HTTP redirects. `logberg.client.access` decides which controllers get the token.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from typing import Any, Self, TypeVar
 import aiohttp
 import msgspec
 
-from logberg.access import Access, AccessError, read_token
-from logberg.client_errors import ClientError, no_answer, unknown_outcome
-from logberg.operations import Operations
+from logberg.client.access import Access, AccessError, read_token
+from logberg.client.client_errors import ClientError, no_answer, unknown_outcome
+from logberg.client.operations import Operations
 from metadata.errors import ErrorCode
 from metadata.messages.errors import ErrorReply
 from metadata.messages.versions import Agreed

@@ -6,10 +6,10 @@ from pathlib import Path
 from broker_agent.config import AgentConfig, Endpoint, problems
 from broker_agent.library import OwnServer
 from broker_agent.process import AgentTls, run_broker
-from logberg.log_level import follow_signals
-from logberg.principals import Principals, error_answer
-from logberg.settings import BrokerSettings, SettingsError, host_and_port, resolve
-from logberg.tls_files import tls_files
+from logberg.processes.log_level import follow_signals
+from logberg.processes.principals import Principals, error_answer
+from logberg.processes.settings import BrokerSettings, SettingsError, host_and_port, resolve
+from logberg.processes.tls_files import tls_files
 from logberg.version import VERSION
 from runtime import collection
 from runtime.asyncio_clock import AsyncioClock

@@ -6,7 +6,7 @@ table imports no controller.
 
 import click
 
-from logberg.lazy_group import LazyGroup
+from logberg.cli.lazy_group import LazyGroup
 from logberg.version import VERSION
 
 _HELP_LINES = {

@@ -1,9 +1,9 @@
 """How a command finds its cluster, and which credentials it sends there.
 
 Rule, in this order: `--controllers`, `--data`, the environment's LOGBERG_CONTROLLERS, the folder of
-`logberg up` (LOGBERG_DATA, else that of `logberg.default_folder`) by its cluster.json. The CA and
-the token of a cluster.json are used only for the controllers that it lists. A caller that names
-other controllers must also name their CA and token.
+`logberg up` (LOGBERG_DATA, else that of `default_folder.py`) by its cluster.json. The CA and the
+token of a cluster.json are used only for the controllers that it lists. A caller that names other
+controllers must also name their CA and token.
 """
 
 from pathlib import Path
@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 import msgspec
 
-from logberg.access import IN_CLEAR, PLAIN, Access, AccessError, read_token
-from logberg.failure import Failure
-from logberg.local_cluster import CLUSTER_FILE, ClusterFile
+from logberg.cli.failure import Failure
+from logberg.client.access import IN_CLEAR, PLAIN, Access, AccessError, read_token
+from logberg.local.local_cluster import CLUSTER_FILE, ClusterFile
 from runtime.origins import origin_of
 
 

@@ -25,8 +25,8 @@ from typing import Any
 
 import msgspec
 
-from logberg.child import Child, stop_all
-from logberg.local_ca import LocalCertificateAuthority
+from logberg.local.child import Child, stop_all
+from logberg.local.local_ca import LocalCertificateAuthority
 from metadata.uuids import uuid4_from, uuid_text
 from runtime.randomness import from_system
 

@@ -12,8 +12,8 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
-from logberg.for_programs import wants_json
-from logberg.output import note
+from logberg.cli.for_programs import wants_json
+from logberg.cli.output import note
 
 DEFAULT_FOLDER: Final = Path("logberg-data")
 OLD_FOLDER: Final = Path("quorate-data")

@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from logberg.suggesting_group import SuggestingGroup
+from logberg.cli.suggesting_group import SuggestingGroup
 
 
 class LazyGroup(SuggestingGroup):

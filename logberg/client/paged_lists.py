@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from logberg.client_errors import ClientError
+from logberg.client.client_errors import ClientError
 
 PAGE_MAX = 1_000
 _EXPIRED = "CONTINUATION_EXPIRED"

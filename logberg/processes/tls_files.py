@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from logberg.settings import Tls, resolve
+from logberg.processes.settings import Tls, resolve
 from runtime.tls import TlsFiles
 
 
