@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from benchmarks.figures import percentile
 from metadata.uuids import uuid7, uuid_text
-from runtime.requests import JSON
+from runtime.http.requests import JSON
 
 _HEAD_END = b"\r\n\r\n"
 

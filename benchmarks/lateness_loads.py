@@ -17,7 +17,7 @@ from benchmarks.lateness_stage import BIGGEST, BROKERS, Stage
 from benchmarks.simulated_brokers import PATH, SimulatedBroker
 from metadata.messages.fetch import MetadataFetchReply, MetadataFetchRequest, WantedState
 from metadata.messages.wire import encode
-from runtime.requests import JSON, MSGPACK
+from runtime.http.requests import JSON, MSGPACK
 
 Run = Callable[[Stage], Awaitable[None]]
 _MIB = 1024 * 1024

@@ -19,7 +19,7 @@ from benchmarks.cluster import Controllers
 from benchmarks.http_pipe import NoAnswerError, request_id
 from benchmarks.simulated_brokers import SimulatedBrokers
 from benchmarks.topics import create
-from runtime.requests import JSON
+from runtime.http.requests import JSON
 
 BROKERS = 100
 BIGGEST = "biggest"

@@ -24,7 +24,7 @@ from benchmarks.cluster import Controllers
 from benchmarks.figures import Figure, Floor, percentile
 from benchmarks.http_pipe import Load, NoAnswerError, encoded, load, request_id
 from benchmarks.simulated_brokers import SimulatedBrokers
-from runtime.requests import JSON
+from runtime.http.requests import JSON
 
 _BROKERS = 100
 _BEAT_S = 0.5

@@ -22,11 +22,11 @@ from quorum.api import LeaderAndEpoch, Mark
 from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
 from runtime.asyncio_clock import AsyncioClock
-from runtime.links import Peer
+from runtime.disk.real import RealDisk
+from runtime.links.interface import Peer
+from runtime.links.tcp import TcpLinks
 from runtime.logging import configure
 from runtime.randomness import from_system
-from runtime.real_disk import RealDisk
-from runtime.tcp_links import TcpLinks
 
 PAYLOAD_BYTES = 100
 

@@ -125,7 +125,7 @@ def replay_each(
 def measured(work: Callable[[], object], rounds: int, *, collecting: bool = True) -> list[float]:
     """Run so many times; return the processor's time of this process for each.
 
-    A restart loads with Python's collector off (`runtime.collection`): not `collecting`.
+    A restart loads with Python's collector off (`runtime.loop.collection`): not `collecting`.
     """
     took = []
     for _ in range(rounds):

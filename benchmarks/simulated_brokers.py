@@ -24,7 +24,7 @@ from metadata.messages.fetch import (
     WantedState,
 )
 from metadata.messages.wire import decode_fetch_reply, encode
-from runtime.requests import MSGPACK
+from runtime.http.requests import MSGPACK
 
 PATH = "/v1/metadata/fetch"
 _DECLARED = tuple(

@@ -1,7 +1,7 @@
 """What the controllers say of their loops: processor time of slices, and the wall's lateness.
 
 Rule: read from `/metrics` before and behind a load; the difference is the load's. Bounds are those
-of `runtime.slice_meter`, and 20 ms and 50 ms are among them, so that a verdict is exact.
+of `runtime.loop.slice_meter`, and 20 ms and 50 ms are among them, so that a verdict is exact.
 """
 
 import math

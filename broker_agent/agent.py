@@ -41,9 +41,9 @@ from metadata.messages.versions import TOLERANT
 from metadata.messages.wire import MSGPACK, encode
 from metadata.uuids import uuid4_from, uuid_text
 from runtime.clock import Clock, Timer
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
+from runtime.http.requests import Requester
 from runtime.randomness import Random
-from runtime.requests import Requester
 
 AGENT_STARTED = "agent_started"
 BROKER_REGISTERED = "broker_registered"

@@ -23,9 +23,9 @@ from metadata.messages.parts import LongMessage, encode_in_parts
 from metadata.messages.wire import JSON, encode, reply_type
 from metadata.uuids import uuid_text
 from runtime.clock import Clock
+from runtime.http.requests import Reply, Request, Requester
 from runtime.metrics import CONTENT_TYPE
 from runtime.randomness import Random
-from runtime.requests import Reply, Request, Requester
 
 OnReply = Callable[[Reply], None]
 REMEMBERED_MAX = 2_000

@@ -25,8 +25,8 @@ from metadata.messages.fetch import MetadataFetchReply
 from metadata.messages.versions import Agreed
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
 from runtime.clock import Clock, Timer
+from runtime.http.requests import PendingRequest, Reply, Request, Requester, Unreachable
 from runtime.randomness import Random
-from runtime.requests import PendingRequest, Reply, Request, Requester, Unreachable
 
 FETCH_PATH = "/v1/metadata/fetch"
 FETCH_FAILED = "fetch_failed"

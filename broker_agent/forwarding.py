@@ -31,9 +31,9 @@ from metadata.messages.versions import RANGE_HEADER, VERSION_HEADER, Agreed
 from metadata.messages.wire import decode_error
 from metadata.uuids import UUID7_RANDOM_BITS, uuid7, uuid_text
 from runtime.clock import Clock
-from runtime.origins import may_follow
+from runtime.http.origins import may_follow
+from runtime.http.requests import ANONYMOUS, Reply, Request, Requester, Unreachable
 from runtime.randomness import Random
-from runtime.requests import ANONYMOUS, Reply, Request, Requester, Unreachable
 
 OnReply = Callable[[Reply], None]
 OnError = Callable[[LogbergError, str | None], None]

@@ -20,8 +20,8 @@ from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError, decode_records, encode_record
 from metadata.image import EMPTY, ReplayError, image_to_records, load_image
 from runtime.clock import Clock
-from runtime.disk import Disk
-from runtime.slices import run_in_slices
+from runtime.disk.interface import Disk
+from runtime.loop.slices import run_in_slices
 from snapshots.checkpoint import FOLDER, CheckpointHeader, CheckpointId
 from snapshots.errors import CheckpointError
 from snapshots.store import (

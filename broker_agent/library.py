@@ -28,12 +28,12 @@ from broker_agent.states import BrokerState
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from metadata.image import MetadataImage
 from runtime.asyncio_clock import AsyncioClock
-from runtime.http_callers import Authenticate
-from runtime.http_client import HttpRequester
-from runtime.http_server import HttpServer, OnError
-from runtime.peer_proof import ControllerProof
+from runtime.disk.real import RealDisk
+from runtime.http.callers import Authenticate
+from runtime.http.client import HttpRequester
+from runtime.http.server import HttpServer, OnError
 from runtime.randomness import from_system
-from runtime.real_disk import RealDisk
+from runtime.sockets.peer_proof import ControllerProof
 
 
 class Ending(NamedTuple):

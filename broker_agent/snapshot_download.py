@@ -17,9 +17,9 @@ import structlog
 from ledger.errors import LedgerError
 from metadata.messages.fetch import SnapshotToLoad
 from runtime.clock import Clock
-from runtime.disk import Disk
-from runtime.requests import PendingRequest, Reply, Request, Requester, Unreachable
-from runtime.slices import run_in_slices
+from runtime.disk.interface import Disk
+from runtime.http.requests import PendingRequest, Reply, Request, Requester, Unreachable
+from runtime.loop.slices import run_in_slices
 from snapshots.checkpoint import CheckpointId
 from snapshots.errors import CheckpointError
 from snapshots.fetching import INCOMING_FOLDER, CheckpointFetch

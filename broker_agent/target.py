@@ -11,7 +11,7 @@ error too: the agent follows a hint without a wait only if its epoch is newer. A
 is followed only over the scheme of the answer that names it: never from https to http.
 """
 
-from runtime.origins import may_follow
+from runtime.http.origins import may_follow
 from runtime.randomness import Random
 
 _FIRST_BACKOFF_S = 0.02

@@ -24,10 +24,10 @@ from ledger.ledger import Ledger
 from metadata.image import MetadataImage
 from quorum.api import LeaderAndEpoch, Mark, Quorum, QuorumListener
 from runtime.clock import Clock
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
+from runtime.http.requests import Reply, Request
 from runtime.metrics import Registry
 from runtime.randomness import Random
-from runtime.requests import Reply, Request
 
 
 class QuorumFactory(Protocol):

@@ -38,7 +38,7 @@ class ControllerResult(NamedTuple):
 
 
 Decided = ControllerResult | Generator[None, None, ControllerResult]
-"""A result, or a generator that yields often and returns one (see `runtime.slices`)."""
+"""A result, or a generator that yields often and returns one (see `runtime.loop.slices`)."""
 
 Decide = Callable[[MetadataImage], Decided]
 """Decides on the pending image. Its `offset` is that of the next record. Raises LogbergError."""

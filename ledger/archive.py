@@ -5,7 +5,7 @@ Rule: a segment is moved whole and never changed. Nothing is deleted.
 
 from ledger.catalogue import Catalogue
 from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 
 def archive_segments(disk: Disk, catalogue: Catalogue, before: int) -> list[str]:

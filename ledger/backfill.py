@@ -15,7 +15,7 @@ from ledger.errors import DamagedBatchError
 from ledger.gaps import change_gap, list_gaps
 from ledger.pull import SegmentPull
 from ledger.segments import LOG_FOLDER
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 
 class Backfill:

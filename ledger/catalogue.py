@@ -30,7 +30,7 @@ from ledger.segments import (
     parse_segment_header,
     segment_base,
 )
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 SEARCH_BYTES = 2 * EVERY_BYTES
 _BASE_OFFSET, _PREVIOUS_HASH = 5, 8

@@ -9,7 +9,7 @@ from collections.abc import Generator
 
 from ledger.checker import PIECE_BYTES
 from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 
 def second_copy(disk: Disk, path: str) -> str | None:

@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 from ledger.segments import LOG_FOLDER
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 _NAME = re.compile(r"([0-9]{20})-([0-9]{20})\.gap")
 

@@ -13,7 +13,7 @@ from ledger.errors import LedgerError
 from ledger.incoming import NOTE_NAME, CatchUpNote
 from ledger.pull import INCOMING_FOLDER, SegmentPull, part_name
 from ledger.segments import LOG_FOLDER, segment_name
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 
 class HistoryPull:

@@ -23,7 +23,7 @@ from ledger.segments import (
     segment_bases,
     segment_name,
 )
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger as BoundLogger

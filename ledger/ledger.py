@@ -26,7 +26,7 @@ from ledger.index import EpochStart
 from ledger.opening import LEDGER_OPENED, open_segments
 from ledger.segments import SEGMENT_BYTES
 from ledger.tail import Tail
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger as BoundLogger

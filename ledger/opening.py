@@ -12,7 +12,7 @@ from ledger.errors import DamagedBatchError, DamagedLedgerError
 from ledger.incoming import finish_catch_up
 from ledger.index import INDEX_FOLDER
 from ledger.segments import LOG_FOLDER, segment_name
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger as BoundLogger

@@ -6,7 +6,7 @@ whether the file still has its old name, and nothing else can use that name in b
 
 from collections.abc import Callable
 
-from runtime.disk import AppendFile, Disk
+from runtime.disk.interface import AppendFile, Disk
 
 
 def place_file(

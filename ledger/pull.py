@@ -11,7 +11,7 @@ from ledger.checker import PIECE_BYTES, BadSegmentError, SegmentChecker
 from ledger.errors import LedgerError
 from ledger.placing import place_file
 from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER, segment_name
-from runtime.disk import AppendFile, Disk
+from runtime.disk.interface import AppendFile, Disk
 
 INCOMING_FOLDER = "incoming"
 

@@ -18,7 +18,7 @@ from ledger.errors import (
 )
 from ledger.scan import Head, walk_heads
 from ledger.segments import HEADER_BYTES_MAX, LOG_FOLDER, parse_segment_header
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 
 class LedgerReader:

@@ -7,7 +7,7 @@ from ledger.batch import BATCH_BYTES_MAX, MAGIC, Batch, parse
 from ledger.errors import LedgerError
 from ledger.scan import WINDOW_BYTES
 from ledger.segments import HEADER_BYTES_MAX, parse_segment_header
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 
 def find_batch(disk: Disk, name: str, position: int, cluster_id: str) -> tuple[int, Batch] | None:

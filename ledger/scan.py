@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ledger.batch import BATCH_BYTES_MAX, HEAD, HEAD_BYTES, MAGIC
 from ledger.errors import DamagedBatchError
 from ledger.frame import frame_length
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 WINDOW_BYTES = 4 * 1024 * 1024
 assert WINDOW_BYTES > BATCH_BYTES_MAX

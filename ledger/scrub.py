@@ -11,7 +11,7 @@ from ledger.catalogue import Catalogue, Segment
 from ledger.chain import LogMark
 from ledger.checker import PIECE_BYTES, BadSegmentError, SegmentChecker
 from ledger.errors import DamagedLedgerError, LedgerError
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 
 def next_closed(catalogue: Catalogue, from_offset: int) -> tuple[Segment, Segment] | None:

@@ -18,7 +18,7 @@ from ledger.opening import LEDGER_TAIL_CUT, drop_files
 from ledger.scan import WINDOW_BYTES
 from ledger.segments import LOG_FOLDER, SegmentHeader, must_roll, segment_name
 from ledger.unsynced import UnsyncedFiles
-from runtime.disk import AppendFile, Disk
+from runtime.disk.interface import AppendFile, Disk
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger as BoundLogger

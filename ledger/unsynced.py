@@ -7,7 +7,7 @@ succeeded. Syncs of it that still wait at that time are done anyway (see `Disk`)
 from collections.abc import Callable
 
 from ledger.segments import LOG_FOLDER
-from runtime.disk import AppendFile, Disk
+from runtime.disk.interface import AppendFile, Disk
 
 
 class UnsyncedFiles:

@@ -18,7 +18,7 @@ from ledger.gaps import Gap, list_gaps
 from ledger.reader import cluster_id_of
 from ledger.resuming import find_batch
 from ledger.segments import HEADER_BYTES_MAX, LOG_FOLDER, parse_segment_header
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -50,8 +50,8 @@ from metadata.messages import (
 )
 from metadata.partition_key import PartitionKey
 from metadata.uuids import parse_uuid, uuid_text
-from runtime.disk import FolderInUseError
-from runtime.tls import TlsFiles, TlsFilesError, client_context
+from runtime.disk.interface import FolderInUseError
+from runtime.sockets.tls import TlsFiles, TlsFilesError, client_context
 
 __all__ = [
     "Access",

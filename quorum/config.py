@@ -7,7 +7,7 @@ six numbers that must fit together.
 import msgspec
 
 from quorum.wire.formats import NEWEST_FORMAT
-from runtime.links import Peer
+from runtime.links.interface import Peer
 
 ENTRY_BYTES_MAX = 4 * 1024 * 1024
 """Bound of the payloads in one Raft entry, together."""

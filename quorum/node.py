@@ -40,9 +40,9 @@ from quorum.raft.core import Role
 from quorum.status import node_status
 from quorum.wire.frames import FrameKind
 from runtime.clock import Clock, Timer
-from runtime.disk import Disk
-from runtime.disk_errors import sentence
-from runtime.links import LinkEnd, PeerLinks
+from runtime.disk.errors import sentence
+from runtime.disk.interface import Disk
+from runtime.links.interface import LinkEnd, PeerLinks
 
 if TYPE_CHECKING:
     from runtime.randomness import Random
@@ -285,7 +285,7 @@ class QuorumNode:
             self._synced_at = context.now
         context.disk_is_stuck = context.now - self._synced_at > 2 * self.config.election_timeout_s
 
-    # -- links (runtime.links.LinkHandler) ----------------------------------------------------
+    # -- links (runtime.links.interface.LinkHandler) ------------------------------------------
 
     def greeting(self) -> bytes:
         return encode_greeting(self.config, self.context.journal, self.context.formation)

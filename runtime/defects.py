@@ -6,9 +6,9 @@ stops is one failure, which the quorum survives. Errors of the system (`OSError`
 the code that gets one decides.
 
 A defect that one request triggers doesn't end the process, because the retried request would end
-one node after another. These are an exception in a request's handler (`http_server`), a second
-answer to a request, and an exception in its decision (`controller.leader.proposer`), which changes
-no state. The node logs them and continues.
+one node after another. These are an exception in a request's handler (`runtime.http.server`), a
+second answer to a request, and an exception in its decision (`controller.leader.proposer`), which
+changes no state. The node logs them and continues.
 """
 
 import asyncio

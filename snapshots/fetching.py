@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from ledger.checker import PIECE_BYTES
 from ledger.errors import DamagedBatchError, LedgerError
 from ledger.placing import place_file
-from runtime.disk import AppendFile, Disk
+from runtime.disk.interface import AppendFile, Disk
 from snapshots.checkpoint import FOLDER, CheckpointChecker, CheckpointHeader, CheckpointId
 from snapshots.errors import CheckpointError, DamagedCheckpointError
 from snapshots.store import check_header

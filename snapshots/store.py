@@ -12,7 +12,7 @@ import msgspec
 from ledger.checker import PIECE_BYTES
 from ledger.errors import DamagedBatchError
 from runtime.clock import Clock
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 from snapshots.checkpoint import (
     FOLDER,
     FRAME_BYTES_MAX,

@@ -9,8 +9,8 @@ from hashlib import sha256
 
 from ledger.placing import place_file
 from runtime.clock import Clock
-from runtime.disk import AppendFile, Disk
-from runtime.slices import run_in_slices
+from runtime.disk.interface import AppendFile, Disk
+from runtime.loop.slices import run_in_slices
 from snapshots.checkpoint import (
     FOLDER,
     BlockPacker,

@@ -26,8 +26,8 @@ from metadata.records import VotersRecord
 from quorum import api
 from quorum.journal.manifest import FILE as MANIFEST
 from quorum.journal.manifest import JournalManifest, encode_manifest
-from runtime.disk import AppendFile, Disk
-from runtime.real_disk import RealDisk
+from runtime.disk.interface import AppendFile, Disk
+from runtime.disk.real import RealDisk
 from snapshots.checkpoint import (
     FOLDER,
     CheckpointHeader,

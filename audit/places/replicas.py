@@ -24,7 +24,7 @@ from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER, segment_base
 from quorum.journal.damage import DamagedError
 from quorum.journal.manifest import FILE as MANIFEST
 from quorum.journal.manifest import decode_manifest
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 __all__ = ["NoLogError", "Replica", "one_replica", "open_all", "open_replicas"]
 

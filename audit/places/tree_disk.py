@@ -1,8 +1,8 @@
 """A tree of files as a node's read-only disk, wherever its segments lie in it.
 
-Rule: this is the reading half of `runtime.disk.Disk`. If a folder holds nothing but segments, they
-are shown in `log/`, as a node has them. If a running node moves a segment to `archive/` between a
-listing and a read, the read finds it there: its bytes are the same.
+Rule: this is the reading half of `runtime.disk.interface.Disk`. If a folder holds nothing but
+segments, they are shown in `log/`, as a node has them. If a running node moves a segment to
+`archive/` between a listing and a read, the read finds it there: its bytes are the same.
 """
 
 import errno
@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from audit.places.remote import Tree
 from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER, segment_base
-from runtime.disk import Disk
-from runtime.paths import checked, checked_folder
-from runtime.read_only_disk import OnlyRead
+from runtime.disk.interface import Disk
+from runtime.disk.paths import checked, checked_folder
+from runtime.disk.read_only import OnlyRead
 
 T = TypeVar("T")
 

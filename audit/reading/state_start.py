@@ -25,7 +25,7 @@ from metadata.image import (
     image_to_records,
 )
 from metadata.image.metadata_image import hash_from_scratch
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 from snapshots.checkpoint import FOLDER, CheckpointId
 from snapshots.errors import CheckpointError, CheckpointNotFoundError
 from snapshots.store import LoadedCheckpoint, finish_steps, list_checkpoints, load_steps

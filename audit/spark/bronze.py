@@ -26,7 +26,7 @@ from metadata.codec import RecordDecodeError, decode_records, encode_record
 from metadata.messages.records_json import record_type_name
 from metadata.records import RECORD_CLASSES, Record
 from metadata.uuids import uuid_text
-from runtime.collection import resting
+from runtime.loop.collection import resting
 
 CHUNK_RECORDS: Final = 65_536
 """Records that are decoded before they are passed on. It limits memory."""

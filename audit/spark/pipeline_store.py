@@ -27,7 +27,7 @@ from pyspark.sql.types import IntegerType, StructType
 from audit.spark.bronze import BRONZE_COLUMNS, ddl
 from audit.spark.tables import schema_of
 from audit.tables import AVAILABILITY, CHANGES, PARTITION_EVENTS, PRIVILEGED
-from runtime.real_disk import RealDisk
+from runtime.disk.real import RealDisk
 
 BRONZE: Final = "bronze"
 TOPICS: Final = "silver/topics"

@@ -21,7 +21,7 @@ from ledger.errors import DamagedBatchError, DamagedLedgerError, LedgerError, Un
 from ledger.reader import LedgerReader
 from ledger.scan import Head, ScannedFrame, walk_frames
 from ledger.segments import ARCHIVE_FOLDER, LOG_FOLDER
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 PIECE_BYTES_MIN: Final = 8 * 1024 * 1024
 """Segments are not split into smaller pieces than this; such a piece isn't worth a task."""

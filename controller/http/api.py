@@ -73,8 +73,8 @@ from metadata.messages.versions import (
 )
 from metadata.messages.wire import JSON, check_density, decode, encode, reply_type
 from runtime.clock import Clock
+from runtime.http.requests import Reply, Request, whole
 from runtime.metrics import CONTENT_TYPE
-from runtime.requests import Reply, Request, whole
 
 OnReply = Callable[[Reply], None]
 

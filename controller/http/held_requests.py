@@ -7,7 +7,7 @@ released in the order of their arrival. If too many are held, a further request 
 from collections.abc import Callable
 
 from runtime.clock import Clock, Timer
-from runtime.slices import LoopShare
+from runtime.loop.slices import LoopShare
 
 
 class _Entry:

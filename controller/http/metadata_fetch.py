@@ -45,7 +45,7 @@ from metadata.messages import (
     error_reply,
 )
 from metadata.uuids import parse_uuid_of
-from runtime.requests import Caller
+from runtime.http.requests import Caller
 
 _OPERATIONS = {
     RegisteredState.FENCED: "FenceBroker",

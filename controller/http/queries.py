@@ -30,7 +30,7 @@ from metadata.messages import (
     ListTopicsReply,
 )
 from metadata.messages.parts import LongMessage
-from runtime.requests import Request
+from runtime.http.requests import Request
 
 TOPICS_LISTED_MAX = 1_000
 BROKERS_LISTED_MAX = 1_000

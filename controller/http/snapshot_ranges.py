@@ -12,7 +12,7 @@ from controller.http.queries import whole_number
 from controller.leader.identity import BrokerClaim
 from metadata.errors import ErrorCode, LogbergError
 from metadata.uuids import parse_uuid_of
-from runtime.requests import Caller, Reply, Request
+from runtime.http.requests import Caller, Reply, Request
 from snapshots.checkpoint import CheckpointId
 from snapshots.errors import CheckpointError, CheckpointNotFoundError, PositionOutOfRangeError
 from snapshots.store import CheckpointStore

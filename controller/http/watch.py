@@ -24,7 +24,7 @@ from metadata.messages import ReadLogReply, ReadRecordsReply
 from metadata.messages.parts import LongMessage
 from metadata.messages.records_json import record_to_json
 from metadata.uuids import uuid_text
-from runtime.requests import Request
+from runtime.http.requests import Request
 
 MAX_BYTES_DEFAULT = 1024 * 1024
 MAX_BYTES = 8 * 1024 * 1024

@@ -30,8 +30,8 @@ from metadata.plain_text import check_plain
 from metadata.records import Record
 from metadata.uuids import uuid_text
 from runtime.clock import Clock
+from runtime.http.requests import Request
 from runtime.randomness import Random
-from runtime.requests import Request
 
 OnAnswer = Callable[[msgspec.Struct | LongMessage | LogbergError, str | None], None]
 """Gets the reply or the error, and the request id."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from controller.leader.identity import broker_principal
 from metadata.errors import ErrorCode, LogbergError
-from runtime.requests import ANONYMOUS, Caller
+from runtime.http.requests import ANONYMOUS, Caller
 
 EVERY_USER = "User:*"
 ON_BEHALF_OF = "x-logberg-on-behalf-of"

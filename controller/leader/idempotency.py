@@ -18,8 +18,8 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.records import RequestOutcomeRecord
 from metadata.uuids import UUID7_RANDOM_BITS, UuidError, parse_uuid, uuid7, uuid7_time_ms, uuid_text
+from runtime.http.requests import Request
 from runtime.randomness import Random
-from runtime.requests import Request
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from controller.managers.brokers import registered
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import BrokerRegistration, MetadataImage
-from runtime.requests import Caller
+from runtime.http.requests import Caller
 
 
 class BrokerClaim(NamedTuple):

@@ -36,7 +36,7 @@ from metadata.records import (
 )
 from metadata.state_hash import StateHash
 from runtime.clock import Clock
-from runtime.slices import run_in_slices
+from runtime.loop.slices import run_in_slices
 
 T = TypeVar("T")
 

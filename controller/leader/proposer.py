@@ -25,7 +25,7 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.records import Record
 from quorum.api import NoRoomError, NotLeaderError, QuorumStoppedError
 from runtime.clock import Clock
-from runtime.slices import LoopShare, run_in_slices
+from runtime.loop.slices import LoopShare, run_in_slices
 
 IN_FLIGHT_BYTES_MAX = 64 * 1024 * 1024
 """Decisions wait while so many bytes are proposed and not committed. This bounds our memory when

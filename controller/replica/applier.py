@@ -29,8 +29,8 @@ from metadata.image import MetadataDelta, MetadataImage, ReplayError
 from metadata.records import BeginTransactionRecord
 from quorum.api import Mark
 from runtime.clock import Clock
-from runtime.disk_errors import BROKEN, sentence
-from runtime.slices import SLICE_S
+from runtime.disk.errors import BROKEN, sentence
+from runtime.loop.slices import SLICE_S
 
 _STEP = 64
 """Records that are replayed before the clock is read again."""

@@ -16,7 +16,7 @@ from metadata.buckets import BucketMap
 from metadata.image import MetadataImage
 from metadata.image.topics import TopicsImage
 from runtime.clock import Clock
-from runtime.slices import run_in_slices
+from runtime.loop.slices import run_in_slices
 
 _LARGE = 256
 """A change is large from so many records, or so many partitions that came or went."""

@@ -19,8 +19,8 @@ from ledger.pull import SegmentPull
 from ledger.segments import LOG_FOLDER, segment_base
 from quorum.api import Quorum
 from runtime.clock import Clock
-from runtime.disk import Disk
-from runtime.disk_errors import BROKEN, sentence
+from runtime.disk.errors import BROKEN, sentence
+from runtime.disk.interface import Disk
 
 
 class HistoryBackfill:

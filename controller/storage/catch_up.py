@@ -30,8 +30,8 @@ from ledger.incoming import drop_incoming
 from ledger.segments import LOG_FOLDER, segment_base
 from quorum.api import Mark, Quorum
 from runtime.clock import Clock
-from runtime.disk import Disk
-from runtime.disk_errors import NO_ROOM, sentence
+from runtime.disk.errors import NO_ROOM, sentence
+from runtime.disk.interface import Disk
 from snapshots.checkpoint import FOLDER, CheckpointId
 from snapshots.errors import CheckpointError
 from snapshots.fetching import CheckpointFetch

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from ledger.ledger import Ledger
 from metadata.codec import decode_records
 from metadata.image import MetadataImage, load_image
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 from snapshots.checkpoint import FOLDER, CheckpointHeader
 from snapshots.errors import DamagedCheckpointError
 from snapshots.store import CheckpointStore, LoadedCheckpoint, load_steps, without_progress

@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 from controller.config import ControllerConfig
 from quorum.api import PeerFile, Quorum
 from runtime.clock import Clock
-from runtime.slices import run_in_slices
+from runtime.loop.slices import run_in_slices
 
 T = TypeVar("T")
 Resume = Callable[[Any], None]

@@ -23,7 +23,7 @@ from ledger.pull import SegmentPull
 from ledger.segments import LOG_FOLDER, segment_name
 from quorum.api import Quorum
 from runtime.clock import Clock
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 _PAUSE_FIRST_S = 1.0
 _PAUSE_MOST_S = 60.0

@@ -29,9 +29,9 @@ from metadata.image import MetadataImage, ReplayError
 from quorum.api import Mark, Quorum
 from quorum.journal import DamagedError
 from runtime.clock import Clock
-from runtime.disk import Disk
-from runtime.disk_errors import BROKEN, sentence
-from runtime.slices import run_in_slices
+from runtime.disk.errors import BROKEN, sentence
+from runtime.disk.interface import Disk
+from runtime.loop.slices import run_in_slices
 from snapshots.checkpoint import CheckpointId
 from snapshots.errors import DamagedCheckpointError
 from snapshots.store import CheckpointStore

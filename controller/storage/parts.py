@@ -14,7 +14,7 @@ from ledger.ledger import Ledger
 from metadata.image import MetadataImage
 from quorum.api import Mark, Quorum
 from runtime.clock import Clock
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 
 class StorageParts:

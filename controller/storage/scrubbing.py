@@ -23,7 +23,7 @@ from ledger.ledger import Ledger
 from ledger.scrub import next_closed, scrub_segment
 from quorum.journal.damage import DamagedError
 from runtime.clock import Clock, Timer
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 from snapshots.checkpoint import FOLDER, CheckpointId
 from snapshots.errors import CheckpointNotFoundError, DamagedCheckpointError
 from snapshots.store import CheckpointStore, load_steps

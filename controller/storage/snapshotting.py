@@ -20,7 +20,7 @@ from metadata.records import VotersRecord
 from metadata.state_hash import StateHash
 from quorum.api import Mark
 from runtime.clock import Clock, Timer
-from runtime.disk_errors import BROKEN, sentence
+from runtime.disk.errors import BROKEN, sentence
 from snapshots.checkpoint import CheckpointHeader, CheckpointId
 from snapshots.store import CheckpointStore
 from snapshots.trigger import CheckpointTrigger

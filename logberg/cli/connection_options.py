@@ -21,7 +21,7 @@ from logberg.cli.output import note as print_note
 from logberg.cli.output import output_option
 from logberg.client.access import Access
 from logberg.client.client import ClientError, LogbergClient, unknown_outcome
-from runtime.tls import TlsFilesError
+from runtime.sockets.tls import TlsFilesError
 
 T = TypeVar("T")
 

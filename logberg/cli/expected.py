@@ -8,9 +8,9 @@ from ledger.errors import LedgerError
 from logberg.cli.failure import Failure
 from logberg.processes.settings import SettingsError
 from quorum.journal.damage import DamagedError, WrongFolderError
-from runtime.disk import FolderInUseError
-from runtime.exposure import InsecureListenerError
-from runtime.tls import TlsFilesError
+from runtime.disk.interface import FolderInUseError
+from runtime.http.exposure import InsecureListenerError
+from runtime.sockets.tls import TlsFilesError
 
 
 @contextmanager

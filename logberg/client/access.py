@@ -1,8 +1,8 @@
 """The credentials of a client, and which servers get them: token, certificate, CA.
 
 Rule: a token leaves only over a TLS connection whose other side has proved to be a controller
-(`runtime.peer_proof`), of the token's own cluster where that is known. A token goes over plain HTTP
-only if the caller allowed it, and only to a server that the caller named.
+(`runtime.sockets.peer_proof`), of the token's own cluster where that is known. A token goes over
+plain HTTP only if the caller allowed it, and only to a server that the caller named.
 """
 
 import ssl
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from runtime.peer_proof import ControllerProof
-from runtime.tls import TlsFiles, client_context
+from runtime.sockets.peer_proof import ControllerProof
+from runtime.sockets.tls import TlsFiles, client_context
 
 PLAIN = "http://"
 IN_CLEAR = "--send-token-in-clear"
@@ -36,7 +36,7 @@ class Access(msgspec.Struct, frozen=True):
     def context(self) -> ssl.SSLContext:
         """The TLS context; without a CA it trusts the system's authorities.
 
-        Raises runtime.tls.TlsFilesError.
+        Raises runtime.sockets.tls.TlsFilesError.
         """
         files = None
         if self.ca is not None and self.cert is not None and self.key is not None:

@@ -25,7 +25,7 @@ from metadata.errors import ErrorCode
 from metadata.messages.errors import ErrorReply
 from metadata.messages.versions import Agreed
 from metadata.uuids import uuid7, uuid_text
-from runtime.origins import may_follow
+from runtime.http.origins import may_follow
 from runtime.randomness import Random, from_system
 
 __all__ = ["Access", "ClientError", "LogbergClient", "read_token", "unknown_outcome"]
@@ -68,7 +68,7 @@ class LogbergClient(Operations):
         """Request ids of changes that were sent and have not been answered."""
 
     async def __aenter__(self) -> Self:
-        """Raises runtime.tls.TlsFilesError."""
+        """Raises runtime.sockets.tls.TlsFilesError."""
         # No answer over http:// leads to https://, and reading the system's CAs takes long.
         needs_tls = any(url.startswith("https://") for url in self._urls)
         self._session = aiohttp.ClientSession(
@@ -356,7 +356,7 @@ def _not_connected(url: str, error: aiohttp.ClientError) -> _Retry:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         why = error.certificate_error
         if isinstance(why, ssl.SSLCertVerificationError) and not getattr(why, "verify_code", 0):
-            # The certificate is sound, and `runtime.peer_proof` refused it.
+            # The certificate is sound, and `runtime.sockets.peer_proof` refused it.
             refused = f"the token is not sent to {url}: {why.strerror or why}"
         else:
             refused = f"{url}: {why}; name the CA of its cluster with --ca (LOGBERG_CA)"

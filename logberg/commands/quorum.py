@@ -14,7 +14,7 @@ from logberg.cli.output import facts, print_json, show, styled, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.client import ClientError, LogbergClient
 from metadata.messages.quorum import QuorumMember, QuorumReply
-from runtime.origins import may_follow
+from runtime.http.origins import may_follow
 
 
 @click.group("quorum", cls=SuggestingGroup)

@@ -12,7 +12,7 @@ import msgspec
 from logberg.client.access import Access, read_token
 from logberg.local.local_ca import LocalCertificateAuthority
 from logberg.local.local_cluster import CLUSTER_FILE, ClusterFile, LocalClusterError
-from runtime.tls import TlsFiles, client_context
+from runtime.sockets.tls import TlsFiles, client_context
 
 
 class ClusterAccess(msgspec.Struct, frozen=True):

@@ -11,12 +11,12 @@ from logberg.processes.principals import Principals, error_answer
 from logberg.processes.settings import BrokerSettings, SettingsError, host_and_port, resolve
 from logberg.processes.tls_files import tls_files
 from logberg.version import VERSION
-from runtime import collection
 from runtime.asyncio_clock import AsyncioClock
 from runtime.defects import watch_loop
-from runtime.descriptors import raise_limit
 from runtime.logging import configure
-from runtime.tls import client_context, server_context
+from runtime.loop import collection
+from runtime.sockets.descriptors import raise_limit
+from runtime.sockets.tls import client_context, server_context
 
 
 def agent_config(settings: BrokerSettings) -> AgentConfig:

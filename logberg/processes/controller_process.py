@@ -26,22 +26,22 @@ from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from quorum.api import Quorum, QuorumListener
 from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
-from runtime import collection, fair_loop
 from runtime.asyncio_clock import AsyncioClock
 from runtime.defects import watch_loop
-from runtime.descriptors import raise_limit
-from runtime.disk_errors import BROKEN, NO_ROOM, sentence
-from runtime.exposure import check_listener
-from runtime.http_server import HttpServer
-from runtime.links import Peer
+from runtime.disk.errors import BROKEN, NO_ROOM, sentence
+from runtime.disk.real import RealDisk
+from runtime.http.exposure import check_listener
+from runtime.http.server import HttpServer
+from runtime.links.interface import Peer
+from runtime.links.tcp import TcpLinks
 from runtime.logging import configure
+from runtime.loop import collection, fair_loop
+from runtime.loop.slice_meter import name_long_callbacks
+from runtime.loop.stalls import StallMeter
 from runtime.metrics import Registry
 from runtime.randomness import from_system
-from runtime.real_disk import RealDisk
-from runtime.slice_meter import name_long_callbacks
-from runtime.stalls import StallMeter
-from runtime.tcp_links import TcpLinks
-from runtime.tls import peer_tls, server_context
+from runtime.sockets.descriptors import raise_limit
+from runtime.sockets.tls import peer_tls, server_context
 
 EXIT_STOPPED = 74
 """EX_IOERR: the node stopped itself."""

@@ -13,9 +13,9 @@ from structlog.typing import FilteringBoundLogger
 from logberg.processes.principals import Principals
 from logberg.processes.settings import ControllerSettings, SettingsError, check_controller, load
 from logberg.processes.tls_files import tls_files
-from runtime.http_server import HttpServer
-from runtime.tcp_links import TcpLinks
-from runtime.tls import PeerTls, peer_tls, server_context
+from runtime.http.server import HttpServer
+from runtime.links.tcp import TcpLinks
+from runtime.sockets.tls import PeerTls, peer_tls, server_context
 
 
 class CredentialReload:

@@ -21,7 +21,7 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.errors import error_reply
 from metadata.messages.wire import JSON, encode
 from metadata.plain_text import control_character
-from runtime.requests import ANONYMOUS, Caller, Reply
+from runtime.http.requests import ANONYMOUS, Caller, Reply
 
 _ROLES = {"quorum": "Controller", "broker": "Broker", "user": "User"}
 OPEN_PATHS = frozenset({"/health/live", "/health/ready"})

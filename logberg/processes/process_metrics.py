@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from quorum.api import Quorum, QuorumStatus
-from runtime.admission import Admission
-from runtime.byte_budget import ByteBudget
 from runtime.metrics import Registry
-from runtime.refusals import Refusals
+from runtime.sockets.admission import Admission
+from runtime.sockets.byte_budget import ByteBudget
+from runtime.sockets.refusals import Refusals
 
 
 def declare(

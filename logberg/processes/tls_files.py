@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from logberg.processes.settings import Tls, resolve
-from runtime.tls import TlsFiles
+from runtime.sockets.tls import TlsFiles
 
 
 def tls_files(tls: Tls, config_file: Path) -> TlsFiles:

@@ -18,8 +18,8 @@ from quorum.journal import LogView, RaftJournal
 from quorum.membership.formation import Formation
 from quorum.raft.core import Core
 from runtime.clock import Clock
-from runtime.disk import Disk
-from runtime.links import PeerLinks
+from runtime.disk.interface import Disk
+from runtime.links.interface import PeerLinks
 
 if TYPE_CHECKING:
     from runtime.randomness import Random

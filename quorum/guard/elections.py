@@ -18,7 +18,7 @@ from quorum.raft.messages import RequestVote, VoteGranted
 from quorum.terms import TERM_MAX
 from quorum.wire.frame_types import PrevoteFrame, PrevoteRequestFrame, VoteRequestFrame
 from quorum.wire.frames import FrameKind
-from runtime.links import LinkEnd
+from runtime.links.interface import LinkEnd
 
 _LONG_AGO = -1e9
 _DOUBT_S = 0.05

@@ -10,7 +10,7 @@ from typing import Any
 
 from quorum.journal import RaftJournal
 from quorum.wire.frames import FrameKind, encode
-from runtime.links import PeerLinks
+from runtime.links.interface import PeerLinks
 
 
 class Outbox:

@@ -25,7 +25,7 @@ from quorum.journal.identity import (
 )
 from quorum.journal.segments import JournalSegment
 from quorum.journal.state import ENTRY_HEAD, IllegalFrameError, JournalState
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 _ENTRY = int(JournalFrameKind.ENTRY)
 

@@ -29,8 +29,8 @@ from quorum.journal.state import (
     index_body,
     known_items,
 )
-from runtime.disk import Disk
-from runtime.disk_errors import explain
+from runtime.disk.errors import explain
+from runtime.disk.interface import Disk
 
 if TYPE_CHECKING:
     from quorum.journal.manifest import JournalManifest

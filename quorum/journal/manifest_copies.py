@@ -24,7 +24,7 @@ from quorum.journal.manifest import (
     decode_manifest,
     encode_manifest,
 )
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 COPY = "manifest.copy"
 DAMAGED_SUFFIX = ".damaged"

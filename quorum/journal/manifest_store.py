@@ -10,8 +10,8 @@ from structlog.typing import FilteringBoundLogger
 
 from quorum.journal.manifest import FILE, JournalManifest, encode_manifest
 from quorum.journal.manifest_copies import read_manifest, write_manifest
-from runtime.disk import Disk
-from runtime.disk_errors import explain
+from runtime.disk.errors import explain
+from runtime.disk.interface import Disk
 
 
 class ManifestStore:

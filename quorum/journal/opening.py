@@ -31,7 +31,7 @@ from quorum.journal.state import Entry, JournalState, Vote, entry_body
 from quorum.journal.witness import NAME as WITNESS
 from quorum.journal.witness import witnessed_position
 from quorum.terms import LEAP_MAX, TERM_MAX, is_term
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 if TYPE_CHECKING:
     from quorum.journal.manifest import JournalManifest

@@ -10,7 +10,7 @@ from quorum.journal.damage import DamagedError
 from quorum.journal.frames import JournalFrameReader
 from quorum.journal.identity import JournalIdentity, read_opening
 from quorum.journal.segments import JournalSegment
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 _STEP_BYTES = 128 * 1024
 

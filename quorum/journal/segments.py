@@ -15,8 +15,8 @@ from typing import NamedTuple
 from quorum.journal.frames import HEADER_BYTES, JournalFrameKind, encode_header
 from quorum.journal.identity import FOLDER, JournalIdentity, encode_opening, segment_name
 from quorum.journal.witness import Witness
-from runtime.disk import AppendFile, Disk
-from runtime.disk_errors import explain
+from runtime.disk.errors import explain
+from runtime.disk.interface import AppendFile, Disk
 
 BUFFER_BYTES_MAX = 1024 * 1024
 

@@ -11,7 +11,7 @@ import struct
 import google_crc32c
 
 from quorum.journal.identity import FOLDER, JournalIdentity
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 NAME = f"{FOLDER}/synced"
 _ENTRY = struct.Struct("<Q4xI")

@@ -16,8 +16,8 @@ from quorum.guard.replicas import PeerReplica
 from quorum.wire.frame_types import AnswerFrame, ListedFrame, PieceFrame, ReadFrame
 from quorum.wire.frames import FILE_PIECE_BYTES_MAX, FrameKind
 from runtime.clock import Timer
-from runtime.links import FRAME_BYTES_MAX
-from runtime.paths import BadNameError, checked
+from runtime.disk.paths import BadNameError, checked
+from runtime.links.interface import FRAME_BYTES_MAX
 
 OnListed = Callable[[Sequence[tuple[str, int]] | None], None]
 OnPiece = Callable[[PeerFile | None], None]

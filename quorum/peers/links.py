@@ -12,7 +12,7 @@ from quorum.membership.greeting import Greeting, judge_greeting
 from quorum.raft.core import Role
 from quorum.wire.codec import BadBytesError
 from quorum.wire.frames import FrameKind
-from runtime.links import LinkEnd
+from runtime.links.interface import LinkEnd
 
 
 class Membership:
@@ -24,7 +24,7 @@ class Membership:
         self._greetings: dict[int, Greeting] = {}
 
     def judge(self, dialled: int | None, data: bytes, certified: str | None) -> int | str:
-        """Judge a greeting; see `runtime.links.LinkHandler`."""
+        """Judge a greeting; see `runtime.links.interface.LinkHandler`."""
         context = self._context
         verdict = judge_greeting(
             context.config, context.journal, context.formation, dialled, data, certified

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgpack
 
-from runtime.links import FRAME_BYTES_MAX
+from runtime.links.interface import FRAME_BYTES_MAX
 
 
 class BadBytesError(Exception):

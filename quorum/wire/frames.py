@@ -15,7 +15,7 @@ from quorum.wire import frame_types as types
 from quorum.wire.codec import BadBytesError, dumps, loads
 from quorum.wire.formats import OLDEST_FORMAT, TOLERANT_FORMAT
 from quorum.wire.frame_types import Frame
-from runtime.links import FRAME_BYTES_MAX
+from runtime.links.interface import FRAME_BYTES_MAX
 
 DIGEST_BYTES_MAX = 512
 FILE_PIECE_BYTES_MAX = 1024 * 1024

@@ -1,4 +1,4 @@
-"""`runtime.disk.Disk` on a platter, for one run of a process.
+"""`runtime.disk.interface.Disk` on a platter, for one run of a process.
 
 Rule: reads and writes take effect at once and take no time; syncs and background work take
 the time that the profile draws, and finish in the order of their calls. Every fault comes
@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from runtime.disk import AppendFile, FolderInUseError
-from runtime.paths import checked, checked_folder
+from runtime.disk.interface import AppendFile, FolderInUseError
+from runtime.disk.paths import checked, checked_folder
 from runtime.simulated.disk_faults import DiskFaults
 from runtime.simulated.platter import Inode, Platter, folder_of
 from runtime.simulated.process import Death, SimulatedProcess

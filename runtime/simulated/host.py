@@ -4,8 +4,8 @@ Rule: the host owns what survives a process. After each `boot`, a harness gets t
 process from the host. A harness keeps one host for each node and builds the node's core from it.
 """
 
-from runtime.links import OnRejected
-from runtime.requests import Caller
+from runtime.http.requests import Caller
+from runtime.links.interface import OnRejected
 from runtime.simulated.disk import SimulatedDisk
 from runtime.simulated.disk_faults import DiskFaults
 from runtime.simulated.links import SimulatedLinks

@@ -1,4 +1,4 @@
-"""`runtime.links.PeerLinks` over the simulated network.
+"""`runtime.links.interface.PeerLinks` over the simulated network.
 
 Rule: as with sockets, each side dials the peers to which it has no link. If two connections cross,
 one is kept. A killed peer shows as `RESET`, then `REFUSED`. A peer without power or behind a cut
@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable
 from functools import partial
 
-from runtime.links import FRAME_BYTES_MAX, LinkEnd, LinkHandler, OnRejected, Peer
+from runtime.links.interface import FRAME_BYTES_MAX, LinkEnd, LinkHandler, OnRejected, Peer
 from runtime.simulated.network import SILENCE_US, Path, SimulatedNetwork, Stream
 from runtime.simulated.process import Death, SimulatedProcess
 from runtime.simulated.world import ScheduledEvent

@@ -12,12 +12,13 @@ from functools import partial
 from random import Random
 from typing import NamedTuple, Protocol
 
-from runtime.links import Peer
-from runtime.requests import Handler
+from runtime.http.requests import Handler
+from runtime.links.interface import Peer
 from runtime.simulated.world import Process, World
 
 SILENCE_US = 5_000_000
-"""How long nothing comes through before the system gives a connection up: as `tcp_links` sets."""
+"""After so long without an acknowledgement the system gives a connection up, as with
+`runtime.links.tcp`."""
 OLD_WITHIN_US = 200_000
 _MEMORY = 64
 _HISTORY = 128

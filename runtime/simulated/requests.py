@@ -1,4 +1,4 @@
-"""`runtime.requests.Requester` over the simulated network, and its servers.
+"""`runtime.http.requests.Requester` over the simulated network, and its servers.
 
 Rule: the network can lose a request or its reply. The caller can't distinguish them; it learns only
 that its deadline passed. `refused` is true only if the request certainly had no effect.
@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from runtime.requests import Caller, Handler, OnReply, Reply, Request, Unreachable, whole
+from runtime.http.requests import Caller, Handler, OnReply, Reply, Request, Unreachable, whole
 from runtime.simulated.network import Server, SimulatedNetwork
 from runtime.simulated.process import Death, SimulatedProcess
 from runtime.simulated.world import ScheduledEvent

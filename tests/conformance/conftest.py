@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 from tests.conformance.disk_kits import DISK_KITS, DiskKit
 from tests.conformance.link_kits import LINK_KITS, LinkKit
 

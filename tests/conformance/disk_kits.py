@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from runtime.asyncio_clock import AsyncioClock
-from runtime.disk import Disk
-from runtime.real_disk import RealDisk
+from runtime.disk.interface import Disk
+from runtime.disk.real import RealDisk
 from tests.conformance.simulated_kit import SimulatedDiskKit
 
 

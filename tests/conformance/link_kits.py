@@ -7,9 +7,9 @@ from typing import Protocol
 import structlog
 
 from runtime.asyncio_clock import AsyncioClock
-from runtime.links import LinkEnd, Peer, PeerLinks
+from runtime.links.interface import LinkEnd, Peer, PeerLinks
+from runtime.links.tcp import TcpLinks
 from runtime.randomness import seeded
-from runtime.tcp_links import TcpLinks
 from tests.conformance.ports import free_port
 from tests.conformance.simulated_kit import SimulatedLinkKit
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from runtime.disk import Disk
-from runtime.links import LinkHandler, Peer, PeerLinks
+from runtime.disk.interface import Disk
+from runtime.links.interface import LinkHandler, Peer, PeerLinks
 from runtime.simulated.disk import SimulatedDisk
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork

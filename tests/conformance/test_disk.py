@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.disk import Disk, FolderInUseError
+from runtime.disk.interface import Disk, FolderInUseError
 from tests.conformance.disk_kits import DiskKit
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from runtime.links import FRAME_BYTES_MAX, LinkEnd, PeerLinks
+from runtime.links.interface import FRAME_BYTES_MAX, LinkEnd, PeerLinks
 from tests.conformance.link_kits import LinkKit, Recorder
 
 Start = Callable[[int], tuple[PeerLinks, Recorder]]

@@ -8,7 +8,7 @@ Exit code 1 when one is not found.
 import os
 import sys
 
-from runtime.real_disk import RealDisk, RealFile
+from runtime.disk.real import RealDisk, RealFile
 from tests.crashpoints.__main__ import enumerate_role
 from tests.simulation.patches import Patch, patched
 

@@ -8,8 +8,8 @@ piece at a time, the call back an event of its own, as the simulated disk does i
 from collections import deque
 from pathlib import Path
 
-from runtime.disk_thread import OnDone, Work
-from runtime.real_disk import RealDisk
+from runtime.disk.real import RealDisk
+from runtime.disk.thread import OnDone, Work
 from runtime.simulated.disk_faults import FAST, UNLIMITED_BYTES
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork
@@ -64,7 +64,7 @@ class _WorldDisk(RealDisk):
 
 
 class _WorldThread:
-    """What `runtime.disk_thread.DiskThread` promises, as events of the world."""
+    """What `runtime.disk.thread.DiskThread` promises, as events of the world."""
 
     def __init__(self, process: SimulatedProcess) -> None:
         self._process = process

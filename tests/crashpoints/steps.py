@@ -1,7 +1,7 @@
 """Every system call of this process that changes what lies under a folder, seen beforehand.
 
 Rule: nothing is missed and nothing is counted twice. The product changes files by `os` alone
-(`runtime.real_disk`, and `pathlib`, which calls `os` by attribute), so the functions of that module
+(`runtime.disk.real`, and `pathlib`, which calls `os` by attribute), so the functions of that module
 are replaced; calls on anything outside the folder go straight through. That no system call slips
 by is shown on a real process, against `strace` (`test_real_processes.py`).
 

@@ -12,7 +12,7 @@ import msgspec
 from controller.http.degraded import Ask, asks_of
 from controller.http.routes import ROUTES, Route
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
-from runtime.requests import Reply, Request, whole
+from runtime.http.requests import Reply, Request, whole
 
 PATIENCE_S = 40.0
 

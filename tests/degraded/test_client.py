@@ -5,8 +5,8 @@ import json
 import time
 
 from logberg.client.client import LogbergClient
-from runtime.requests import Reply
-from tests.unit.runtime.http_kit import Asked, make_server
+from runtime.http.requests import Reply
+from tests.unit.runtime.http.http_kit import Asked, make_server
 
 WAIT_MS = 300
 

@@ -12,8 +12,8 @@ from controller.http.routes import HEARTBEATS, ROUTES
 from logberg.local.local_cluster import LocalCluster, free_port_base
 from logberg.processes.controller_process import ControllerProcess
 from logberg.processes.settings import ControllerSettings, load
-from runtime import fair_loop
-from tests.unit.runtime.http_kit import Asked, make_server, raw
+from runtime.loop import fair_loop
+from tests.unit.runtime.http.http_kit import Asked, make_server, raw
 
 
 def asking(path: str, token: str) -> bytes:

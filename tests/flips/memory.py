@@ -1,13 +1,14 @@
 """A node's folder in memory: what is read from harmed files at the pace of a million openings.
 
-Rule: what `runtime.disk.Disk` promises without a fault or a loss of power, and no clock: syncs and
-background work are done, and called back, at once. Files are shared until one is written to.
+Rule: what `runtime.disk.interface.Disk` promises without a fault or a loss of power, and no clock:
+syncs and background work are done, and called back, at once. Files are shared until one is written
+to.
 """
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from runtime.disk import AppendFile
+from runtime.disk.interface import AppendFile
 
 T = TypeVar("T")
 Files = Mapping[str, bytes]
@@ -45,7 +46,7 @@ class MemoryFile:
 
 
 class MemoryDisk:
-    """`runtime.disk.Disk` over a dictionary; `files` is what it holds now."""
+    """`runtime.disk.interface.Disk` over a dictionary; `files` is what it holds now."""
 
     def __init__(self, files: Files) -> None:
         self.files = dict(files)

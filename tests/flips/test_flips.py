@@ -17,7 +17,7 @@ from metadata.codec import decode_records
 from metadata.image import MetadataImage, image_from_records
 from quorum.journal import opening
 from quorum.journal.chain import read_chain
-from runtime import link_frames
+from runtime.links import frames as link_frames
 from snapshots.checkpoint import CheckpointChecker, Footer
 from snapshots.store import LoadedCheckpoint
 from tests.flips import checkpoints, incoming, journals, ledgers, wire

@@ -21,8 +21,8 @@ from quorum.journal.manifest import JournalManifest, encode_manifest
 from quorum.wire.codec import dumps
 from quorum.wire.frames import FrameKind
 from quorum.wire.frames import encode as encode_frame
-from runtime.content_digest import content_digest, is_content
-from runtime.link_frames import (
+from runtime.http.content_digest import content_digest, is_content
+from runtime.links.frames import (
     BadFrameError,
     Hello,
     LinkFrameReader,
@@ -31,7 +31,7 @@ from runtime.link_frames import (
     framed_hello,
     framed_note,
 )
-from runtime.links import FRAME_BYTES_MAX
+from runtime.links.interface import FRAME_BYTES_MAX
 from tests.flips.ledgers import batches_of
 from tests.flips.memory import Files
 from tests.flips.verdicts import DETECTED, HARMLESS, SILENT, Verdict, unclean

@@ -64,7 +64,7 @@ CONTAINING = (
         "A flipped bit of a length makes a link wait for what never comes.",
         (
             Patch(
-                "runtime.link_frames.LinkFrameReader._parse",
+                "runtime.links.frames.LinkFrameReader._parse",
                 edited(
                     (
                         "if google_crc32c.value(data[position : position + _SAID.size]) != sealed:",
@@ -80,7 +80,7 @@ CONTAINING = (
         "A frame that a bad cable changed is taken for what was sent.",
         (
             Patch(
-                "runtime.link_frames.LinkFrameReader._parse",
+                "runtime.links.frames.LinkFrameReader._parse",
                 edited(("if google_crc32c.value(payload) != checksum:", "if False:")),
             ),
         ),
@@ -90,8 +90,8 @@ CONTAINING = (
         "6, I10",
         "A request or an answer that a bad cable changed is taken for what was sent.",
         tuple(
-            Patch(f"runtime.{module}.is_content", gives(True))
-            for module in ("content_digest", "http_client", "http_reading")
+            Patch(f"runtime.http.{module}.is_content", gives(True))
+            for module in ("content_digest", "client", "reading")
         ),
     ),
 )

@@ -10,8 +10,8 @@ from hashlib import sha256
 import msgspec
 import pytest
 
-from runtime.content_digest import content_digest, is_content
-from runtime.link_frames import BadFrameError, LinkFrameReader, framed
+from runtime.http.content_digest import content_digest, is_content
+from runtime.links.frames import BadFrameError, LinkFrameReader, framed
 from runtime.simulated.process import Death
 from runtime.simulated.world import ProcessKilledError
 from snapshots.checkpoint import Footer, encode_footer, encode_header, parse_header

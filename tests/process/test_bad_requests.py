@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from logberg.local.local_ca import LocalCertificateAuthority
 from quorum.membership.greeting import WIRE_FORMAT, Greeting
 from quorum.wire.codec import dumps
-from runtime.link_frames import MAGIC, Hello, framed, framed_hello, header
+from runtime.links.frames import MAGIC, Hello, framed, framed_hello, header
 from tests.process.running_cluster import Answer, RunningCluster, logberg, running
 
 pytestmark = pytest.mark.process

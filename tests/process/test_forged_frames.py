@@ -21,10 +21,10 @@ from quorum.terms import TERM_MAX
 from quorum.wire.codec import dumps
 from quorum.wire.frames import FrameKind, encode
 from runtime.asyncio_clock import AsyncioClock
-from runtime.links import LinkEnd, Peer
+from runtime.links.interface import LinkEnd, Peer
+from runtime.links.tcp import TcpLinks
 from runtime.randomness import from_system
-from runtime.tcp_links import TcpLinks
-from runtime.tls import TlsFiles, peer_tls
+from runtime.sockets.tls import TlsFiles, peer_tls
 from tests.process.running_cluster import RunningCluster, running
 from tests.unit.quorum.wire.test_frames import FRAMES
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ledger.errors import LedgerError
 from ledger.verify import verify_ledger
-from runtime.requests import Reply, Request, whole
+from runtime.http.requests import Reply, Request, whole
 from snapshots.checkpoint import FOLDER
 from snapshots.errors import CheckpointError
 from snapshots.store import finish_steps, list_checkpoints, load_steps

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from metadata.uuids import parse_uuid, uuid7, uuid_text
-from runtime.requests import Caller, Reply, Request, Unreachable
+from runtime.http.requests import Caller, Reply, Request, Unreachable
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.world import US
 from tests.checkers.history import AT_LEAST, CREATE, DELETE, EXISTS, LIST, STALE, UNKNOWN_TOPIC

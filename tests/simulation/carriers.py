@@ -13,7 +13,7 @@ import msgspec
 
 from ledger.batch import BatchHeader, Provenance
 from metadata.messages import MetadataFetchRequest
-from runtime.requests import Caller, Reply, Request
+from runtime.http.requests import Caller, Reply, Request
 
 FETCH = "/v1/metadata/fetch"
 OWN = frozenset(

@@ -19,7 +19,7 @@ from quorum.membership.greeting import WIRE_FORMAT, Greeting, decode_greeting
 from quorum.terms import LEAP_MAX, TERM_MAX
 from quorum.wire.codec import dumps
 from quorum.wire.frames import _SHAPES, FrameKind
-from runtime.links import LinkEnd
+from runtime.links.interface import LinkEnd
 from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.world import US
 
@@ -36,7 +36,7 @@ LEAPS = (0, 1, 2, LEAP_MAX, LEAP_MAX + 1, 3 * LEAP_MAX)
 
 
 class Forger:
-    """Says forged frames to everybody, from `begin` to `end`; a `runtime.links.LinkHandler`."""
+    """A `LinkHandler` that sends forged frames to everybody, from `begin` to `end`."""
 
     def __init__(
         self, cluster: "QuorumCluster", node_id: int, dice: Random, *, pinned: bool
@@ -87,7 +87,7 @@ class Forger:
             self.links.reset(self.dice.choice(list(self.cluster.hosts)))
         self._plan()
 
-    # -- runtime.links.LinkHandler ------------------------------------------------------------
+    # -- runtime.links.interface.LinkHandler --------------------------------------------------
 
     def greeting(self) -> bytes:
         formation = self.formation

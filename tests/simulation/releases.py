@@ -19,7 +19,7 @@ from metadata.features import BASE, ELR_VERSION, METADATA_VERSION
 from metadata.image import EMPTY, MetadataDelta, MetadataImage
 from metadata.record_levels import missing_level, needs_above
 from metadata.records import FeatureLevelRecord, Record, RegisterControllerRecord
-from runtime.requests import Reply, Request, Unreachable
+from runtime.http.requests import Reply, Request, Unreachable
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.world import US
 from tests.simulation.patches import Patch

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from controller.leader import batch_writer, large_changes, proposer
 from controller.managers import sweep
-from runtime import slices
+from runtime.loop import slices
 from runtime.simulated.clock import SimulatedClock
 from runtime.simulated.fault_schedules import (
     ALL_BUT_DAMAGE,

@@ -21,7 +21,7 @@ from logberg.cli.output import output_option, print_json, say
 from logberg.commands.audit.failures import failing, print_notes
 from logberg.commands.audit.progress import OnProgress, progress
 from logberg.commands.audit.record_output import short, styled
-from runtime.collection import resting
+from runtime.loop.collection import resting
 
 _USAGE = "write WHERE A B, WHERE1 WHERE2, or --snapshots FILE1 FILE2"
 

@@ -22,7 +22,7 @@ from logberg.cli.output import output_option, print_json, say, show, table
 from logberg.commands.audit.failures import failing, print_notes
 from logberg.commands.audit.local_paths import LocalPath
 from logberg.commands.audit.progress import progress, telling
-from runtime.disk import FolderInUseError
+from runtime.disk.interface import FolderInUseError
 
 PIPELINE: Final = "pipeline"
 _SPARK: Final = "spark"

@@ -14,7 +14,7 @@ from logberg.cli.output import facts, output_option, print_json, say, show, tabl
 from logberg.commands.audit.failures import failing, print_notes, where_argument
 from logberg.commands.audit.progress import progress
 from logberg.commands.audit.record_output import short
-from runtime.collection import resting
+from runtime.loop.collection import resting
 
 
 @click.command("state")

@@ -13,7 +13,7 @@ from logberg.cli.output import output_option, print_json, say, show, table
 from logberg.commands.audit.divergence_output import comparison_json, show_divergences
 from logberg.commands.audit.failures import failing, print_notes
 from logberg.commands.audit.progress import progress
-from runtime.collection import resting
+from runtime.loop.collection import resting
 
 _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
 

@@ -11,7 +11,7 @@ from ledger.ledger import Ledger
 from metadata.codec import encode_record, encode_records
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_to_records
 from metadata.records import NoOpRecord, Record
-from runtime.real_disk import RealDisk
+from runtime.disk.real import RealDisk
 from snapshots.checkpoint import (
     CheckpointHeader,
     Footer,

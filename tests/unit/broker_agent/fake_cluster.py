@@ -36,7 +36,7 @@ from metadata.records import (
     TopicRecord,
 )
 from metadata.uuids import parse_uuid
-from runtime.requests import Reply, Request, Unreachable
+from runtime.http.requests import Reply, Request, Unreachable
 from snapshots.checkpoint import (
     CheckpointHeader,
     CheckpointId,

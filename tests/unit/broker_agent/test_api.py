@@ -13,7 +13,7 @@ from metadata.messages.fetch import StateAt
 from metadata.messages.header_names import OLD_PREFIX, with_both_names
 from metadata.messages.wire import JSON, MSGPACK, decode, encode
 from metadata.records import BeginTransactionRecord, BrokerEndpoint, RegisterBrokerRecord
-from runtime.requests import Caller, Reply, Request, Unreachable, whole
+from runtime.http.requests import Caller, Reply, Request, Unreachable, whole
 from tests.unit.broker_agent.fake_cluster import dice, like, partition, topic
 from tests.unit.broker_agent.rig import LEASE_S, ONE, TWO, Rig
 

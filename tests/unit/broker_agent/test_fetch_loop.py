@@ -10,8 +10,8 @@ from metadata.errors import ErrorCode
 from metadata.messages.errors import ErrorReply
 from metadata.messages.fetch import MetadataFetchReply
 from metadata.messages.wire import MSGPACK, encode
-from runtime.origins import may_follow
-from runtime.requests import Reply, Unreachable
+from runtime.http.origins import may_follow
+from runtime.http.requests import Reply, Unreachable
 from tests.unit.broker_agent.fake_cluster import dice
 from tests.unit.broker_agent.rig import ONE, THREE, TWO, Rig
 

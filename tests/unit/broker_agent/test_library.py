@@ -19,13 +19,13 @@ from broker_agent.states import BrokerState
 from metadata.errors import ErrorCode
 from metadata.records import NoOpRecord
 from runtime.asyncio_clock import AsyncioClock
-from runtime.disk import FolderInUseError
-from runtime.http_client import HttpRequester
-from runtime.requests import ANONYMOUS, Reply, Request, Unreachable
-from runtime.tls import client_context, server_context
+from runtime.disk.interface import FolderInUseError
+from runtime.http.client import HttpRequester
+from runtime.http.requests import ANONYMOUS, Reply, Request, Unreachable
+from runtime.sockets.tls import client_context, server_context
 from tests.unit.broker_agent.fake_cluster import BROKER, CLUSTER_ID, Active, Asked, Log
 from tests.unit.runtime.certificates import Authority
-from tests.unit.runtime.http_kit import authenticate, make_server, on_error
+from tests.unit.runtime.http.http_kit import authenticate, make_server, on_error
 
 LOG = structlog.get_logger()
 

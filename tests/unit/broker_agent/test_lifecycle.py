@@ -7,7 +7,7 @@ from broker_agent.states import BrokerState
 from metadata.errors import ErrorCode
 from metadata.messages.fetch import SeenState, WantedState
 from metadata.records import BeginEpochRecord, NoOpRecord
-from runtime.disk import FolderInUseError
+from runtime.disk.interface import FolderInUseError
 from runtime.simulated.disk_faults import STUCK
 from tests.unit.broker_agent.fake_cluster import BROKER, Log
 from tests.unit.broker_agent.rig import ONE, THREE, TWO, Rig

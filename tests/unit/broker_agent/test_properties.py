@@ -7,7 +7,7 @@ from broker_agent.states import BrokerState
 from metadata.errors import ErrorCode
 from metadata.messages.fetch import MetadataFetchReply, SeenState, StateAt
 from metadata.messages.wire import MSGPACK, decode
-from runtime.requests import Reply
+from runtime.http.requests import Reply
 from tests.unit.broker_agent.fake_cluster import like
 from tests.unit.broker_agent.rig import ONE, TWO, Rig
 

@@ -5,7 +5,7 @@ import pytest
 from broker_agent.states import BrokerState
 from metadata.records import NoOpRecord
 from metadata.uuids import uuid_text
-from runtime.requests import Reply, Unreachable
+from runtime.http.requests import Reply, Unreachable
 from runtime.simulated.disk_faults import SLOW
 from tests.unit.broker_agent.fake_cluster import (
     CLUSTER_ID,

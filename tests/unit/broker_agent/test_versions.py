@@ -2,7 +2,7 @@
 
 from broker_agent.states import BrokerState
 from metadata.messages.versions import RANGE_HEADER, VERSION_HEADER
-from runtime.requests import Unreachable
+from runtime.http.requests import Unreachable
 from tests.unit.broker_agent.fake_cluster import Asked
 from tests.unit.broker_agent.rig import ONE, TWO, Rig
 

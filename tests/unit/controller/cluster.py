@@ -26,7 +26,7 @@ from metadata.messages import (
 from metadata.messages.wire import JSON, MSGPACK, decode_fetch_reply
 from metadata.records import NoOpRecord
 from metadata.uuids import uuid_text
-from runtime.requests import ANONYMOUS, Caller, Request, whole
+from runtime.http.requests import ANONYMOUS, Caller, Request, whole
 from runtime.simulated.disk import SimulatedDisk
 from runtime.simulated.disk_faults import DiskFaults
 from runtime.simulated.platter import Platter

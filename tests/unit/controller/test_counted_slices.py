@@ -18,7 +18,7 @@ from controller.managers.topics import TopicManager
 from metadata.buckets import BucketMap
 from metadata.image.sorted_keys import SortedKeys
 from metadata.messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
-from runtime.requests import Caller, Request
+from runtime.http.requests import Caller, Request
 from tests.unit.controller.cluster import Cluster
 
 WIDE, SMALL = 30_000, 2_000

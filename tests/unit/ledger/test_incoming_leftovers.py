@@ -9,7 +9,7 @@ from ledger.gaps import Gap, list_gaps
 from ledger.incoming import NOTE_NAME, CatchUpNote, finish_catch_up
 from ledger.pull import part_name
 from ledger.segments import segment_bases, segment_name
-from runtime.real_disk import RealDisk
+from runtime.disk.real import RealDisk
 
 
 def test_segments_that_were_never_accepted_go_when_a_jump_is_finished(tmp_path: Path) -> None:

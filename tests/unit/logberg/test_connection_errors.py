@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from metadata.messages.errors import ErrorReply
-from runtime.tls import server_context
+from runtime.sockets.tls import server_context
 from tests.unit.logberg.edge import Said, run_whole
 from tests.unit.logberg.listener import Listener
 from tests.unit.runtime.certificates import Authority

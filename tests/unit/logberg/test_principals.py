@@ -7,7 +7,7 @@ import pytest
 
 from logberg.processes.principals import Principals
 from logberg.processes.settings import Token
-from runtime.requests import Caller, Reply
+from runtime.http.requests import Caller, Reply
 
 PRINCIPALS = Principals("cluster", (Token("User:admin", sha256(b"qk_secret").hexdigest()),))
 

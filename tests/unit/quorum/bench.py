@@ -13,7 +13,7 @@ from quorum.membership.greeting import WIRE_FORMAT, Greeting
 from quorum.node import QuorumNode
 from quorum.wire.codec import dumps
 from quorum.wire.frames import FrameKind, decode, encode
-from runtime.links import LinkEnd, LinkHandler, Peer
+from runtime.links.interface import LinkEnd, LinkHandler, Peer
 from runtime.simulated.disk_faults import FAST, STUCK
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import SimulatedNetwork

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from runtime.tls import TlsFiles
+from runtime.sockets.tls import TlsFiles
 
 DAY = dt.timedelta(days=1)
 

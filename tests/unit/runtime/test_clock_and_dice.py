@@ -8,7 +8,7 @@ import pytest
 
 from runtime.asyncio_clock import AsyncioClock
 from runtime.defects import watch_loop
-from runtime.paths import checked, checked_folder
+from runtime.disk.paths import checked, checked_folder
 from runtime.randomness import from_system, seeded
 
 

@@ -4,9 +4,9 @@ Each node keeps a file of numbered lines, syncs it, tells its peers what is dura
 one of them over a request. There is one promise to check: what was told survives.
 """
 
-from runtime.disk import AppendFile
-from runtime.links import LinkEnd
-from runtime.requests import Reply, Request, Unreachable
+from runtime.disk.interface import AppendFile
+from runtime.http.requests import Reply, Request, Unreachable
+from runtime.links.interface import LinkEnd
 from runtime.simulated.fault_schedules import WITH_FULL_DISKS, FaultSchedule
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.nemesis import Nemesis

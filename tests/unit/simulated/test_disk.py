@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from runtime.disk import FolderInUseError
+from runtime.disk.interface import FolderInUseError
 from runtime.simulated.disk import SimulatedDisk
 from runtime.simulated.disk_faults import FAST, SLOW, STUCK
 from runtime.simulated.host import SimulatedHost

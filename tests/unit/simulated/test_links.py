@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from runtime.links import FRAME_BYTES_MAX, LinkEnd
+from runtime.links.interface import FRAME_BYTES_MAX, LinkEnd
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.links import QUEUE_BYTES_MAX, SimulatedLinks
 from runtime.simulated.network import SILENCE_US, PathProfile, SimulatedNetwork

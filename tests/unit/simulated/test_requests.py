@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from runtime.requests import Reply, Request, Unreachable
+from runtime.http.requests import Reply, Request, Unreachable
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.network import PathProfile, SimulatedNetwork
 from runtime.simulated.requests import SimulatedServer

@@ -31,7 +31,7 @@ from metadata.records import (
     RequestOutcomeRecord,
 )
 from metadata.uuids import uuid7_time_ms
-from runtime.real_disk import RealDisk
+from runtime.disk.real import RealDisk
 from snapshots.store import finish_steps, list_checkpoints, load_steps
 
 RECORDS = 6_000

@@ -15,7 +15,7 @@ from ledger.batch import BatchHeader, Provenance, seal
 from ledger.ledger import Ledger
 from metadata.codec import decode_records, encode_records
 from metadata.image import EMPTY, MetadataDelta
-from runtime.real_disk import RealDisk
+from runtime.disk.real import RealDisk
 from tests.histories import History
 
 CLUSTER = "audited-cluster"

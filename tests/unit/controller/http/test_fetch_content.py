@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from runtime.requests import Caller
+from runtime.http.requests import Caller
 from tests.unit.controller.cluster import Broker, Cluster
 from tests.unit.controller.storage.states_on_disk import (
     SMALL,

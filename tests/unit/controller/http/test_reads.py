@@ -7,7 +7,7 @@ import pytest
 
 from controller.http.routes import ROUTES
 from metadata.uuids import uuid_text
-from runtime.requests import Request
+from runtime.http.requests import Request
 from tests.unit.controller.cluster import SESSION_S, Broker, Cluster
 
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from metadata.messages.versions import RANGE_HEADER, VERSION_HEADER
-from runtime.requests import Request
+from runtime.http.requests import Request
 from tests.unit.controller.cluster import Broker, Cluster
 
 TOPIC = {"topics": [{"name": "t", "numPartitions": 1, "color": "blue"}], "mood": "good"}

@@ -21,7 +21,7 @@ from metadata.records import (
     TopicRecord,
 )
 from metadata.uuids import uuid7, uuid_text
-from runtime.requests import Caller
+from runtime.http.requests import Caller
 from tests.unit.controller.cluster import Cluster, keep_alive
 
 WRITE_WAIT_S = 30.0

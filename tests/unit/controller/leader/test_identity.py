@@ -7,7 +7,7 @@ import pytest
 from metadata.errors import ErrorCode
 from metadata.messages import SeenState, WantedState
 from metadata.uuids import uuid_text
-from runtime.requests import Caller
+from runtime.http.requests import Caller
 from tests.unit.controller.cluster import CLUSTER_ID, SESSION_S, Broker, Cluster, keep_alive
 
 STOPPING = WantedState.STOPPING

@@ -5,7 +5,7 @@ import pytest
 from metadata.errors import ErrorCode
 from metadata.messages import WantedState
 from metadata.uuids import uuid_text
-from runtime.requests import ANONYMOUS, Caller
+from runtime.http.requests import ANONYMOUS, Caller
 from tests.unit.controller.cluster import Broker, Cluster
 
 STOPPING = WantedState.STOPPING

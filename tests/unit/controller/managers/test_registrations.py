@@ -6,7 +6,7 @@ import pytest
 from metadata.errors import ErrorCode
 from metadata.messages import Endpoint, SupportedFeature
 from metadata.plain_text import control_character
-from runtime.requests import Caller
+from runtime.http.requests import Caller
 from tests.unit.controller.cluster import Broker, Cluster
 
 ENDPOINT = Endpoint(name="PLAINTEXT", host="localhost", port=9092)

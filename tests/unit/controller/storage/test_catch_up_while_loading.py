@@ -4,7 +4,7 @@ import pytest
 
 from controller.storage import opening
 from metadata.records import NoOpRecord
-from runtime.slices import run_in_slices
+from runtime.loop.slices import run_in_slices
 from snapshots.store import list_checkpoints
 from tests.unit.controller.cluster import Cluster
 from tests.unit.controller.storage.states_on_disk import (

@@ -3,7 +3,7 @@
 import pytest
 
 from quorum.wire.frames import FrameKind, encode
-from runtime.links import LinkEnd
+from runtime.links.interface import LinkEnd
 from tests.unit.quorum.bench import Bench, entry
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorum.journal import DamagedError, RaftJournal, WrongFolderError
-from runtime.real_disk import RealDisk
+from runtime.disk.real import RealDisk
 from runtime.simulated.disk_faults import FAST, STUCK
 from tests.unit.quorum.journal.rig import LOG, Rig, command, entries, fill, manifest_at
 

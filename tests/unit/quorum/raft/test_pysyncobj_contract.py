@@ -25,7 +25,7 @@ from quorum.raft.messages import (
     RequestVote,
     VoteGranted,
 )
-from runtime.links import Peer
+from runtime.links.interface import Peer
 from tests.unit.quorum.journal.rig import Rig
 
 ME, B, C = (CoreNode(n, bytes([n]) * 16) for n in (1, 2, 3))

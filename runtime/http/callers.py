@@ -1,0 +1,132 @@
+"""Authenticates the caller of each HTTP request, and counts and logs refusals.
+
+Rule: nothing is cached. The credentials of a request are checked when its head has arrived, against
+the tokens and rules of that moment. When those change (`judge_again`), the server closes at once
+every connection whose last caller would now be refused, even with a request under way. A refusal is
+counted and logged with caller, address, route and reason, never with the credential itself.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from hashlib import sha256
+from http import HTTPStatus
+
+import msgspec
+from aiohttp import web
+
+from runtime.http.connection import HttpConnection
+from runtime.http.reading import TARGET, RefusedError, bearer_token, has_body
+from runtime.http.requests import ANONYMOUS, MSGPACK, Caller, Reply
+from runtime.sockets.refusals import REQUEST, Refusals
+
+Authenticate = Callable[[str | None, str | None, int | None, str], Caller | Reply]
+"""(URI in the client's certificate, bearer token, user id on a unix socket, address): who it
+is, or the reply that refuses it. Blank is None, and an empty address on a unix socket."""
+FINGERPRINT_DIGITS = 12
+
+
+class Callers:
+    """Judges who calls."""
+
+    def __init__(
+        self,
+        authenticate: Authenticate,
+        anonymous_paths: Collection[str] | None,
+        refusals: Refusals,
+        *,
+        passes_tokens: bool = False,
+    ) -> None:
+        """`passes_tokens`: bearer tokens are judged elsewhere, see `passed_token`."""
+        self._authenticate = authenticate
+        self._anonymous_paths = None if anonymous_paths is None else frozenset(anonymous_paths)
+        self._refusals = refusals
+        self._passes_tokens = passes_tokens
+
+    def passed_token(self, http: web.BaseRequest) -> str | None:
+        """The bearer token that goes on to whoever judges it. Raises RefusedError."""
+        return bearer_token(http) if self._passes_tokens else None
+
+    def caller_of(self, http: web.BaseRequest, connection: HttpConnection) -> Caller | Reply:
+        """Return who calls, or the reply that refuses it. Raises RefusedError."""
+        connection.caller = None
+        if connection.certificate_problem is not None:
+            raise _unauthenticated(connection.certificate_problem)
+        arrival = connection.arrival
+        passed = self.passed_token(http)
+        credentials = (
+            connection.certificate_uri,
+            bearer_token(http) if passed is None else None,
+            arrival.unix_uid,
+            arrival.address,
+        )
+        caller = self._authenticate(*credentials)
+        if isinstance(caller, Reply):
+            return caller
+        if self._anonymous_paths is not None and caller.principal == ANONYMOUS.principal:
+            is_open = http.path in self._anonymous_paths and not has_body(http)
+            if not is_open and passed is None:
+                raise _unauthenticated(
+                    "show a token (Authorization: Bearer …) or a client certificate"
+                )
+        else:
+            arrival.busy()
+        connection.caller, connection.credentials = caller, credentials
+        return caller
+
+    def tell(self, http: web.BaseRequest, connection: HttpConnection, reply: Reply) -> None:
+        """Count and log a request that was refused for who asked it."""
+        path = http[TARGET].partition("?")[0] if TARGET in http else "?"
+        self._refusals.refused(
+            REQUEST,
+            who=_who(http, connection),
+            address=connection.arrival.address or "unix socket",
+            route=f"{http.method} {path}"[:120],
+            why=_why(reply),
+        )
+
+    def judge_again(self, connections: Iterable[HttpConnection], *, certificates: bool) -> int:
+        """End connections whose last caller would be refused now; return how many.
+
+        `certificates`: whom we trust has changed, so all that showed a certificate end too,
+        after the request that is under way. They come back and are verified anew.
+        """
+        ended = 0
+        for connection in list(connections):
+            if connection.credentials is None:
+                continue
+            if self._authenticate(*connection.credentials) != connection.caller:
+                connection.abort()
+                ended += 1
+            elif certificates and connection.certificate_uri is not None:
+                connection.end_after_request()
+                ended += 1
+        return ended
+
+
+def _unauthenticated(message: str) -> RefusedError:
+    return RefusedError(HTTPStatus.UNAUTHORIZED, "UNAUTHENTICATED", message)
+
+
+def _who(http: web.BaseRequest, connection: HttpConnection) -> str:
+    """Say who asked, or what was shown; of a token no more than its hash's first digits."""
+    if connection.caller is not None:
+        return connection.caller.principal
+    try:
+        token = bearer_token(http)
+    except RefusedError:
+        return "several credentials"
+    if token is not None:
+        return f"token with sha256 {sha256(token.encode()).hexdigest()[:FINGERPRINT_DIGITS]}…"
+    if connection.certificate_uri is not None:
+        return f"certificate for {connection.certificate_uri}"
+    return "nobody"
+
+
+def _why(reply: Reply) -> str:
+    """The sentence of an error's body."""
+    is_packed = reply.headers.get("content-type") == MSGPACK
+    decode = msgspec.msgpack.decode if is_packed else msgspec.json.decode
+    try:
+        body = decode(reply.body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return f"status {reply.status}"
+    return str(body.get("message", "")) if isinstance(body, dict) else f"status {reply.status}"

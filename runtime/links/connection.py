@@ -1,0 +1,311 @@
+"""One connection between two peers, from its first byte to its end.
+
+Rule: the node with the *higher id* decides whether the connection becomes the link, whichever node
+dialled. Two nodes that dial each other at the same moment make two connections. Since only one node
+decides, both keep the same one (the head of `tcp` has the rule for the choice).
+
+    dialled by the higher id:  HELLO >   < HELLO   OPEN >
+    dialled by the lower id:   HELLO >   < HELLO   READY >   < OPEN
+
+A connection that ends without a goodbye was broken. A killed process sends the same end of stream
+as one that closes in order, so only the goodbye distinguishes them.
+"""
+
+import asyncio
+import errno
+import socket
+import ssl
+from enum import Enum
+from typing import Protocol, cast
+
+from runtime.clock import Clock, Timer
+from runtime.links.frames import (
+    GOODBYE,
+    BadFrameError,
+    Hello,
+    LinkFrameReader,
+    Note,
+    framed,
+    framed_hello,
+    framed_note,
+    framed_refusal,
+    parse_hello,
+    parse_note,
+)
+from runtime.links.interface import FRAME_BYTES_MAX, LinkEnd
+from runtime.loop import fair_loop
+from runtime.sockets.listening import Arrival
+from runtime.sockets.tls import SeveralUrisError, uri_of_peer
+from runtime.sockets.transport import cut, socket_transport
+
+GREETING_DEADLINE_S = 2.0
+
+
+class ConnectionState(Enum):
+    """How far a connection has come."""
+
+    NEW = "new"
+    GREETING = "greeting"
+    AGREED = "agreed"
+    """Both greetings are accepted; the higher id has not opened yet."""
+    OPEN = "open"
+    ENDED = "ended"
+
+
+class Owner(Protocol):
+    """What a connection asks of the links it belongs to."""
+
+    self_id: int
+    instance: bytes
+    clock: Clock
+
+    def made(self, connection: "LinkConnection") -> None:
+        """It is connected, and TLS stands where it is on."""
+
+    def hello_for(self, connection: "LinkConnection") -> Hello:
+        """Our HELLO for this connection."""
+
+    def judged(self, connection: "LinkConnection", greeting: bytes) -> int | str:
+        """Whom the greeting is from, or why it is not accepted."""
+
+    def may_open(self, connection: "LinkConnection") -> bool:
+        """Decide, as the higher id, whether this becomes the link with its peer."""
+
+    def opened(self, connection: "LinkConnection") -> None:
+        """It is the link with its peer now."""
+
+    def arrived(self, connection: "LinkConnection", frame: bytes) -> None:
+        """A frame came on the open link."""
+
+    def ended(self, connection: "LinkConnection", end: LinkEnd, why: str) -> None:
+        """It ended, for the first and only time; `state_before` says how far it had come."""
+
+    def defect(self, error: BaseException) -> None:
+        """Our own code failed while a frame was handled."""
+
+
+class LinkConnection(asyncio.Protocol):
+    """A connection; `dialled` is whom we dialled, None when it was accepted."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        link: bytes | None,
+        dialled: int | None,
+        address: str,
+        arrival: Arrival | None = None,
+    ) -> None:
+        """`arrival` is the place of an accepted connection, None of one that we dialled."""
+        self._owner = owner
+        self.arrival = arrival
+        self._reader = LinkFrameReader()
+        self._transport: asyncio.Transport | None = None
+        self._socket_transport: object = None
+        self._deadline: Timer | None = None
+        self.state = ConnectionState.NEW
+        self.state_before = ConnectionState.NEW
+        self.dialled = dialled
+        self.address = address
+        self.link = link or bytes(8)
+        self.peer: int | None = dialled
+        self.hello: Hello | None = None
+        """The other side's, once it is accepted."""
+        self.certified: str | None = None
+        self.opened_at = 0.0
+
+    # -- asyncio's calls ---------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._socket_transport = socket_transport(transport)
+        if self.state is ConnectionState.ENDED:
+            self._transport.abort()
+            return
+        self._owner.made(self)
+        sock = transport.get_extra_info("socket")
+        _watch_route(sock)
+        if self.arrival is None:
+            fair_loop.prefer(sock)
+        else:
+            self.arrival.taken_over(self._displaced)
+        secured = transport.get_extra_info("ssl_object")
+        # None: no TLS, so nothing is certified. "": a certificate without a URI names nobody.
+        try:
+            self.certified = None if secured is None else uri_of_peer(secured) or ""
+        except SeveralUrisError as error:
+            self.reject(str(error))
+            return
+        self.state = ConnectionState.GREETING
+        self._deadline = self._owner.clock.call_later(GREETING_DEADLINE_S, self._too_late)
+        if self.dialled is not None:
+            self._transport.write(framed_hello(self._owner.hello_for(self)))
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for payload in self._reader.feed(data):
+                self._take(payload)
+                if self.state is ConnectionState.ENDED:
+                    return
+        except BadFrameError as error:
+            self.reject(str(error))
+        except Exception as error:  # noqa: BLE001 - reported, and by default fatal
+            self._owner.defect(error)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        end, why = _how_it_ended(exc)
+        if self.state is ConnectionState.GREETING and self.dialled is not None and exc is None:
+            why = "closed before it greeted us: does it accept our certificate?"
+        self._end(end, why)
+        cut(self._socket_transport)
+
+    # -- the owner's calls -------------------------------------------------------------------
+
+    def send(self, frame: bytes, bytes_max: int) -> bool:
+        """Write a frame; False when that would make more than `bytes_max` wait."""
+        transport = self._transport
+        assert transport is not None
+        if transport.get_write_buffer_size() + len(frame) > bytes_max:
+            return False
+        transport.write(framed(frame))
+        return True
+
+    def close(self, why: str) -> None:
+        """Leave in order: what was sent still goes out, then the goodbye."""
+        if self._transport is not None and self.state is ConnectionState.OPEN:
+            self._transport.write(GOODBYE)
+        self._end(LinkEnd.CLOSED, why)
+
+    def reject(self, why: str, *, tell: bool = False) -> None:
+        """End at once because of what the other side is or sent."""
+        if tell and self._transport is not None:
+            self._transport.write(framed_refusal(why))
+            self._end(LinkEnd.REJECTED, why)
+        else:
+            self._end(LinkEnd.REJECTED, why, abort=True)
+
+    def replace(self, end: LinkEnd) -> None:
+        """End at once: another connection takes its place."""
+        self._end(end, "replaced by a newer connection", abort=True)
+
+    # -- the way to an open link -------------------------------------------------------------
+
+    def _take(self, payload: bytes) -> None:
+        if self.state is ConnectionState.OPEN:
+            if payload:
+                self._owner.arrived(self, payload)
+            else:
+                self._end(LinkEnd.CLOSED, "the peer said goodbye")
+            return
+        note, body = parse_note(payload)
+        if note is Note.REFUSE:
+            self._end(LinkEnd.REJECTED, f"refused by the peer: {body.decode(errors='replace')}")
+        elif note is Note.HELLO and self.state is ConnectionState.GREETING:
+            self._take_hello(parse_hello(body))
+        elif note is Note.READY and self._is_ours_to_open() and self.dialled is None:
+            self._open_as_higher()
+        elif (
+            note is Note.OPEN
+            and self.state is ConnectionState.AGREED
+            and not self._is_ours_to_open()
+        ):
+            self._open()
+        else:
+            raise BadFrameError(f"the note {note.name} out of turn")
+
+    def _take_hello(self, hello: Hello) -> None:
+        if self.dialled is None:
+            self.link = hello.link
+        elif hello.link != self.link:
+            raise BadFrameError("a HELLO for another connection")
+        if hello.instance == self._owner.instance:
+            self.reject("we have dialled ourselves")
+            return
+        judged = self._owner.judged(self, hello.greeting)
+        if isinstance(judged, str):
+            self.reject(judged, tell=True)
+            return
+        self.peer = judged
+        self.hello = hello
+        self.state = ConnectionState.AGREED
+        assert self._transport is not None
+        # Before a stranger is known to be a peer, its bytes do not go before anybody's.
+        fair_loop.prefer(self._transport.get_extra_info("socket"))
+        if self.dialled is None:
+            self._transport.write(framed_hello(self._owner.hello_for(self)))
+        elif self._is_ours_to_open():
+            self._open_as_higher()
+        else:
+            self._transport.write(framed_note(Note.READY))
+
+    def _is_ours_to_open(self) -> bool:
+        return self.peer is not None and self._owner.self_id > self.peer
+
+    def _open_as_higher(self) -> None:
+        if self.state is not ConnectionState.AGREED:
+            raise BadFrameError("READY out of turn")
+        if not self._owner.may_open(self):
+            self.reject(DUPLICATE, tell=True)
+            return
+        assert self._transport is not None
+        self._transport.write(framed_note(Note.OPEN))
+        self._open()
+
+    def _open(self) -> None:
+        self._reader.cap = FRAME_BYTES_MAX
+        self.state = ConnectionState.OPEN
+        self.opened_at = self._owner.clock.monotonic()
+        self._cancel_deadline()
+        self._owner.opened(self)
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def _too_late(self) -> None:
+        self._end(LinkEnd.UNREACHABLE, "no greeting in time", abort=True)
+
+    def _displaced(self) -> None:
+        self._end(LinkEnd.UNREACHABLE, "it gave way to a newer connection", abort=True)
+
+    def _cancel_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _end(self, end: LinkEnd, why: str, *, abort: bool = False) -> None:
+        if self.state is ConnectionState.ENDED:
+            return
+        self.state_before, self.state = self.state, ConnectionState.ENDED
+        self._cancel_deadline()
+        if self._transport is not None:
+            if abort:
+                self._transport.abort()
+            else:
+                self._transport.close()
+        self._owner.ended(self, end, why)
+
+
+DUPLICATE = "there is a link between us already"
+UNACKNOWLEDGED_MS = 5000
+"""Data or probes that no one acknowledges for so long break the link: a route that is gone."""
+
+
+def _watch_route(sock: socket.socket) -> None:
+    """Have the kernel break a connection whose other end is out of reach."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
+
+
+def _how_it_ended(error: Exception | None) -> tuple[LinkEnd, str]:
+    if isinstance(error, ssl.SSLError):
+        return LinkEnd.REJECTED, f"TLS: {error}"
+    if isinstance(error, ConnectionAbortedError):
+        # asyncio's name for a TLS handshake that took too long.
+        return LinkEnd.UNREACHABLE, str(error)
+    if isinstance(error, OSError) and error.errno in _NO_ANSWER:
+        return LinkEnd.UNREACHABLE, str(error)
+    return LinkEnd.RESET, "the connection broke" if error is None else str(error)
+
+
+_NO_ANSWER = {errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN}

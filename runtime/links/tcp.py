@@ -1,0 +1,407 @@
+"""Links between peers over TCP, with TLS where configured.
+
+Rule: one link per pair, and one node of the pair decides which connection it is. Both sides dial,
+so both learn within milliseconds when the other's process is gone. The node with the higher id
+opens the link (`connection`) by this rule:
+
+- there is no link yet: the first connection with two accepted greetings becomes the link;
+- there is a link, but the peer's process is not the one of that link, or the peer says that the
+  link has ended on its side: the new connection replaces it;
+- otherwise the new connection is refused.
+
+The lower id follows. Both sides redial a broken link at once, so a killed process is seen as RESET
+and then, within milliseconds, REFUSED. Other dials back off from 20 ms to 500 ms with jitter; so
+does the redial of a link that ended with a goodbye or did not last.
+
+The handler identifies peers by their greeting and certificate, never by their address. An accepted
+peer may stay even if `set_peers` doesn't name it. The node dials the peers that `set_peers` names.
+A peer that a later `set_peers` leaves out loses its link. After `stop` the handler is not called
+any more.
+
+Peers never queue behind strangers. Connections from the address of a configured peer have their own
+places and slots. If places run out, the oldest connection that has not greeted is closed for the
+newest.
+"""
+
+import asyncio
+import math
+import secrets
+from collections import Counter, deque
+from functools import partial
+
+from structlog.typing import FilteringBoundLogger
+
+from runtime.clock import Clock, Timer
+from runtime.defects import OnDefect, stop_the_process
+from runtime.links.connection import DUPLICATE, GREETING_DEADLINE_S, ConnectionState, LinkConnection
+from runtime.links.dialling import DialFailedError, dial
+from runtime.links.frames import ENDED_BYTES, GREETING_BYTES_MAX, Hello
+from runtime.links.interface import FRAME_BYTES_MAX, LinkEnd, LinkHandler, Peer
+from runtime.loop.heap import HeapTrimmer
+from runtime.randomness import Random
+from runtime.sockets.admission import Admission, Slots
+from runtime.sockets.binding import bind_tcp
+from runtime.sockets.byte_budget import ByteBudget
+from runtime.sockets.descriptors import divide, soft_limit
+from runtime.sockets.listening import Arrival, Listener
+from runtime.sockets.refusals import HANDSHAKE, LINK, Refusals
+from runtime.sockets.tls import PeerTls, trusts_others
+
+BACK_OFF_MIN_S = 0.02
+BACK_OFF_MAX_S = 0.5
+ATTEMPTS_AFTER_RESET = -4
+"""The back-off after a broken link begins at 20 ms / 16: a process that is being killed still
+takes a dial between the end of its connections and the end of its listening socket."""
+LASTED_S = 0.1
+"""A link that broke sooner is not redialled at once, lest two nodes spin."""
+DIAL_S = 1.0
+TLS_HANDSHAKE_S = 2.0
+SEND_QUEUE_BYTES_MAX = 64 * 1024 * 1024
+QUORUM_STRANGERS = 256
+"""Connections that have not greeted, in each of the two classes; fewer where descriptors are."""
+STRANGERS_PER_ADDRESS_MAX = 64
+SLOTS = 48
+"""Connections that greet, or shake hands, at one time; in each of the two classes."""
+SLOT_BYTES = 96 * 1024
+SLOT_GRACE_S = 0.5
+VERIFY_GAP_S = 1.0
+VERIFIED_ANEW = "whom this node trusts has changed: the link is opened and verified again"
+
+
+class _Target:
+    """A peer that we dial."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self.attempts = 0
+        self.timer: Timer | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.connection: LinkConnection | None = None
+
+    def is_busy(self) -> bool:
+        """Tell whether a dial is under way or due."""
+        return not (self.timer is None and self.task is None and self.connection is None)
+
+    def give_up(self) -> None:
+        """End the dial that is under way or due."""
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.task is not None:
+            self.task.cancel()
+        connection, self.timer, self.task, self.connection = self.connection, None, None, None
+        if connection is not None:
+            connection.close("a link came up meanwhile")
+
+
+class TcpLinks:
+    """`runtime.links.interface.PeerLinks` over TCP. To be used on a running loop."""
+
+    def __init__(
+        self,
+        self_id: int,
+        host: str,
+        port: int,
+        *,
+        clock: Clock,
+        random: Random,
+        log: FilteringBoundLogger,
+        tls: PeerTls | None = None,
+        send_queue_bytes_max: int = SEND_QUEUE_BYTES_MAX,
+        on_defect: OnDefect = stop_the_process,
+        refusals: Refusals | None = None,
+    ) -> None:
+        """`refusals` may be shared with other listeners of the process."""
+        self.self_id = self_id
+        self.clock = clock
+        self.defect = on_defect
+        # Not of the dice: a process that restarts with the same seed is another one.
+        self.instance = secrets.token_bytes(8)
+        self.counters: Counter[str] = Counter()
+        """For metrics: frames_sent, frames_received, frames_dropped, dials, dials_failed,
+        links_opened, links_ended, links_rejected."""
+        self._host, self._port = host, port
+        self._random = random
+        self._log = log
+        self.refusals = refusals if refusals is not None else Refusals(log, clock.call_later)
+        self._tls = tls
+        self._queue_max = send_queue_bytes_max
+        self._handler: LinkHandler | None = None
+        self._listeners: list[Listener] = []
+        most = min(QUORUM_STRANGERS, divide(soft_limit()).quorum_strangers)
+        self.strangers = self._admission(most, min(most, STRANGERS_PER_ADDRESS_MAX))
+        self.near_peers = self._admission(most, most)
+        """Connections from the addresses of configured peers; they may still be anybody's."""
+        self._peer_addresses: dict[int, str] = {}
+        self._targets: dict[int, _Target] = {}
+        self._links: dict[int, LinkConnection] = {}
+        self._ended: dict[int, deque[bytes]] = {}
+        self._connections: set[LinkConnection] = set()
+        self._dials: set[asyncio.Task[None]] = set()
+        self._stopped = False
+
+    # -- PeerLinks ---------------------------------------------------------------------------
+
+    def start(self, handler: LinkHandler) -> None:
+        self._handler = handler
+        for sock in bind_tcp(self._host, self._port):
+            self._listeners.append(
+                Listener(
+                    sock,
+                    self._accepted,
+                    admission=self._admission_of,
+                    tls=None if self._tls is None else self._tls.server,
+                    first_bytes_s=GREETING_DEADLINE_S,
+                    handshake_s=TLS_HANDSHAKE_S,
+                    on_refused=self._refused_early,
+                    log=self._log,
+                    preferred=True,
+                )
+            )
+        for target in self._targets.values():
+            self._dial_in(target, 0.0)
+
+    def set_peers(self, peers: tuple[Peer, ...]) -> None:
+        wanted = {peer.node_id: peer for peer in peers if peer.node_id != self.self_id}
+        for node_id in sorted(set(self._targets) - set(wanted)):
+            self._targets.pop(node_id).give_up()
+            self._peer_addresses.pop(node_id, None)
+            if node_id in self._links:
+                self._links[node_id].close("no longer a peer")
+        for node_id, peer in wanted.items():
+            known = self._targets.get(node_id)
+            if known is not None and known.peer == peer:
+                continue
+            if known is not None:
+                known.give_up()
+            self._targets[node_id] = _Target(peer)
+            self._peer_addresses[node_id] = peer.host.strip("[]")
+            if self._handler is not None and node_id not in self._links:
+                self._dial_in(self._targets[node_id], 0.0)
+
+    def send(self, node_id: int, frame: bytes) -> bool:
+        assert 0 < len(frame) <= FRAME_BYTES_MAX, f"a frame of {len(frame)} bytes"
+        connection = self._links.get(node_id)
+        if connection is None or not connection.send(frame, self._queue_max):
+            self.counters["frames_dropped"] += 1
+            return False
+        self.counters["frames_sent"] += 1
+        return True
+
+    def stop(self) -> None:
+        self._stopped = True
+        for listener in self._listeners:
+            listener.close()
+        for target in self._targets.values():
+            target.give_up()
+        for connection in list(self._connections):
+            connection.close("stopped")
+
+    # -- beyond the interface ----------------------------------------------------------------
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on; drawn by the system if it was given as 0."""
+        return self._listeners[0].port
+
+    def set_tls(self, tls: PeerTls) -> None:
+        """Use other contexts for connections from now on.
+
+        Open links go on, unless the new ones trust others: then each link is closed, opened and
+        verified again, one after another, so that a leader keeps its majority.
+        """
+        assert self._tls is not None, "links without TLS do not take it up while they run"
+        trust_changed = trusts_others(self._tls.server, tls.server)
+        self._tls = tls
+        for listener in self._listeners:
+            listener.tls = tls.server
+        for turn, connection in enumerate(self._links.values()):
+            if trust_changed:
+                self.clock.call_later(turn * VERIFY_GAP_S, partial(connection.close, VERIFIED_ANEW))
+
+    # -- dialling ----------------------------------------------------------------------------
+
+    def _dial_in(self, target: _Target, delay_s: float) -> None:
+        if self._stopped or target.is_busy() or target.peer.node_id in self._links:
+            return
+        target.timer = self.clock.call_later(delay_s, lambda: self._dial_now(target))
+
+    def _dial_now(self, target: _Target) -> None:
+        self.counters["dials"] += 1
+        target.timer = None
+        target.task = asyncio.get_running_loop().create_task(self._dial(target))
+        self._dials.add(target.task)
+        target.task.add_done_callback(self._dials.discard)
+
+    async def _dial(self, target: _Target) -> None:
+        peer = target.peer
+        try:
+            sock = await dial(peer.host, peer.port, DIAL_S)
+        except DialFailedError as failure:
+            target.task = None
+            self._dial_failed(target, failure.end, str(failure))
+            return
+        if peer.node_id in self._peer_addresses:
+            # Its host may be a name; this is what the name stands for now.
+            self._peer_addresses[peer.node_id] = str(sock.getpeername()[0])
+        connection = LinkConnection(
+            self, secrets.token_bytes(8), peer.node_id, f"{peer.host}:{peer.port}"
+        )
+        target.connection, target.task = connection, None
+        try:
+            await asyncio.get_running_loop().create_connection(
+                lambda: connection,
+                sock=sock,
+                ssl=None if self._tls is None else self._tls.client,
+                server_hostname=None if self._tls is None else peer.host,
+                ssl_handshake_timeout=None if self._tls is None else TLS_HANDSHAKE_S,
+            )
+        except OSError as error:
+            # The TLS handshake failed, before the connection could learn of it.
+            connection.connection_lost(error)
+
+    def _dial_failed(self, target: _Target, end: LinkEnd, why: str) -> None:
+        """Try again later, and say so when that tells something about the peer."""
+        node_id = target.peer.node_id
+        self.counters["dials_failed"] += 1
+        self._back_off(target)
+        self._log.debug("link_dial_failed", peer=node_id, end=end.value, error=why)
+        told = end in {LinkEnd.REFUSED, LinkEnd.UNREACHABLE}
+        if told and node_id not in self._links and not self._stopped:
+            self._the_handler().on_link_down(node_id, end)
+
+    def _back_off(self, target: _Target) -> None:
+        longest = min(BACK_OFF_MAX_S, BACK_OFF_MIN_S * math.pow(2, min(target.attempts, 10)))
+        target.attempts += 1
+        self._dial_in(target, longest * self._random.uniform(0.5, 1.0))
+
+    # -- Owner, for the connections ----------------------------------------------------------
+
+    def made(self, connection: LinkConnection) -> None:
+        self._connections.add(connection)
+
+    def hello_for(self, connection: LinkConnection) -> Hello:
+        greeting = self._the_handler().greeting()
+        assert len(greeting) <= GREETING_BYTES_MAX
+        assert connection.peer is not None
+        ended = b"".join(self._ended.get(connection.peer, ())).ljust(ENDED_BYTES, b"\0")
+        return Hello(self.instance, connection.link, ended, greeting)
+
+    def judged(self, connection: LinkConnection, greeting: bytes) -> int | str:
+        judged = self._the_handler().judge(connection.dialled, greeting, connection.certified)
+        if isinstance(judged, str):
+            return judged
+        if connection.dialled not in {None, judged}:
+            return f"node {judged} answered where node {connection.dialled} was expected"
+        if judged == self.self_id:
+            return f"two nodes have the id {judged}"
+        return judged
+
+    def may_open(self, connection: LinkConnection) -> bool:
+        assert connection.peer is not None
+        assert connection.hello is not None
+        current = self._links.get(connection.peer)
+        if current is None:
+            return True
+        assert current.hello is not None
+        is_another_process = current.hello.instance != connection.hello.instance
+        return is_another_process or connection.hello.says_ended(current.link)
+
+    def opened(self, connection: LinkConnection) -> None:
+        node_id = connection.peer
+        assert node_id is not None
+        if connection.arrival is not None:
+            connection.arrival.left()
+        if node_id in self._links:
+            self._links[node_id].replace(LinkEnd.RESET)
+            if connection.state is ConnectionState.ENDED:
+                return  # the handler stopped us
+        self._links[node_id] = connection
+        self.counters["links_opened"] += 1
+        target = self._targets.get(node_id)
+        if target is not None:
+            target.attempts = 0
+            if target.connection is connection:
+                target.connection = None
+            target.give_up()
+        self._log.info("link_up", peer=node_id, address=connection.address)
+        self._the_handler().on_link_up(node_id)
+
+    def arrived(self, connection: LinkConnection, frame: bytes) -> None:
+        self.counters["frames_received"] += 1
+        assert connection.peer is not None
+        self._the_handler().on_frame(connection.peer, frame)
+
+    def ended(self, connection: LinkConnection, end: LinkEnd, why: str) -> None:
+        self._connections.discard(connection)
+        was_open = connection.state_before is ConnectionState.OPEN
+        if end is LinkEnd.REJECTED and not why.endswith(DUPLICATE):
+            self._count_rejected(connection, why)
+        if connection.hello is not None:
+            self._remember_ended(connection)
+        if was_open:
+            self._link_ended(connection, end, why)
+        elif connection.arrival is not None:
+            connection.arrival.left()
+        else:
+            assert connection.dialled is not None
+            target = self._targets.get(connection.dialled)
+            if target is not None and target.connection is connection:
+                target.connection = None
+                self._dial_failed(target, end, why)
+
+    # -- own ---------------------------------------------------------------------------------
+
+    def _the_handler(self) -> LinkHandler:
+        assert self._handler is not None
+        return self._handler
+
+    def _accepted(self, arrival: Arrival) -> asyncio.BaseProtocol:
+        return LinkConnection(self, None, None, arrival.address, arrival)
+
+    def _admission(self, total: int, per_address: int) -> Admission:
+        heap = HeapTrimmer(self.clock.call_later)
+        budget = ByteBudget(SLOTS * SLOT_BYTES, heap.freed)
+        return Admission(
+            total,
+            per_address,
+            slots=Slots(SLOTS, SLOT_BYTES, budget, SLOT_GRACE_S),
+            now=self.clock.monotonic,
+            call_later=self.clock.call_later,
+        )
+
+    def _admission_of(self, address: str) -> Admission:
+        near = address in self._peer_addresses.values()
+        return self.near_peers if near else self.strangers
+
+    def _refused_early(self, address: str, why: str) -> None:
+        self.counters["handshakes_failed"] += 1
+        self.refusals.refused(HANDSHAKE, address=address, error=why, door="quorum")
+
+    def _remember_ended(self, connection: LinkConnection) -> None:
+        assert connection.peer is not None
+        recent = self._ended.setdefault(connection.peer, deque(maxlen=ENDED_BYTES // 8))
+        recent.append(connection.link)
+
+    def _link_ended(self, connection: LinkConnection, end: LinkEnd, why: str) -> None:
+        node_id = connection.peer
+        assert node_id is not None
+        if self._links.get(node_id) is connection:
+            del self._links[node_id]
+        self.counters["links_ended"] += 1
+        if self._stopped:
+            return
+        self._log.info("link_down", peer=node_id, end=end.value, reason=why)
+        target = self._targets.get(node_id)
+        if target is not None:
+            lasted = self.clock.monotonic() - connection.opened_at >= LASTED_S
+            if end is LinkEnd.RESET and lasted:
+                target.attempts = ATTEMPTS_AFTER_RESET
+                self._dial_in(target, 0.0)
+            else:
+                self._back_off(target)
+        self._the_handler().on_link_down(node_id, end)
+
+    def _count_rejected(self, connection: LinkConnection, why: str) -> None:
+        self.counters["links_rejected"] += 1
+        peer = "unknown" if connection.peer is None else str(connection.peer)
+        self.refusals.refused(LINK, address=connection.address, peer=peer, reason=why)

@@ -1,0 +1,243 @@
+"""Limits how many connections there are, and chooses which one to close for a new one.
+
+Rule: every accepted connection holds a place from `accept()` until it closes. So the number of
+strangers is bounded before a stranger costs more than a descriptor. If no place is free, the
+connection that has waited longest in the lowest rank is closed for the new one. A connection with
+a request under way is never closed for another.
+
+A connection that has sent bytes but is not authenticated also needs a slot, because it costs
+memory: a TLS session, part of a request's head. There are few slots. A connection that waits for a
+slot costs only a descriptor.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from enum import IntEnum
+from typing import NamedTuple
+
+from runtime.sockets.byte_budget import ByteBudget, ByteClaim
+
+
+class Rank(IntEnum):
+    """How much is known of a connection. The lowest rank is closed first."""
+
+    SILENT = 0
+    """It has not sent a byte, or not all of its ClientHello."""
+    UNKNOWN = 1
+    """It has sent bytes, and its caller is not known yet."""
+    IDLE = 2
+    """It is known, and no request is under way."""
+    BUSY = 3
+    """It is known, and a request is under way."""
+
+
+class ConnectionPlace:
+    """One connection's place. `end` closes the connection; its owner keeps `end` current."""
+
+    __slots__ = ("address", "claim", "end", "rank", "since")
+
+    def __init__(self, address: str, end: Callable[[], None]) -> None:
+        self.address = address
+        self.end = end
+        self.rank = Rank.SILENT
+        self.claim: ByteClaim | None = None
+        """The memory of its slot, while it has one."""
+        self.since = 0.0
+        """When it got its slot, in seconds of the loop's clock."""
+
+
+_Queue = dict[Rank, dict[ConnectionPlace, None]]
+
+
+class Slots(NamedTuple):
+    """How many connections may cost memory before they are known."""
+
+    places: int
+    bytes_each: int
+    budget: ByteBudget
+    grace_s: float
+    """While others wait, a connection that is not known after so long loses its slot."""
+
+
+class Admission:
+    """Counts connections, in all and by address, and closes some to make room for others."""
+
+    def __init__(
+        self,
+        total: int,
+        per_address: int,
+        *,
+        slots: Slots,
+        now: Callable[[], float],
+        call_later: Callable[[float, Callable[[], None]], object],
+    ) -> None:
+        self._total = total
+        self._per_address = per_address
+        self._slots = slots
+        self._now = now
+        self._call_later = call_later
+        self._places: set[ConnectionPlace] = set()
+        self._at: Counter[str] = Counter()
+        self._queue: _Queue = _empty()
+        self._queues_at: dict[str, _Queue] = {}
+        self._holders: dict[ConnectionPlace, None] = {}
+        self._waiting: dict[str, dict[ConnectionPlace, Callable[[], None]]] = {}
+        self._is_checking = False
+        self.turned_away = 0
+        """Connections that found no place."""
+        self.ended = 0
+        """Connections that ended for another."""
+
+    @property
+    def inside(self) -> int:
+        """How many connections have a place."""
+        return len(self._places)
+
+    @property
+    def unknown(self) -> int:
+        """How many connections have a slot."""
+        return len(self._holders)
+
+    # -- places ------------------------------------------------------------------------------
+
+    def enter(self, place: ConnectionPlace) -> bool:
+        """Give a place, or turn the connection away."""
+        own = self._queues_at.get(place.address, {})
+        if self._at[place.address] >= self._per_address and not self._end_first(own):
+            self.turned_away += 1
+            return False
+        if len(self._places) >= self._total and not self._end_first(self._queue):
+            self.turned_away += 1
+            return False
+        self._places.add(place)
+        self._at[place.address] += 1
+        self._put(place, Rank.SILENT)
+        return True
+
+    def move(self, place: ConnectionPlace, rank: Rank) -> None:
+        """Change a place's rank. A connection that becomes known returns its slot."""
+        if place not in self._places or place.rank is rank:
+            return
+        self._take_out(place)
+        self._put(place, rank)
+        if rank >= Rank.IDLE:
+            self._release_slot(place)
+
+    def leave(self, place: ConnectionPlace) -> None:
+        """Give the place back; a second call changes nothing."""
+        if place not in self._places:
+            return
+        self._places.remove(place)
+        self._at[place.address] -= 1
+        if not self._at[place.address]:
+            del self._at[place.address]
+        self._take_out(place)
+        self._stop_waiting(place)
+        # What it calls refers to the place. Such a cycle could wait for minutes to be collected.
+        place.end = _is_over
+        self._release_slot(place)
+
+    def make_room(self) -> bool:
+        """End one connection, because the process runs out of descriptors."""
+        return self._end_first(self._queue)
+
+    def _end_first(self, queue: _Queue) -> bool:
+        for rank in (Rank.SILENT, Rank.UNKNOWN, Rank.IDLE):
+            first = next(iter(queue.get(rank, ())), None)
+            if first is not None:
+                self._end(first)
+                return True
+        return False
+
+    def _end(self, place: ConnectionPlace) -> None:
+        self.ended += 1
+        place.end()
+        self.leave(place)
+
+    def _put(self, place: ConnectionPlace, rank: Rank) -> None:
+        place.rank = rank
+        self._queue[rank][place] = None
+        self._queues_at.setdefault(place.address, _empty())[rank][place] = None
+
+    def _take_out(self, place: ConnectionPlace) -> None:
+        del self._queue[place.rank][place]
+        own = self._queues_at[place.address]
+        del own[place.rank][place]
+        if not any(own.values()):
+            del self._queues_at[place.address]
+
+    # -- slots -------------------------------------------------------------------------------
+
+    def when_room(self, place: ConnectionPlace, begin: Callable[[], None]) -> None:
+        """Call `begin` once the connection may cost memory, at once or later."""
+        if not self._give_slot(place, begin):
+            self._waiting.setdefault(place.address, {})[place] = begin
+            self._check_later(self._slots.grace_s)
+
+    def _give_slot(self, place: ConnectionPlace, begin: Callable[[], None]) -> bool:
+        if len(self._holders) >= self._slots.places:
+            return False
+        claim = self._slots.budget.claim(f"address {place.address}")
+        if not claim.grow(self._slots.bytes_each):
+            return False
+        place.claim, place.since = claim, self._now()
+        self._holders[place] = None
+        self.move(place, Rank.UNKNOWN)
+        begin()
+        return True
+
+    def _release_slot(self, place: ConnectionPlace) -> None:
+        if place.claim is None:
+            return
+        del self._holders[place]
+        place.claim.close()
+        place.claim = None
+        self._serve_waiting()
+
+    def _serve_waiting(self) -> None:
+        """Give free slots to addresses in turn, to the newest connection of each.
+
+        The newest, because a flood's connections are older than whoever comes after it.
+        """
+        while self._waiting and len(self._holders) < self._slots.places:
+            address, queue = next(iter(self._waiting.items()))
+            place, begin = queue.popitem()
+            del self._waiting[address]
+            if queue:
+                self._waiting[address] = queue
+            if not self._give_slot(place, begin):
+                self._waiting.setdefault(address, {})[place] = begin
+                return
+
+    def _stop_waiting(self, place: ConnectionPlace) -> None:
+        queue = self._waiting.get(place.address)
+        if queue is not None and queue.pop(place, None) is not None and not queue:
+            del self._waiting[place.address]
+
+    def _check_later(self, delay_s: float) -> None:
+        if not self._is_checking:
+            self._is_checking = True
+            self._call_later(delay_s, self._check_slots)
+
+    def _check_slots(self) -> None:
+        """While others wait, close the connections whose grace period is over."""
+        self._is_checking = False
+        until = self._now() - self._slots.grace_s
+        for place in list(self._holders):
+            if not self._waiting or place.since > until:
+                break
+            if place in self._holders:
+                self._end(place)
+        self._serve_waiting()
+        if self._waiting:
+            oldest = next(iter(self._holders), None)
+            wait = self._slots.grace_s if oldest is None else oldest.since - until
+            self._check_later(max(0.05, wait))
+
+
+def _is_over() -> None:
+    """Nothing is left to close."""
+
+
+def _empty() -> _Queue:
+    return {rank: {} for rank in Rank}

@@ -1,0 +1,121 @@
+"""A server with handlers that tests need, and raw bytes towards it."""
+
+import asyncio
+import gc
+import json
+from asyncio import selector_events
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
+
+from runtime.http.limits import HttpLimits
+from runtime.http.requests import Caller, Reply, Request
+from runtime.http.server import HttpServer
+
+OnRequest = Callable[[Request, Callable[[Reply], None]], None]
+
+
+def on_error(status: int, code: str, message: str) -> Reply:
+    body = json.dumps({"code": code, "message": message}).encode()
+    return Reply(status, body, {"content-type": "application/json"})
+
+
+def authenticate(
+    uri: str | None, token: str | None, uid: int | None, address: str
+) -> Caller | Reply:
+    if token == "wrong":
+        return on_error(401, "UNAUTHENTICATED", "an unknown token")
+    if uri is not None:
+        return Caller(f"User:{uri}", "certificate", address)
+    if token is not None:
+        return Caller(f"User:{token}", "token", address)
+    if uid is not None:
+        return Caller(f"User:uid-{uid}", "unix-socket", address)
+    return Caller(address=address)
+
+
+class Asked:
+    """A handler that writes down requests, and answers as it is told."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.replies: list[Callable[[Reply], None]] = []
+        self.answer: Reply | None = Reply(200, b"answer")
+
+    def __call__(self, request: Request, reply: Callable[[Reply], None]) -> None:
+        self.requests.append(request)
+        self.replies.append(reply)
+        if self.answer is not None:
+            reply(self.answer)
+
+
+def make_server(
+    handler: OnRequest, host: str = "127.0.0.1", port: int = 0, **more: Any
+) -> HttpServer:
+    return HttpServer(
+        handler,
+        host,
+        port,
+        on_error=on_error,
+        log=structlog.get_logger(),
+        **{"authenticate": authenticate, **more},
+    )
+
+
+def short(**limits: float) -> HttpLimits:
+    return HttpLimits(**limits)  # type: ignore[arg-type]
+
+
+async def raw(port: int, sent: bytes) -> bytes:
+    """Send bytes; return one reply, or what came before the server closed."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(sent)
+    try:
+        async with asyncio.timeout(10):
+            return await read_reply(reader)
+    finally:
+        writer.close()
+
+
+async def read_reply(reader: asyncio.StreamReader) -> bytes:
+    """Return one reply, head and body; what there is when the connection ends first."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError as error:
+        return error.partial
+    lengths = [
+        int(line.split(b":")[1])
+        for line in head.split(b"\r\n")
+        if line.lower().startswith(b"content-length:")
+    ]
+    return head + (await reader.readexactly(lengths[0]) if lengths else b"")
+
+
+@contextmanager
+def frozen() -> Iterator[Callable[[], int]]:
+    """Leave alone what is in memory, and collect nothing; gives the count of socket transports."""
+
+    def count() -> int:
+        gc.unfreeze()
+        return sum(
+            isinstance(each, selector_events._SelectorTransport) for each in gc.get_objects()
+        )
+
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+    try:
+        yield count
+    finally:
+        gc.unfreeze()
+        gc.enable()
+
+
+def status_of(reply: bytes) -> int:
+    return int(reply.split(b" ", 2)[1])
+
+
+def code_of(reply: bytes) -> str:
+    return str(json.loads(reply.partition(b"\r\n\r\n")[2])["code"])

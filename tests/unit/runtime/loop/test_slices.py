@@ -1,0 +1,108 @@
+"""Long work and crowds of short work leave the loop to others in between."""
+
+from collections import deque
+from collections.abc import Callable, Generator
+
+from runtime.loop.slices import SLICE_S, LoopShare, run_in_slices
+
+
+class WorkingClock:
+    """A loop by hand: `work` takes time, `pass_` runs what was due at its begin."""
+
+    def __init__(self) -> None:
+        self.now = 10.0
+        self.due: deque[Callable[[], None]] = deque()
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wall_ms(self) -> int:
+        return 0
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> "WorkingClock":
+        raise AssertionError("nothing here waits for time")
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.due.append(callback)
+
+    def cancel(self) -> None: ...
+
+    def pass_(self) -> None:
+        for _ in range(len(self.due)):
+            self.due.popleft()()
+
+
+class Crowd:
+    """Pieces of 1 ms that come all at once."""
+
+    def __init__(self, clock: WorkingClock, pieces: int) -> None:
+        self.clock = clock
+        self.left = pieces
+        self.share = LoopShare(clock, self.go)
+
+    def go(self) -> None:
+        while self.left and not self.share.spent():
+            self.left -= 1
+            self.clock.now += SLICE_S / 5 + 1e-9
+
+
+def test_a_crowd_takes_no_more_of_a_pass_than_its_share() -> None:
+    clock = WorkingClock()
+    crowd = Crowd(clock, 12)
+    crowd.go()
+    assert crowd.left == 7
+    crowd.go()
+    assert crowd.left == 7, "the share is of the pass, however often it is asked for"
+    clock.pass_()
+    assert crowd.left == 2
+    clock.pass_()
+    assert crowd.left == 0
+    clock.pass_()
+    assert not clock.due, "it comes to rest"
+
+
+def test_a_lone_piece_runs_at_once() -> None:
+    clock = WorkingClock()
+    crowd = Crowd(clock, 1)
+    crowd.go()
+    assert crowd.left == 0
+    clock.pass_()
+    crowd.left = 3
+    crowd.go()
+    assert crowd.left == 0
+
+
+def test_long_work_runs_in_slices_and_ends_once() -> None:
+    clock, done, slices = WorkingClock(), [], 0
+
+    def work() -> Generator[None, None, None]:
+        for _ in range(20):
+            clock.now += SLICE_S / 4
+            yield
+
+    run_in_slices(clock, work(), lambda: done.append(True))
+    while not done:
+        slices += 1
+        clock.pass_()
+    assert slices in (5, 6)
+    assert not clock.due
+
+
+def test_cancelled_work_is_closed_and_not_done() -> None:
+    clock, done, closed = WorkingClock(), [], []
+
+    def work() -> Generator[None, None, None]:
+        try:
+            while True:
+                clock.now += SLICE_S
+                yield
+        finally:
+            closed.append(True)
+
+    cancel = run_in_slices(clock, work(), lambda: done.append(True))
+    clock.pass_()
+    cancel()
+    clock.pass_()
+    assert closed
+    assert not done
+    assert not clock.due
