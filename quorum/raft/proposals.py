@@ -1,6 +1,6 @@
 """Group commit: payloads that wait while a sync is under way become the next entry.
 
-Rule: an entry is a list of payloads, at most 4 MiB, and the journal syncs one entry at a time. A
+Rule: an entry is a list of payloads, at most 1.25 MiB, and the journal syncs one entry at a time. A
 slow disk therefore makes entries larger and costs little throughput.
 """
 
@@ -24,7 +24,7 @@ class Proposals:
     def add(self, payload: bytes) -> None:
         """Queue a payload. Raises ValueError when no entry can hold it."""
         if len(payload) + _OVERHEAD > ENTRY_BYTES_MAX:
-            raise ValueError(f"a payload of {len(payload)} bytes; at most 4 MiB fit in an entry")
+            raise ValueError(f"a payload of {len(payload)} bytes; at most 1.25 MiB fit in an entry")
         self._waiting.append(payload)
 
     def take_entry(self) -> list[bytes]:

@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from runtime.loop.slices import SlicedWork
+from runtime.loop.slices import SliceTurns
 from runtime.metrics import Registry
 
 BOUNDS_S: Final = (
@@ -144,7 +144,7 @@ def name_long_callbacks(
 def _name_of(callback: object) -> str:
     """The function that a callback runs; of a task its coroutine, of sliced work its generator."""
     owner = getattr(callback, "__self__", None)
-    if isinstance(owner, SlicedWork):
+    if isinstance(owner, SliceTurns):
         return f"slice of {owner.name}"
     if isinstance(owner, asyncio.Task):
         return str(getattr(owner.get_coro(), "__qualname__", owner.get_coro()))

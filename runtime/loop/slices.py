@@ -1,10 +1,13 @@
 """Runs long work in short slices, so that it never blocks the loop for long.
 
 Rule: work that can take longer than a few milliseconds is a generator that yields often; it
-runs in slices, and other due work runs between them. The state that the generator reads must be
-immutable, or its owner must accept that it changes between slices.
+runs in slices, and other due work runs between them. Works on one loop take turns: a pass of the
+loop runs a slice of one of them. The state that the generator reads must be immutable, or its owner
+must accept that it changes between slices.
 """
 
+import weakref
+from collections import deque
 from collections.abc import Callable, Generator
 
 from runtime.clock import Clock
@@ -50,9 +53,62 @@ def run_in_slices(
 
     Returns a function that cancels. An exception of `work` goes to the loop.
     """
+    turns = _TURNS.get(clock)
+    if turns is None:
+        turns = _TURNS[clock] = SliceTurns(clock)
     slices = SlicedWork(clock, work, on_done)
-    clock.call_soon(slices.step)
+    turns.add(slices)
     return slices.cancel
+
+
+class SliceTurns:
+    """The sliced works of one loop, in the order of their turns.
+
+    Without turns, a checkpoint, a large change and the release of an old image would each take
+    `SLICE_S` of the same pass.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        # The table of turns refers to the clock weakly, so its values must not keep it alive.
+        self._clock = weakref.ref(clock)
+        self._waiting: deque[SlicedWork] = deque()
+        self._scheduled = False
+        self.name = ""
+        """Of the work whose turn it is, or was last; for diagnosis."""
+
+    def add(self, work: "SlicedWork") -> None:
+        """Give `work` its turn behind those that wait."""
+        self._waiting.append(work)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        clock = self._clock()
+        if self._waiting and not self._scheduled and clock is not None:
+            self._scheduled = True
+            clock.call_soon(self.take_turn)
+
+    def take_turn(self) -> None:
+        """Run a slice of the next work."""
+        self._scheduled = False
+        work = self._next()
+        if work is None:
+            return
+        self.name = work.name
+        try:
+            if work.step():
+                self._waiting.append(work)
+        finally:
+            self._schedule()
+
+    def _next(self) -> "SlicedWork | None":
+        while self._waiting:
+            work = self._waiting.popleft()
+            if not work.cancelled:
+                return work
+        return None
+
+
+_TURNS: "weakref.WeakKeyDictionary[Clock, SliceTurns]" = weakref.WeakKeyDictionary()
 
 
 class SlicedWork:
@@ -65,7 +121,7 @@ class SlicedWork:
         self._work = work
         self._on_done = on_done
         self._stepping = False
-        self._cancelled = False
+        self.cancelled = False
 
     @property
     def name(self) -> str:
@@ -74,31 +130,26 @@ class SlicedWork:
 
     def cancel(self) -> None:
         """Step no more. Work that cancels itself is closed once it has yielded."""
-        self._cancelled = True
+        self.cancelled = True
         if not self._stepping:
             self._work.close()
 
-    def step(self) -> None:
-        """Run for one slice."""
-        if self._cancelled:
-            return
+    def step(self) -> bool:
+        """Run for one slice. Tells whether the work needs another one."""
         self._stepping = True
         try:
             finished = self._run_slice()
         finally:
             self._stepping = False
-        self._go_on(finished=finished)
-
-    def _go_on(self, *, finished: bool) -> None:
-        """Another slice, or the end; the work may have cancelled itself."""
-        if self._cancelled:
+        if self.cancelled:
+            # The work cancelled itself.
             self._work.close()
-        elif finished:
+            return False
+        if finished:
             self._on_done()
-        else:
-            self._clock.call_soon(self.step)
+        return not finished
 
     def _run_slice(self) -> bool:
         """Tell whether the work is done."""
         until = self._clock.monotonic() + SLICE_S
-        return not any(self._cancelled or self._clock.monotonic() >= until for _ in self._work)
+        return not any(self.cancelled or self._clock.monotonic() >= until for _ in self._work)

@@ -3,6 +3,8 @@
 from collections import deque
 from collections.abc import Callable, Generator
 
+import pytest
+
 from runtime.loop.slices import SLICE_S, LoopShare, run_in_slices
 
 
@@ -86,6 +88,44 @@ def test_long_work_runs_in_slices_and_ends_once() -> None:
         clock.pass_()
     assert slices in (5, 6)
     assert not clock.due
+
+
+def test_works_of_one_loop_take_turns_a_slice_in_each_pass() -> None:
+    clock, turns, done = WorkingClock(), [], []
+
+    def work(name: str) -> Generator[None, None, None]:
+        for _ in range(2):
+            clock.now += SLICE_S
+            turns.append(name)
+            yield
+
+    for name in "abc":
+        run_in_slices(clock, work(name), lambda name=name: done.append(name))
+    while len(done) < 3:
+        before = clock.now
+        clock.pass_()
+        assert clock.now - before <= SLICE_S + 1e-9
+    assert "".join(turns) == "abcabc"
+    assert done == ["a", "b", "c"]
+    assert not clock.due
+
+
+def test_a_work_that_raises_leaves_the_others_their_turns() -> None:
+    clock, done = WorkingClock(), []
+
+    def failing() -> Generator[None, None, None]:
+        raise ValueError("a defect")
+        yield
+
+    def working() -> Generator[None, None, None]:
+        yield
+
+    run_in_slices(clock, failing(), lambda: done.append("failing"))
+    run_in_slices(clock, working(), lambda: done.append("working"))
+    with pytest.raises(ValueError, match="a defect"):
+        clock.pass_()
+    clock.pass_()
+    assert done == ["working"]
 
 
 def test_cancelled_work_is_closed_and_not_done() -> None:
