@@ -7,32 +7,22 @@ A new route or record needs a row here.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from collections.abc import Awaitable
 
 import msgspec
 
 from benchmarks.http_pipe import Pipe
+from benchmarks.lateness_client_loads import CLIENT_LOADS
+from benchmarks.lateness_load import Load, Run
 from benchmarks.lateness_stage import BIGGEST, BROKERS, Stage
 from benchmarks.simulated_brokers import PATH, SimulatedBroker
 from metadata.messages.fetch import MetadataFetchReply, MetadataFetchRequest, WantedState
 from metadata.messages.wire import encode
 from runtime.http.requests import JSON, MSGPACK
 
-Run = Callable[[Stage], Awaitable[None]]
 _MIB = 1024 * 1024
 _WAIT_MAX_S = 1.0
 """For a small change, whatever large one is under way; wall time, so it is shown and not judged."""
-
-
-class Load(NamedTuple):
-    """One row of the table."""
-
-    name: str
-    routes: tuple[str, ...]
-    run: Run
-    records: tuple[str, ...] = ()
-    """Classes of the records that it writes."""
 
 
 def _get(*paths: str, accept: str = JSON) -> Run:
@@ -360,4 +350,5 @@ LOADS = (
         _holder_restarts,
         ("PartitionChangeRecord", "BeginTransactionRecord", "EndTransactionRecord"),
     ),
+    *CLIENT_LOADS,
 )

@@ -35,6 +35,10 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Only a broker's own credentials speak for it. If off, users and anonymous callers may too."""
     delegations: Mapping[int, frozenset[str]] = {}
     """By broker id: the principals for which it may ask. `User:*` stands for every user."""
+    super_users: frozenset[str] = frozenset()
+    """Principals that may do everything, whatever the access control entries say."""
+    allow_if_no_acl: bool = False
+    """Whether everybody may use a resource that no access control entry is about."""
 
     default_partitions: int = 1
     """How many partitions a topic gets that is created with -1 partitions."""

@@ -71,6 +71,12 @@ def mix_entity(secret: bytes) -> Mix:
     )
 
 
+def mix_row(secret: bytes) -> Mix:
+    """For rows of names and codes, such as what an access control entry says."""
+    before = _as_text(secret)
+    return lambda key: hash(before + "\0".join(map(str, key)))
+
+
 def _as_text(secret: bytes) -> str:
     """The same as 16 characters; few enough kinds of them that joining stays cheap."""
     return secret.decode("latin-1")

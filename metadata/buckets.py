@@ -29,6 +29,7 @@ from metadata.bucket_hash import (
     mix_int,
     mix_name_and_code,
     mix_partition,
+    mix_row,
     mix_text,
     mix_typed_name,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "mix_int",
     "mix_name_and_code",
     "mix_partition",
+    "mix_row",
     "mix_text",
     "mix_typed_name",
 ]

@@ -19,6 +19,8 @@ from typing import Any
 import msgspec
 
 from controller.config import ControllerConfig
+from controller.http.clients.answers import CHANGES, READS
+from controller.http.clients.asked import Asked, ReadContext
 from controller.http.degraded import RETRY_AFTER_S, ask_of, retry_after_ms
 from controller.http.fetch_content import unreadable
 from controller.http.metadata_fetch import MetadataFetch
@@ -35,6 +37,7 @@ from controller.http.queries import (
     one_topic,
     yes_or_no,
 )
+from controller.http.route import Route
 from controller.http.routes import RouteMatch, find_route
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
@@ -71,7 +74,7 @@ from metadata.messages.versions import (
     range_text,
     version_of,
 )
-from metadata.messages.wire import JSON, check_density, decode, encode, reply_type
+from metadata.messages.wire import JSON, canonical, check_density, decode, encode, reply_type
 from runtime.clock import Clock
 from runtime.http.requests import Reply, Request, whole
 from runtime.metrics import CONTENT_TYPE
@@ -199,6 +202,7 @@ class Api:
         self._own_metrics = metrics
         self._fetch = fetch
         self._queries = queries
+        self._read_context = ReadContext(config, queries.pages)
         self._watch = watch
         self._snapshots = snapshots
         self._openapi = b""
@@ -227,11 +231,25 @@ class Api:
                 refusal = self._node.refusal(ask_of(found.route, request.query))
                 if refusal is not None:
                     raise refusal
-            getattr(self, f"_{found.route.name}")(call)
+            self._carry_out(found.route, call)
         except LogbergError as error:
             call.refuse(error, request.headers.get("x-logberg-request-id"))
         except OSError as error:
             call.refuse(unreadable(error), request.headers.get("x-logberg-request-id"))
+
+    def _carry_out(self, route: Route, call: _Call) -> None:
+        """Call what answers a route. Raises LogbergError."""
+        if route.name in CHANGES:
+            message = None if route.request is None else call.body(route.request)
+            asked = Asked(call.request, call.arguments, message)
+            change = CHANGES[route.name](self._leader, asked)
+            self._leader.changes.submit(call.request, change, self._or_elsewhere(call))
+        elif route.name in READS:
+            asked = Asked(call.request, call.arguments)
+            read, context = READS[route.name], self._read_context
+            self._queries.read(call.request, lambda view: read(view, asked, context), call.answer)
+        else:
+            getattr(self, f"_{route.name}")(call)
 
     def _with_range(self, reply: Reply) -> Reply:
         """Add which versions of requests this controller reads. Release 0.1 doesn't say."""
@@ -418,8 +436,3 @@ def _with_new_names(request: Request) -> Request:
 
 def _under_both_names(reply: Reply) -> Reply:
     return msgspec.structs.replace(reply, headers=with_both_names(reply.headers))
-
-
-def canonical(message: msgspec.Struct) -> bytes:
-    """Return a message's canonical bytes: they don't depend on the format it was sent in."""
-    return msgspec.json.encode(message, order="sorted")

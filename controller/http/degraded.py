@@ -14,7 +14,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from controller.http.routes import READS, Route
+from controller.http.route import READS, Route
 from metadata.errors import ErrorCode, LogbergError
 
 

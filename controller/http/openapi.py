@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from controller.http.routes import ROUTES, Route
+from controller.http.route import Route
+from controller.http.routes import ROUTES
 from metadata.messages import ErrorReply
 from metadata.messages.versions import (
     NEWEST,

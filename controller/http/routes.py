@@ -1,13 +1,15 @@
 """The HTTP interface as a table: each route, its parameters and its answers.
 
 This is the only list. Requests are matched against it, and the OpenAPI document is made from it, so
-the two can't differ.
+the two can't differ. Routes about clients stand in `controller.http.clients.routes`.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
+from controller.http.clients.routes import CLIENT_ROUTES
+from controller.http.route import DRY_RUN, FORCE, PAGE, READS, Parameter, Route
 from metadata.messages import (
     CreateTopicsReply,
     CreateTopicsRequest,
@@ -29,61 +31,10 @@ from metadata.messages import (
     UpdateFeaturesRequest,
 )
 
-
-class Parameter(NamedTuple):
-    """A query parameter."""
-
-    name: str
-    kind: str
-    """As in a JSON schema: string, integer or boolean."""
-    summary: str
-
-
-CONSISTENCY = Parameter(
-    "consistency",
-    "string",
-    "linearizable (default; the active controller answers) or stale (any node answers at once)",
-)
-MIN_OFFSET = Parameter(
-    "minOffset", "integer", "any node answers, once it has applied everything before this offset"
-)
-READS = (CONSISTENCY, MIN_OFFSET)
-FORCE = Parameter(
-    "force", "boolean", "also if it is online, or the last in-sync replica of a partition"
-)
-PAGE = (
-    Parameter("limit", "integer", "the most entries (default: all); the answer may have fewer"),
-    Parameter("continuation", "string", "continue after an earlier answer, from the same state"),
-)
-DRY_RUN = Parameter("dryRun", "boolean", "decide and answer, but write nothing")
-
-
-class Route(NamedTuple):
-    """One operation."""
-
-    method: str
-    path: str
-    """`{name}` stands for one segment."""
-    name: str
-    summary: str
-    reply: Any
-    """Type of the message of a success; None for other content."""
-    request: Any = None
-    parameters: tuple[Parameter, ...] = ()
-    content: str = ""
-    """Content type, if the reply isn't a message."""
-    changes: bool = False
-    """The route writes. It takes `x-logberg-request-id`, and a repeated request is done once."""
-    always: bool = False
-    """A node answers also when it refuses all other requests."""
-    status: int = 200
-    """HTTP status of a success."""
-
-
 HEARTBEATS = "/v1/metadata/fetch"
 """The path of heartbeats. The HTTP server serves their connections before those of users."""
 
-ROUTES = (
+ROUTES: tuple[Route, ...] = (
     Route(
         "POST",
         HEARTBEATS,
@@ -226,6 +177,7 @@ ROUTES = (
         UpdateFeaturesRequest,
         changes=True,
     ),
+    *CLIENT_ROUTES,
     Route(
         "GET",
         "/v1/log",

@@ -18,6 +18,7 @@ from controller.leader.mutation_quota import MutationQuota
 from controller.leader.proposer import Proposer
 from controller.leader.self_registration import SelfRegistration, registration_of
 from controller.managers.brokers import BrokerManager
+from controller.managers.clients.managers import ClientManagers
 from controller.managers.topics import TopicManager
 from controller.replica.parts import ReplicaParts
 from metadata.records import Record
@@ -47,6 +48,7 @@ class LeaderParts:
         self.leadership_check = LeadershipCheck(quorum.read_index)
         self.brokers = BrokerManager(self.heartbeats)
         self.topics = TopicManager(config, random)
+        self.clients = ClientManagers(random)
         self.quota = MutationQuota(
             clock, config.partition_mutations_per_s, config.partition_mutations_burst
         )

@@ -1,16 +1,16 @@
 """The operations of a client, each with its typed answer.
 
 Rule: one method for each public route (`docs/reference.md` lists them). The client decides how a
-request reaches the active controller. Lists are complete and come from one image.
+request reaches the active controller. Lists are complete and come from one image. Operations about
+clients stand in `client_operations`.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
+from logberg.client.client_operations import ClientOperations
 from logberg.client.paged_lists import all_pages
 from metadata.messages.brokers import (
     BrokerDescription,
@@ -29,47 +29,9 @@ from metadata.messages.topics import (
     NewTopic,
 )
 
-T = TypeVar("T")
 
-
-class Operations(ABC):
+class Operations(ClientOperations):
     """Every method raises ClientError."""
-
-    @abstractmethod
-    async def get(self, path: str, reply: type[T], query: Mapping[str, str] | None = None) -> T:
-        """Read, and return the answer as a `reply`; for routes that have no method here.
-
-        Linearizable unless the query says otherwise. Raises ClientError.
-        """
-
-    @abstractmethod
-    async def change(
-        self,
-        method: str,
-        path: str,
-        reply: type[T],
-        body: Mapping[str, Any] | None = None,
-        reason: str = "",
-        *,
-        request_id: str | None = None,
-        query: Mapping[str, str] | None = None,
-    ) -> T:
-        """Change something, at most once, however often the answer is lost.
-
-        `reason`: kept in the log. `request_id`: that of an earlier call whose outcome is unknown,
-        to find it out. Raises ClientError; REQUEST_TIMED_OUT means that the outcome is unknown.
-        """
-
-    @abstractmethod
-    async def from_one(
-        self,
-        url: str,
-        path: str,
-        reply: type[T],
-        query: Mapping[str, str] | None = None,
-        deadline_s: float = 2.0,
-    ) -> T:
-        """Ask exactly the controller at `url`, once. Raises ClientError."""
 
     async def status(self) -> StatusReply:
         """Return how the active controller is, and the cluster as it sees it."""

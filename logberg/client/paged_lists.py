@@ -36,11 +36,17 @@ class Get(Protocol):
     ) -> T: ...
 
 
-async def all_pages(get: Get, path: str, reply: type[P], joined: Callable[[list[P]], P]) -> P:
+async def all_pages(
+    get: Get,
+    path: str,
+    reply: type[P],
+    joined: Callable[[list[P]], P],
+    query: Mapping[str, str] | None = None,
+) -> P:
     """Read a list whole: one answer, with the entries of all pages. Raises ClientError."""
     for turn in range(1, _TRIES + 1):
         try:
-            return joined(await _read(get, path, reply))
+            return joined(await _read(get, path, reply, query or {}))
         except ClientError as error:
             if error.code != _EXPIRED or turn == _TRIES:
                 raise
@@ -54,8 +60,8 @@ def without_pages(reply: msgspec.Struct) -> dict[str, Any]:
     return fields
 
 
-async def _read(get: Get, path: str, reply: type[P]) -> list[P]:
-    query = {"limit": str(PAGE_MAX)}
+async def _read(get: Get, path: str, reply: type[P], wanted: Mapping[str, str]) -> list[P]:
+    query = {**wanted, "limit": str(PAGE_MAX)}
     pages = [await get(path, reply, query)]
     asked: set[str] = set()
     while token := pages[-1].continuation:

@@ -213,6 +213,8 @@ def controller_config(settings: ControllerSettings) -> ControllerConfig:
         controller_urls={peer.node_id: peer.http for peer in settings.controllers},
         require_authentication=settings.require_authentication,
         delegations={grant.broker: frozenset(grant.users) for grant in settings.delegations},
+        super_users=frozenset(settings.super_users),
+        allow_if_no_acl=settings.allow_if_no_acl,
         session_s=settings.session_ms / 1000,
         heartbeat_s=settings.heartbeat_ms / 1000,
         checkpoint_bytes=settings.checkpoint_bytes,

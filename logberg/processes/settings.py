@@ -80,6 +80,10 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Which broker may speak for which users. A bearer token that a broker passes on needs none."""
     require_authentication: bool = False
     """Refuse callers that are User:ANONYMOUS, except for /health."""
+    super_users: tuple[str, ...] = ()
+    """Principals that `acls check` allows everything, such as User:admin."""
+    allow_if_no_acl: bool = False
+    """`acls check` allows what no entry is about (Kafka's allow.everyone.if.no.acl.found)."""
     insecure_network: bool = False
     """Listen beyond this machine without TLS; also --insecure-network."""
     log_level: str = "info"
@@ -234,6 +238,12 @@ def check_controller(settings: ControllerSettings) -> list[str]:
         "Broker:NUMBER, without control characters."
         for token in settings.tokens
         if control_character(token.principal) or not token.principal.partition(":")[2]
+    ]
+    found += [
+        f"super_users: the principal {principal!r} is not valid; use User:NAME, without control "
+        "characters."
+        for principal in settings.super_users
+        if control_character(principal) or not all(principal.partition(":"))
     ]
     found += _delegation_problems(settings.delegations)
     found += [

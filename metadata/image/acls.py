@@ -1,37 +1,80 @@
-"""Access control entries by their uuid (KIP-801)."""
+"""Access control entries by their uuid (KIP-801), and what finds them fast.
+
+Rule: what the records say is in `entries`. The rest is derived from it by replay, and is in no
+snapshot and no state hash: the uuids in order, the uuids of the entries with one content, and the
+resources that have entries. So a check looks up what could match, however many entries there are.
+"""
 
 from collections.abc import Generator
 from typing import Final
 
 import msgspec
 
-from metadata.buckets import BucketMap, mix_bytes
+from metadata.buckets import BucketMap, mix_bytes, mix_row
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
+from metadata.image.sorted_keys import SortedKeys
 from metadata.image.table import ImageTable, itself, replays
 from metadata.records import (
     AccessControlEntryRecord,
     RemoveAccessControlEntryRecord,
 )
 
+AclContent = tuple[int, int, str, str, str, int, int]
+"""Resource type, pattern type, resource name, principal, host, operation, permission."""
+AclResource = tuple[int, int, str]
+"""Resource type, pattern type, resource name."""
+
+
+def content_of(entry: AccessControlEntryRecord) -> AclContent:
+    """Return what an entry says, without its uuid."""
+    return (
+        entry.resource_type,
+        entry.pattern_type,
+        entry.resource_name,
+        entry.principal,
+        entry.host,
+        entry.operation,
+        entry.permission_type,
+    )
+
 
 class AclsImage(msgspec.Struct, frozen=True):
     """Every access control entry; an entry is what its record says."""
 
     entries: BucketMap[bytes, AccessControlEntryRecord]
+    ids: SortedKeys[bytes]
+    """Of all entries, in order."""
+    by_content: BucketMap[AclContent, tuple[bytes, ...]]
+    """The uuids, in order. A log may hold several entries of one content."""
+    resources: BucketMap[AclResource, int]
+    """How many entries there are for a resource; only those that have any."""
+
+    def first_with(self, content: AclContent) -> AccessControlEntryRecord | None:
+        """Return the entry that says this; None if there is none."""
+        ids = self.by_content.get(content)
+        return self.entries[ids[0]] if ids else None
 
 
-EMPTY_ACLS = AclsImage(BucketMap(mix_bytes))
+EMPTY_ACLS = AclsImage(BucketMap(mix_bytes), SortedKeys(), BucketMap(mix_row), BucketMap(mix_row))
 
 
 class AclsDelta:
     """Replay of access control entries."""
 
     def __init__(self, image: AclsImage) -> None:
+        self._ids = image.ids
         self.entries = Overlay(image.entries)
+        self._by_content = Overlay(image.by_content)
+        self._resources = Overlay(image.resources)
 
     def apply_in_steps(self) -> Generator[None, None, AclsImage]:
-        return AclsImage((yield from self.entries.apply_in_steps()))
+        return AclsImage(
+            (yield from self.entries.apply_in_steps()),
+            (yield from self._ids.changing(self.entries.changed)),
+            (yield from self._by_content.apply_in_steps()),
+            (yield from self._resources.apply_in_steps()),
+        )
 
     @replays(AccessControlEntryRecord)
     def add_entry(self, record: AccessControlEntryRecord, offset: int) -> None:
@@ -39,12 +82,28 @@ class AclsDelta:
         if record.id in self.entries:
             raise ReplayError(offset, f"there is an access control entry {record.id.hex()} already")
         self.entries.set(record.id, record)
+        content = content_of(record)
+        ids = self._by_content.get(content) or ()
+        self._by_content.set(content, tuple(sorted((*ids, record.id))))
+        self._resources.set(content[:3], (self._resources.get(content[:3]) or 0) + 1)
 
     @replays(RemoveAccessControlEntryRecord)
     def remove_entry(self, record: RemoveAccessControlEntryRecord, offset: int) -> None:
-        if record.id not in self.entries:
+        entry = self.entries.get(record.id)
+        if entry is None:
             raise ReplayError(offset, f"there is no access control entry {record.id.hex()}")
         self.entries.remove(record.id)
+        content = content_of(entry)
+        left = tuple(uuid for uuid in self._by_content.get(content) or () if uuid != record.id)
+        if left:
+            self._by_content.set(content, left)
+        else:
+            self._by_content.remove(content)
+        count = (self._resources.get(content[:3]) or 1) - 1
+        if count:
+            self._resources.set(content[:3], count)
+        else:
+            self._resources.remove(content[:3])
 
 
 TABLES: Final = (ImageTable("acls", "acls", "entries", itself, "acl", ("id",)),)

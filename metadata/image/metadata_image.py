@@ -100,7 +100,10 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     def same_derived(self, other: "MetadataImage") -> bool:
         """Tell whether what replay derives is equal too; it must be where the state is."""
-        return self.topics == other.topics and self.outcomes == other.outcomes
+        return all(
+            getattr(self, family) == getattr(other, family)
+            for family in ("topics", "outcomes", "acls")
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MetadataImage):

@@ -5,6 +5,7 @@ Rule: no message knows what carries it; `metadata.messages.wire` turns it into b
 
 # ruff: noqa: F403 - a message is declared in its module, and nothing has to be listed here
 
+from metadata.messages.acls import *
 from metadata.messages.brokers import *
 from metadata.messages.clients import *
 from metadata.messages.errors import *

@@ -71,6 +71,11 @@ def encode(message: Any, content_type: str) -> bytes:
     return _json_encoder.encode(message)
 
 
+def canonical(message: msgspec.Struct) -> bytes:
+    """Return a message's canonical bytes: they don't depend on the format it was sent in."""
+    return msgspec.json.encode(message, order="sorted")
+
+
 def check_density(body: bytes, content_type: str) -> None:
     """Refuse a request that would take long to decode: a decoder can't be interrupted.
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from controller.http.degraded import Ask, asks_of
-from controller.http.routes import ROUTES, Route
+from controller.http.route import Route
+from controller.http.routes import ROUTES
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
 from runtime.http.requests import Reply, Request, whole
 
@@ -92,6 +93,9 @@ def _request(cluster: Any, node: int, route: Route, ask: Ask, broker: Any) -> Re
         body = json.dumps(_change(cluster, route.name) | {"dryRun": ask is Ask.DRY_RUN}).encode()
     elif ask is Ask.DRY_RUN:
         query["dryRun"] = "true"
+    if route.name == "check_acl":
+        query |= {"principal": "User:a", "operation": "READ"}
+        query |= {"resourceType": "TOPIC", "resourceName": "t"}
     if route.name == "unregister_broker":
         # The broker of these tests is online.
         query["force"] = "true"
@@ -103,6 +107,11 @@ def _change(cluster: Any, name: str) -> dict[str, Any]:
         cluster.named = getattr(cluster, "named", 0) + 1
         new = {"name": f"new-{cluster.named}", "numPartitions": 1, "replicationFactor": 1}
         return {"topics": [new]}
+    if name == "create_acls":
+        entry = {"resourceType": "TOPIC", "resourceName": "t", "operation": "READ"}
+        return {"acls": [entry | {"principal": "User:a"}]}
+    if name == "delete_acls":
+        return {"filters": [{}]}
     if name == "update_features":
         return {"updates": [{"feature": "metadata.version", "maxVersionLevel": 22}]}
     return {"names": ["u"]}

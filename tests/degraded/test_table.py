@@ -15,7 +15,8 @@ from controller.http.degraded import (
     DegradedMode,
     asks_of,
 )
-from controller.http.routes import ROUTES, Route
+from controller.http.route import Route
+from controller.http.routes import ROUTES
 from metadata.errors import ErrorCode
 from tests.degraded.asking import Answer, Asked, ask_everything
 from tests.degraded.modes import ENTER, Situation, healthy

@@ -16,7 +16,8 @@ from typing import Any
 
 import click
 
-from controller.http.routes import ROUTES, Route
+from controller.http.route import Route
+from controller.http.routes import ROUTES
 from logberg.commands.brokers import list_brokers
 from logberg.processes.settings import BrokerSettings, ControllerSettings
 from metadata.errors import error_table

@@ -39,6 +39,18 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
     "describe_quorum": [("/v1/quorum", {})],
     "status": [("/v1/status", {})],
     "list_features": [("/v1/features", {})],
+    "list_acls": [("/v1/acls", {}), ("/v1/acls", {"principal": "User:a", "limit": "1"})],
+    "check_acl": [
+        (
+            "/v1/acls/check",
+            {
+                "principal": "User:a",
+                "operation": "READ",
+                "resourceType": "TOPIC",
+                "resourceName": "n" * 249,
+            },
+        )
+    ],
     "read_log": [
         ("/v1/log", {"maxBytes": "8388608", "format": "json"}),
         ("/v1/log", {"maxBytes": "8388608"}),

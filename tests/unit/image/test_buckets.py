@@ -20,6 +20,7 @@ from metadata.buckets import (
     mix_int,
     mix_name_and_code,
     mix_partition,
+    mix_row,
     mix_text,
     mix_typed_name,
 )
@@ -153,6 +154,14 @@ COLLIDING: list[tuple[str, MixFor, list[Any]]] = [
         [
             (("user", (name,)),)
             for name in searched(NAMES, lambda name: crc32(b"user\0" + name.encode()), HELD)
+        ],
+    ),
+    (
+        "rows",
+        mix_row,
+        [
+            (2, name, 3)
+            for name in searched(NAMES, lambda name: crc32(f"2\0{name}\x003".encode()), HELD)
         ],
     ),
     # By the present ones, for another secret.

@@ -11,6 +11,8 @@ import pytest
 from logberg.client.client import ClientError, LogbergClient
 from logberg.client.operations import Operations
 from metadata.messages import (
+    AclEntry,
+    AclFilter,
     FeatureUpdate,
     ListTopicsReply,
     NewTopic,
@@ -28,6 +30,9 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "unregister_broker": (7,),
     "update_features": (FeatureUpdate("metadata.version", 23),),
     "log": (0,),
+    "create_acls": (AclEntry("TOPIC", "a", "User:a", "READ"),),
+    "delete_acls": (AclFilter(),),
+    "check_acl": ("User:a", "READ", "TOPIC", "a"),
 }
 GENERAL = {"get", "change", "from_one"}
 METHODS = [

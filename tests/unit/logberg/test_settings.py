@@ -90,6 +90,7 @@ def test_a_missing_file_names_the_option(tmp_path: Path) -> None:
             "a URL such as",
         ),
         ({"tokens": [{"principal": "User:a", "sha256": "xyz"}]}, "64 hexadecimal digits"),
+        ({"super_users": ["alice"]}, "super_users: the principal 'alice' is not valid"),
     ],
 )
 def test_every_problem_is_a_sentence(tmp_path: Path, changes: dict[str, object], said: str) -> None:

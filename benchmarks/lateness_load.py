@@ -1,0 +1,18 @@
+"""What a load of `make lateness` is."""
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from benchmarks.lateness_stage import Stage
+
+Run = Callable[[Stage], Awaitable[None]]
+
+
+class Load(NamedTuple):
+    """One row of the table."""
+
+    name: str
+    routes: tuple[str, ...]
+    run: Run
+    records: tuple[str, ...] = ()
+    """Classes of the records that it writes."""

@@ -1,0 +1,119 @@
+"""Answers the routes of access control entries."""
+
+from itertools import islice
+from typing import Final
+
+from controller.http.clients.asked import Asked, ReadContext
+from controller.http.clients.paging import page_limit
+from controller.http.describe import readable_offset
+from controller.http.node_view import View
+from controller.leader.changes import RequestedChange
+from controller.leader.parts import LeaderParts
+from controller.managers.clients.acls import checked_filter, code_of, describe_acl
+from metadata.acl_rules import WILDCARD, AclPolicy, Action, authorize
+from metadata.errors import ErrorCode, LogbergError
+from metadata.messages import (
+    AclFilter,
+    CheckAclReply,
+    CreateAclsReply,
+    DeleteAclsReply,
+    ListAclsReply,
+)
+from metadata.messages.parts import LongMessage
+from metadata.messages.wire import canonical
+from metadata.records import AclOperation, AclResourceType
+
+SCANNED_MAX: Final = 1_000
+"""The most entries that one page looks at."""
+_NAME_MAX: Final = 1_000
+
+
+def create_acls(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """`POST /v1/acls`."""
+    message = asked.message
+    return RequestedChange(
+        operation="CreateAcls",
+        meaning=lambda: canonical(message),
+        reply_type=CreateAclsReply,
+        decide=lambda image: leader.clients.acls.create(image, message),
+        mutations=lambda _image: 0,
+        dry_run=message.dry_run,
+    )
+
+
+def delete_acls(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """`DELETE /v1/acls`."""
+    message = asked.message
+    return RequestedChange(
+        operation="DeleteAcls",
+        meaning=lambda: canonical(message),
+        reply_type=DeleteAclsReply,
+        decide=lambda image: leader.clients.acls.delete(image, message),
+        mutations=lambda _image: 0,
+        dry_run=message.dry_run,
+    )
+
+
+def list_acls(view: View, asked: Asked, context: ReadContext) -> LongMessage:
+    """`GET /v1/acls`. Looks at `SCANNED_MAX` entries at most. Raises LogbergError."""
+    query, image = asked.request.query, view.image
+    limit = page_limit(query, SCANNED_MAX)
+    matches = checked_filter(
+        "",
+        AclFilter(
+            resource_type=query.get("resourceType", "ANY"),
+            resource_name=query.get("resourceName"),
+            pattern_type=query.get("patternType", "ANY"),
+            principal=query.get("principal"),
+            host=query.get("host"),
+            operation=query.get("operation", "ANY"),
+            permission_type=query.get("permissionType", "ANY"),
+        ),
+    )
+    last = context.pages.last(query, "acls", str)
+    ids = iter(image.acls.ids) if last is None else image.acls.ids.after(bytes.fromhex(last))
+    scanned = list(islice(ids, limit))
+    entries = [image.acls.entries[uuid] for uuid in scanned]
+    found = [describe_acl(entry) for entry in entries if matches(entry)]
+    more = scanned[-1].hex() if len(scanned) == limit else None
+    head = ListAclsReply(
+        offset=readable_offset(image),
+        epoch=image.epoch,
+        acls=(),
+        age_ms=view.age_ms,
+        continuation=None if more is None else context.pages.token(image, "acls", more),
+    )
+    return LongMessage(head, "acls", iter(found), len(found))
+
+
+def check_acl(view: View, asked: Asked, context: ReadContext) -> CheckAclReply:
+    """`GET /v1/acls/check`. Raises LogbergError."""
+    query, config = asked.request.query, context.config
+    for name in ("principal", "operation", "resourceType", "resourceName"):
+        if not query.get(name):
+            raise LogbergError(ErrorCode.INVALID_REQUEST, f"{name}: it is missing", {"field": name})
+    if len(query["resourceName"]) > _NAME_MAX:
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST,
+            f"resourceName: it has more than {_NAME_MAX} characters",
+            {"field": "resourceName"},
+        )
+    verdict = authorize(
+        view.image.acls,
+        Action(
+            query["principal"],
+            query.get("host", WILDCARD),
+            code_of(AclOperation, "operation", query["operation"]),
+            code_of(AclResourceType, "resourceType", query["resourceType"]),
+            query["resourceName"],
+        ),
+        AclPolicy(config.super_users, config.allow_if_no_acl),
+    )
+    return CheckAclReply(
+        offset=readable_offset(view.image),
+        epoch=view.image.epoch,
+        allowed=verdict.allowed,
+        reason=verdict.reason,
+        acl=None if verdict.entry is None else describe_acl(verdict.entry),
+        age_ms=view.age_ms,
+    )

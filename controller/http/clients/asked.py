@@ -1,0 +1,37 @@
+"""What a function that answers a route gets: the request, with what was read from it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from controller.config import ControllerConfig
+from controller.http.node_view import View
+from controller.http.pages import Pages
+from controller.leader.changes import RequestedChange
+from controller.leader.parts import LeaderParts
+from metadata.messages.parts import LongMessage
+from runtime.http.requests import Request
+
+
+class Asked(NamedTuple):
+    """One request."""
+
+    request: Request
+    arguments: Mapping[str, str]
+    """What stands in the path at the places in braces."""
+    message: Any = None
+    """The body of a change, decoded; None if the route has none."""
+
+
+class ReadContext(NamedTuple):
+    """What reads need besides the image."""
+
+    config: ControllerConfig
+    pages: Pages
+
+
+MakeChange = Callable[[LeaderParts, Asked], RequestedChange]
+"""Raises LogbergError for a request that needs no image to be refused."""
+Read = Callable[[View, Asked, ReadContext], msgspec.Struct | LongMessage]
+"""Raises LogbergError."""

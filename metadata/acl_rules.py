@@ -1,0 +1,124 @@
+"""Decides what a principal may do, from the access control entries (Kafka's StandardAuthorizer).
+
+Rules, the first that applies decides:
+
+1. A super user may do everything.
+2. An entry that denies. An entry for the name, for a prefix of it or for `*` counts the same.
+3. An entry that allows. READ, WRITE, DELETE and ALTER allow DESCRIBE as well, and ALTER_CONFIGS
+   allows DESCRIBE_CONFIGS. This holds for entries that allow, and for none that denies.
+4. There are entries for the resource, and none matches: denied.
+5. There is no entry for the resource: `allow_if_no_acl` decides.
+
+The cost grows with the length of the name and with the patterns that match it. It does not grow
+with the number of entries: each question is a look-up of an entry's whole content.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from metadata.image.acls import AclResource, AclsImage
+from metadata.records import (
+    AccessControlEntryRecord,
+    AclOperation,
+    AclPatternType,
+    AclPermissionType,
+    AclResourceType,
+)
+
+WILDCARD: Final = "*"
+"""As a literal name: every resource of the type. As a host: every host."""
+EVERY_USER: Final = "User:*"
+
+_DESCRIBING = (
+    AclOperation.DESCRIBE,
+    AclOperation.READ,
+    AclOperation.WRITE,
+    AclOperation.DELETE,
+    AclOperation.ALTER,
+)
+_ALLOWING: Final[Mapping[AclOperation, tuple[AclOperation, ...]]] = {
+    AclOperation.DESCRIBE: _DESCRIBING,
+    AclOperation.DESCRIBE_CONFIGS: (AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS),
+}
+"""For an operation: those that allow it when an entry allows them. Not here: only itself."""
+
+
+class Action(NamedTuple):
+    """Who wants to do what, to which resource."""
+
+    principal: str
+    """Such as User:alice."""
+    host: str
+    """The address that the principal calls from."""
+    operation: AclOperation
+    resource_type: AclResourceType
+    resource_name: str
+
+
+class AclPolicy(NamedTuple):
+    """What the controllers' settings say."""
+
+    super_users: frozenset[str] = frozenset()
+    """Principals that may do everything."""
+    allow_if_no_acl: bool = False
+    """Kafka's allow.everyone.if.no.acl.found."""
+
+
+class Verdict(NamedTuple):
+    """Whether an action is allowed, and why."""
+
+    allowed: bool
+    reason: str
+    """super user, deny, allow, no entry matches, or no entry for the resource."""
+    entry: AccessControlEntryRecord | None = None
+    """The entry that decided."""
+
+
+def authorize(acls: AclsImage, action: Action, policy: AclPolicy) -> Verdict:
+    """Return whether the action is allowed."""
+    if action.principal in policy.super_users:
+        return Verdict(allowed=True, reason="super user")
+    patterns = [
+        pattern
+        for pattern in _patterns(action.resource_type, action.resource_name)
+        if pattern in acls.resources
+    ]
+    denied = _first(acls, patterns, action, AclPermissionType.DENY, (action.operation,))
+    if denied is not None:
+        return Verdict(allowed=False, reason="deny", entry=denied)
+    operations = _ALLOWING.get(action.operation, (action.operation,))
+    allowed = _first(acls, patterns, action, AclPermissionType.ALLOW, operations)
+    if allowed is not None:
+        return Verdict(allowed=True, reason="allow", entry=allowed)
+    if patterns:
+        return Verdict(allowed=False, reason="no entry matches")
+    return Verdict(allowed=policy.allow_if_no_acl, reason="no entry for the resource")
+
+
+def _patterns(resource_type: AclResourceType, name: str) -> Iterator[AclResource]:
+    """Yield the patterns that match a name, the narrowest first."""
+    yield resource_type, AclPatternType.LITERAL, name
+    for length in range(len(name), 0, -1):
+        yield resource_type, AclPatternType.PREFIXED, name[:length]
+    if name != WILDCARD:
+        yield resource_type, AclPatternType.LITERAL, WILDCARD
+
+
+def _first(
+    acls: AclsImage,
+    patterns: Collection[AclResource],
+    action: Action,
+    permission: AclPermissionType,
+    operations: tuple[AclOperation, ...],
+) -> AccessControlEntryRecord | None:
+    """Return the narrowest entry that matches an action."""
+    principals = dict.fromkeys((action.principal, EVERY_USER))
+    hosts = dict.fromkeys((action.host, WILDCARD))
+    for pattern in patterns:
+        for principal in principals:
+            for host in hosts:
+                for operation in (*operations, AclOperation.ALL):
+                    entry = acls.first_with((*pattern, principal, host, operation, permission))
+                    if entry is not None:
+                        return entry
+    return None
