@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from benchmarks.lateness_loads import LOADS, Load
+from benchmarks.lateness_load import Load
+from benchmarks.lateness_loads import LOADS
 from benchmarks.lateness_stage import Stage, stage
 from benchmarks.slices import Cost, read
 from controller.http.routes import ROUTES
