@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import stat
+import struct
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -737,9 +738,10 @@ async def test_a_failed_handshake_leaves_nothing_for_the_collector(
         gc.enable()
 
 
+@pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 async def test_a_connection_that_the_collector_leaves_alone_is_freed_at_its_end(
-    serve: Serve, tmp_path: Path, tls: bool
+    serve: Serve, tmp_path: Path, tls: bool, reset: bool
 ) -> None:
     authority = Authority(tmp_path)
     server = serve(tls=server_context(authority.issue(None)) if tls else None)
@@ -751,6 +753,8 @@ async def test_a_connection_that_the_collector_leaves_alone_is_freed_at_its_end(
             sock = context.wrap_socket(sock, server_hostname="localhost")
         sock.sendall(post())
         assert sock.recv(65536).startswith(b"HTTP/1.1 200")
+        if reset:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         return sock
 
     with ExitStack() as held:

@@ -253,19 +253,7 @@ async def test_a_peer_that_does_not_read_cannot_fill_our_memory(start: Start) ->
     assert one.links.send(2, frame)
 
 
-@pytest.mark.parametrize(
-    "tls",
-    [
-        pytest.param(False, id="plain"),
-        pytest.param(
-            True,
-            id="tls",
-            marks=pytest.mark.xfail(
-                sys.version_info >= (3, 12), reason="fails from 3.12 on; the cause is not known yet"
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 async def test_a_link_that_the_collector_leaves_alone_is_freed_at_its_end(
     start: Start, tmp_path: Path, tls: bool
 ) -> None:

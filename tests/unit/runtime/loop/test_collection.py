@@ -1,7 +1,6 @@
 """The collector leaves alone what has settled, and still frees what comes later."""
 
 import gc
-import sys
 import weakref
 from collections.abc import Iterator
 
@@ -21,9 +20,11 @@ class Knot:
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
+    thresholds = gc.get_threshold()
     yield
     gc.enable()
     gc.unfreeze()
+    gc.set_threshold(*thresholds)
 
 
 def old_collections(size: int) -> int:
@@ -48,19 +49,12 @@ def test_a_state_that_grows_brings_on_no_full_collection() -> None:
     gc.collect()
     gc.freeze()
     before = old_collections(400_000)
-    thresholds = gc.get_threshold()
-    try:
-        collection.begin()
-        after = old_collections(400_000)
-    finally:
-        gc.set_threshold(*thresholds)
+    collection.begin()
+    after = old_collections(400_000)
     assert before > 0
     assert after == 0
 
 
-@pytest.mark.xfail(
-    sys.version_info >= (3, 13), reason="fails on 3.13.0; the cause is not known yet"
-)
 def test_old_garbage_is_freed_while_there_is_little_and_a_large_state_is_left_out() -> None:
     gc.collect()
     gc.freeze()
@@ -68,6 +62,9 @@ def test_old_garbage_is_freed_while_there_is_little_and_a_large_state_is_left_ou
     clock = SimulatedProcess(World(1), 1).clock
     collection.tend(clock)
     assert gone() is None
+    # With the interpreter's own thresholds the count of middle collections depends on its version:
+    # the youngest are collected after 700 objects, and after 2,000 from Python 3.13 on.
+    collection.begin()
     state = [[number] for number in range(40_000)]
     gc.collect(1)
     frozen = gc.get_freeze_count()
@@ -96,13 +93,9 @@ def test_the_process_tends_for_as_long_as_it_lives(monkeypatch: pytest.MonkeyPat
     tended: list[float] = []
     world = World(1)
     clock = SimulatedProcess(world, 1).clock
-    thresholds = gc.get_threshold()
     monkeypatch.setattr(collection, "tend", lambda clock: tended.append(clock.monotonic()))
-    try:
-        collection.keep_tended(clock)
-        world.run_for(3.5 * collection.TEND_EVERY_S)
-    finally:
-        gc.set_threshold(*thresholds)
+    collection.keep_tended(clock)
+    world.run_for(3.5 * collection.TEND_EVERY_S)
     assert len(tended) == 3
 
 
