@@ -31,7 +31,8 @@ from runtime.asyncio_clock import AsyncioClock
 from runtime.disk.real import RealDisk
 from runtime.http.callers import Authenticate
 from runtime.http.client import HttpRequester
-from runtime.http.server import HttpServer, OnError
+from runtime.http.requests import OnError
+from runtime.http.server import HttpServer
 from runtime.randomness import from_system
 from runtime.sockets.peer_proof import ControllerProof
 

@@ -71,6 +71,8 @@ class Unreachable(msgspec.Struct, frozen=True):
 
 OnReply = Callable[[Reply | Unreachable], None]
 Handler = Callable[[Request, Callable[[Reply], None]], None]
+OnError = Callable[[int, str, str], Reply]
+"""Arguments: HTTP status, code, sentence. Returns the reply with this error."""
 
 
 class PendingRequest(Protocol):

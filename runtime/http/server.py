@@ -20,7 +20,7 @@ import asyncio
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from http import HTTPStatus
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from runtime.http.callers import Authenticate, Callers
 from runtime.http.connection import HELD, HttpConnection
 from runtime.http.content_digest import CONTENT_DIGEST, content_digest
 from runtime.http.exposure import check_listener, is_foreign_host, is_foreign_origin, is_loopback
+from runtime.http.handling import Handling
 from runtime.http.limits import NEWCOMER_BYTES, HttpLimits
 from runtime.http.reading import (
     TARGET,
@@ -43,10 +44,9 @@ from runtime.http.reading import (
     check_form,
     with_token,
 )
-from runtime.http.requests import Handler, Reply, Request
+from runtime.http.requests import Handler, OnError, Reply
 from runtime.http.streaming import GATHERED_MAX, Turns, gather, send
 from runtime.loop.heap import HeapTrimmer
-from runtime.loop.pass_share import of_running_loop
 from runtime.sockets.admission import Admission, Slots
 from runtime.sockets.binding import bind_tcp, bind_unix
 from runtime.sockets.byte_budget import ByteBudget
@@ -54,9 +54,6 @@ from runtime.sockets.descriptors import divide, soft_limit
 from runtime.sockets.listening import Arrival, Listener
 from runtime.sockets.refusals import HANDSHAKE, Refusals
 from runtime.sockets.tls import trusts_others
-
-OnError = Callable[[int, str, str], Reply]
-"""(HTTP status, code, sentence): the reply that says so."""
 
 TLS_HANDSHAKE_S = 5.0
 NO_PLACE = (
@@ -94,7 +91,6 @@ class HttpServer:
         among the headers, for whoever judges them. `refusals` may be shared with other listeners of
         the process.
         """
-        self._handler = handler
         self._host, self._port = host, port
         self._on_error = on_error
         self._log = log
@@ -117,10 +113,17 @@ class HttpServer:
         self.admission = self._make_admission(loop)
         self.gathered = ByteBudget(GATHERED_MAX, heap.freed)
         self._turns = Turns()
-        self._share = of_running_loop()
         self.counters: Counter[str] = Counter()
         """For metrics: requests, status_<status>, refused_<code>, abandoned, streamed,
-        broken_off, answered_twice."""
+        broken_off, answered_twice, connections_refused."""
+        self._handling = Handling(
+            handler,
+            hastened=self._hastened,
+            reply_s=self.limits.reply_s,
+            on_error=on_error,
+            counters=self.counters,
+            log=log,
+        )
         self.manager = web.Server(
             self._serve, request_factory=_make_request, handler_cancellation=True
         )
@@ -243,7 +246,9 @@ class HttpServer:
         limits = self.limits
         request = await as_request(http, caller, limits.body_bytes, limits.body_s, self.budget)
         passed = self._callers.passed_token(http)
-        return await self._ask(request if passed is None else with_token(request, passed))
+        return await self._handling.reply_to(
+            request if passed is None else with_token(request, passed)
+        )
 
     async def _answered(self, http: web.BaseRequest, reply: Reply) -> web.StreamResponse:
         """The response for a reply; one that is long is sent while it is made."""
@@ -281,51 +286,6 @@ class HttpServer:
             raise ConnectionResetError("the reply was broken off") from error
         return response
 
-    async def _ask(self, request: Request) -> Reply:
-        """Return the handler's reply, or one for a handler that fails or is too late."""
-        waiting = _Waiting(lambda: self._answered_twice(request))
-        self._share.call(
-            lambda: self._handle(request, waiting), first=request.path in self._hastened
-        )
-        if waiting.answer is not None:
-            return waiting.answer
-        try:
-            async with asyncio.timeout(self.limits.reply_s):
-                return await waiting.wait()
-        except TimeoutError:
-            self._log.error("http_reply_missing", method=request.method, path=request.path)
-            self.counters["refused_REQUEST_TIMED_OUT"] += 1
-            return self._on_error(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                "REQUEST_TIMED_OUT",
-                "no answer in time: whether it took effect is not known",
-            )
-        except asyncio.CancelledError:
-            self.counters["abandoned"] += 1
-            raise
-        finally:
-            waiting.left = True
-
-    def _handle(self, request: Request, waiting: "_Waiting") -> None:
-        if waiting.left:
-            return
-        try:
-            self._handler(request, waiting.reply)
-        except Exception:  # noqa: BLE001 - a request must not take the others down with it
-            self._log.exception("http_handler_failed", method=request.method, path=request.path)
-            self.counters["refused_UNKNOWN_SERVER_ERROR"] += 1
-            waiting.fail(
-                self._on_error(
-                    HTTPStatus.INTERNAL_SERVER_ERROR,
-                    "UNKNOWN_SERVER_ERROR",
-                    "a defect of the server: its log says more",
-                )
-            )
-
-    def _answered_twice(self, request: Request) -> None:
-        self._log.error("http_answered_twice", method=request.method, path=request.path)
-        self.counters["answered_twice"] += 1
-
     def _check_site(self, http: web.BaseRequest, arrival: Arrival) -> None:
         """Refuse what a browser sends for a foreign site. Raises RefusedError."""
         hosts = http.headers.getall(hdrs.HOST, ())
@@ -339,7 +299,7 @@ class HttpServer:
         if origin is not None and is_foreign_origin(origin, host):
             raise _forbidden(f"a page of {origin[:100]!r} may not use this server")
 
-    # -- answers -----------------------------------------------------------------------------
+    # -- replies -----------------------------------------------------------------------------
 
     def _malformed(self, sentence: str) -> web.Response:
         """Answer what aiohttp's parser refused."""
@@ -369,42 +329,6 @@ _NOT_READ_ON = {"BODY_TIMED_OUT", "THROTTLED"}
 def _name_server(response: web.StreamResponse) -> None:
     response.headers[hdrs.SERVER] = "logberg"
     response.headers["X-Content-Type-Options"] = "nosniff"
-
-
-class _Waiting:
-    """A reply that is due, once."""
-
-    __slots__ = ("_future", "_on_second", "_replied", "answer", "left")
-
-    def __init__(self, on_second: Callable[[], None]) -> None:
-        """`on_second` is called instead when there was an answer already."""
-        self._on_second = on_second
-        self.left = False
-        """Note that the client has left and no longer waits for the answer."""
-        self.answer: Reply | None = None
-        self._future: asyncio.Future[Reply] | None = None
-        self._replied = False
-
-    def reply(self, reply: Reply) -> None:
-        """Take the answer. For a client that is gone it is dropped, and so is a second one."""
-        if self._replied:
-            self._on_second()
-            return
-        self._replied = True
-        if self._future is None:
-            self.answer = reply
-        elif not self._future.done():
-            self._future.set_result(reply)
-
-    def fail(self, reply: Reply) -> None:
-        """Take this answer if there is none yet."""
-        if not self._replied:
-            self.reply(reply)
-
-    def wait(self) -> asyncio.Future[Reply]:
-        """Return what to await when there is no answer yet."""
-        self._future = asyncio.get_running_loop().create_future()
-        return self._future
 
 
 def _forbidden(message: str) -> RefusedError:

@@ -18,9 +18,7 @@ peer may stay even if `set_peers` doesn't name it. The node dials the peers that
 A peer that a later `set_peers` leaves out loses its link. After `stop` the handler is not called
 any more.
 
-Peers never queue behind strangers. Connections from the address of a configured peer have their own
-places and slots. If places run out, the oldest connection that has not greeted is closed for the
-newest.
+`port` limits the connections that have not greeted.
 """
 
 import asyncio
@@ -33,17 +31,14 @@ from structlog.typing import FilteringBoundLogger
 
 from runtime.clock import Clock, Timer
 from runtime.defects import OnDefect, stop_the_process
-from runtime.links.connection import DUPLICATE, GREETING_DEADLINE_S, ConnectionState, LinkConnection
+from runtime.links.connection import DUPLICATE, ConnectionState, LinkConnection
 from runtime.links.dialling import DialFailedError, dial
 from runtime.links.frames import ENDED_BYTES, GREETING_BYTES_MAX, Hello
 from runtime.links.interface import FRAME_BYTES_MAX, LinkEnd, LinkHandler, Peer
-from runtime.loop.heap import HeapTrimmer
+from runtime.links.port import TLS_HANDSHAKE_S, QuorumPort
 from runtime.randomness import Random
-from runtime.sockets.admission import Admission, Slots
-from runtime.sockets.binding import bind_tcp
-from runtime.sockets.byte_budget import ByteBudget
-from runtime.sockets.descriptors import divide, soft_limit
-from runtime.sockets.listening import Arrival, Listener
+from runtime.sockets.admission import Admission
+from runtime.sockets.listening import Arrival
 from runtime.sockets.refusals import HANDSHAKE, LINK, Refusals
 from runtime.sockets.tls import PeerTls, trusts_others
 
@@ -55,15 +50,7 @@ takes a dial between the end of its connections and the end of its listening soc
 LASTED_S = 0.1
 """A link that broke sooner is not redialled at once, lest two nodes spin."""
 DIAL_S = 1.0
-TLS_HANDSHAKE_S = 2.0
 SEND_QUEUE_BYTES_MAX = 64 * 1024 * 1024
-QUORUM_STRANGERS = 256
-"""Connections that have not greeted, in each of the two classes; fewer where descriptors are."""
-STRANGERS_PER_ADDRESS_MAX = 64
-SLOTS = 48
-"""Connections that greet, or shake hands, at one time; in each of the two classes."""
-SLOT_BYTES = 96 * 1024
-SLOT_GRACE_S = 0.5
 VERIFY_GAP_S = 1.0
 VERIFIED_ANEW = "whom this node trusts has changed: the link is opened and verified again"
 
@@ -126,12 +113,9 @@ class TcpLinks:
         self._tls = tls
         self._queue_max = send_queue_bytes_max
         self._handler: LinkHandler | None = None
-        self._listeners: list[Listener] = []
-        most = min(QUORUM_STRANGERS, divide(soft_limit()).quorum_strangers)
-        self.strangers = self._admission(most, min(most, STRANGERS_PER_ADDRESS_MAX))
-        self.near_peers = self._admission(most, most)
-        """Connections from the addresses of configured peers; they may still be anybody's."""
-        self._peer_addresses: dict[int, str] = {}
+        self._quorum_port = QuorumPort(
+            self._accepted, clock=clock, on_refused=self._refused_early, log=log
+        )
         self._targets: dict[int, _Target] = {}
         self._links: dict[int, LinkConnection] = {}
         self._ended: dict[int, deque[bytes]] = {}
@@ -143,20 +127,7 @@ class TcpLinks:
 
     def start(self, handler: LinkHandler) -> None:
         self._handler = handler
-        for sock in bind_tcp(self._host, self._port):
-            self._listeners.append(
-                Listener(
-                    sock,
-                    self._accepted,
-                    admission=self._admission_of,
-                    tls=None if self._tls is None else self._tls.server,
-                    first_bytes_s=GREETING_DEADLINE_S,
-                    handshake_s=TLS_HANDSHAKE_S,
-                    on_refused=self._refused_early,
-                    log=self._log,
-                    preferred=True,
-                )
-            )
+        self._quorum_port.listen(self._host, self._port, self._tls)
         for target in self._targets.values():
             self._dial_in(target, 0.0)
 
@@ -164,7 +135,7 @@ class TcpLinks:
         wanted = {peer.node_id: peer for peer in peers if peer.node_id != self.self_id}
         for node_id in sorted(set(self._targets) - set(wanted)):
             self._targets.pop(node_id).give_up()
-            self._peer_addresses.pop(node_id, None)
+            self._quorum_port.forget(node_id)
             if node_id in self._links:
                 self._links[node_id].close("no longer a peer")
         for node_id, peer in wanted.items():
@@ -174,7 +145,7 @@ class TcpLinks:
             if known is not None:
                 known.give_up()
             self._targets[node_id] = _Target(peer)
-            self._peer_addresses[node_id] = peer.host.strip("[]")
+            self._quorum_port.expect(node_id, peer.host.strip("[]"))
             if self._handler is not None and node_id not in self._links:
                 self._dial_in(self._targets[node_id], 0.0)
 
@@ -189,8 +160,7 @@ class TcpLinks:
 
     def stop(self) -> None:
         self._stopped = True
-        for listener in self._listeners:
-            listener.close()
+        self._quorum_port.close()
         for target in self._targets.values():
             target.give_up()
         for connection in list(self._connections):
@@ -201,7 +171,17 @@ class TcpLinks:
     @property
     def port(self) -> int:
         """The port that is listened on; drawn by the system if it was given as 0."""
-        return self._listeners[0].port
+        return self._quorum_port.number
+
+    @property
+    def strangers(self) -> Admission:
+        """The places of connections from addresses that are not those of configured peers."""
+        return self._quorum_port.strangers
+
+    @property
+    def near_peers(self) -> Admission:
+        """The places of connections from the addresses of configured peers."""
+        return self._quorum_port.near_peers
 
     def set_tls(self, tls: PeerTls) -> None:
         """Use other contexts for connections from now on.
@@ -212,8 +192,7 @@ class TcpLinks:
         assert self._tls is not None, "links without TLS do not take it up while they run"
         trust_changed = trusts_others(self._tls.server, tls.server)
         self._tls = tls
-        for listener in self._listeners:
-            listener.tls = tls.server
+        self._quorum_port.set_tls(tls)
         for turn, connection in enumerate(self._links.values()):
             if trust_changed:
                 self.clock.call_later(turn * VERIFY_GAP_S, partial(connection.close, VERIFIED_ANEW))
@@ -240,9 +219,9 @@ class TcpLinks:
             target.task = None
             self._dial_failed(target, failure.end, str(failure))
             return
-        if peer.node_id in self._peer_addresses:
-            # Its host may be a name; this is what the name stands for now.
-            self._peer_addresses[peer.node_id] = str(sock.getpeername()[0])
+        if self._quorum_port.expects(peer.node_id):
+            # The host may be a name. This is the address that it stands for now.
+            self._quorum_port.expect(peer.node_id, str(sock.getpeername()[0]))
         connection = LinkConnection(
             self, secrets.token_bytes(8), peer.node_id, f"{peer.host}:{peer.port}"
         )
@@ -357,21 +336,6 @@ class TcpLinks:
 
     def _accepted(self, arrival: Arrival) -> asyncio.BaseProtocol:
         return LinkConnection(self, None, None, arrival.address, arrival)
-
-    def _admission(self, total: int, per_address: int) -> Admission:
-        heap = HeapTrimmer(self.clock.call_later)
-        budget = ByteBudget(SLOTS * SLOT_BYTES, heap.freed)
-        return Admission(
-            total,
-            per_address,
-            slots=Slots(SLOTS, SLOT_BYTES, budget, SLOT_GRACE_S),
-            now=self.clock.monotonic,
-            call_later=self.clock.call_later,
-        )
-
-    def _admission_of(self, address: str) -> Admission:
-        near = address in self._peer_addresses.values()
-        return self.near_peers if near else self.strangers
 
     def _refused_early(self, address: str, why: str) -> None:
         self.counters["handshakes_failed"] += 1

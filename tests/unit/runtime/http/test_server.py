@@ -527,11 +527,11 @@ async def test_a_handler_that_fails_is_answered_for_and_the_next_request_works(
         raise KeyError("secret detail")
 
     server = serve()
-    server._handler = fail
+    server._handling._handler = fail
     reply = await raw(server.port, post())
     assert (status_of(reply), code_of(reply)) == (500, "UNKNOWN_SERVER_ERROR")
     assert b"secret detail" not in reply
-    server._handler = asked
+    server._handling._handler = asked
     assert status_of(await raw(server.port, post())) == 200
 
 

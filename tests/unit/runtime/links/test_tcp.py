@@ -15,6 +15,7 @@ import structlog
 
 from runtime.asyncio_clock import AsyncioClock
 from runtime.links import connection as link_connection
+from runtime.links import port as quorum_port
 from runtime.links import tcp as tcp_links
 from runtime.links.frames import (
     Hello,
@@ -165,7 +166,7 @@ async def test_a_silent_stranger_is_closed_at_the_deadline(
 async def test_silent_strangers_give_way_to_newcomers_and_a_peer_gets_in(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tcp_links, "QUORUM_STRANGERS", 5)
+    monkeypatch.setattr(quorum_port, "QUORUM_STRANGERS", 5)
     one, two = start(1), start(2)
     await link(one, two)
     with ExitStack() as held:
@@ -299,8 +300,7 @@ async def test_a_restarted_peer_replaces_a_link_that_only_we_believe_in(start: S
         assert connection._transport is not None
         connection._transport.pause_reading()
     port = one.links.port
-    for listener in one.links._listeners:
-        listener.close()
+    one.links._quorum_port.close()
     again = start(1, port)
     again.links.set_peers((again.peer, two.peer))
     await settle(lambda: again.recorder.is_linked(2))
