@@ -19,13 +19,14 @@ from runtime.http.requests import ANONYMOUS, MSGPACK, Caller, Reply
 from runtime.sockets.refusals import REQUEST, Refusals
 
 Authenticate = Callable[[str | None, str | None, int | None, str], Caller | Reply]
-"""(URI in the client's certificate, bearer token, user id on a unix socket, address): who it
-is, or the reply that refuses it. Blank is None, and an empty address on a unix socket."""
+"""Arguments: URI in the client's certificate, bearer token, user id on a unix socket, address. What
+the client didn't show is None; on a unix socket the address is empty. Returns the caller, or the
+reply that refuses it."""
 FINGERPRINT_DIGITS = 12
 
 
 class Callers:
-    """Judges who calls."""
+    """Identifies the callers of one server."""
 
     def __init__(
         self,
@@ -35,18 +36,21 @@ class Callers:
         *,
         passes_tokens: bool = False,
     ) -> None:
-        """`passes_tokens`: bearer tokens are judged elsewhere, see `passed_token`."""
+        """`passes_tokens`: another server checks the bearer tokens, see `passed_token`."""
         self._authenticate = authenticate
         self._anonymous_paths = None if anonymous_paths is None else frozenset(anonymous_paths)
         self._refusals = refusals
         self._passes_tokens = passes_tokens
 
     def passed_token(self, http: web.BaseRequest) -> str | None:
-        """The bearer token that goes on to whoever judges it. Raises RefusedError."""
+        """Return the bearer token that another server is to check; None: there is none.
+
+        Raises RefusedError.
+        """
         return bearer_token(http) if self._passes_tokens else None
 
     def caller_of(self, http: web.BaseRequest, connection: HttpConnection) -> Caller | Reply:
-        """Return who calls, or the reply that refuses it. Raises RefusedError."""
+        """Return the caller, or the reply that refuses it. Raises RefusedError."""
         connection.caller = None
         if connection.certificate_problem is not None:
             raise _unauthenticated(connection.certificate_problem)
@@ -73,7 +77,7 @@ class Callers:
         return caller
 
     def tell(self, http: web.BaseRequest, connection: HttpConnection, reply: Reply) -> None:
-        """Count and log a request that was refused for who asked it."""
+        """Count and log a request that was refused because of who its caller is."""
         path = http[TARGET].partition("?")[0] if TARGET in http else "?"
         self._refusals.refused(
             REQUEST,
@@ -84,10 +88,11 @@ class Callers:
         )
 
     def judge_again(self, connections: Iterable[HttpConnection], *, certificates: bool) -> int:
-        """End connections whose last caller would be refused now; return how many.
+        """Close connections whose last caller would be refused now; return how many.
 
-        `certificates`: whom we trust has changed, so all that showed a certificate end too,
-        after the request that is under way. They come back and are verified anew.
+        `certificates`: the trusted authorities have changed. Then every connection that showed a
+        certificate also ends, after the request under way. The clients connect again, and their
+        certificates are verified anew.
         """
         ended = 0
         for connection in list(connections):
@@ -107,7 +112,10 @@ def _unauthenticated(message: str) -> RefusedError:
 
 
 def _who(http: web.BaseRequest, connection: HttpConnection) -> str:
-    """Say who asked, or what was shown; of a token no more than its hash's first digits."""
+    """Name the caller for the log, or the credential that was shown.
+
+    Of a token, only the first digits of its hash are named.
+    """
     if connection.caller is not None:
         return connection.caller.principal
     try:
@@ -122,7 +130,7 @@ def _who(http: web.BaseRequest, connection: HttpConnection) -> str:
 
 
 def _why(reply: Reply) -> str:
-    """The sentence of an error's body."""
+    """Return the sentence in the body of an error."""
     is_packed = reply.headers.get("content-type") == MSGPACK
     decode = msgspec.msgpack.decode if is_packed else msgspec.json.decode
     try:

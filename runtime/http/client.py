@@ -1,8 +1,9 @@
 """Requests over HTTP: one session, kept-alive connections, a deadline for each request.
 
-Rule: `on_reply` is called exactly once, on the loop, later than the call of `request`, whatever
-happens. It follows no redirect and sends nothing twice (except a GET whose kept-alive connection
-was dead), because only the caller knows whether a repeat is safe and which servers it trusts.
+Rule: `on_reply` is called exactly once for each request, on the loop, and never before `request`
+has returned. The client follows no redirect, because only the caller knows which servers it trusts.
+It sends nothing twice, because only the caller knows whether a repeat is safe. The one exception is
+a GET whose kept-alive connection was dead.
 
 `Unreachable.refused` is true only if the connection was never made. If the connection broke or the
 deadline passed, it is unknown whether the request took effect.
@@ -76,7 +77,7 @@ class HttpRequester:
         return PendingHttpRequest(task)
 
     def set_tls(self, tls: ssl.SSLContext) -> None:
-        """Use another context for connections from now on."""
+        """Use another context for connections that begin from now on."""
         self._tls = tls
 
     async def close(self) -> None:
@@ -132,7 +133,7 @@ class HttpRequester:
             return Reply(response.status, body, headers)
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes | None:
-        """Return the body; None when it is larger than we keep."""
+        """Return the body; None if it is larger than `answer_bytes_max`."""
         length = response.content_length
         if length is not None and length > self._answer_bytes_max:
             return None
@@ -149,7 +150,7 @@ class HttpRequester:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            # What `on_reply` raised: raised again where the loop reports defects.
+            # `on_reply` raised it. Raise it again in a callback, where the loop reports defects.
             asyncio.get_running_loop().call_soon(_raise, error)
 
 
@@ -175,6 +176,6 @@ def _why_not_connected(error: aiohttp.ClientConnectorError) -> str:
 def _why_broken(error: Exception) -> str:
     hung_up = isinstance(error, OSError) and error.errno in {errno.ECONNRESET, errno.EPIPE}
     if hung_up or isinstance(error, aiohttp.ServerDisconnectedError):
-        # So does a TLS 1.3 server that does not accept our certificate.
+        # A TLS 1.3 server that doesn't accept our certificate also ends the connection this way.
         return "the server hung up before it answered: does it know our certificate?"
     return f"the connection broke: {error or type(error).__name__}"

@@ -1,8 +1,8 @@
-"""One HTTP connection: aiohttp's parser with our own start, errors and end.
+"""One HTTP connection: aiohttp's protocol, with our own limits, error format and clean-up.
 
-Rule: the certificate and the address of the other side are read once, when the connection is made.
-If the parser refuses a request, the answer has our error format. A client can make the server hold
-at most one head of `HEAD_BYTES_MAX` bytes, and one reply for `UNREAD_S` seconds.
+Rule: the client's certificate and address are read once, when the connection is made. If the parser
+refuses a request, the answer has our error format. A client can make the server hold at most one
+head of `HEAD_BYTES_MAX` bytes, and one reply for `UNREAD_S` seconds.
 """
 
 import asyncio
@@ -19,28 +19,32 @@ from runtime.sockets.tls import SeveralUrisError, uri_of_peer
 from runtime.sockets.transport import cut, socket_transport
 
 UNREAD_S = 30.0
-"""A client that does not take a small reply within so long loses its connection."""
+"""A client that doesn't read a small reply within so many seconds loses its connection."""
 SLOWEST_BYTES_PER_S = 64 * 1024
-"""And a large one at this pace."""
+"""For a large reply the client has this many seconds more: its size divided by this rate."""
 HEAD_BYTES_MAX = 64 * 1024
-"""Of a request line with all headers; one header may have 8 KiB."""
+"""The most bytes of a request line with all its headers. A single header may have 8 KiB."""
 READ_BYTES = 16 * 1024
-"""How far a body is read ahead of whoever takes it."""
+"""How many bytes of a body aiohttp buffers before it pauses reading."""
 SEND_BYTES = 128 * 1024
-"""What the kernel takes at once (it doubles it): a crowd of readers that are ready together must
-not have megabytes copied for them in one pass of the loop."""
+"""The size of the socket's send buffer (the kernel doubles it). It bounds what one pass of the loop
+copies when many clients are ready to read at once."""
 LINGER_S = 2.0
-"""How long the rest of a refused body is read, so that the refusal can be."""
+"""How long the server reads the rest of a refused body. If it closed at once, the reset could
+destroy the refusal before the client reads it."""
 
 
 HELD = web.ResponseKey("held", ByteClaim)
-"""Key of what the response holds of a budget until it is sent."""
+"""Key of the claim on a memory budget that a response holds until it is sent."""
 Credentials = tuple[str | None, str | None, int | None, str]
-"""URI in the client's certificate, bearer token, user id on a unix socket, address."""
+"""The URI in the client's certificate, bearer token, user id on a unix socket, address."""
 
 
 class HttpConnection(web.RequestHandler):
-    """aiohttp's protocol for one connection; `on_ended` is called once, at its end."""
+    """aiohttp's protocol for one connection.
+
+    Calls `on_ended` once, at the end of the connection.
+    """
 
     __slots__ = (
         "_head_bytes",
@@ -76,11 +80,11 @@ class HttpConnection(web.RequestHandler):
         self.arrival = arrival
         self.certificate_uri: str | None = None
         self.certificate_problem: str | None = None
-        """Why the certificate that was shown is nobody's."""
+        """Why the client's certificate identifies nobody; None: it does, or there is none."""
         self.caller: Caller | None = None
-        """Whose request is under way, or was the last; None when it was refused."""
+        """The caller of the request under way, or of the last one; None if it was refused."""
         self.credentials: Credentials | None = None
-        """What its last caller showed and was known by."""
+        """The credentials of the last caller that was not refused."""
         self._on_ended = on_ended
         self._on_malformed = on_malformed
 
@@ -106,11 +110,11 @@ class HttpConnection(web.RequestHandler):
             return
         self._head_bytes += len(data)
         if self._head_bytes > HEAD_BYTES_MAX and self.transport is not None:
-            # aiohttp's parser takes 128 headers of 8 KiB each, a MiB for each connection.
+            # aiohttp's parser alone would accept 128 headers of 8 KiB: a MiB for each connection.
             self.transport.abort()
 
     def _is_reading_a_head(self) -> bool:
-        """Whether what arrives is no body: of the request under way, or of one refused before."""
+        """Tell whether the next bytes belong to a head, and not to the body of a request."""
         if self._waiter is not None:
             return True
         return self._current_request is not None and self._current_request.content.is_eof()
@@ -118,7 +122,7 @@ class HttpConnection(web.RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Write the reply, to a client that reads it."""
+        """Write the reply; end the connection if the client doesn't read it in time."""
         transport = self.transport
         try:
             async with asyncio.timeout(UNREAD_S + _size(resp) / SLOWEST_BYTES_PER_S):
@@ -133,7 +137,7 @@ class HttpConnection(web.RequestHandler):
                 resp[HELD].close()
 
     def discard(self) -> None:
-        """Let go of what refers to us, when we were never connected; afterwards nothing does."""
+        """Break the reference cycles of a connection that was never made (see `Discardable`)."""
         self._parser = None
         self._request_handler = None
         self._manager = None
@@ -144,24 +148,24 @@ class HttpConnection(web.RequestHandler):
         self._on_ended(self)
 
     def hasten(self) -> None:
-        """Take up what comes on this connection before what strangers send."""
+        """Serve this connection before those of strangers, from now on."""
         if self.transport is not None:
             fair_loop.hasten(self.transport.get_extra_info("socket"))
 
     def abort(self) -> None:
-        """End at once, whatever is under way."""
+        """Close at once, even with a request under way."""
         if self.transport is not None:
             self.transport.abort()
 
     def end_after_request(self) -> None:
-        """End at once when no request is under way, else after its reply."""
+        """Close at once if no request is under way, else after its reply."""
         if self._waiter is not None:
             self.force_close()
         else:
             self.close()
 
     def hang_up(self) -> None:
-        """Close after the next reply without waiting for the rest of its request's body."""
+        """Close after the next reply, without reading the rest of the request's body."""
         self._lingering_time = 0.0
 
     def handle_error(
@@ -171,7 +175,7 @@ class HttpConnection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what the parser could not read; the connection ends with it."""
+        """Answer a request that the parser could not read, then close the connection."""
         if request.writer.output_size > 0:
             raise ConnectionError("a part of a reply is out already")
         lines = (message or "the request cannot be read").strip().splitlines()

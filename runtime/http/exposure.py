@@ -1,8 +1,8 @@
 """Which addresses a listener may use, and which Host and Origin headers it accepts.
 
 Rule: a listener that other machines can reach needs TLS, unless the operator allows it explicitly.
-On this machine, requests of a browser that come by a foreign name (DNS rebinding) or from a foreign
-page are refused, because they would act with the user's own rights.
+A listener on loopback refuses a browser's request that uses another host name (DNS rebinding) or
+comes from a page of another site, because it would act with the rights of the browser's user.
 """
 
 import ipaddress
@@ -18,7 +18,7 @@ class InsecureListenerError(ValueError):
 def is_loopback(host: str) -> bool:
     """Tell whether a host names this machine only.
 
-    Names other than `localhost` do not count: nobody knows what they will mean tomorrow.
+    Names other than `localhost` don't count, because they may resolve to another address later.
     """
     if host.lower().rstrip(".") == "localhost":
         return True

@@ -9,25 +9,26 @@ from typing import NamedTuple
 from runtime.sockets.byte_budget import BODIES_AND_HANDSHAKES_MAX
 
 NEWCOMER_BYTES = 128 * 1024
-"""What a TLS session (55 to 85 KB, measured) and half a head cost before the caller is known."""
+"""The memory of a TLS session (55 to 85 KB, measured) and a part of a head."""
 
 
 class HttpLimits(NamedTuple):
-    """What a client may take up."""
+    """Sizes in bytes, times in seconds, numbers of connections."""
 
     body_bytes: int = 4 * 1024 * 1024
     body_s: float = 10.0
     head_s: float = 5.0
-    """For the first bytes of a connection (a whole ClientHello where TLS is on), and then for the
-    head of each request, from the end of the one before: idle connections too."""
+    """Within this time a connection must send its first bytes (with TLS, a whole ClientHello), and
+    each request its head, counted from the end of the request before. So an idle connection ends
+    after this time."""
     reply_s: float = 120.0
-    """A handler that has not answered by then is answered for."""
+    """If the handler has not replied by then, the server replies with an error."""
     connections: int = 20_000
-    """Of these no more than the process has descriptors for (`descriptors`)."""
+    """Fewer if the process has few file descriptors (`runtime.sockets.descriptors`)."""
     connections_per_address: int = 4_000
     newcomers: int = 64
-    """Connections that have sent something and whose caller is not known yet."""
+    """Connections that have sent bytes and whose caller is not known yet."""
     newcomer_grace_s: float = 1.0
-    """While others wait, a caller must be known after so long."""
+    """While others wait, a newcomer whose caller is not known after this time is closed."""
     budget_bytes: int = BODIES_AND_HANDSHAKES_MAX
-    """For bodies that are being read, and newcomers, together."""
+    """For the bodies that are being read and for the newcomers, together."""

@@ -19,7 +19,7 @@ class Origin(NamedTuple):
 
 
 def origin_of(url: str) -> Origin | None:
-    """Return where `url` points; None unless it is `http[s]://host[:port]` and no more."""
+    """Return the origin of `url`; None unless it is `http[s]://host[:port]` and nothing more."""
     try:
         parts = urlsplit(url)
         scheme, host, port = parts.scheme, parts.hostname, parts.port
@@ -33,6 +33,6 @@ def origin_of(url: str) -> Origin | None:
 
 
 def may_follow(asked: str, named: str) -> bool:
-    """Whether the URL `named` in an answer of `asked` is one to go on with."""
+    """Tell whether a client of the URL `asked` may follow an answer to the URL `named`."""
     to, came_from = origin_of(named), origin_of(asked)
     return to is not None and came_from is not None and to.scheme == came_from.scheme

@@ -1,9 +1,9 @@
-"""From an HTTP request to a `runtime.http.requests.Request`, or a refusal.
+"""Reads an HTTP request into a `runtime.http.requests.Request`, or refuses it.
 
-Rule: one interpretation only. A request that two readers could understand differently (an absolute
-target, a repeated parameter, an encoded slash) is refused. No byte of a body is kept beyond the
-size limit, and the server waits for none beyond the deadline. aiohttp's parser refuses two lengths
-and other ambiguities of the message itself.
+Rule: every accepted request has exactly one meaning. A request that two programs could understand
+differently (an absolute target, a repeated parameter, an encoded slash) is refused. The server
+keeps no byte of a body beyond the size limit, and waits for none beyond the deadline. aiohttp's
+parser refuses two lengths and other ambiguities of the message's framing.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from runtime.sockets.byte_budget import ByteBudget, ByteClaim
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
-"""Never handed on: what a core does not have, it cannot log."""
+"""Not passed to the handler, so that it cannot log them."""
 PARAMETERS_MAX = 64
 TARGET = RequestKey("target", str)
-"""Key of the request's target as it came; aiohttp's own properties are normalised."""
+"""Key of the request's target as the client sent it. aiohttp's own properties are normalised."""
 
 
 class RefusedError(Exception):
-    """A request that is refused before any rule sees it."""
+    """The server refuses a request; the handler never sees it."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -38,12 +38,12 @@ class RefusedError(Exception):
 
 
 def bad_request(message: str) -> RefusedError:
-    """Return the refusal for what is not understood."""
+    """Return the refusal for a request that is not understood."""
     return RefusedError(HTTPStatus.BAD_REQUEST, "INVALID_REQUEST", message)
 
 
 def check_form(http: BaseRequest) -> None:
-    """Refuse what needs no body to be refused. Raises RefusedError."""
+    """Check method and headers, before the body. Raises RefusedError."""
     if http.method not in METHODS:
         raise RefusedError(
             HTTPStatus.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", f"the method {http.method[:20]!r}"
@@ -60,7 +60,7 @@ def check_form(http: BaseRequest) -> None:
 
 
 def _is_text(value: str) -> bool:
-    """Whether the bytes of a header were UTF-8; aiohttp keeps others as surrogates."""
+    """Tell whether a header's bytes were UTF-8. aiohttp keeps others as surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -102,7 +102,7 @@ def _parameters(raw_query: str) -> dict[str, str]:
 
 
 def plain_headers(http: BaseRequest) -> dict[str, str]:
-    """Return the headers by lower-case name, the secret ones left out."""
+    """Return the headers by lower-case name, without `SECRET_HEADERS`."""
     headers: dict[str, str] = {}
     for name, value in http.headers.items():
         key = name.lower()
@@ -124,26 +124,26 @@ def bearer_token(http: BaseRequest) -> str | None:
 
 
 def with_token(request: Request, token: str) -> Request:
-    """The request with its bearer token, for a server that passes it on and doesn't judge it."""
+    """Return the request with its bearer token, which another server is to check."""
     headers = {**request.headers, "authorization": f"Bearer {token}"}
     return msgspec.structs.replace(request, headers=headers)
 
 
 def has_body(http: BaseRequest) -> bool:
-    """Tell whether a body follows, or came with the head."""
+    """Tell whether the request has a body, arrived or not."""
     return not http.content.is_eof() or http.content.total_bytes > 0
 
 
 async def read_body(
     http: BaseRequest, bytes_max: int, deadline_s: float, budget: ByteBudget, caller: Caller
 ) -> bytes:
-    """Return the body; while it arrives, its bytes count against the budget.
+    """Return the body. While it arrives, its bytes count against the budget.
 
-    Raises RefusedError: too large, too late, broken off, or THROTTLED.
+    Raises RefusedError if it is too large, too late or broken, or with THROTTLED.
     """
     content = http.content
     if content.is_eof():
-        # The usual case: a small body came in one piece with its head.
+        # The usual case: a small body arrived with its head.
         body = content.read_nowait()
         if len(body) > bytes_max:
             raise _too_large(bytes_max)
@@ -172,7 +172,7 @@ async def read_body(
 
 
 async def _continue(http: BaseRequest) -> None:
-    """Answer a client that waits for leave to send its body (curl does, from 1 MiB on)."""
+    """Answer a client that waits for permission to send its body (curl does, from 1 MiB on)."""
     expects = http.headers.get(hdrs.EXPECT)
     if expects is None:
         return
@@ -197,7 +197,8 @@ async def _read_up_to(content: StreamReader, bytes_max: int, claim: ByteClaim) -
             pieces.append(piece)
         return b"".join(pieces)
     finally:
-        # An exception's traceback holds this frame, and may wait for the cycle collector.
+        # The traceback of an exception refers to this frame, and may stay until the garbage
+        # collector runs. Free the bytes now.
         pieces.clear()
 
 
@@ -221,7 +222,7 @@ def _throttled() -> RefusedError:
 async def as_request(
     http: BaseRequest, caller: Caller, bytes_max: int, deadline_s: float, budget: ByteBudget
 ) -> Request:
-    """Return what the rules see. `check_form` must have passed. Raises RefusedError."""
+    """Return the request for the handler. Call `check_form` before. Raises RefusedError."""
     path, query = path_and_query(http[TARGET])
     body = await read_body(http, bytes_max, deadline_s, budget, caller)
     if not is_content(body, http.headers.get(CONTENT_DIGEST)):

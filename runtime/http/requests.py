@@ -1,10 +1,10 @@
 """Requests and replies, independent of the transport that carries them.
 
-Rule: the controller's rules never see HTTP. A handler gets a `Request` and calls `reply` once, now
-or later. aiohttp is one transport (`server`, `client`), the simulator is another.
+Rule: a handler knows no HTTP. It gets a `Request` and calls `reply` once, at once or later. HTTP is
+one transport (`server`, `client`); the simulated network is another (`runtime.simulated.requests`).
 
-An answer of unlimited size is built while it is sent. `Reply.parts` yields it piece by piece. The
-transport asks for the next piece between other work, and only when the caller has taken the pieces
+A reply of unlimited size is built while it is sent. `Reply.parts` yields it piece by piece. The
+transport takes the next piece between other work, and only after the client has read the pieces
 before. A transport that gives up closes `parts`, so that the data behind it can be freed.
 """
 
@@ -18,13 +18,13 @@ JSON = "application/json"
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls, as the carrier established it; a core never takes it from a body."""
+    """The caller, as the transport authenticated it. A handler never takes it from a body."""
 
     principal: str = "User:ANONYMOUS"
     method: str = "none"
     """How it was authenticated: none, certificate, token, unix-socket."""
     address: str = ""
-    """Where from, without the port."""
+    """The IP address, without the port; empty on a unix socket."""
 
 
 ANONYMOUS = Caller()
@@ -50,11 +50,12 @@ class Reply(msgspec.Struct, frozen=True):
     body: bytes = b""
     headers: Mapping[str, str] = {}
     parts: Generator[bytes, None, None] | None = None
-    """What comes behind `body`; each step takes at most some milliseconds, and may give nothing."""
+    """Yields what follows `body`. Each step takes a few milliseconds at most, and may yield no
+    bytes."""
 
 
 def whole(reply: Reply) -> Reply:
-    """Return the answer with all its parts in `body`: for carriers that send it in one piece."""
+    """Return the reply with all its parts in `body`, for a transport that sends it whole."""
     if reply.parts is None:
         return reply
     body = b"".join((reply.body, *reply.parts))
@@ -62,11 +63,11 @@ def whole(reply: Reply) -> Reply:
 
 
 class Unreachable(msgspec.Struct, frozen=True):
-    """No answer: nobody knows whether the request took effect, unless `refused`."""
+    """No reply came. It is unknown whether the request took effect, unless `refused`."""
 
     reason: str
     refused: bool = False
-    """True when the connection was never made, so the request had no effect."""
+    """True if the connection was never made. Then the request had no effect."""
 
 
 OnReply = Callable[[Reply | Unreachable], None]
@@ -79,7 +80,7 @@ class PendingRequest(Protocol):
     """A request that was sent."""
 
     def abandon(self) -> None:
-        """Stop waiting; `on_reply` is not called any more."""
+        """Stop waiting: `on_reply` is not called any more."""
 
 
 class Requester(Protocol):
@@ -88,7 +89,7 @@ class Requester(Protocol):
     def request(
         self, target: str, request: Request, on_reply: OnReply, deadline_s: float
     ) -> PendingRequest:
-        """Send to `target` (`https://host:port`); exactly one call of `on_reply`, on the loop.
+        """Send to `target` (`https://host:port`); call `on_reply` exactly once, on the loop.
 
-        After `deadline_s` seconds without an answer it is `Unreachable`.
+        After `deadline_s` seconds without a reply, `on_reply` gets `Unreachable`.
         """

@@ -1,15 +1,14 @@
 """The HTTP server: turns each HTTP request into one call of a handler that knows no HTTP.
 
-Rule: the server answers every mistake of a client itself, in the format that `on_error` gives. The
-handler never sees it: foreign encodings, bodies too large or too slow, ambiguous targets, a foreign
-Host or Origin on loopback, a caller that is not authenticated. The head alone decides who the
-caller is. The server reads a body only from an allowed caller, and all bodies share one budget.
+Rule: the server itself answers every mistake of a client, in the format that `on_error` gives. So
+the handler never sees a body in another encoding, a body that is too large or too slow, an
+ambiguous target, a Host or Origin of another site on loopback, or a caller that is not
+authenticated. The server identifies the caller from the request's head alone. It reads a body only
+from an allowed caller, and all bodies together share one memory budget.
 
-The handler calls `reply` once, at once or later. If the client has left, the reply is dropped. A
-second reply is a defect of the handler: it is dropped and logged.
-
-aiohttp parses, without its routing: one handler for all, about 40 us a request. This module adds
-deadlines for bodies, limits on connections, and TLS contexts that can be replaced.
+aiohttp parses the requests. Its routing is not used: one function serves all requests, in about
+40 us each. This module adds deadlines for bodies, limits on connections, and TLS contexts that can
+be replaced while the server runs.
 
 Codes passed to `on_error`: INVALID_REQUEST, MALFORMED_BODY, METHOD_NOT_ALLOWED, BODY_TOO_LARGE,
 BODY_TIMED_OUT, UNSUPPORTED_MEDIA_TYPE, UNAUTHENTICATED, CLUSTER_AUTHORIZATION_FAILED, THROTTLED,
@@ -63,7 +62,10 @@ NO_PLACE = (
 
 
 class HttpServer:
-    """Serves one handler on a TCP address, and on a unix socket if given. On a running loop."""
+    """Serves one handler on a TCP address, and on a unix socket if one is given.
+
+    To be made on a running loop.
+    """
 
     def __init__(
         self,
@@ -84,12 +86,13 @@ class HttpServer:
         passes_tokens: bool = False,
         refusals: Refusals | None = None,
     ) -> None:
-        """`hastened`: paths whose callers, once let in, go before others on that connection.
+        """`hastened`: paths with priority.
 
-        `anonymous_paths`: all that a caller without credentials may ask for, and without a body;
-        None: anything. `passes_tokens`: bearer tokens are not judged here. The handler finds them
-        among the headers, for whoever judges them. `refusals` may be shared with other listeners of
-        the process.
+        Once a caller of one of them is accepted, the loop serves that connection before others.
+        `anonymous_paths`: the only paths that a caller without credentials may request, without a
+        body; None: every path. `passes_tokens`: the server doesn't check bearer tokens.
+        It leaves them in the request's headers, and the handler has another server check them.
+        `refusals` may be shared with other listeners of the process.
         """
         self._host, self._port = host, port
         self._on_error = on_error
@@ -139,10 +142,10 @@ class HttpServer:
             call_later=loop.call_later,
         )
 
-    # -- life --------------------------------------------------------------------------------
+    # -- start and stop ----------------------------------------------------------------------
 
     def start(self) -> None:
-        """Listen. Raises InsecureListenerError, and OSError with a sentence on what to do."""
+        """Listen. Raises InsecureListenerError, and OSError that says what to do."""
         check_listener(
             self._host, tls=self._tls is not None, insecure_network=self._insecure_network
         )
@@ -157,7 +160,10 @@ class HttpServer:
         self._unix_listeners = [] if unix is None else [self._listener(unix, None)]
 
     async def stop(self, grace_s: float = 1.0) -> None:
-        """Accept no more, let requests under way end within `grace_s`, close everything."""
+        """Accept no more connections and close all.
+
+        Requests under way have `grace_s` seconds to end.
+        """
         for listener in self._tcp_listeners + self._unix_listeners:
             listener.close()
         if self._unix_listeners and self._unix_path is not None:
@@ -167,17 +173,18 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The port that is listened on; drawn by the system if it was given as 0."""
+        """The number of the TCP port; the system chose it if 0 was given."""
         return self._tcp_listeners[0].port
 
     def judge_again(self) -> int:
-        """End connections of callers who would be refused now; return how many."""
+        """Close the connections of callers that would be refused now; return how many."""
         return self._callers.judge_again(self._http_connections(), certificates=False)
 
     def reload_tls(self, context: ssl.SSLContext) -> None:
-        """Use another context for connections from now on.
+        """Use another context for connections that begin from now on.
 
-        Open ones go on, unless it trusts others: then who showed a certificate is verified again.
+        Open connections stay, unless the new context trusts other authorities. Then connections
+        that showed a certificate end, so that the client's next handshake is verified anew.
         """
         assert self._tls is not None, "a listener without TLS does not take it up while it runs"
         trust_changed = trusts_others(self._tls, context)
@@ -235,7 +242,7 @@ class HttpServer:
         return response
 
     async def _reply(self, http: web.BaseRequest, connection: HttpConnection) -> Reply:
-        """Let in, read and ask. Raises RefusedError."""
+        """Check the request, read its body and call the handler. Raises RefusedError."""
         check_form(http)
         self._check_site(http, connection.arrival)
         caller = self._callers.caller_of(http, connection)
@@ -251,7 +258,7 @@ class HttpServer:
         )
 
     async def _answered(self, http: web.BaseRequest, reply: Reply) -> web.StreamResponse:
-        """The response for a reply; one that is long is sent while it is made."""
+        """Return the response for a reply. A long reply has been sent when this returns."""
         if reply.parts is None:
             return self._response(reply)
         claim = self.gathered.claim(http.path)
@@ -269,7 +276,7 @@ class HttpServer:
                 claim.close()
 
     async def _sent(self, http: web.BaseRequest, reply: Reply) -> web.StreamResponse:
-        """Send a long reply while it is made."""
+        """Send a long reply while it is being built."""
         self.counters[f"status_{reply.status}"] += 1
         self.counters["streamed"] += 1
         response = web.StreamResponse(status=reply.status, headers=reply.headers)
@@ -278,7 +285,8 @@ class HttpServer:
         try:
             await send(http, response, reply, self._turns, self.limits.reply_s)
         except Exception as error:
-            # The status is out: only the end of the connection can say that the rest is missing.
+            # The status has been sent. Closing the connection is the only way left to tell the
+            # client that the rest is missing.
             self.counters["broken_off"] += 1
             self._log.warning("http_reply_broken_off", path=http.path, error=repr(error))
             if http.transport is not None:
@@ -287,7 +295,7 @@ class HttpServer:
         return response
 
     def _check_site(self, http: web.BaseRequest, arrival: Arrival) -> None:
-        """Refuse what a browser sends for a foreign site. Raises RefusedError."""
+        """Refuse requests that a browser sends for another site. Raises RefusedError."""
         hosts = http.headers.getall(hdrs.HOST, ())
         if len(hosts) > 1 or not hosts:
             raise bad_request("exactly one Host header is needed")
@@ -302,7 +310,7 @@ class HttpServer:
     # -- replies -----------------------------------------------------------------------------
 
     def _malformed(self, sentence: str) -> web.Response:
-        """Answer what aiohttp's parser refused."""
+        """Answer a request that aiohttp's parser refused."""
         return self._refusal(bad_request(sentence))
 
     def _refusal(self, refused: RefusedError) -> web.Response:
@@ -322,8 +330,9 @@ class HttpServer:
 
 
 _FOR_WHO_ASKED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+"""Refusals because of who the caller is: these are counted and logged."""
 _NOT_READ_ON = {"BODY_TIMED_OUT", "THROTTLED"}
-"""After these the rest of the body is not waited for."""
+"""After these refusals the server doesn't read the rest of the body."""
 
 
 def _name_server(response: web.StreamResponse) -> None:

@@ -1,13 +1,13 @@
-"""Sends long answers while they are being built, a slice at a time.
+"""Sends long replies while they are being built, a slice at a time.
 
-Rule: all long answers share one slice of each pass of the loop, in turns. No answer is built ahead
-of its reader: the connection buffers at most about 64 KiB, and while the buffer is full, nothing
-more is built. A client that doesn't read the whole answer in time loses its connection, so that the
-data behind the answer can be freed.
+Rule: in each pass of the loop one slice of one long reply is built; the replies take turns. No
+reply is built ahead of its reader: the connection buffers at most about 64 KiB, and while the
+buffer is full, nothing more is built. A client that doesn't read the whole reply in time loses its
+connection, so that the data behind the reply can be freed.
 
-An answer that turns out to be short is sent in one piece, with its length and its checksum. The
-answers that are gathered for this share one budget. When it is used up, even a short answer is sent
-while it is being built.
+A reply that turns out to be short is gathered and sent in one piece, with its length and checksum.
+All replies that are being gathered share one memory budget. When it is used up, even a short reply
+is sent while it is being built.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ from runtime.sockets.byte_budget import ByteClaim
 
 SLICE_S = 0.005
 GATHERED_MAX = 32 * 1024 * 1024
-"""For all answers that are gathered and not sent yet."""
+"""The budget of all replies that are being gathered or are not sent yet."""
 WHOLE_BYTES = 1_280 * 1024
-"""Up to here an answer is gathered and sent in one piece: a batch of 1 MiB, and what is around."""
+"""A reply up to this size is sent in one piece: enough for a batch of 1 MiB with its envelope."""
 PIECE_BYTES = 64 * 1024
 
 
 class Turns:
-    """Who makes something takes turns: one slice of one answer in a pass of the loop."""
+    """Lets replies take turns: one slice of one reply in each pass of the loop."""
 
     def __init__(self) -> None:
         self._taken = False
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def take(self) -> None:
-        """Wait for a turn; `leave` ends it."""
+        """Wait for a turn. The caller ends it with `leave`."""
         if not self._taken:
             self._taken = True
             return
@@ -50,7 +50,7 @@ class Turns:
             raise
 
     def leave(self) -> None:
-        """End a turn; the next one begins in a later pass, whoever has it."""
+        """End a turn. The next one begins in a later pass, even if it is the caller's again."""
         asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
@@ -63,9 +63,9 @@ class Turns:
 
 
 async def gather(reply: Reply, turns: Turns, claim: ByteClaim) -> Reply:
-    """Make the answer up to `WHOLE_BYTES`; what is left, if anything, stays in its parts.
+    """Build up to `WHOLE_BYTES` of a reply; the rest, if any, stays in its parts.
 
-    More than about `PIECE_BYTES` is gathered only if `claim` may hold a whole answer.
+    More than about `PIECE_BYTES` is gathered only if `claim` may hold `WHOLE_BYTES`.
     """
     assert reply.parts is not None
     try:
@@ -86,10 +86,10 @@ async def gather(reply: Reply, turns: Turns, claim: ByteClaim) -> Reply:
 async def send(
     http: web.BaseRequest, response: web.StreamResponse, reply: Reply, turns: Turns, within_s: float
 ) -> None:
-    """Send what is made and make the rest.
+    """Send the gathered bytes of a reply, then build and send the rest.
 
-    Raises TimeoutError when the reader was too slow, ConnectionError when it left, and what the
-    parts raise: then the answer is broken off, and its connection must end.
+    Raises TimeoutError if the client is too slow, ConnectionError if it left, and whatever the
+    parts raise. Then the reply is incomplete, and the caller must end the connection.
     """
     assert reply.parts is not None
     try:
@@ -97,7 +97,7 @@ async def send(
             await response.prepare(http)
             view = memoryview(reply.body)
             for start in range(0, len(view), PIECE_BYTES):
-                # Handing bytes to the kernel takes time, too.
+                # Copying bytes to the kernel takes time too, so it also takes a turn.
                 await turns.take()
                 turns.leave()
                 await response.write(view[start : start + PIECE_BYTES])
@@ -117,7 +117,7 @@ async def _slice(
     size_max: int,
     now: Callable[[], float] = time.monotonic,
 ) -> tuple[bytes, bool]:
-    """Make some of it in one turn; whether there is more."""
+    """Build some bytes in one turn. Returns them, and whether there are more."""
     await turns.take()
     try:
         until, pieces, size = now() + SLICE_S, [], 0

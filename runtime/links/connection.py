@@ -2,13 +2,15 @@
 
 Rule: the node with the *higher id* decides whether the connection becomes the link, whichever node
 dialled. Two nodes that dial each other at the same moment make two connections. Since only one node
-decides, both keep the same one (the head of `tcp` has the rule for the choice).
+decides, both keep the same one (`tcp` has the rule for the choice).
 
-    dialled by the higher id:  HELLO >   < HELLO   OPEN >
-    dialled by the lower id:   HELLO >   < HELLO   READY >   < OPEN
+The messages of a connection, `>` from the node that dialled, `<` to it:
 
-A connection that ends without a goodbye was broken. A killed process sends the same end of stream
-as one that closes in order, so only the goodbye distinguishes them.
+    the higher id dialled:  HELLO >   < HELLO   OPEN >
+    the lower id dialled:   HELLO >   < HELLO   READY >   < OPEN
+
+A node that closes a link in order sends a goodbye first. A connection that ends without a goodbye
+was broken: the end of the stream alone looks the same whether a process is killed or closes.
 """
 
 import asyncio
@@ -47,45 +49,45 @@ class ConnectionState(Enum):
     NEW = "new"
     GREETING = "greeting"
     AGREED = "agreed"
-    """Both greetings are accepted; the higher id has not opened yet."""
+    """Both greetings are accepted. The higher id has not opened the link yet."""
     OPEN = "open"
     ENDED = "ended"
 
 
 class Owner(Protocol):
-    """What a connection asks of the links it belongs to."""
+    """The links that a connection belongs to."""
 
     self_id: int
     instance: bytes
     clock: Clock
 
     def made(self, connection: "LinkConnection") -> None:
-        """It is connected, and TLS stands where it is on."""
+        """The TCP connection is made, and the TLS handshake, if any, has succeeded."""
 
     def hello_for(self, connection: "LinkConnection") -> Hello:
-        """Our HELLO for this connection."""
+        """Return our HELLO for this connection."""
 
     def judged(self, connection: "LinkConnection", greeting: bytes) -> int | str:
-        """Whom the greeting is from, or why it is not accepted."""
+        """Return the node id that the greeting proves, or why it is refused."""
 
     def may_open(self, connection: "LinkConnection") -> bool:
-        """Decide, as the higher id, whether this becomes the link with its peer."""
+        """Decide whether this becomes the link with its peer; called if our id is the higher."""
 
     def opened(self, connection: "LinkConnection") -> None:
-        """It is the link with its peer now."""
+        """The connection is the link with its peer from now on."""
 
     def arrived(self, connection: "LinkConnection", frame: bytes) -> None:
-        """A frame came on the open link."""
+        """A frame arrived on the open link."""
 
     def ended(self, connection: "LinkConnection", end: LinkEnd, why: str) -> None:
-        """It ended, for the first and only time; `state_before` says how far it had come."""
+        """The connection ended. Called once; `state_before` is its state before the end."""
 
     def defect(self, error: BaseException) -> None:
-        """Our own code failed while a frame was handled."""
+        """Our own code raised an exception while it handled a frame."""
 
 
 class LinkConnection(asyncio.Protocol):
-    """A connection; `dialled` is whom we dialled, None when it was accepted."""
+    """A connection. `dialled` is the id of the node that we dialled; None: it was accepted."""
 
     def __init__(
         self,
@@ -95,7 +97,7 @@ class LinkConnection(asyncio.Protocol):
         address: str,
         arrival: Arrival | None = None,
     ) -> None:
-        """`arrival` is the place of an accepted connection, None of one that we dialled."""
+        """`arrival` is given for an accepted connection; it holds the connection's place."""
         self._owner = owner
         self.arrival = arrival
         self._reader = LinkFrameReader()
@@ -109,7 +111,7 @@ class LinkConnection(asyncio.Protocol):
         self.link = link or bytes(8)
         self.peer: int | None = dialled
         self.hello: Hello | None = None
-        """The other side's, once it is accepted."""
+        """The other side's HELLO, once it is accepted."""
         self.certified: str | None = None
         self.opened_at = 0.0
 
@@ -129,7 +131,8 @@ class LinkConnection(asyncio.Protocol):
         else:
             self.arrival.taken_over(self._displaced)
         secured = transport.get_extra_info("ssl_object")
-        # None: no TLS, so nothing is certified. "": a certificate without a URI names nobody.
+        # None: the connection has no TLS. The empty string: the certificate has no URI, so it
+        # identifies nobody.
         try:
             self.certified = None if secured is None else uri_of_peer(secured) or ""
         except SeveralUrisError as error:
@@ -158,10 +161,10 @@ class LinkConnection(asyncio.Protocol):
         self._end(end, why)
         cut(self._socket_transport)
 
-    # -- the owner's calls -------------------------------------------------------------------
+    # -- calls of the owner -------------------------------------------------------------------
 
     def send(self, frame: bytes, bytes_max: int) -> bool:
-        """Write a frame; False when that would make more than `bytes_max` wait."""
+        """Write a frame; False: more than `bytes_max` would wait to be sent, so it is dropped."""
         transport = self._transport
         assert transport is not None
         if transport.get_write_buffer_size() + len(frame) > bytes_max:
@@ -170,13 +173,16 @@ class LinkConnection(asyncio.Protocol):
         return True
 
     def close(self, why: str) -> None:
-        """Leave in order: what was sent still goes out, then the goodbye."""
+        """Close in order: send what is waiting, then the goodbye."""
         if self._transport is not None and self.state is ConnectionState.OPEN:
             self._transport.write(GOODBYE)
         self._end(LinkEnd.CLOSED, why)
 
     def reject(self, why: str, *, tell: bool = False) -> None:
-        """End at once because of what the other side is or sent."""
+        """End at once, because the other side is refused or sent something wrong.
+
+        `tell`: first send it the reason.
+        """
         if tell and self._transport is not None:
             self._transport.write(framed_refusal(why))
             self._end(LinkEnd.REJECTED, why)
@@ -184,10 +190,10 @@ class LinkConnection(asyncio.Protocol):
             self._end(LinkEnd.REJECTED, why, abort=True)
 
     def replace(self, end: LinkEnd) -> None:
-        """End at once: another connection takes its place."""
+        """End at once, because another connection becomes the link."""
         self._end(end, "replaced by a newer connection", abort=True)
 
-    # -- the way to an open link -------------------------------------------------------------
+    # -- messages that arrive -----------------------------------------------------------------
 
     def _take(self, payload: bytes) -> None:
         if self.state is ConnectionState.OPEN:
@@ -228,7 +234,8 @@ class LinkConnection(asyncio.Protocol):
         self.hello = hello
         self.state = ConnectionState.AGREED
         assert self._transport is not None
-        # Before a stranger is known to be a peer, its bytes do not go before anybody's.
+        # From now on the loop serves this connection before others. Not earlier: a stranger must
+        # not get this priority.
         fair_loop.prefer(self._transport.get_extra_info("socket"))
         if self.dialled is None:
             self._transport.write(framed_hello(self._owner.hello_for(self)))
@@ -285,11 +292,12 @@ class LinkConnection(asyncio.Protocol):
 
 DUPLICATE = "there is a link between us already"
 UNACKNOWLEDGED_MS = 5000
-"""Data or probes that no one acknowledges for so long break the link: a route that is gone."""
+"""If the peer acknowledges no data and no probe for so long, the kernel breaks the connection: the
+route to the peer is gone."""
 
 
 def _watch_route(sock: socket.socket) -> None:
-    """Have the kernel break a connection whose other end is out of reach."""
+    """Have the kernel break the connection when the other side is unreachable."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2)
@@ -301,7 +309,7 @@ def _how_it_ended(error: Exception | None) -> tuple[LinkEnd, str]:
     if isinstance(error, ssl.SSLError):
         return LinkEnd.REJECTED, f"TLS: {error}"
     if isinstance(error, ConnectionAbortedError):
-        # asyncio's name for a TLS handshake that took too long.
+        # asyncio raises this for a TLS handshake that took too long.
         return LinkEnd.UNREACHABLE, str(error)
     if isinstance(error, OSError) and error.errno in _NO_ANSWER:
         return LinkEnd.UNREACHABLE, str(error)

@@ -1,8 +1,8 @@
-"""Dialling a TCP address, and telling apart why it failed.
+"""Dials a TCP address, and says why a dial failed.
 
-Rule: REFUSED means that the other machine answered that nothing listens there, so the process
-is not running; everything else that fails says nothing about the process. asyncio's
-`create_connection` folds the errors of several addresses into one text; this does not.
+Rule: REFUSED means that the other machine answered and nothing listens on the port, so the process
+is not running. Any other failure says nothing about the process. asyncio's `create_connection` is
+not used, because it joins the errors of several addresses into one text.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from runtime.links.interface import LinkEnd
 
 
 class DialFailedError(Exception):
-    """The dial failed; `end` is REFUSED, RESET or UNREACHABLE."""
+    """A dial failed; `end` is REFUSED, RESET or UNREACHABLE."""
 
     def __init__(self, end: LinkEnd, why: str) -> None:
         super().__init__(why)
@@ -22,7 +22,7 @@ class DialFailedError(Exception):
 async def dial(host: str, port: int, deadline_s: float) -> socket.socket:
     """Return a connected, non-blocking socket. Raises DialFailedError.
 
-    The addresses of a name are tried one after another; the dial is refused only if all are.
+    The addresses of a name are tried one after another. The end is REFUSED only if all refuse.
     """
     try:
         async with asyncio.timeout(deadline_s):
@@ -66,7 +66,7 @@ async def _connected(family: int, address: tuple[object, ...]) -> socket.socket:
         sock.close()
         raise
     if sock.getsockname() == sock.getpeername():
-        # A dial to a free port in the ephemeral range can meet itself.
+        # A dial to a free port in the ephemeral range can connect to itself.
         sock.close()
         raise DialFailedError(LinkEnd.REFUSED, "nothing listens there")
     return sock

@@ -3,18 +3,18 @@
 Rule: anything that is not a whole frame with the right checksum ends the link. A length is compared
 with the limit before it is used, and no memory is allocated for bytes that have not arrived.
 
-A frame: length (4 bytes, big-endian), CRC-32C of the payload (4 bytes), CRC-32C of these eight
-bytes (4 bytes), payload. The header has its own checksum because the receiver would wait
-for a length with a flipped bit, and so ignore up to 16 MiB of the frames that follow. On an open
-link the payloads are the owner's; an empty payload is the goodbye of a sender that leaves in order.
-While a link opens, the payloads are the notes below. Each begins with the magic, so that a
-connection with some other program ends at once.
+A frame: length of the payload (4 bytes, big-endian), CRC-32C of the payload (4 bytes), CRC-32C of
+these eight bytes (4 bytes), payload. The header has its own checksum so that the receiver finds a
+flipped bit in the length at once. Otherwise it would take up to 16 MiB of the following frames for
+this one's payload. On an open link the payloads are the owner's; an empty payload is the goodbye of
+a sender that closes in order. While a link opens, the payloads are the notes below. Each begins
+with the magic, so that a connection with another program ends at once.
 
-HELLO   instance (8 bytes, drawn by each process), link (8, drawn by who dialled; the other
-        repeats it), ended (64, the last links with this peer that ended here, zeros behind
-        them), then the greeting
-READY   the lower id agrees to the link that it dialled
-OPEN    the higher id opens the link
+HELLO   instance (8 bytes, a random number of the process), link (8 bytes, a random number that the
+        node that dialled chose; the other node repeats it), ended (64 bytes: the numbers of the
+        last links with this peer that ended here, then zeros), greeting (the rest)
+READY   from the lower id, if it dialled: it accepts the greeting
+OPEN    from the higher id: the connection is the link from now on
 REFUSE  a sentence that says why not
 """
 
@@ -38,11 +38,11 @@ _HELLO = struct.Struct(">8s8s64s")
 
 
 class BadFrameError(Exception):
-    """What arrived is no frame of ours; the message says why."""
+    """What arrived is no valid frame; the message says why."""
 
 
 class Note(IntEnum):
-    """What is said while a link opens."""
+    """The messages while a link opens."""
 
     HELLO = 1
     READY = 2
@@ -51,7 +51,7 @@ class Note(IntEnum):
 
 
 class Hello(NamedTuple):
-    """The body of a HELLO."""
+    """The body of a HELLO; see the head of this file."""
 
     instance: bytes
     link: bytes
@@ -59,7 +59,7 @@ class Hello(NamedTuple):
     greeting: bytes
 
     def says_ended(self, link: bytes) -> bool:
-        """Tell whether `link` is one of those that ended on the other side."""
+        """Tell whether the sender says that this link ended on its side."""
         return link in {self.ended[at : at + 8] for at in range(0, ENDED_BYTES, 8)}
 
 
@@ -69,7 +69,7 @@ def framed(payload: bytes) -> bytes:
 
 
 def header(length: int, checksum: int) -> bytes:
-    """Return what stands before a payload of this length and checksum."""
+    """Return the header of a payload with this length and checksum."""
     said = _SAID.pack(length, checksum)
     return said + int(google_crc32c.value(said)).to_bytes(4, "big")
 
@@ -94,7 +94,7 @@ def framed_refusal(sentence: str) -> bytes:
 
 
 def parse_note(payload: bytes) -> tuple[Note, bytes]:
-    """Return what is said and its body. Raises BadFrameError."""
+    """Return the kind of a note and its body. Raises BadFrameError."""
     if payload[:4] != MAGIC or len(payload) < 5:
         raise BadFrameError("the other side does not speak our protocol, or another version of it")
     try:
@@ -116,12 +116,12 @@ class LinkFrameReader:
 
     def __init__(self, cap: int = NOTE_BYTES_MAX) -> None:
         self.cap = cap
-        """The longest payload that is accepted; may be raised between frames."""
+        """The longest payload that is accepted, in bytes. May be changed between frames."""
         self._rest = bytearray()
         self._needed = HEADER.size
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the payloads that are whole with this chunk. Raises BadFrameError."""
+        """Yield the payloads that this chunk completes. Raises BadFrameError."""
         if not self._rest:
             used = yield from self._parse(chunk)
             self._rest += chunk if used == 0 else chunk[used:]
@@ -135,7 +135,7 @@ class LinkFrameReader:
         self._rest += whole[used:]
 
     def _parse(self, data: bytes) -> Generator[bytes, None, int]:
-        """Yield payloads; return how many bytes of `data` they and their headers took."""
+        """Yield payloads; return how many bytes of `data` they and their headers take."""
         position, end = 0, len(data)
         while end - position >= HEADER.size:
             length, checksum, sealed = HEADER.unpack_from(data, position)

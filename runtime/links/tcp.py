@@ -1,22 +1,23 @@
 """Links between peers over TCP, with TLS where configured.
 
-Rule: one link per pair, and one node of the pair decides which connection it is. Both sides dial,
-so both learn within milliseconds when the other's process is gone. The node with the higher id
-opens the link (`connection`) by this rule:
+Rule: two nodes have one link, and one of them decides which connection it is. Both nodes dial, so
+each learns within milliseconds that the other's process is gone. The node with the higher id opens
+the link (`connection`) by this rule:
 
 - there is no link yet: the first connection with two accepted greetings becomes the link;
 - there is a link, but the peer's process is not the one of that link, or the peer says that the
   link has ended on its side: the new connection replaces it;
 - otherwise the new connection is refused.
 
-The lower id follows. Both sides redial a broken link at once, so a killed process is seen as RESET
-and then, within milliseconds, REFUSED. Other dials back off from 20 ms to 500 ms with jitter; so
-does the redial of a link that ended with a goodbye or did not last.
+The node with the lower id follows that decision. Both nodes redial a broken link at once. So a node
+sees a killed peer as RESET and then, within milliseconds, as REFUSED. Other dials back off from
+20 ms to 500 ms with jitter. So does the redial of a link that ended with a goodbye, or that broke
+soon after it opened.
 
-The handler identifies peers by their greeting and certificate, never by their address. An accepted
-peer may stay even if `set_peers` doesn't name it. The node dials the peers that `set_peers` names.
-A peer that a later `set_peers` leaves out loses its link. After `stop` the handler is not called
-any more.
+The handler identifies peers by their greeting and certificate, never by their address. The node
+dials the peers that `set_peers` names. It may also accept a peer that `set_peers` doesn't name. If
+a later `set_peers` leaves a peer out, the peer's link is closed. After `stop` the handler is not
+called any more.
 
 `port` limits the connections that have not greeted.
 """
@@ -45,10 +46,11 @@ from runtime.sockets.tls import PeerTls, trusts_others
 BACK_OFF_MIN_S = 0.02
 BACK_OFF_MAX_S = 0.5
 ATTEMPTS_AFTER_RESET = -4
-"""The back-off after a broken link begins at 20 ms / 16: a process that is being killed still
-takes a dial between the end of its connections and the end of its listening socket."""
+"""The back-off after a broken link begins at 20 ms / 16. When a process is killed, its connections
+end before its listening socket. A dial in between succeeds, and must be repeated soon."""
 LASTED_S = 0.1
-"""A link that broke sooner is not redialled at once, lest two nodes spin."""
+"""A link that broke sooner is redialled with back-off. Otherwise two nodes could dial each other in
+a busy loop."""
 DIAL_S = 1.0
 SEND_QUEUE_BYTES_MAX = 64 * 1024 * 1024
 VERIFY_GAP_S = 1.0
@@ -56,7 +58,7 @@ VERIFIED_ANEW = "whom this node trusts has changed: the link is opened and verif
 
 
 class _Target:
-    """A peer that we dial."""
+    """A peer to dial."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
@@ -66,11 +68,11 @@ class _Target:
         self.connection: LinkConnection | None = None
 
     def is_busy(self) -> bool:
-        """Tell whether a dial is under way or due."""
+        """Tell whether a dial is under way or scheduled."""
         return not (self.timer is None and self.task is None and self.connection is None)
 
     def give_up(self) -> None:
-        """End the dial that is under way or due."""
+        """End the dial that is under way or scheduled."""
         if self.timer is not None:
             self.timer.cancel()
         if self.task is not None:
@@ -101,7 +103,7 @@ class TcpLinks:
         self.self_id = self_id
         self.clock = clock
         self.defect = on_defect
-        # Not of the dice: a process that restarts with the same seed is another one.
+        # Not from `random`: a process that restarts with the same seed must get another number.
         self.instance = secrets.token_bytes(8)
         self.counters: Counter[str] = Counter()
         """For metrics: frames_sent, frames_received, frames_dropped, dials, dials_failed,
@@ -170,7 +172,7 @@ class TcpLinks:
 
     @property
     def port(self) -> int:
-        """The port that is listened on; drawn by the system if it was given as 0."""
+        """The number of the port; the system chose it if 0 was given."""
         return self._quorum_port.number
 
     @property
@@ -184,10 +186,11 @@ class TcpLinks:
         return self._quorum_port.near_peers
 
     def set_tls(self, tls: PeerTls) -> None:
-        """Use other contexts for connections from now on.
+        """Use other contexts for connections that begin from now on.
 
-        Open links go on, unless the new ones trust others: then each link is closed, opened and
-        verified again, one after another, so that a leader keeps its majority.
+        Open links stay, unless the new contexts trust other authorities. Then the links are closed
+        one after another, opened and verified again. One after another, so that a leader keeps its
+        majority.
         """
         assert self._tls is not None, "links without TLS do not take it up while they run"
         trust_changed = trusts_others(self._tls.server, tls.server)
@@ -235,11 +238,11 @@ class TcpLinks:
                 ssl_handshake_timeout=None if self._tls is None else TLS_HANDSHAKE_S,
             )
         except OSError as error:
-            # The TLS handshake failed, before the connection could learn of it.
+            # The TLS handshake failed. asyncio has not told the connection, which is not made yet.
             connection.connection_lost(error)
 
     def _dial_failed(self, target: _Target, end: LinkEnd, why: str) -> None:
-        """Try again later, and say so when that tells something about the peer."""
+        """Dial again later. Tell the handler if the failure says something about the peer."""
         node_id = target.peer.node_id
         self.counters["dials_failed"] += 1
         self._back_off(target)

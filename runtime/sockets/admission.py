@@ -1,9 +1,9 @@
 """Limits how many connections there are, and chooses which one to close for a new one.
 
 Rule: every accepted connection holds a place from `accept()` until it closes. So the number of
-strangers is bounded before a stranger costs more than a descriptor. If no place is free, the
-connection that has waited longest in the lowest rank is closed for the new one. A connection with
-a request under way is never closed for another.
+connections is limited while each costs no more than a file descriptor. If no place is free, the
+connection that has been longest in the lowest rank is closed for the new one. A connection with a
+request under way is never closed for another.
 
 A connection that has sent bytes but is not authenticated also needs a slot, because it costs
 memory: a TLS session, part of a request's head. There are few slots. A connection that waits for a
@@ -19,20 +19,24 @@ from runtime.sockets.byte_budget import ByteBudget, ByteClaim
 
 
 class Rank(IntEnum):
-    """How much is known of a connection. The lowest rank is closed first."""
+    """What is known about a connection. Connections of the lowest rank are closed first."""
 
     SILENT = 0
     """It has not sent a byte, or not all of its ClientHello."""
     UNKNOWN = 1
-    """It has sent bytes, and its caller is not known yet."""
+    """It has sent bytes, and its caller is not authenticated yet."""
     IDLE = 2
-    """It is known, and no request is under way."""
+    """Its caller is authenticated, and no request is under way."""
     BUSY = 3
-    """It is known, and a request is under way."""
+    """Its caller is authenticated, and a request is under way."""
 
 
 class ConnectionPlace:
-    """One connection's place. `end` closes the connection; its owner keeps `end` current."""
+    """One connection's place.
+
+    `end` closes the connection. Whoever owns the connection sets it anew when the way to close it
+    changes.
+    """
 
     __slots__ = ("address", "claim", "end", "rank", "since")
 
@@ -41,26 +45,26 @@ class ConnectionPlace:
         self.end = end
         self.rank = Rank.SILENT
         self.claim: ByteClaim | None = None
-        """The memory of its slot, while it has one."""
+        """The memory that its slot holds; None while it has no slot."""
         self.since = 0.0
-        """When it got its slot, in seconds of the loop's clock."""
+        """When it got its slot, by the loop's clock, in seconds."""
 
 
 _Queue = dict[Rank, dict[ConnectionPlace, None]]
 
 
 class Slots(NamedTuple):
-    """How many connections may cost memory before they are known."""
+    """How many connections may cost memory before they are authenticated."""
 
     places: int
     bytes_each: int
     budget: ByteBudget
     grace_s: float
-    """While others wait, a connection that is not known after so long loses its slot."""
+    """While others wait for a slot, a connection that holds one for longer is closed."""
 
 
 class Admission:
-    """Counts connections, in all and by address, and closes some to make room for others."""
+    """Counts connections, in total and by address, and closes some to make room for others."""
 
     def __init__(
         self,
@@ -84,24 +88,24 @@ class Admission:
         self._waiting: dict[str, dict[ConnectionPlace, Callable[[], None]]] = {}
         self._is_checking = False
         self.turned_away = 0
-        """Connections that found no place."""
+        """Connections that got no place."""
         self.ended = 0
-        """Connections that ended for another."""
+        """Connections that were closed for another one."""
 
     @property
     def inside(self) -> int:
-        """How many connections have a place."""
+        """The number of connections that have a place."""
         return len(self._places)
 
     @property
     def unknown(self) -> int:
-        """How many connections have a slot."""
+        """The number of connections that have a slot."""
         return len(self._holders)
 
     # -- places ------------------------------------------------------------------------------
 
     def enter(self, place: ConnectionPlace) -> bool:
-        """Give a place, or turn the connection away."""
+        """Give the connection a place. False: there is none, and the caller must close it."""
         own = self._queues_at.get(place.address, {})
         if self._at[place.address] >= self._per_address and not self._end_first(own):
             self.turned_away += 1
@@ -115,7 +119,7 @@ class Admission:
         return True
 
     def move(self, place: ConnectionPlace, rank: Rank) -> None:
-        """Change a place's rank. A connection that becomes known returns its slot."""
+        """Change a place's rank. A connection that is authenticated now gives its slot back."""
         if place not in self._places or place.rank is rank:
             return
         self._take_out(place)
@@ -133,12 +137,13 @@ class Admission:
             del self._at[place.address]
         self._take_out(place)
         self._stop_waiting(place)
-        # What it calls refers to the place. Such a cycle could wait for minutes to be collected.
+        # `end` refers to the connection, which refers to this place. The garbage collector could
+        # take minutes to free such a cycle.
         place.end = _is_over
         self._release_slot(place)
 
     def make_room(self) -> bool:
-        """End one connection, because the process runs out of descriptors."""
+        """Close one connection, because the process has no file descriptor left."""
         return self._end_first(self._queue)
 
     def _end_first(self, queue: _Queue) -> bool:
@@ -169,7 +174,7 @@ class Admission:
     # -- slots -------------------------------------------------------------------------------
 
     def when_room(self, place: ConnectionPlace, begin: Callable[[], None]) -> None:
-        """Call `begin` once the connection may cost memory, at once or later."""
+        """Call `begin` when the connection gets a slot: at once, or later."""
         if not self._give_slot(place, begin):
             self._waiting.setdefault(place.address, {})[place] = begin
             self._check_later(self._slots.grace_s)
@@ -195,9 +200,9 @@ class Admission:
         self._serve_waiting()
 
     def _serve_waiting(self) -> None:
-        """Give free slots to addresses in turn, to the newest connection of each.
+        """Give free slots to the addresses in turn, to the newest connection of each.
 
-        The newest, because a flood's connections are older than whoever comes after it.
+        In a flood the oldest connections are the attacker's. A client that comes later is newer.
         """
         while self._waiting and len(self._holders) < self._slots.places:
             address, queue = next(iter(self._waiting.items()))
@@ -236,7 +241,7 @@ class Admission:
 
 
 def _is_over() -> None:
-    """Nothing is left to close."""
+    """Replaces `end` of a connection that is closed."""
 
 
 def _empty() -> _Queue:

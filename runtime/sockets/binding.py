@@ -1,6 +1,7 @@
 """Binding listening sockets, with errors that say what to do.
 
-Rule: a unix socket is usable by this user only; one that a dead process left behind is removed.
+Rule: only this user may use a unix socket. If a process that has ended left its socket behind, the
+socket is removed.
 """
 
 import errno
@@ -12,7 +13,7 @@ BACKLOG = 512
 
 
 def bind_tcp(host: str, port: int) -> list[socket.socket]:
-    """Listen on every address of `host`; port 0 takes a free one, the same on each address.
+    """Listen on every address of `host`; port 0 takes a free port, the same on each address.
 
     Raises OSError with a sentence that says what to do.
     """
@@ -37,7 +38,7 @@ def bind_tcp(host: str, port: int) -> list[socket.socket]:
 
 
 def bind_unix(path: Path) -> socket.socket:
-    """Listen on a unix socket that only this user may use; one left by a dead process is removed.
+    """Listen on a unix socket, and first remove one that a process left behind when it ended.
 
     Raises OSError with a sentence that says what to do.
     """

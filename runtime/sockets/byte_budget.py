@@ -8,8 +8,8 @@ at most half its size. So a caller that fills the budget is refused itself, and 
 from collections.abc import Callable
 
 BODIES_AND_HANDSHAKES_MAX = 24 * 1024 * 1024
-"""The default budget. A flood grows the process by about 1.6 times as much: the buffers of the
-connections and of aiohttp come besides."""
+"""The default budget. A flood makes the process grow by about 1.6 times as much, because the
+buffers of connections and of aiohttp are not counted."""
 
 
 class ByteClaim:
@@ -23,15 +23,15 @@ class ByteClaim:
         self._budget = budget
         self.caller = caller
         self.give_way = give_way
-        """Frees the memory soon; None: this claim is never asked to."""
+        """Called when the claim must free its memory soon; None: this claim is never chosen."""
         self.held = 0
 
     def grow(self, size: int) -> bool:
-        """Hold `size` bytes more, or return False when they must not be held."""
+        """Hold `size` bytes more; False: the budget doesn't allow it, and nothing changes."""
         return self._budget.grow(self, size)
 
     def close(self) -> None:
-        """Hold nothing any more."""
+        """Give back all bytes."""
         self._budget.release(self)
 
 
@@ -43,7 +43,7 @@ class ByteBudget:
         bytes_max: int = BODIES_AND_HANDSHAKES_MAX,
         on_freed: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """`on_freed` hears of the bytes that a claim gives back."""
+        """`on_freed` is called with the number of bytes that a claim gives back."""
         self.bytes_max = bytes_max
         self._on_freed = on_freed
         self.used = 0
@@ -55,7 +55,7 @@ class ByteBudget:
         return ByteClaim(self, caller, give_way)
 
     def grow(self, claim: ByteClaim, size: int) -> bool:
-        """Let `claim` hold `size` bytes more if the budget has them or another gives way."""
+        """Let `claim` hold `size` bytes more if they are free or another claim gives way."""
         while self.used + size > self.bytes_max:
             victim = self._victim(claim, size)
             if victim is None:
@@ -77,7 +77,10 @@ class ByteBudget:
             claim.held = 0
 
     def _victim(self, claim: ByteClaim, size: int) -> ByteClaim | None:
-        """The largest claim of the caller who holds most, if `claim` comes behind it."""
+        """Return the claim that must give way to `claim`; None: no claim must.
+
+        It is the largest claim of the caller that holds the most, under the rule above.
+        """
         totals: dict[str, int] = {claim.caller: size}
         for other in self._claims:
             totals[other.caller] = totals.get(other.caller, 0) + other.held

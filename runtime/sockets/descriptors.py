@@ -1,8 +1,8 @@
 """Divides the process's file descriptors between connections and everything else.
 
-Rule: strangers can open connections, so connections never get all descriptors. A reserve is kept
-for the quorum's links, the journal, the ledger and checkpoints: a node that cannot open a file
-or dial a peer leaves the quorum. The reserve is computed from RLIMIT_NOFILE when the process
+Rule: anybody can open connections, so connections never get all descriptors. A reserve is kept for
+the quorum's links, the journal, the ledger and checkpoints, because a node that cannot open a file
+or dial a peer drops out of the quorum. The shares are computed from RLIMIT_NOFILE when the process
 starts.
 """
 
@@ -10,16 +10,17 @@ import resource
 from typing import NamedTuple
 
 RESERVE = 256
-"""Kept for links that stand, dials, files and the event loop; at most half of all."""
+"""Descriptors for open links, dials, files and the event loop; at most half of all."""
 QUORUM_SHARE = 8
-"""One part in so many of the rest goes to connections on the quorum port that have not greeted."""
+"""Each class of connections on the quorum port that have not greeted gets the rest divided by this
+number."""
 
 
 class Descriptors(NamedTuple):
-    """What each part of the process may take."""
+    """How many descriptors each part of the process may use."""
 
     total: int
-    """The soft limit."""
+    """All of them: the soft limit."""
     reserve: int
     http: int
     """Connections on the HTTP port and the unix socket together."""
@@ -29,12 +30,12 @@ class Descriptors(NamedTuple):
 
 
 def soft_limit() -> int:
-    """Return how many descriptors this process may open."""
+    """Return how many descriptors this process may open now."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def raise_limit() -> int:
-    """Raise the soft limit to the hard one, and return the soft limit that then holds."""
+    """Raise the soft limit to the hard limit if possible; return the resulting soft limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:

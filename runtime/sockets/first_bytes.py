@@ -1,10 +1,10 @@
 """Waits for a connection's first bytes before anything is built for it.
 
 Rule: a connection that has sent nothing costs a descriptor and a few hundred bytes. The server
-makes a TLS session only when a whole ClientHello has arrived. Until then the bytes stay in the
-kernel (MSG_PEEK), and SO_RCVLOWAT keeps the kernel from waking the loop for each of them. Bytes
-that are no ClientHello never cost a session. A client that sends plain HTTP gets the answer that
-the port uses TLS.
+makes a TLS session only after a whole ClientHello has arrived. Until then the bytes stay in the
+kernel (MSG_PEEK), and SO_RCVLOWAT keeps the kernel from waking the loop for each of them. A
+connection whose first bytes are no ClientHello gets no session. A client that sends plain HTTP is
+told that the port uses TLS.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ NOT_PLAIN = (
 
 
 class FirstBytes:
-    """Watches one accepted socket; calls `on_ready` once, or `on_gone` once with the reason.
+    """Watches one accepted socket; calls `on_ready` once, or `on_gone` once with a reason.
 
-    After `on_gone` the socket is closed. A reason of "" means that the other side left without
-    a byte, which is nothing to tell anybody.
+    The socket is closed before `on_gone` is called. The reason is empty if the other side sent no
+    byte: that is not worth a log line.
     """
 
     __slots__ = ("_loop", "_on_gone", "_on_ready", "_seen", "_sock", "_timer", "_tls")
@@ -50,7 +50,7 @@ class FirstBytes:
         self._loop.add_reader(sock, self._look)
 
     def close(self) -> None:
-        """Stop watching and close the socket; nothing is called."""
+        """Stop watching and close the socket; neither callback is called."""
         if self._stop():
             self._sock.close()
 
@@ -60,7 +60,7 @@ class FirstBytes:
         self._timer.cancel()
         self._timer = None
         self._loop.remove_reader(self._sock)
-        # They refer to whoever has us.
+        # The callbacks refer to our owner, which refers to us. Break that cycle.
         self._on_ready, self._on_gone = _nobody_waits, _nobody_hears
         return True
 
@@ -105,7 +105,7 @@ class FirstBytes:
 
     def _wait_for(self, needed: int, there: int) -> None:
         if there == self._seen:
-            # The kernel woke us for no new byte: the other side has ended.
+            # The kernel woke us without a new byte: the other side has closed.
             self._gone("it left within its ClientHello")
             return
         self._seen = there
@@ -119,7 +119,8 @@ class FirstBytes:
     def _refuse_plain(self, head: bytes) -> None:
         if head.startswith(tuple(verb[: len(head)] for verb in _PLAIN_HTTP)):
             with contextlib.suppress(OSError):
-                # Unread bytes would turn the end into a reset, and the answer could be lost.
+                # With unread bytes, closing sends a reset, which could destroy the answer before
+                # the client reads it.
                 self._sock.recv(65536)
                 self._sock.send(NOT_PLAIN)
                 self._sock.shutdown(socket.SHUT_WR)

@@ -1,8 +1,9 @@
 """Listening sockets: accept within limits, wait for first bytes, then start a protocol.
 
 Rule: a connection is counted from the moment it is accepted. It costs only a descriptor until its
-first bytes have arrived (`first_bytes`) and `admission` gives it a slot. asyncio's own servers
-don't count connections, make a TLS session for every client, and keep one TLS context for ever.
+first bytes have arrived (`first_bytes`) and `admission` gives it a slot. asyncio's own server is
+not used: it doesn't count connections, makes a TLS session for every client, and can't replace its
+TLS context.
 """
 
 import asyncio
@@ -24,19 +25,22 @@ ACCEPTS_AT_ONCE = 64
 PAUSE_S = 0.2
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 OnRefused = Callable[[str, str], None]
-"""(address, why): a connection ended before it had a protocol, and for a reason worth telling."""
+"""Arguments: address and reason. A connection ended before it got its protocol."""
 
 
 @runtime_checkable
 class Discardable(Protocol):
-    """A protocol that refers to itself by way of others."""
+    """A protocol that is part of a reference cycle."""
 
     def discard(self) -> None:
-        """Let go of them: it was never connected, and the collector looks at young objects only."""
+        """Break the cycle, since the protocol was never connected.
+
+        The process's garbage collector scans young objects only, so it could miss the cycle.
+        """
 
 
 class Arrival:
-    """One accepted connection: where it came from, and its place."""
+    """One accepted connection: its address, and its place in `admission`."""
 
     __slots__ = ("_admission", "_place", "address", "unix_uid")
 
@@ -44,25 +48,25 @@ class Arrival:
         self._admission = admission
         self._place = place
         self.address = place.address
-        """Without the port; empty on a unix socket."""
+        """The IP address, without the port; empty on a unix socket."""
         self.unix_uid = unix_uid
-        """The user id of the other side, as the kernel says, on a unix socket."""
+        """On a unix socket the other side's user id, from the kernel; else None."""
 
     def taken_over(self, end: Callable[[], None]) -> None:
-        """From now on `end` closes the connection when another one needs its place."""
+        """Have `end` called if the connection must give its place to another, from now on."""
         self._place.end = end
 
     def busy(self) -> None:
-        """Its caller is known and has a request under way."""
+        """The caller is authenticated, and a request is under way."""
         self._admission.move(self._place, Rank.BUSY)
 
     def idle(self) -> None:
-        """Its request is over. Who is not known yet stays so."""
+        """The request is over. A caller that is not authenticated yet stays so."""
         if self._place.rank is Rank.BUSY:
             self._admission.move(self._place, Rank.IDLE)
 
     def left(self) -> None:
-        """It is closed, or counts no more."""
+        """Give the place back: the connection is closed, or need not be counted any more."""
         self._admission.leave(self._place)
 
 
@@ -83,10 +87,10 @@ class Listener:
         turned_away: bytes = b"",
         preferred: bool = False,
     ) -> None:
-        """`admission`: who counts the connections of an address.
+        """`admission` returns what counts the connections of an address.
 
-        `turned_away` is sent, without TLS, to a connection that finds no place. A `preferred`
-        listener accepts before the loop serves anybody else.
+        `turned_away` is sent to a connection that gets no place, unless the listener uses TLS.
+        The loop accepts on a `preferred` listener before it serves other sockets.
         """
         self._sock = sock
         self._make_protocol = make_protocol
@@ -101,7 +105,7 @@ class Listener:
         self._pause: asyncio.TimerHandle | None = None
         self._closed = False
         self.tls = tls
-        """For connections whose ClientHello arrives from now on."""
+        """The context for handshakes that begin from now on; None: no TLS."""
         self._preferred = preferred
         self._listen()
 
@@ -112,7 +116,7 @@ class Listener:
         return int(name[1]) if isinstance(name, tuple) else 0
 
     def close(self) -> None:
-        """Accept no more; what has its protocol goes on, what has none yet ends."""
+        """Accept no more. Connections that have their protocol stay open, the others end."""
         if self._closed:
             return
         self._closed = True
@@ -159,7 +163,10 @@ class Listener:
         sock.close()
 
     def _wait_for_resources(self, error: OSError) -> None:
-        """End one connection for the next, and pause: the socket stays readable and would spin."""
+        """Close one connection to make room, and stop accepting for `PAUSE_S`.
+
+        Without the pause the loop would spin, because the socket stays readable.
+        """
         self._log.error("accept_failed", error=str(error))
         self._admission("").make_room()
         self._loop.remove_reader(self._sock)
@@ -168,16 +175,16 @@ class Listener:
     # -- for the connections that have no protocol yet -----------------------------------------
 
     def refused(self, address: str, why: str) -> None:
-        """Tell of a connection that ended early."""
+        """Report a connection that ended before it got its protocol."""
         if why and not self._closed:
             self._on_refused(address, why)
 
     def forget(self, early: "_Early") -> None:
-        """It has its protocol, or it has ended."""
+        """The connection has its protocol, or it has ended."""
         self._early.discard(early)
 
     def first_bytes(self, early: "_Early", sock: socket.socket) -> FirstBytes:
-        """Watch for its first bytes."""
+        """Watch for the first bytes of a connection."""
         return FirstBytes(
             sock,
             tls=self.tls is not None,
@@ -187,7 +194,7 @@ class Listener:
         )
 
     async def connect(self, sock: socket.socket, arrival: Arrival) -> None:
-        """Shake hands where TLS is on, and connect the protocol. Raises OSError."""
+        """Make the TLS handshake, if any, and connect the protocol. Raises OSError."""
         protocol = self._make_protocol(arrival)
         try:
             await self._loop.connect_accepted_socket(
@@ -199,13 +206,14 @@ class Listener:
         except BaseException as error:
             if isinstance(protocol, Discardable):
                 protocol.discard()
-            # asyncio's frames in it hold the future that holds the error.
+            # Break a cycle: the traceback refers to asyncio's frames, these to a future, and the
+            # future to the error.
             error.__traceback__ = error.__context__ = None
             raise
 
 
 class _Early:
-    """An accepted connection before it has a protocol."""
+    """An accepted connection that has no protocol yet."""
 
     __slots__ = (
         "_admission",
@@ -232,7 +240,7 @@ class _Early:
         place.end = self._displaced
 
     def close(self) -> None:
-        """End it; its place is given back."""
+        """Close the connection and give its place back."""
         if self._task is not None:
             self._task.cancel()
         if not self._has_begun:
@@ -241,12 +249,12 @@ class _Early:
             self._over()
 
     def on_gone(self, why: str) -> None:
-        """It left, or was no client of ours."""
+        """The socket is closed, because the other side left or sent no ClientHello."""
         self._over()
         self._listener.refused(self._place.address, why)
 
     def on_ready(self) -> None:
-        """Its first bytes are there: go on as soon as it may cost memory."""
+        """The first bytes have arrived. Continue as soon as the connection gets a slot."""
         self._timer = asyncio.get_running_loop().call_later(
             self._listener.handshake_s, self._displaced
         )
@@ -269,8 +277,8 @@ class _Early:
         try:
             await self._listener.connect(self._sock, arrival)
         except (OSError, asyncio.CancelledError) as error:
-            # The handshake failed: the protocol was never connected, so nobody else counts out.
-            # asyncio has closed the socket.
+            # The handshake failed, and asyncio has closed the socket. The protocol was never
+            # connected, so only this code can give the place back.
             self._over()
             if isinstance(error, asyncio.CancelledError):
                 raise

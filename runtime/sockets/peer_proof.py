@@ -1,9 +1,9 @@
 """Allows TLS connections only to controllers of the expected cluster.
 
-Rule: the handshake itself fails when the verified certificate of the other side does not name a
-controller, `quorum://<cluster id>/<node id>`. So no byte of a request, and no token in it, leaves
-before the other side has proved who it is. Where no cluster id is known, the first cluster that
-proves itself is the expected one from then on.
+Rule: the TLS handshake fails unless the verified certificate of the other side names a controller,
+`quorum://<cluster id>/<node id>`. So a client sends no request, and no token in it, before the
+other side has proved that it is a controller of the cluster. If the client knows no cluster id, it
+takes that of the first accepted certificate and expects it from then on.
 """
 
 import ssl
@@ -14,14 +14,14 @@ _CONTROLLER = "quorum"
 
 
 class ControllerProof:
-    """What the certificates of the other sides must say."""
+    """Checks the certificates of the other sides."""
 
     def __init__(self, cluster_id: str | None = None) -> None:
-        """`cluster_id`: the expected cluster; None: that of the first certificate accepted."""
+        """`cluster_id`: the expected one; None: that of the first accepted certificate."""
         self.cluster_id = cluster_id
 
     def demand(self, context: ssl.SSLContext) -> None:
-        """Hold every connection that `context` opens through asyncio to this proof."""
+        """Check the certificate in every handshake that asyncio makes with `context`."""
         proof = self
 
         class Proven(ssl.SSLObject):
@@ -33,7 +33,7 @@ class ControllerProof:
         context.sslobject_class = Proven
 
     def objection(self, certificate: Any) -> str | None:
-        """Say why a verified certificate (`getpeercert`'s answer) proves nothing; None: it does."""
+        """Return why a verified certificate (of `getpeercert`) is refused; None: it is accepted."""
         names = (certificate or {}).get("subjectAltName", ())
         uris = [str(value) for kind, value in names if kind == "URI"]
         wanted = "a controller" + (f" of cluster {self.cluster_id}" if self.cluster_id else "")

@@ -1,9 +1,9 @@
 """Counts and logs refused attempts, with a limit on the number of log lines.
 
-Rule: the counts are exact and the lines are limited. The first refusal of a kind is logged at once,
-with all its fields. Further refusals of that kind, and kinds beyond `LINES_AT_ONCE` in an interval,
-are logged at the end of the interval in one line with a `count`. So an attacker can cause at most
-`LINES_AT_ONCE` + `KINDS_MAX` + 1 lines in an interval.
+Rule: the counts are exact, and the number of lines is limited. The first refusal of a kind is
+logged at once, with all its fields. Further refusals of that kind, and kinds beyond `LINES_AT_ONCE`
+in an interval, are logged at the end of the interval: one line for each kind, with a `count`. So
+an attacker can cause at most `LINES_AT_ONCE` + `KINDS_MAX` + 1 lines in an interval.
 """
 
 from collections import Counter
@@ -36,10 +36,10 @@ class Refusals:
         self._others = 0
         self._is_due = False
         self.counters: Counter[str] = Counter()
-        """For metrics: attempts by event."""
+        """For metrics: the number of attempts, by event."""
 
     def refused(self, event: str, **fields: str) -> None:
-        """Count an attempt, and log it now or within the interval."""
+        """Count an attempt, and log it now or at the end of the interval."""
         self.counters[event] += 1
         kind = (event, tuple((key, text[:FIELD_CHARS_MAX]) for key, text in fields.items()))
         if not self._is_due:
@@ -62,7 +62,8 @@ class Refusals:
         if self._others:
             self._log.warning("refusals_not_listed", count=self._others)
         if self._untold or self._others:
-            # What goes on is told once an interval, not at once again.
+            # A kind that goes on is logged once in each interval. It is not logged at once again
+            # when the next interval begins.
             self._told = set(list(self._untold)[:LINES_AT_ONCE])
             self._is_due = True
             self._call_later(INTERVAL_S, self._tell)

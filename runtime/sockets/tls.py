@@ -1,12 +1,12 @@
 """TLS contexts from files, and the name in a peer's certificate.
 
-Rule: TLS 1.3 only. Between controllers, both sides present a certificate of the cluster's own CA.
-The HTTP listener asks clients for a certificate, but accepts a token instead. The URI in a
-certificate's subject alternative names identifies the peer, not its address. So no host names are
-checked between peers, and the handler checks the URI. A certificate with several URIs identifies
-nobody.
+Rule: TLS 1.3 only. Between controllers, both sides show a certificate of the cluster's own CA. The
+HTTP listener asks clients for a certificate, but accepts a token instead. A peer is identified by
+the URI in its certificate's subject alternative names, not by its address. So TLS checks no host
+name between peers, and the handler of the links checks the URI. A certificate with several URIs
+identifies nobody.
 
-A key file that other users of the machine can read is refused, because it is no secret.
+A key file that other users of the machine can read is refused, because it is not secret.
 """
 
 import ssl
@@ -16,49 +16,50 @@ from pathlib import Path
 from typing import NamedTuple
 
 BUFFER_BYTES = 32 * 1024
-"""Two TLS records. asyncio's own 256 KiB for each connection are touched whole by its allocator:
-310 KB a connection instead of 85 (measured, 500 connections)."""
+"""The size of asyncio's read buffer for each TLS connection: two TLS records. asyncio's own 256 KiB
+cost 310 KB of memory for each connection, this size 85 KB (measured, 500 connections)."""
 sslproto.SSLProtocol.max_size = BUFFER_BYTES
 
 
 class TlsFilesError(Exception):
-    """The files for TLS cannot be used; the message names the file and what to do."""
+    """A TLS file cannot be used; the message names the file and says what to do."""
 
 
 class SeveralUrisError(Exception):
-    """A certificate that names more than one caller; the message says what to do."""
+    """A certificate has more than one URI; the message says what to do."""
 
 
 class TlsFiles(NamedTuple):
-    """Paths of PEM files."""
+    """The paths of three PEM files."""
 
     cert: Path
     """Our certificate, followed by intermediate ones."""
     key: Path
     ca: Path
-    """The CA certificates that must have signed the certificates of others."""
+    """The CA certificates. One of them must have signed the other side's certificate."""
 
 
 class PeerTls(NamedTuple):
-    """The two contexts of a node that both dials and is dialled."""
+    """The contexts of a node that both dials and accepts connections."""
 
     server: ssl.SSLContext
     client: ssl.SSLContext
 
 
 def peer_tls(files: TlsFiles) -> PeerTls:
-    """Contexts for links between controllers: both sides must show a certificate.
+    """Return contexts for links between controllers: both sides must show a certificate.
 
-    Raises TlsFilesError, as all functions here do.
+    Raises TlsFilesError, as do all functions here that make a context.
     """
     server = server_context(files, client_certificate_required=True)
     return PeerTls(server, client_context(files.ca, files, check_hostname=False))
 
 
 def server_context(files: TlsFiles, *, client_certificate_required: bool = False) -> ssl.SSLContext:
-    """Context of an HTTP server.
+    """Return the context of an HTTP server.
 
-    A client's certificate is always asked for; one that is shown must be signed by our CA.
+    The server always asks a client for a certificate. If the client shows one, our CA must have
+    signed it.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.verify_mode = ssl.CERT_REQUIRED if client_certificate_required else ssl.CERT_OPTIONAL
@@ -69,7 +70,10 @@ def server_context(files: TlsFiles, *, client_certificate_required: bool = False
 def client_context(
     ca: Path, files: TlsFiles | None = None, *, check_hostname: bool = True
 ) -> ssl.SSLContext:
-    """Context of a client that trusts `ca` alone, and shows a certificate if it has one."""
+    """Return the context of a client that trusts only `ca`.
+
+    With `files` the client shows their certificate.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = check_hostname
     context.verify_mode = ssl.CERT_REQUIRED
@@ -82,9 +86,9 @@ def client_context(
 
 
 def uri_of_peer(connection: ssl.SSLObject | None) -> str | None:
-    """Return the URI in the verified certificate of the other side; None without one.
+    """Return the URI in the other side's verified certificate; None if it showed none.
 
-    Raises SeveralUrisError: which of several the certificate stands for would be a guess.
+    Raises SeveralUrisError, because it would be a guess which of several URIs is meant.
     """
     certificate = None if connection is None else connection.getpeercert()
     if not certificate:
