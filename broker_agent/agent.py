@@ -1,17 +1,18 @@
-"""The agent's core: an image that follows, a state, and a lease that runs out.
+"""The agent's core: it holds the image, the broker's state and the lease.
 
 Rule: the agent serves only while a controller has answered a request that was *sent* less than
 0.8 sessions ago. The controller fences us a whole session after it last *heard* from us, and it
 heard from us after we sent; so we stop before anyone else may take over, whatever the network
 does in between. `may_serve` reads the clock at each call: a process that was paused finds its
 lease gone before it answers anyone, even if no timer has run yet. The session is the shorter of
-ours and the controller's, which tells us its own with each answer.
+ours and the controller's, which each answer of the controller states.
 
-After it was fenced, by whomever, the agent serves again only when its image has reached what the
-controller had when they met again: an unfenced broker with an old image would mislead.
+After the broker was fenced, by itself or by the controller, it serves again only when its image has
+reached the offset that the controller had at the first answer after that. A broker that serves with
+an older image would mislead its clients.
 
-The core is free of I/O: requests leave through the requester, answers come back by callback,
-and the host is told through `Host` and the publishers.
+The core does no I/O: it sends requests through the requester, gets answers by callback, and calls
+the host through `Host` and the publishers.
 """
 
 from collections.abc import Callable
@@ -54,22 +55,27 @@ HOST_FAILED = "host_failed"
 SNAPSHOT_FAILED = "snapshot_failed"
 
 _REGISTRATION_PATIENCE = (4, 8, 16, 32)
-"""In answer slacks, by attempt: a registration waits for a commit, and repeating it costs one."""
+"""How long the agent waits for the answer to a registration: multiples of `answer_slack_ms`, by
+attempt. The controller answers after a commit, and each repetition costs another commit."""
 _PACE_S = 0.1
+"""The shortest time between two fetches that bring nothing."""
 
 
 class Host(Protocol):
-    """The process that the agent lives in."""
+    """The process in which the agent runs. The agent calls these methods."""
 
     def on_state(self, state: BrokerState, reason: str) -> None:
-        """The state, or the right to serve, changed; `AgentCore.may_serve` says which it is."""
+        """The state or the right to serve changed; ask `AgentCore.may_serve` for the right."""
 
     def on_gone(self, reason: str, *, orderly: bool) -> None:
-        """The end: leave the process. `orderly` when we stopped as we were asked to."""
+        """The agent has ended: end the process.
+
+        `orderly` is true after a shutdown that the host asked for and that was completed.
+        """
 
 
 class AgentCore:
-    """One broker's agent."""
+    """One broker's agent, without I/O."""
 
     def __init__(
         self,
@@ -120,11 +126,11 @@ class AgentCore:
         self._registrations = 0
         self._timer: Timer | None = None
 
-    # What the host asks and does.
+    # For the host.
 
     @property
     def state(self) -> BrokerState:
-        """Where the broker stands."""
+        """The broker's state."""
         return self._status.state
 
     @property
@@ -134,46 +140,49 @@ class AgentCore:
 
     @property
     def config(self) -> AgentConfig:
-        """The configuration."""
+        """The configuration, as it was given."""
         return self._config
 
     @property
     def view(self) -> MetadataView:
-        """The image with its place in the log."""
+        """The image and its offset in the log."""
         return self._view
 
     @property
     def fetches(self) -> FetchLoop:
-        """How asking goes."""
+        """The loop that sends fetches; it has their counters and the last problem."""
         return self._loop
 
     @property
     def catching_up(self) -> CatchingUp:
-        """How following goes."""
+        """The part that applies what fetches bring; it says whether the image has caught up."""
         return self._catching_up
 
     @property
     def controller_url(self) -> str:
-        """The controller that is asked now: the active one, as far as we know."""
+        """The URL of the controller that gets the next fetch: the active one, as far as known."""
         return self._loop.url
 
     @property
     def lease_length_s(self) -> float:
-        """How long an answered request keeps the broker in service."""
+        """How long an answered request lets the broker serve, in seconds from its sending."""
         return self._lease.length_s
 
     def may_serve(self) -> bool:
-        """Whether an answer may be given to a client at this moment; ask before each."""
+        """Whether the broker may answer a client at this moment; call it before each answer."""
         if self._status.serving and self._lease.expired():
             self._on_lease_expired()
         return self._status.serving
 
     def freshness_s(self) -> float:
-        """Seconds since the sending of the last request that was answered; inf: none yet."""
+        """Seconds since the agent sent the last request that was answered; inf: none was yet."""
         return self._lease.age_s()
 
     def set_host_ready(self, *, ready: bool) -> None:
-        """Ask to be online only while the host says so; ready from the start by default."""
+        """Set whether the host is ready; it is at the start.
+
+        The agent asks the controller to be online only while the host is ready.
+        """
         if ready == self._host_ready:
             return
         self._host_ready = ready
@@ -198,7 +207,7 @@ class AgentCore:
         self._loop.send()
 
     def stop(self) -> None:
-        """Begin a controlled shutdown; `Host.on_gone` follows."""
+        """Begin a controlled shutdown; at its end the agent calls `Host.on_gone`."""
         if self.state is BrokerState.GONE:
             return
         before = self.state
@@ -210,19 +219,19 @@ class AgentCore:
             self._say_now()
 
     def abandon(self) -> None:
-        """Stop at once, without telling anyone."""
+        """Stop at once; call neither the controller nor the host."""
         self._status.end()
         self._end_activity()
         self._images.close()
 
-    # What the loop of fetches asks.
+    # For the fetch loop.
 
     def compose(self, max_wait_ms: int, version: int) -> bytes:
-        """Write the next fetch, in a version that the controller reads."""
+        """Encode the body of the next fetch as MessagePack, in the given version."""
         self._asked = self._wanted()
         registering = self.broker_epoch < 0
         self._registrations += registering
-        # While a snapshot is on its way, fetches are mere heartbeats.
+        # While a snapshot is being loaded, a fetch is only a heartbeat and asks for no batches.
         following = self._catching_up.pause_s() == 0
         return encode(
             MetadataFetchRequest(
@@ -243,31 +252,38 @@ class AgentCore:
         )
 
     def held_ms(self) -> int:
-        """At most a heartbeat, and never so long that the lease ends in ordinary life."""
+        """Return for how many ms the controller may hold the next fetch.
+
+        At most a heartbeat, and short enough that the answer comes before the lease ends.
+        """
         if self._catching_up.pause_s() > 0:
             return 0
         slack_ms = self._config.answer_slack_ms
         longest = longest_wait_ms(self._session_ms, slack_ms)
-        # The session may just have become shorter, with an old renewal in force.
+        # If the session just became shorter, less of the lease is left than `longest` assumes.
         left = int((self._lease.length_s - self._lease.age_s()) * 1000) - slack_ms
         return max(10, min(self._config.heartbeat_ms, longest, left))
 
     def patience_ms(self) -> int:
-        """Everything is answered at once, but a registration waits for a commit."""
+        """Return for how many ms past its max wait the agent waits for an answer."""
+        # The controller answers a registration only after a commit, and anything else at once.
         if self.broker_epoch >= 0:
             return self._config.answer_slack_ms
         attempt = min(self._registrations, len(_REGISTRATION_PATIENCE) - 1)
         return self._config.answer_slack_ms * _REGISTRATION_PATIENCE[attempt]
 
     def on_expelled(self, why: str) -> None:
-        """A stale epoch, or a foreign cluster."""
+        """The controller refused this process for good: stale broker epoch, or another cluster."""
         self._expel(why)
 
     def on_reply(self, reply: MetadataFetchReply, sent_at: float) -> None:
-        """Take what the leader says: contact, epoch, content, state; then ask again."""
+        """Process a leader's answer to a fetch that was sent at `sent_at`; send the next fetch."""
         registering = self.broker_epoch < 0
         if reply.broker_epoch < 0 or not (registering or reply.broker_epoch == self.broker_epoch):
-            self._loop.fail(f"answered for broker epoch {reply.broker_epoch}, which is not ours")
+            self._loop.fail(
+                f"{self._loop.url} answered for broker epoch {reply.broker_epoch}; "
+                f"ours is {self.broker_epoch}"
+            )
             return
         self._follow_session(reply.session_timeout_ms)
         self._lease.renew(sent_at)
@@ -285,6 +301,7 @@ class AgentCore:
     # Answers.
 
     def _follow_session(self, told_ms: int) -> None:
+        """Use the shorter of our session and the controller's, in ms; -1: it named none."""
         session_ms = self._config.session_ms
         if told_ms > 0:
             session_ms = min(session_ms, told_ms)
@@ -296,7 +313,10 @@ class AgentCore:
             self._lease.set_length(lease_s(session_ms))
 
     def _follow(self, reply: MetadataFetchReply, sent_at: float) -> None:
-        """Follow the log, then what is said of us, whatever the log was worth; then go on."""
+        """Apply the batches, then the state that the controller reports; send the next fetch.
+
+        The reported state counts even if the batches could not be used.
+        """
         try:
             self._catching_up.follow(reply, self._loop.url, self.broker_epoch)
         except TooNewError as error:
@@ -305,7 +325,9 @@ class AgentCore:
             self._follow_state(reply)
             self._loop.fail(f"{self._loop.url}: {error}")
         except DiffersError as error:
-            self._to(AgentEvent.DIFFERS, f"stopped serving: {error}; all is to be fetched anew")
+            self._to(
+                AgentEvent.DIFFERS, f"stopped serving: {error}; the agent fetches everything again"
+            )
             self._follow_state(reply)
             self._loop.send_later(_PACE_S)
         else:
@@ -314,14 +336,17 @@ class AgentCore:
 
     def _follow_state(self, reply: MetadataFetchReply) -> None:
         if self.state is BrokerState.GONE:
-            return  # a publisher, or the host, ended it
+            return  # a publisher or the host has ended the agent
         if self.state is BrokerState.STOPPING and reply.may_stop:
             self._to(AgentEvent.TOLD_STOP, "the leaders have moved")
-            self._leave("stopped: the leaders have moved, and every broker knows", orderly=True)
+            self._leave(
+                "stopped: the leaders have moved, and every online broker has applied that",
+                orderly=True,
+            )
         elif reply.state is SeenState.FENCED:
-            self._to(AgentEvent.TOLD_FENCED, "the controller says fenced")
+            self._to(AgentEvent.TOLD_FENCED, "the controller says that the broker is fenced")
         elif reply.state is SeenState.ONLINE and self._may_go_online():
-            self._to(AgentEvent.TOLD_ONLINE, "the controller says online")
+            self._to(AgentEvent.TOLD_ONLINE, "the controller says that the broker is online")
 
     def _may_go_online(self) -> bool:
         return (
@@ -340,7 +365,7 @@ class AgentCore:
         return WantedState.FENCED
 
     def _go_on(self, reply: MetadataFetchReply, sent_at: float) -> None:
-        """Send the next fetch: at once, or in a while when this one brought nothing too soon."""
+        """Send the next fetch: at once, or after a pause if this one came back early and empty."""
         pause_s = self._catching_up.pause_s()
         if pause_s > 0:
             self._loop.send_later(pause_s)
@@ -353,7 +378,7 @@ class AgentCore:
             self._loop.send_later(_PACE_S - took_s)
 
     def _on_loaded(self, problem: str) -> None:
-        """A snapshot replaced the image, or could not be had: ask for what comes behind it."""
+        """A snapshot was loaded, or could not be (`problem` says why): send the next fetch."""
         if self.state is BrokerState.GONE:
             return
         if problem:
@@ -363,7 +388,7 @@ class AgentCore:
             self._loop.send_now()
 
     def _say_now(self) -> None:
-        """Tell the controller what we want, once it knows us."""
+        """Send a fetch with the state that we want now, if the broker is registered."""
         if self.broker_epoch >= 0 and self.state is not BrokerState.GONE:
             self._loop.send_now()
 
@@ -375,7 +400,7 @@ class AgentCore:
             age_s = self._lease.age_s()
             self.self_fencings += 1
             self._log.warning(SELF_FENCED, age_s=round(age_s, 3), why=self._loop.last_problem)
-            why = f"fenced itself: nothing sent in the last {age_s:.1f} s was answered"
+            why = f"fenced itself: no request of the last {age_s:.1f} s was answered"
             self._to(AgentEvent.LEASE_EXPIRED, why)
 
     def _on_registration_limit(self) -> None:
@@ -419,7 +444,7 @@ class AgentCore:
         self._leave(why, orderly=False)
 
     def _leave(self, reason: str, *, orderly: bool) -> None:
-        """End; an orderly end saves the image first, unless that takes too long."""
+        """End the agent. An orderly end saves the image first, for at most `save_limit_ms`."""
         self._end_activity()
         left = False
 
@@ -447,5 +472,5 @@ class AgentCore:
     def _tell_host(self, call: Callable[[], None]) -> None:
         try:
             call()
-        except Exception:  # noqa: BLE001 - a host's mistake must not end our heartbeats
+        except Exception:  # noqa: BLE001 - an error of the host must not stop our heartbeats
             self._log.exception(HOST_FAILED)

@@ -1,10 +1,10 @@
-"""The agent's own HTTP interface: health, the metadata clients should see, forwarding.
+"""The agent's own HTTP interface: health, metrics, metadata for clients, forwarding.
 
-Rule: clients are answered only while the broker may serve; a fenced broker says so (503) rather
-than hand out a view that may be old. Fenced brokers are left out of what clients see.
+Rule: the agent answers clients only while the broker may serve. Otherwise it answers 503, because
+its metadata may be old. The metadata for clients names no fenced brokers.
 
-Everything under /v1 that is not the agent's own goes to the active controller, with the caller's
-principal beside it (KIP-590), so a client needs to know brokers only.
+The agent forwards all other requests under /v1 to the active controller, with the caller's
+principal (KIP-590). So a client needs to know only brokers.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +29,8 @@ from runtime.randomness import Random
 
 OnReply = Callable[[Reply], None]
 REMEMBERED_MAX = 2_000
-"""Partitions: what clients are shown of so many is written down once for all who ask."""
+"""For up to so many partitions, the agent encodes the clients' metadata once per image and keeps
+the bytes. For more, it encodes them anew for each request, in parts."""
 
 
 class AgentApi:
@@ -44,7 +45,7 @@ class AgentApi:
         random: Random,
         forward_anonymous: bool = False,
     ) -> None:
-        """`forward_anonymous`: pass on callers that nobody authenticated."""
+        """`forward_anonymous`: also forward requests of callers that are not authenticated."""
         self._agent = agent
         self._forwarding = Forwarding(agent, requester, clock, random, anonymous=forward_anonymous)
         self._registry = registry_of(agent)
@@ -60,11 +61,11 @@ class AgentApi:
 
     @property
     def own_paths(self) -> tuple[str, ...]:
-        """What the agent answers itself, and to anybody."""
+        """The paths that the agent answers itself, to authenticated and other callers."""
         return tuple(self._own)
 
     def handle(self, request: Request, reply: OnReply) -> None:
-        """Answer one request, now or later."""
+        """Answer one request. Calls `reply` exactly once, now or later."""
         own = self._own.get(request.path)
         if own is not None and request.method == "GET":
             reply(own(request))
@@ -96,7 +97,7 @@ class AgentApi:
         media = reply_type(request.headers.get("accept", ""), JSON)
         image = self._agent.image
         if len(image.topics.partitions) > REMEMBERED_MAX:
-            # Written down while it is sent: at once it would hold the loop, and the heartbeats.
+            # Encoded while it is sent: encoding all at once would delay the heartbeats.
             parts = encode_in_parts(long_clients_view(image), media)
             return Reply(200, b"", {"content-type": media}, parts)
         if image is not self._shown:
@@ -123,7 +124,7 @@ class AgentApi:
 
 
 def clients_view(image: MetadataImage) -> ClientMetadata:
-    """Return what clients of the brokers should see: fenced brokers are left out."""
+    """Return the metadata for the brokers' clients: fenced brokers are left out."""
     topics = tuple(
         _clients_topic(image, name, tuple(_clients_partitions(image, image.topics.by_name[name])))
         for name in image.topics.names
@@ -132,7 +133,7 @@ def clients_view(image: MetadataImage) -> ClientMetadata:
 
 
 def long_clients_view(image: MetadataImage) -> LongMessage:
-    """Return the same, to be written in parts."""
+    """Return what `clients_view` returns, to be encoded in parts."""
     topics = (
         LongMessage(
             _clients_topic(image, name, ()),

@@ -1,13 +1,13 @@
-"""Following the log: batches, snapshots, and starting over when histories differ.
+"""Follows the log: applies batches, loads snapshots, and starts over when histories differ.
 
 Rule: if the broker's history or state differs from the controller's, the agent stops serving, says
 why and asks to be fenced. It drops its image, on disk too, and fetches everything again. It does so
 at most every `refetch_pause_ms`, since a difference that returns is a defect that fetching can't
 repair. Meanwhile the broker stays fenced and keeps in contact.
 
-*Met* is the offset that the controller had when the agent reached it, for the first time or again.
-The image has caught up when it reaches that offset. The offset is fixed, so a log that grows fast
-can't keep the broker out.
+The *met* offset is the log end that the controller had at its first answer, or at its first answer
+after a loss of contact. The image has caught up when it reaches that offset. The offset is fixed,
+so a log that grows fast can't keep the broker out.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ _BACKOFF_MAX_DOUBLINGS = 6
 
 
 class CatchingUp:
-    """What an agent does with the content of answers."""
+    """Applies the content of answers to the image."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class CatchingUp:
         on_loaded: Callable[[str], None],
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
-        """`on_loaded` is called when a snapshot was loaded, or with what was wrong with it."""
+        """`on_loaded` gets "" when a snapshot was loaded, and the problem when it wasn't."""
         self._config = config
         self._clock = clock
         self._view = view
@@ -56,45 +56,45 @@ class CatchingUp:
         self._not_before = 0.0
         self._stuck = False
         self.differs = ""
-        """Why our history or state is not the controller's; empty while nothing is known."""
+        """Why our history or state is not the controller's; empty: no difference is known."""
         self.differences = 0
         self.snapshots_loaded = 0
 
     @property
     def caught_up(self) -> bool:
-        """Whether the image has what the controller had when we met."""
+        """Whether the image has reached the met offset (see the module)."""
         met = self._met
         return not self._view.holding and met is not None and self._view.fetched_offset >= met
 
     @property
     def loading(self) -> bool:
-        """Whether a snapshot is on its way."""
+        """Whether a snapshot is being fetched or loaded."""
         return self._download.active or self._images.loading
 
     @property
     def stuck(self) -> bool:
-        """Whether it differs again, and too soon to fetch everything once more."""
+        """Whether history or state differs again, within `refetch_pause_ms` of the last refetch."""
         return self._stuck
 
     def pause_s(self) -> float:
-        """For how long what an answer brings is of no use; 0: it is wanted now."""
+        """Seconds for which batches of an answer can't be used; 0: they can be used now."""
         if self.loading or self._stuck:
             return self._config.heartbeat_ms / 1000
         return max(0.0, self._not_before - self._clock.monotonic())
 
     def meet_again(self) -> None:
-        """Contact was lost, or we were fenced: the next answer says what we have to reach."""
+        """Contact was lost, or the broker was fenced: the next answer sets a new met offset."""
         self._met = None
 
     def meet(self, offset: int) -> None:
-        """The controller answered and has `offset`."""
+        """The controller answered, and its log ends at `offset`. Sets the met offset if unset."""
         if self._met is None:
             self._met = offset
 
     def follow(self, reply: MetadataFetchReply, url: str, broker_epoch: int) -> None:
-        """Take what an answer brings. Raises DiffersError, UnusableAnswerError, TooNewError.
+        """Apply the content of an answer. Raises DiffersError, UnusableAnswerError, TooNewError.
 
-        After DiffersError the image was forgotten, or will be when the pause is over.
+        On DiffersError it drops the image: at once, or at the end of `refetch_pause_ms`.
         """
         try:
             self._take(reply, url, broker_epoch)
@@ -115,7 +115,7 @@ class CatchingUp:
             return
         if reply.diverging is not None:
             raise DiffersError(
-                f"the controller's history parts from ours at offset {reply.diverging.end_offset}"
+                f"the controller's log differs from ours at offset {reply.diverging.end_offset}"
             )
         if reply.snapshot is not None:
             self._load(reply.snapshot, url, broker_epoch)
@@ -126,7 +126,7 @@ class CatchingUp:
             self._images.save_if_due(self._view.newest)
 
     def _settle(self) -> None:
-        """Show what was held back once it is whole."""
+        """Publish the image that was held back, once it has reached the met offset."""
         if not self._view.holding or self._met is None or self._view.fetched_offset < self._met:
             return
         if self.differs:
@@ -157,7 +157,7 @@ class CatchingUp:
         except CheckpointError as error:
             raise UnusableAnswerError(str(error)) from error
         if offset <= self._view.fetched_offset:
-            raise UnusableAnswerError(f"snapshot {snapshot.id} ends before what is here")
+            raise UnusableAnswerError(f"snapshot {snapshot.id} ends before the image that is here")
         broker = (self._config.broker_id, broker_epoch)
         self._download.begin(url, snapshot, broker, self._on_downloaded)
 
@@ -169,7 +169,7 @@ class CatchingUp:
 
     def _loaded(self, placed: PlacedImage | None, problem: str) -> None:
         if placed is None:
-            # Paced here: fetches are answered well meanwhile, and reset their own backoff.
+            # Back off here: the fetches in between succeed, so the fetch loop doesn't back off.
             doublings = min(self._failed_loads, _BACKOFF_MAX_DOUBLINGS)
             self._failed_loads += 1
             self._not_before = self._clock.monotonic() + 0.05 * 2**doublings

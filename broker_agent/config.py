@@ -4,7 +4,7 @@ import msgspec
 
 
 class Endpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the broker's own clients reach it."""
+    """An address at which the broker's own clients reach it."""
 
     name: str
     host: str
@@ -13,7 +13,7 @@ class Endpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FeatureRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The levels of one feature that the broker's software can live with."""
+    """The levels of one feature that the broker's software supports, both ends included."""
 
     name: str
     min: int
@@ -26,54 +26,62 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str
     broker_id: int
     controllers: tuple[str, ...]
-    """URLs of some controllers; the others are learned from their answers."""
+    """URLs of some controllers; the agent learns the others from their answers."""
     endpoints: tuple[Endpoint, ...] = ()
     rack: str | None = None
     features: tuple[FeatureRange, ...] = ()
     log_dirs: tuple[bytes, ...] = ()
     """Directory ids, 16 bytes each."""
     software: str | None = None
-    """The release of this process, for people who upgrade a cluster; None: not said."""
+    """The release of this process, shown to people who upgrade a cluster; None: not said."""
     session_ms: int = 9_000
+    """How long the controller waits for a silent broker before it fences it."""
     heartbeat_ms: int = 2_000
+    """The longest time between two fetches."""
     answer_slack_ms: int = 250
-    """A request unanswered this long after its max wait is abandoned and sent to another."""
+    """If a fetch is unanswered this long after its max wait, the agent asks another controller."""
     fetch_bytes_max: int = 4 * 1024 * 1024
+    """The most bytes of batches in one answer."""
     registration_limit_ms: int = 60_000
-    """Not registered by then: the process ends."""
+    """If the broker is not registered by then, the agent ends."""
     stop_limit_ms: int = 300_000
-    """A controlled shutdown that takes longer is cut short."""
+    """The agent ends a controlled shutdown that takes longer than this."""
     stop_silence_ms: int = 4_000
-    """A controlled shutdown ends when the active controller has not answered for so long."""
+    """The agent ends a controlled shutdown after so long without an answer of the active
+    controller."""
     save_limit_ms: int = 10_000
     """How long an orderly end waits for the image to be on disk."""
     refetch_pause_ms: int = 600_000
-    """At least so long between two fetches of everything, when history or state differs."""
+    """The least time between two fetches of the whole log, when history or state differs."""
     image_records_between_saves: int = 20_000
+    """The agent saves its image after so many new records,"""
     image_ms_between_saves: int = 60_000
+    """or after so long, if there are new records."""
 
 
 LEASE_SHARE = 0.8
-"""Of a session. The controller fences after a whole one; the rest is for clocks that run apart."""
+"""The lease's share of a session. The controller fences the broker after a whole session; the rest
+allows for clocks of different speed."""
 
 
 def lease_s(session_ms: int) -> float:
-    """How long an answer keeps the broker in service, counted from its request's sending."""
+    """Return the lease in seconds, counted from the sending of a request that was answered."""
     return LEASE_SHARE * session_ms / 1000
 
 
 def longest_wait_ms(session_ms: int, answer_slack_ms: int) -> int:
-    """The longest time for which a fetch may be held, so that no lease ends in ordinary life.
+    """Return the longest time in ms for which a controller may hold a fetch.
 
-    A lease counts from the sending of the last *answered* request. When one that is held for w is
-    answered, the one before was sent 2w ago; and one that is lost must be noticed (slack) and
-    repeated in time.
+    One lost answer must not end the lease. The lease counts from the sending of the last *answered*
+    request, whose answer came one wait later. The agent then sent the next request. If that one is
+    lost, the agent notices after another wait and the slack, and repeats it, this time without a
+    wait. So two waits and a slack must fit into the lease.
     """
     return (int(lease_s(session_ms) * 1000) - answer_slack_ms) // 2
 
 
 def problems(config: AgentConfig) -> list[str]:
-    """Say what is wrong with a configuration, a sentence each; empty when nothing is."""
+    """Return what is wrong with a configuration, one sentence for each problem; empty: nothing."""
     found = []
     if not config.cluster_id:
         found.append("cluster_id is empty; write the one of the cluster's controllers.")
@@ -82,7 +90,7 @@ def problems(config: AgentConfig) -> list[str]:
     if not config.controllers:
         found.append("controllers is empty; name at least one controller's URL.")
     found += [
-        f"controllers has {url!r}; a URL such as https://10.0.0.1:9191 is meant."
+        f"controllers has {url!r}; write a URL such as https://10.0.0.1:9191."
         for url in config.controllers
         if not url.startswith(("http://", "https://"))
     ]
@@ -113,7 +121,7 @@ def _endpoint_problems(endpoints: tuple[Endpoint, ...]) -> list[str]:
         found.append(f"endpoints has a name twice: {', '.join(sorted(names))}.")
     for point in endpoints:
         if not point.name or not point.host:
-            found.append("endpoints has one without a name or a host; both are needed.")
+            found.append("endpoints has an entry without a name or a host; write both.")
         if not 0 < point.port < 65536:
-            found.append(f"endpoint {point.name} has port {point.port}; 1 to 65535 is meant.")
+            found.append(f"endpoint {point.name} has port {point.port}; write 1 to 65535.")
     return found

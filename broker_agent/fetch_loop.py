@@ -1,15 +1,16 @@
-"""The one fetch in flight: sending it, judging its answer, and when to send the next.
+"""Sends fetches to the controllers, one at a time, and judges their answers.
 
-Rule: at most one fetch is in flight, and the answer to an abandoned fetch is ignored. A controller
-holds a request only if the previous answer came from the same controller. It answers the first
-request, and the first after an error, at once. If a request is still unanswered shortly after its
-wait, the agent abandons it and asks the other controllers.
+Rule: at most one fetch is in flight, and the answer to an abandoned fetch is ignored. The agent
+lets a controller hold a fetch only if the previous answer came from the same controller. It asks
+for an answer at once in the first fetch, and in the first after an error. If a fetch is unanswered
+shortly after its wait, the agent abandons it and asks another controller.
 
-The agent writes each request in the highest version that it and the controller know. The first to a
-controller is in version 1, which all know. A request that met an older build is sent again at once.
+The agent writes each request in the highest version that both sides know. The first request to a
+controller is in version 1, which all controllers know. If an older build has replaced a controller
+and refuses the version, the agent repeats the request at once in the lower version.
 
 The agent refuses an answer, or an order to leave, from an older epoch than it has seen: a deposed
-controller doesn't know what has been registered since.
+controller doesn't know of later registrations.
 """
 
 from collections.abc import Callable
@@ -46,36 +47,36 @@ _BY_THE_LEADER = frozenset(
         ErrorCode.THROTTLED,
     }
 )
-"""Another controller would say the same, or send us back."""
+"""Refusals by the active controller. Another controller would only redirect the agent back."""
 _OF_THE_VERSION = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.UNSUPPORTED_VERSION})
-"""What a controller answers to a request that is newer than it."""
+"""Answers of a controller that doesn't know the request's version."""
 
 _TELL_AFTER_S = 2.0
-"""Failing for so long is more than a failover."""
+"""The agent logs a warning after it has failed for so long: longer than a failover takes."""
 _TELL_AGAIN_S = 30.0
 
 
 class Fetching(Protocol):
-    """Whose loop it is."""
+    """The owner of a loop; the loop calls these methods."""
 
     def compose(self, max_wait_ms: int, version: int) -> bytes:
-        """Write the body of a fetch, in a version of `metadata.messages.versions`."""
+        """Encode the body of a fetch, in a version of `metadata.messages.versions`."""
 
     def held_ms(self) -> int:
-        """For how long a fetch may be held now; 0: answer at once."""
+        """Return for how many ms the controller may hold the next fetch; 0: answer at once."""
 
     def patience_ms(self) -> int:
-        """How long after its wait a fetch is given up, for the attempt that begins now."""
+        """Return for how many ms past its max wait the loop waits for the answer."""
 
     def on_reply(self, reply: MetadataFetchReply, sent_at: float) -> None:
-        """The leader's answer to a request that was sent at `sent_at`; goes on with the loop."""
+        """Process the leader's answer to a fetch sent at `sent_at`, and send the next one."""
 
     def on_expelled(self, why: str) -> None:
-        """This process has no place in the cluster any more. The loop has stopped."""
+        """The controller refused this process for good. The loop has stopped."""
 
 
 class FetchLoop:
-    """Asks controllers, one request after another."""
+    """Sends fetches, one after another."""
 
     def __init__(
         self,
@@ -99,24 +100,24 @@ class FetchLoop:
         self._agreed = Agreed()
         self._ended = False
         self._tell_at: float | None = None
-        """When to tell that nothing works; None: something does."""
+        """When to log that no controller gives a usable answer; None: the last answer was good."""
         self.last_problem = "no controller has answered"
         self.fetches = 0
         self.failures = 0
 
     @property
     def url(self) -> str:
-        """The controller that is asked now: the active one, as far as we know."""
+        """The controller that gets the next fetch: the active one, as far as known."""
         return self._target.url
 
     @property
     def leader_epoch(self) -> int:
-        """The newest epoch that anyone named; -1: none yet."""
+        """The newest epoch in any answer; -1: none yet."""
         return self._target.epoch
 
     @property
     def settling(self) -> bool:
-        """Whether the last answer was to a request that wasn't to be held."""
+        """Whether the last fetch asked for an answer at once."""
         return self._max_wait_ms == 0
 
     def send(self) -> None:
@@ -140,19 +141,19 @@ class FetchLoop:
         )
 
     def send_now(self) -> None:
-        """Say what we want now, instead of what is in flight; it is answered at once."""
+        """Abandon the fetch in flight and send a new one, which asks for an answer at once."""
         self._give_up()
         self._settled_url = None
         self.send()
 
     def send_later(self, delay_s: float) -> None:
-        """Send the next fetch in a while, unless something else sends it first."""
+        """Send the next fetch after `delay_s` seconds, unless another call sends it first."""
         self._cancel_timer()
         if not self._ended:
             self._timer = self._clock.call_later(delay_s, self.send)
 
     def fail(self, why: str) -> None:
-        """What was answered is of no use: ask another, soon."""
+        """The answer can't be used: ask another controller after a backoff."""
         now = self._clock.monotonic()
         if self._tell_at is None:
             self._tell_at = now + _TELL_AFTER_S
@@ -199,10 +200,10 @@ class FetchLoop:
             content_type = answer.headers.get("content-type", MSGPACK)
             reply = decode_fetch_reply(answer.status, answer.body, content_type)
         except LogbergError as error:
-            self.fail(f"{url} answered what can't be read: {error.message}")
+            self.fail(f"{url} sent an answer that can't be read: {error.message}")
             return
         if lowered and reply.error is not None and reply.error.known_code() in _OF_THE_VERSION:
-            # An older build runs there now: it may know us well, but not what we wrote.
+            # An older build runs there now and only refuses the version. Repeat it in a lower one.
             self.send()
         elif reply.error is not None:
             self._on_error(url, reply, reply.error)

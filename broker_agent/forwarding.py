@@ -1,17 +1,17 @@
-"""Passing requests on to the active controller (KIP-590).
+"""Forwards requests to the active controller (KIP-590).
 
 Rule: the controller learns who sent the request. The agent forwards a bearer token unchanged, and
 the controller checks it: the agent knows no tokens. For a caller with a certificate, the agent
-sends the principal with the request. The controllers' settings must allow this broker to claim it
-(`[[delegations]]`). Requests of other callers are forwarded only if the cluster requires no
-authentication. The agent never forwards to the routes between brokers and controllers; otherwise a
-caller could act as this broker.
+sends the caller's principal with the request; the controllers' settings must allow this broker to
+name that principal (`[[delegations]]`). The agent forwards requests of other callers only if the
+cluster requires no authentication. The agent never forwards to the routes between brokers and
+controllers; otherwise a caller could act as this broker.
 
 A controller that does not lead has changed nothing, so the agent asks the leader that it names. The
 agent gives a change a request id if it has none, so that a caller can repeat it after a lost
 answer.
 
-The caller and the controller may each be of release 0.1, which knows our headers by other names
+The caller and the controller may each run release 0.1, whose headers have other names
 (`metadata.messages.header_names`).
 """
 
@@ -42,7 +42,8 @@ REQUEST_ID = "x-logberg-request-id"
 ON_BEHALF_OF = "x-logberg-on-behalf-of"
 AUTHORIZATION = "authorization"
 _LIMIT_S = 40.0
-"""Longer than a controller's own limit for a change: its answer says more than our silence."""
+"""How long the agent waits for a controller. Longer than a controller's own limit for a change, so
+that the caller gets the controller's answer and not ours."""
 _HOPS_MAX = 3
 _PASSED_ON = (
     "content-type",
@@ -55,11 +56,11 @@ _PASSED_ON = (
 )
 _PASSED_BACK = ("content-type", "allow", "retry-after", REQUEST_ID, RANGE_HEADER)
 _OF_THE_CLUSTER = ("/v1/metadata", "/v1/snapshots")
-"""What brokers and controllers say to each other; and what is below it."""
+"""The routes between brokers and controllers, with all paths below them."""
 
 
 class Forwarding:
-    """Sends callers' requests on."""
+    """Forwards callers' requests."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class Forwarding:
         *,
         anonymous: bool,
     ) -> None:
-        """`anonymous`: callers that are not authenticated are passed on too."""
+        """`anonymous`: also forward requests of callers that are not authenticated."""
         self._agent = agent
         self._requester = requester
         self._clock = clock
@@ -79,22 +80,27 @@ class Forwarding:
         self._agreed = Agreed()
 
     def refusal(self, request: Request) -> LogbergError | None:
-        """Say why a request is not passed on; None: it is."""
+        """Return why the agent does not forward a request; None: it does."""
         if any(request.path == p or request.path.startswith(f"{p}/") for p in _OF_THE_CLUSTER):
             return LogbergError(
-                ErrorCode.NOT_FOUND, f"{request.path[:200]} is between brokers and controllers"
+                ErrorCode.NOT_FOUND,
+                f"{request.path[:200]} is a route between brokers and controllers, which a broker "
+                "does not forward",
             )
         known = AUTHORIZATION in request.headers or request.caller.principal != ANONYMOUS.principal
         if not known and not self._anonymous:
             return LogbergError(
                 ErrorCode.UNAUTHENTICATED,
-                "a broker passes on only who shows something: show a token or a client "
-                "certificate, or ask a controller",
+                "a broker forwards only requests of callers that authenticate: send a bearer token "
+                "or a client certificate, or ask a controller",
             )
         return None
 
     def forward(self, request: Request, reply: OnReply, on_error: OnError) -> None:
-        """Ask the active controller; `on_error` gets the error and the request's id, if any."""
+        """Send a request to the active controller and pass its answer to `reply`.
+
+        `on_error` gets the error and the request's id, or None. One of the two is called, once.
+        """
         try:
             check_names(request.headers)
         except LogbergError as error:
@@ -122,7 +128,8 @@ class Forwarding:
             on_error(
                 LogbergError(
                     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-                    f"a token is not passed on over plain HTTP: {url} is to be https://",
+                    f"a token is not sent over plain HTTP to {url}: name the controllers by "
+                    "https:// in the broker's settings",
                 ),
                 request.headers.get(REQUEST_ID),
             )
@@ -136,7 +143,7 @@ class Forwarding:
             self._agreed.heard(url, answer.headers)
             leader_url = _named_leader(answer)
             hop = leader_url is not None and leader_url != url and hops > 1
-            # Who asks, and a caller's token, go only where a controller proves itself as this one.
+            # The request may hold a token: follow the leader only over an equally secure scheme.
             if leader_url is not None and hop and may_follow(url, leader_url):
                 self._ask(leader_url, request, reply, on_error, hops - 1)
                 return
@@ -157,7 +164,7 @@ def _is_secure(url: str) -> bool:
 
 
 def _named_leader(answer: Reply) -> str | None:
-    """Return where the leader is, when the answer is that another one leads."""
+    """Return the leader's URL from an answer NOT_CONTROLLER; None: another answer, or no URL."""
     if answer.status != ErrorCode.NOT_CONTROLLER.status:
         return None
     content_type = answer.headers.get("content-type", "")
@@ -172,5 +179,5 @@ def _unreachable(answer: Unreachable) -> LogbergError:
     return LogbergError(
         ErrorCode.REQUEST_TIMED_OUT,
         f"the controller has not answered ({answer.reason}): a change may have been made; repeat "
-        "the request with the same id, it takes effect once",
+        "the request with the same id, and it takes effect only once",
     )

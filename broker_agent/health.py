@@ -1,8 +1,8 @@
 """The health of a broker: whether it is live and whether it is ready.
 
-Rule: *live* means the process runs its loop; *ready* means that it may serve right now: the
-controller says online, the lease holds, and the image is fresh. A broker that cannot reach a
-controller is not ready, whatever its last state was.
+Rule: *live* means that the process runs its event loop. *Ready* means that the broker may serve
+now: the controller says that it is online, the lease holds, and the image has caught up. So a
+broker that cannot reach a controller is not ready once its lease has run out.
 """
 
 import math
@@ -20,31 +20,31 @@ class Health(msgspec.Struct, frozen=True, rename="camel"):
     cluster_id: str
     ready: bool
     serving: bool
-    """True too while a broker that was online moves its leaders off."""
+    """Also true while a broker that was online stops: it still leads partitions."""
     state: str
     reason: str
     broker_epoch: int
     offset: int
-    """Of the image that readers see."""
+    """The offset of the published image."""
     fetched_offset: int
-    """Beyond `offset` while a transaction is open, or images are held back."""
+    """Above `offset` while a transaction is open, or while the newest image is held back."""
     high_watermark: int
-    """As the controller last said."""
+    """The newest that a controller named; -1: none yet."""
     epoch: int
     head: str
     state_hash: str | None
     controller_url: str
     answered_seconds_ago: float | None
-    """Since the sending of the last request that was answered; null: none yet."""
+    """Counted from the sending of the last request that was answered; null: none was yet."""
     lease_seconds: float
     differs: str | None
-    """Why our history or state is not the controller's."""
+    """Why our history or state is not the controller's; null: no difference is known."""
     last_problem: str | None
-    """Why the newest request that failed did; null while requests are answered."""
+    """Why the newest fetch failed; null: it was answered."""
 
 
 def health_of(agent: AgentCore) -> Health:
-    """Say how an agent is."""
+    """Return the agent's state at this moment."""
     serving = agent.may_serve()
     age = agent.freshness_s()
     view = agent.view

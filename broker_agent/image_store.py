@@ -1,4 +1,4 @@
-"""The agent's image on disk, so that a restart fetches only what it missed.
+"""Keeps the agent's image on disk, so that the agent fetches only newer records after a restart.
 
 Rule: the agent compares a loaded image with the state hash in its file. It removes an image that
 doesn't match, and uses the previous one or fetches from the cluster. The image on disk only saves
@@ -52,7 +52,11 @@ class _Owner(msgspec.Struct, frozen=True):
 
 
 class ImageStore:
-    """Saves the image now and then, and at an orderly end; one load and one save at a time."""
+    """Saves and loads the image.
+
+    It saves after enough new records, or enough time, and at an orderly end. At most one load and
+    one save run at a time.
+    """
 
     def __init__(
         self,
@@ -67,7 +71,7 @@ class ImageStore:
         self._log = log
         self._store: CheckpointStore | None = None
         self._saved_offset = 0
-        """Of the newest image on disk."""
+        """The offset of the newest image on disk."""
         self._tried_offset = 0
         self._tried_at = clock.monotonic()
         self._after_writing: Callable[[], None] | None = None
@@ -79,7 +83,7 @@ class ImageStore:
         return self._stop_loading is not None
 
     def open(self) -> PlacedImage | None:
-        """Take the folder, and load the newest good image.
+        """Lock the folder and load the newest image that is sound; None: there is none.
 
         Raises OSError, FolderInUseError, WrongFolderError.
         """
@@ -101,7 +105,10 @@ class ImageStore:
         return None
 
     def adopt(self, checkpoint: CheckpointId, on_loaded: OnLoaded) -> None:
-        """Load a checkpoint that was fetched into its place, in slices; or say why not."""
+        """Load a checkpoint that was fetched, in slices.
+
+        `on_loaded` gets the image and "", or None and why the checkpoint can't be loaded.
+        """
         found: list[PlacedImage] = []
         problem = ""
 
@@ -130,13 +137,13 @@ class ImageStore:
         self._stop_loading = run_in_slices(self._clock, work(), done)
 
     def stop_loading(self) -> None:
-        """Give up a load that is under way; nothing is called back."""
+        """Stop a load that is in progress; `on_loaded` is not called."""
         if self._stop_loading is not None:
             self._stop_loading()
             self._stop_loading = None
 
     def forget(self) -> None:
-        """Remove what is on disk: it is not what the cluster has."""
+        """Remove all images from disk, because they differ from the cluster's state."""
         self.stop_loading()
         if self._store is not None:
             self._store.cancel()
@@ -145,7 +152,7 @@ class ImageStore:
         self._saved_offset = self._tried_offset = 0
 
     def save_if_due(self, newest: PlacedImage) -> None:
-        """Save in the background when enough records, or enough time, have gone by."""
+        """Save in the background if enough records have come, or enough time has passed."""
         records = newest.mark.log_end - self._tried_offset
         age_ms = (self._clock.monotonic() - self._tried_at) * 1000
         late = records > 0 and age_ms >= self._config.image_ms_between_saves
@@ -153,14 +160,14 @@ class ImageStore:
             self._save(newest, lambda: None)
 
     def save_at_end(self, newest: PlacedImage, on_done: Callable[[], None]) -> None:
-        """Save, behind a save that is under way; `on_done` is called however it ends."""
+        """Save after a save that is in progress; call `on_done` in any case, also on failure."""
         if self._store is not None and self._store.writing:
             self._after_writing = lambda: self._save(newest, on_done)
         else:
             self._save(newest, on_done)
 
     def close(self) -> None:
-        """Give up what is under way; nothing is called back any more."""
+        """Stop what is in progress. The store calls nobody back any more."""
         self.stop_loading()
         self._after_writing = None
         if self._store is not None:
@@ -196,7 +203,7 @@ class ImageStore:
             if after is not None:
                 after()
 
-        # A save that fails is tried again when the next one is due, not at every batch.
+        # After a failed save, try again when the next one is due, and not at every batch.
         self._tried_offset = mark.log_end
         self._tried_at = self._clock.monotonic()
         records = map(encode_record, image_to_records(image, for_brokers=True))
@@ -211,13 +218,13 @@ class ImageStore:
         try:
             self._store.thin_out(_KEPT, _NO_MORE)
         except OSError as error:
-            self._log.warning(SAVED_IMAGE_UNUSABLE, why=f"an old one can't be removed: {error}")
+            self._log.warning(SAVED_IMAGE_UNUSABLE, why=f"an old image can't be removed: {error}")
 
     def _remove(self, checkpoint: CheckpointId) -> None:
         try:
             self._disk.unlink(f"{FOLDER}/{checkpoint.name}")
         except OSError as error:
-            self._log.warning(SAVED_IMAGE_UNUSABLE, why=f"it can't be removed: {error}")
+            self._log.warning(SAVED_IMAGE_UNUSABLE, why=f"the image can't be removed: {error}")
 
     def _check_owner(self) -> None:
         ours = _Owner(self._config.cluster_id, self._config.broker_id)
@@ -228,19 +235,19 @@ class ImageStore:
             owner = msgspec.json.decode(self._disk.read(OWNER_FILE), type=_Owner)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise WrongFolderError(
-                f"{OWNER_FILE} in the agent's folder can't be read ({error}); empty the folder, "
-                "the image will be fetched anew"
+                f"{OWNER_FILE} in the agent's folder can't be read ({error}); empty the folder: "
+                "the agent fetches the image anew"
             ) from error
         if owner != ours:
             raise WrongFolderError(
                 f"the agent's folder belongs to broker {owner.broker_id} of cluster "
-                f"{owner.cluster_id}, this is broker {ours.broker_id} of cluster "
-                f"{ours.cluster_id}: name another folder, or empty it"
+                f"{owner.cluster_id}, and this is broker {ours.broker_id} of cluster "
+                f"{ours.cluster_id}: name another folder, or empty this one"
             )
 
 
 def _placed(loaded: LoadedCheckpoint) -> Generator[PlacedImage | None, None, None]:
-    """Make the image of a checkpoint in steps: yields None between them, the image at the end.
+    """Replay a checkpoint into an image, in steps. Yields None after each step, then the image.
 
     Raises ReplayError, RecordDecodeError, CheckpointError.
     """
@@ -254,5 +261,5 @@ def _placed(loaded: LoadedCheckpoint) -> Generator[PlacedImage | None, None, Non
         yield None
     assert newest.state_hash is not None
     if newest.state_hash.shared_bytes() != header.state_hash[:_HASH_BYTES]:
-        raise CheckpointError(f"the records of {header.id} do not sum up to its state hash")
+        raise CheckpointError(f"the records of {header.id} do not have its state hash")
     yield PlacedImage(newest, header.mark)

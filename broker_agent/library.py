@@ -4,9 +4,9 @@
         await agent.wait_online()
         ... ask agent.may_serve() before each answer, read agent.image ...
 
-Rule: leaving the block is a controlled shutdown: the cluster moves the leaders off first. If
-the cluster expels the broker, `wait_gone` returns and the program must end: only a new process may
-register again.
+Rule: leaving the block is a controlled shutdown: the controller moves the leaders to other brokers
+first. If the controller refuses the broker for good, `wait_gone` returns and the program must end:
+only a new process may register again.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Ending(NamedTuple):
 
     reason: str
     orderly: bool
-    """False: it was expelled, or its time for stopping ran out."""
+    """False: a controller refused the broker for good, or a limit of the shutdown passed."""
 
 
 class AgentGoneError(Exception):
@@ -59,11 +59,12 @@ class OwnServer(NamedTuple):
     tls: ssl.SSLContext | None = None
     insecure_network: bool = False
     forward_anonymous: bool = False
-    """Pass on callers that are not authenticated, as a cluster without authentication wants it."""
+    """Also forward requests of callers that are not authenticated. For clusters that require no
+    authentication."""
 
 
 class BrokerAgent:
-    """One broker's agent, for one `async with`."""
+    """One broker's agent. Use an object for one `async with` block only."""
 
     def __init__(
         self,
@@ -77,18 +78,20 @@ class BrokerAgent:
         server: OwnServer | None = None,
         log: structlog.typing.FilteringBoundLogger | None = None,
     ) -> None:
-        """`data` is the agent's folder; `tls` the context towards the controllers.
+        """Prepare an agent; `async with` starts it.
 
-        Connections by `tls` are let through only to controllers of the cluster, so that no request
-        and no `token` reaches anybody else. Publishers are called in their order, `duties` after
-        them. Raises ValueError for a configuration that can't be, and for a `token` without TLS.
+        `data` is the agent's folder. `tls` is the client context for connections to controllers;
+        the agent adds the check that the server is a controller of this cluster, so that no request
+        and no `token` reaches another server. `token` is a bearer token. The agent calls the
+        publishers in their order, and `duties` after them. `server`: also listen for HTTP. Raises
+        ValueError for an invalid configuration, and for a `token` without TLS.
         """
         if found := problems(config):
             raise ValueError(" ".join(found))
         if token is not None and (tls is None or not _all_https(config)):
             raise ValueError(
-                "token: it would be sent over plain HTTP or to an unproven server; give `tls`, and "
-                "name the controllers by https://"
+                "token: the agent would send it over plain HTTP, or to a server that has not "
+                "proved that it is a controller; give `tls`, and name the controllers by https://"
             )
         self._config = config
         self._data = data
@@ -169,8 +172,8 @@ class BrokerAgent:
 
     @property
     def core(self) -> AgentCore:
-        """The agent itself."""
-        assert self._core is not None, "use it in `async with`"
+        """The agent's core; only inside `async with`."""
+        assert self._core is not None, "use the agent inside `async with`"
         return self._core
 
     @property
@@ -180,34 +183,37 @@ class BrokerAgent:
 
     @property
     def state(self) -> BrokerState:
-        """Where the broker stands."""
+        """The broker's state."""
         return self.core.state
 
     @property
     def ending(self) -> Ending | None:
-        """How the agent ended; None while it lives."""
+        """How the agent ended; None: it has not ended."""
         return self._ending
 
     @property
     def port(self) -> int:
-        """The port of the own listener."""
+        """The port of the agent's HTTP listener."""
         assert self._server is not None, "without `server` there is no listener"
         return self._server.port
 
     def may_serve(self) -> bool:
-        """Whether an answer may be given to a client at this moment; ask before each."""
+        """Whether the broker may answer a client at this moment; call it before each answer."""
         return self.core.may_serve()
 
     def health(self) -> Health:
-        """How the agent is."""
+        """Return the agent's state, its offsets, and why it does not serve."""
         return health_of(self.core)
 
     def set_host_ready(self, *, ready: bool) -> None:
-        """Be online only while the host says that it is ready; it is, from the start."""
+        """Set whether the host is ready; it is at the start.
+
+        The broker is online only while the host is ready.
+        """
         self.core.set_host_ready(ready=ready)
 
     async def wait_online(self) -> None:
-        """Return once the broker may serve. Raises AgentGoneError."""
+        """Return once the broker is online. Raises AgentGoneError if the agent ends first."""
         while not (self.state is BrokerState.ONLINE and self.may_serve()):
             if self._ending is not None:
                 raise AgentGoneError(self._ending.reason)
@@ -220,38 +226,38 @@ class BrokerAgent:
         return self._ending
 
     def begin_stop(self) -> None:
-        """Ask for a controlled shutdown; `wait_gone` returns when it is over."""
+        """Begin a controlled shutdown; `wait_gone` returns when it is over."""
         if self._ending is None:
             self.core.stop()
 
     async def stop(self) -> Ending:
-        """Stop in a controlled way: leaders are moved off first, the image is saved."""
+        """Do a controlled shutdown: the leaders move to other brokers, then the image is saved."""
         self.begin_stop()
         return await self.wait_gone()
 
     def reload_tls(
         self, tls: ssl.SSLContext | None, server_tls: ssl.SSLContext | None = None
     ) -> None:
-        """Use other certificates for connections from now on."""
+        """Use other certificates for connections that begin from now on; None: keep the old."""
         if tls is not None and self._requester is not None:
             self._proof.demand(tls)
             self._requester.set_tls(tls)
         if server_tls is not None and self._server is not None:
             self._server.reload_tls(server_tls)
 
-    # What the core calls.
+    # For the core.
 
     def on_state(self, state: BrokerState, reason: str) -> None:
-        """Wake who waits."""
+        """Wake the tasks that wait for a change."""
         self._wake()
 
     def on_gone(self, reason: str, *, orderly: bool) -> None:
-        """Note the end, and wake who waits."""
+        """Note the end, and wake the tasks that wait for a change."""
         self._ending = Ending(reason, orderly)
         self._wake()
 
     def _wake(self) -> None:
-        # Those who wait hold the old event; those who come later get the new one.
+        # Tasks that wait now hold the old event; later tasks wait for the next change.
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -264,9 +270,10 @@ async def run_until_gone(
     stop_signals: tuple[int, ...],
     reload_signals: Mapping[int, Callable[[], None]],
 ) -> Ending:
-    """Keep an entered agent until it ends; a stop signal begins a controlled shutdown.
+    """Wait until an agent ends that `async with` has started.
 
-    A reload signal calls what it is mapped to.
+    Each of `stop_signals` begins a controlled shutdown. Each of `reload_signals` calls the function
+    that it is mapped to.
     """
     loop = asyncio.get_running_loop()
     for number in stop_signals:

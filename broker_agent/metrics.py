@@ -1,6 +1,6 @@
 """An agent's metrics for Prometheus.
 
-Rule: each value is read from its owner when the metrics are scraped; nothing is counted twice.
+Rule: each value is read from its owner when Prometheus scrapes; nothing is counted a second time.
 """
 
 import math
@@ -11,7 +11,7 @@ from runtime.metrics import Registry
 
 
 def registry_of(agent: AgentCore) -> Registry:
-    """Declare what is shown of an agent."""
+    """Return a registry that reads an agent's values."""
     registry = Registry()
     _declare_status(registry, agent)
     _declare_following(registry, agent)
@@ -29,18 +29,22 @@ def _declare_status(registry: Registry, agent: AgentCore) -> None:
     )
     gauge(
         "logberg_broker_serving",
-        "1 while clients may be answered.",
+        "1 while the broker may answer clients.",
         lambda: float(agent.may_serve()),
     )
-    gauge("logberg_broker_epoch", "-1 before registration.", lambda: agent.broker_epoch)
+    gauge(
+        "logberg_broker_epoch",
+        "The broker's epoch; -1 before registration.",
+        lambda: agent.broker_epoch,
+    )
     gauge(
         "logberg_broker_lease_seconds",
-        "How long an answered request keeps the broker in service.",
+        "How long the broker may serve after it sent a request that was answered.",
         lambda: agent.lease_length_s,
     )
     gauge(
         "logberg_broker_lease_age_seconds",
-        "Since the sending of the last answered request; +Inf before the first.",
+        "Seconds since the sending of the last answered request; +Inf before the first.",
         agent.freshness_s,
     )
     counter(
@@ -51,7 +55,7 @@ def _declare_status(registry: Registry, agent: AgentCore) -> None:
     counter("logberg_broker_fetches_total", "Requests sent.", lambda: fetches.fetches)
     counter(
         "logberg_broker_fetch_failures_total",
-        "Requests unanswered, refused, or answered with what can't be used.",
+        "Requests that had no answer, a refusal, or an answer that can't be used.",
         lambda: fetches.failures,
     )
 
@@ -59,37 +63,45 @@ def _declare_status(registry: Registry, agent: AgentCore) -> None:
 def _declare_following(registry: Registry, agent: AgentCore) -> None:
     view, catching_up = agent.view, agent.catching_up
     gauge, counter = registry.read_gauge, registry.read_counter
-    gauge("logberg_broker_offset", "Of the published image.", lambda: view.applied_offset)
-    gauge("logberg_broker_leader_epoch", "Of the last record fetched.", lambda: view.fetched_epoch)
+    gauge(
+        "logberg_broker_offset",
+        "The offset of the published image.",
+        lambda: view.applied_offset,
+    )
+    gauge(
+        "logberg_broker_leader_epoch",
+        "The epoch of the last record fetched.",
+        lambda: view.fetched_epoch,
+    )
     gauge(
         "logberg_broker_lag_records",
-        "From the published image to the high watermark; NaN before the first answer.",
+        "Records from the published image to the high watermark; NaN before the first answer.",
         lambda: lag_of(agent),
     )
     gauge(
         "logberg_broker_differs",
-        "1 while our history or state is not the controller's.",
+        "1 while the broker's history or state differs from the controller's.",
         lambda: float(bool(catching_up.differs)),
     )
     counter(
         "logberg_broker_state_differences_total",
-        "How often history or state was not the controller's.",
+        "How often the broker's history or state differed from the controller's.",
         lambda: catching_up.differences,
     )
     counter(
         "logberg_broker_snapshots_loaded_total",
-        "Images loaded whole.",
+        "Snapshots loaded.",
         lambda: catching_up.snapshots_loaded,
     )
     counter(
         "logberg_broker_publisher_failures_total",
-        "Exceptions of the host's publishers.",
+        "Exceptions that the host's publishers raised.",
         lambda: view.publisher_failures,
     )
 
 
 def lag_of(agent: AgentCore) -> float:
-    """Records between what readers see and what the controller last said it has."""
+    """Return the records from the published image to the high watermark; NaN: no answer yet."""
     if agent.high_watermark < 0:
         return math.nan
     return max(0, agent.high_watermark - agent.view.applied_offset)

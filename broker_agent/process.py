@@ -1,8 +1,9 @@
 """The agent as a process of its own, beside a broker that is not written in Python.
 
-Rule: SIGTERM and SIGINT begin a controlled shutdown, SIGHUP reads certificates anew; a second
-SIGTERM changes nothing, since the shutdown is already in progress. The exit code is 0 after an
-orderly end, and 1 if the broker was expelled or its time ran out, with the reason on stderr.
+Rule: SIGTERM and SIGINT begin a controlled shutdown, and SIGHUP reads the certificates anew. A
+second SIGTERM changes nothing, since the shutdown is already in progress. The exit code is 0 after
+an orderly end. It is 1, with the reason on stderr, if a controller refused the broker for good or a
+limit of the shutdown passed.
 """
 
 import signal
@@ -23,7 +24,7 @@ CERTIFICATES_NOT_RELOADED = "certificates_not_reloaded"
 
 
 class AgentTls(NamedTuple):
-    """Contexts towards controllers, and for the agent's own listener."""
+    """The TLS context for connections to controllers, and that of the agent's own listener."""
 
     client: ssl.SSLContext
     server: ssl.SSLContext
@@ -37,10 +38,10 @@ async def run_broker(
     read_tls: Callable[[], AgentTls] | None = None,
     log: structlog.typing.FilteringBoundLogger,
 ) -> int:
-    """Run until a signal, or until the cluster has no place for us. Returns the exit code.
+    """Run until a signal, or until a controller refuses the broker for good.
 
-    `read_tls` reads the certificates, now and at each SIGHUP; `server.tls` is taken from it.
-    Raises what `BrokerAgent` and `read_tls` raise at the start.
+    Returns the exit code, 0 or 1. `read_tls` reads the certificates, at the start and at each
+    SIGHUP; it also gives `server.tls`. Raises what `BrokerAgent` and `read_tls` raise at the start.
     """
     tls = None if read_tls is None else read_tls()
     if tls is not None:
@@ -54,7 +55,7 @@ async def run_broker(
                 return
             try:
                 fresh = read_tls()
-            except Exception as error:  # noqa: BLE001 - whatever is wrong with them, we go on
+            except Exception as error:  # noqa: BLE001 - keep the old certificates on any error
                 log.error(CERTIFICATES_NOT_RELOADED, why=str(error))
                 return
             agent.reload_tls(fresh.client, fresh.server)

@@ -22,41 +22,45 @@ NO_LEADER = -1
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """Where a step came from."""
+    """What a publisher is told about a step from one image to the next."""
 
     offset: int
-    """The image shows the records below; those of an open transaction are not shown yet."""
+    """The image holds the records below this offset, without those of an open transaction."""
     epoch: int
     timestamp_ms: int
-    """The newest batch's, as its leader stamped it."""
+    """The timestamp of the newest batch in ms since 1970, as its leader wrote it."""
     replaced: bool
-    """True when the image was loaded whole, so that there is no sequence of batches between."""
+    """True: a snapshot replaced the image, so the step is not a sequence of batches."""
 
 
 class Publisher(Protocol):
     """A part of the host that follows the metadata."""
 
     def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
-        """A newer image is there. Must return soon: it runs on the agent's loop."""
+        """The image `after` follows `before`. Return soon: it runs on the agent's event loop."""
 
 
 class Duties(Protocol):
-    """What a broker does with its partitions."""
+    """What a broker must do with its partitions. The host implements these methods.
+
+    If a method raises, the agent logs the error and calls the partition's duty again at the next
+    step. So the same call may come twice.
+    """
 
     def lead(self, partition: PartitionKey, topic: str, leader_epoch: int) -> None:
-        """Become, or go on as, the leader at this leader epoch."""
+        """Become the leader at this leader epoch, or stay it."""
 
     def follow(self, partition: PartitionKey, topic: str, leader: int, leader_epoch: int) -> None:
-        """Follow `leader` (-1: nobody leads) at this leader epoch."""
+        """Follow `leader`, a broker id (-1: there is no leader), at this leader epoch."""
 
     def drop(self, partition: PartitionKey) -> None:
-        """The partition, or our replica of it, is gone."""
+        """The partition is deleted, or this broker has no replica of it any more."""
 
 
 class PartitionDuties:
     """A publisher that calls a host's `Duties` when a partition of this broker changes.
 
-    What a host failed at it is told again at the next step.
+    It calls a method that raised again at the next step.
     """
 
     def __init__(self, broker_id: int, duties: Duties) -> None:
@@ -89,7 +93,7 @@ class PartitionDuties:
         if self._told.get(key) == duty and not again:
             return
         topic = image.topics.by_id[key.topic_id].name
-        # Noted first: a host that failed halfway must still be told to drop it one day.
+        # Note the call before it is made: if it fails halfway, a later `drop` must still be called.
         self._told[key] = duty
         if partition.leader == self._broker_id:
             self._duties.lead(key, topic, partition.leader_epoch)
@@ -104,7 +108,10 @@ def changed_partitions_of(
     manifest: Manifest,
     told: Iterable[PartitionKey],
 ) -> list[PartitionKey]:
-    """Return the partitions that may concern a broker between two images, sorted."""
+    """Return the partitions whose change may concern a broker, sorted by topic id and number.
+
+    `told` are the partitions for which the broker's duties were called and not dropped.
+    """
     if manifest.replaced:
         keys = {PartitionKey(*key) for key in after.topics.replicas_of(broker_id)} | set(told)
     else:

@@ -11,7 +11,7 @@ from metadata.uuids import uuid_text
 
 
 def registration_of(config: AgentConfig) -> Registration:
-    """Say who a broker is, as its configuration has it."""
+    """Return the registration that a configuration describes."""
     return Registration(
         endpoints=tuple(
             Endpoint(
@@ -36,7 +36,7 @@ def registration_of(config: AgentConfig) -> Registration:
 
 
 def _features(config: AgentConfig) -> list[FeatureRange]:
-    """What the configuration says, and this build's levels for what it doesn't name."""
+    """Return the configuration's features, and this build's for those that it doesn't name."""
     ours = {name: FeatureRange(name, *levels) for name, levels in SUPPORTED.items()}
     theirs = {feature.name: feature for feature in config.features}
     return [feature for _, feature in sorted({**ours, **theirs}.items())]

@@ -1,12 +1,12 @@
-"""Fetching a snapshot from a controller, piece by piece, across interruptions.
+"""Fetches a snapshot from a controller in pieces, and resumes after an interruption.
 
 Rule: the pieces that have arrived stay on disk, and another attempt for the same snapshot continues
 where the first stopped. The agent verifies the file as it arrives, and renames it into place only
 when it is complete and correct. It removes pieces of other snapshots, since it never needs them.
 
 A piece does not renew the lease, although a leading controller counts it as contact. Any controller
-sends pieces, and a deposed leader would otherwise keep a broker in service that the new leader has
-fenced. So the agent continues to fetch meanwhile.
+sends pieces. If pieces renewed the lease, a broker could serve because of a deposed leader while
+the new leader has fenced it. So the agent continues to send fetches meanwhile.
 """
 
 from collections.abc import Callable, Generator
@@ -28,7 +28,7 @@ SNAPSHOT_FETCH_BEGAN = "snapshot_fetch_began"
 PIECE_BYTES = 1024 * 1024
 _PIECE_LIMIT_S = 5.0
 _OF_NO_USE = frozenset({404, 416})
-"""The snapshot is gone, or is not as long as we were told: what is here of it is of no use."""
+"""The snapshot is gone, or shorter than the controller said: remove the pieces that are here."""
 
 OnFetched = Callable[[CheckpointId | None, str], None]
 Ask = Callable[[dict[str, str], Callable[[Reply | Unreachable], None]], PendingRequest]
@@ -46,7 +46,7 @@ class SnapshotDownload:
         requester: Requester,
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
-        """`incarnation_id`: this process's, as text. The controller counts pieces as contact."""
+        """`incarnation_id` of this process as text; the controller counts a piece as contact."""
         self._cluster_id = cluster_id
         self._incarnation_id = incarnation_id
         self._clock = clock
@@ -57,15 +57,16 @@ class SnapshotDownload:
 
     @property
     def active(self) -> bool:
-        """Whether a download is under way."""
+        """Whether a download is in progress."""
         return self._current is not None
 
     def begin(
         self, url: str, snapshot: SnapshotToLoad, broker: tuple[int, int], on_done: OnFetched
     ) -> None:
-        """Fetch a snapshot from the controller at `url`; `broker` is id and epoch.
+        """Fetch a snapshot from the controller at `url`; `broker` is (broker id, broker epoch).
 
-        `on_done` gets the checkpoint, durably in its place, or None and why not; never at once.
+        `on_done` gets the checkpoint and "" when its file is durable, or None and the problem. It
+        is never called before this method returns.
         """
         assert self._current is None, "one download at a time"
         try:
@@ -102,14 +103,14 @@ class SnapshotDownload:
         self._current.start(self._clock)
 
     def abandon(self) -> None:
-        """Stop; what has arrived stays."""
+        """Stop; the pieces that have arrived stay on disk."""
         if self._current is not None:
             self._current.abandon()
             self._current = None
 
 
 class _Download:
-    """One snapshot on its way."""
+    """One download."""
 
     def __init__(
         self,
@@ -132,11 +133,11 @@ class _Download:
         self._over = False
 
     def start(self, clock: Clock) -> None:
-        """Take up what an earlier attempt left, then ask for the rest."""
+        """Read the pieces that an earlier attempt left, then ask for the rest."""
         self._stop_preparing = run_in_slices(clock, self._prepare(), self._prepared)
 
     def abandon(self) -> None:
-        """Stop without a word."""
+        """Stop, and call nobody back."""
         self._over = True
         if self._stop_preparing is not None:
             self._stop_preparing()
@@ -151,7 +152,7 @@ class _Download:
                     self._disk.unlink(f"{INCOMING_FOLDER}/{name}")
             yield from self._fetch.prepare()
         except OSError as error:
-            self._problem = f"the disk refuses: {error.strerror}"
+            self._problem = f"the agent's folder can't be read or written: {error.strerror}"
 
     def _prepared(self) -> None:
         if self._problem:
@@ -189,7 +190,7 @@ class _Download:
             self._discard()
             self._give_up(str(error))
         except OSError as error:
-            self._give_up(f"it can't be written here: {error.strerror}")
+            self._give_up(f"a piece of the snapshot can't be written: {error.strerror}")
         else:
             self._next()
 
@@ -200,7 +201,8 @@ class _Download:
     def _placed(self, error: OSError | None) -> None:
         if not self._over:
             self._over = True
-            self._finished("" if error is None else f"it can't be kept here: {error.strerror}")
+            problem = "" if error is None else f"the file can't be renamed: {error.strerror}"
+            self._finished(problem)
 
     def _give_up(self, why: str) -> None:
         self.abandon()

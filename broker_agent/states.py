@@ -3,23 +3,24 @@
 Rule: this table lists every change of an agent's state, and the state changes nowhere else. An
 event that the table does not list for a state is a defect and raises.
 
-The four names are KIP-500's. OFFLINE is a broker that no controller has heard from; FENCED one
-that is registered and must not serve; ONLINE one that serves; STOPPING one whose leaders are
-being moved off. GONE is the end of the process: it never comes back, only a new process
-registers (a new incarnation).
+The first four names are KIP-500's. An OFFLINE broker has not registered yet. A FENCED broker is
+registered and must not serve. An ONLINE broker serves. A STOPPING broker waits until the controller
+has moved its leaders to other brokers. GONE is the end of the process. Only a new process, with a
+new incarnation, registers again.
 
-An agent fences *itself* when its lease runs out (`LEASE_EXPIRED`): KIP-500 asked for it, and
-without it a broker that is cut off serves stale metadata until others refuse its epoch.
+An agent fences *itself* when its lease runs out (`LEASE_EXPIRED`), as KIP-500 proposes. Otherwise a
+broker that is cut off would serve stale metadata until others refuse its epoch.
 
-A broker that was online goes on serving while it stops, since it still leads; one that was
-fenced does not begin to, and one that loses its right while it stops never gets it back.
+A broker that was online continues to serve while it stops, since it still leads. A broker that was
+fenced does not serve while it stops. A stopping broker that loses the right to serve never gets it
+back.
 """
 
 from enum import Enum
 
 
 class BrokerState(Enum):
-    """Where a broker stands."""
+    """A broker's state, as its agent sees it."""
 
     OFFLINE = "offline"
     FENCED = "fenced"
@@ -38,19 +39,19 @@ class AgentEvent(Enum):
     TOLD_FENCED = "told fenced"
     """The controller says that we are fenced."""
     LEASE_EXPIRED = "lease expired"
-    """No request was answered for most of a session: we fence ourselves."""
+    """No request was answered for most of a session: the agent fences the broker."""
     DIFFERS = "found to differ"
-    """Our history or state is not the controller's: we fence ourselves."""
+    """Our history or state is not the controller's: the agent fences the broker."""
     HOST_UNREADY = "unready"
-    """The host says that it can't serve: we fence ourselves."""
+    """The host says that it can't serve: the agent fences the broker."""
     STOP_ASKED = "asked to stop"
-    """The host wants to stop (SIGTERM, SIGINT)."""
+    """The host asks the agent to stop (SIGTERM, SIGINT)."""
     TOLD_STOP = "told to stop"
-    """The controller says that we may go."""
+    """The controller says that the broker may stop."""
     STOP_EXPIRED = "stop limit reached"
-    """Our own limit for stopping has passed: go, leaders moved or not."""
+    """The agent's limit for the shutdown has passed: it ends, even if leaders have not moved."""
     EXPELLED = "expelled"
-    """Stale epoch, foreign cluster, or no registration in time: fence, and end the process."""
+    """Stale broker epoch, another cluster, or no registration in time: the agent ends."""
 
 
 _FENCING = (
@@ -82,18 +83,18 @@ TRANSITIONS: dict[tuple[BrokerState, AgentEvent], BrokerState] = {
 
 
 class AgentStatus:
-    """An agent's state, and whether it has the right to serve (as long as its lease holds)."""
+    """An agent's state, and whether it may serve while its lease holds."""
 
     def __init__(self) -> None:
         self.state = BrokerState.OFFLINE
         self.serving = False
 
     def end(self) -> None:
-        """Be gone without an event: the process is torn down."""
+        """Become GONE without an event, because the host abandons the agent."""
         self.state, self.serving = BrokerState.GONE, False
 
     def meet(self, event: AgentEvent) -> bool:
-        """Go through the table. True when the state or the right to serve changed.
+        """Do the table's transition. Returns whether the state or the right to serve changed.
 
         Raises ValueError for an event that can't happen in this state.
         """
@@ -115,7 +116,7 @@ def next_state(state: BrokerState, event: AgentEvent) -> BrokerState:
 
 
 def diagram() -> str:
-    """Draw the table as a Mermaid state diagram (docs/states.md holds it; a test compares)."""
+    """Return the table as a Mermaid state diagram. docs/states.md holds it; a test compares."""
     lines = ["stateDiagram-v2", "    [*] --> offline"]
     lines += [
         f"    {before.value} --> {after.value}: {event.value}"

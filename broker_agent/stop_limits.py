@@ -1,9 +1,9 @@
-"""When a controlled shutdown ends although no controller has granted it.
+"""Ends a controlled shutdown that no controller has granted in time.
 
-Rule: there are two limits, and the first one to pass ends the shutdown. `stop_limit_ms` bounds
-the whole shutdown. `stop_silence_ms`, or two heartbeats if that is longer, bounds the time without
-an answer of the active controller: only that controller can move the leaders off, so waiting for
-one that is not there gains nothing. An ordinary failover is shorter than that.
+Rule: there are two limits, and the first one to pass ends the shutdown. `stop_limit_ms` bounds the
+whole shutdown. `stop_silence_ms`, or two heartbeats if that is longer, bounds the time without an
+answer of the active controller. Only that controller can move the leaders to other brokers, so
+without it waiting is in vain. A failover takes less time than this limit.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class StopLimits:
         self._heard_at = self._clock.monotonic()
 
     def end(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -46,10 +46,13 @@ class StopLimits:
         limit_left_s = self._began_at + self._limit_s - now
         silence_left_s = self._heard_at + self._silence_s - now
         if limit_left_s <= 0:
-            self._on_passed("stopped at its own limit; leaders may not have moved")
+            self._on_passed(
+                f"the controlled shutdown was not finished after {self._limit_s:g} s "
+                "(stop_limit_ms); leaders may not have moved"
+            )
         elif silence_left_s <= 0:
             self._on_passed(
-                f"stopped without leave: no active controller has answered for "
+                f"the controlled shutdown was cut short: no active controller has answered for "
                 f"{self._silence_s:g} s; leaders may not have moved"
             )
         else:

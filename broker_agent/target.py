@@ -1,14 +1,14 @@
-"""Which controller to ask next, and when.
+"""Chooses the controller to ask next, and how long to wait before.
 
-Rule: follow the newest leader that any answer named; if none is known, ask each controller in turn.
+Rule: ask the newest leader that any answer named; if none is known, ask each controller in turn.
 Ignore a hint with an older epoch than the newest seen, so that a deposed controller can't mislead
-the agent.
+the agent. Use a leader's URL only if its scheme is that of the controller that named it: never
+change from https to http.
 
-After an error the agent waits before the next try, longer each time up to half a heartbeat, so that
-it doesn't flood a cluster without a leader. The first retry is immediate, since usually the old
-leader has just gone and a new one is there already. Two controllers that name each other are an
-error too: the agent follows a hint without a wait only if its epoch is newer. A leader's URL
-is followed only over the scheme of the answer that names it: never from https to http.
+After an error the agent waits before the next try, longer each time, up to half a heartbeat. So it
+doesn't flood a cluster without a leader. The first retry is immediate, since usually the old leader
+has just gone and a new one is there already. Two controllers may name each other as the leader. So
+the agent follows a hint without a wait only if its epoch is newer.
 """
 
 from runtime.http.origins import may_follow
@@ -16,11 +16,12 @@ from runtime.randomness import Random
 
 _FIRST_BACKOFF_S = 0.02
 _URLS_MAX = 64
-"""A cluster has a handful of controllers; more than this is somebody's nonsense."""
+"""The most URLs that an agent remembers. A cluster has a handful of controllers; an answer that
+names more is wrong."""
 
 
 class Target:
-    """The controllers that an agent knows, and the one to ask."""
+    """The controllers that an agent knows, and the one to ask next."""
 
     def __init__(self, controllers: tuple[str, ...], random: Random, backoff_max_s: float) -> None:
         self._urls = list(controllers)
@@ -32,12 +33,12 @@ class Target:
 
     @property
     def url(self) -> str:
-        """Whom to ask."""
+        """The controller to ask next."""
         return self._urls[self._at]
 
     @property
     def epoch(self) -> int:
-        """The newest epoch seen; an answer from an older one is refused."""
+        """The newest epoch seen; -1: none yet."""
         return self._epoch
 
     def answered(self, epoch: int) -> None:
@@ -46,13 +47,13 @@ class Target:
         self._failures = 0
 
     def hinted(self, leader_url: str | None, epoch: int) -> float:
-        """The controller does not lead, and may have said who does. Returns seconds to wait."""
+        """The controller does not lead, and may have named the leader. Returns seconds to wait."""
         if leader_url is None or epoch < self._epoch or not may_follow(self.url, leader_url):
             return self.failed()
         news = epoch > self._epoch
         self._epoch = epoch
         if leader_url == self.url:
-            # It leads, and has yet to begin its epoch.
+            # It leads but has not begun its epoch yet.
             return self.refused()
         if leader_url not in self._urls:
             if len(self._urls) >= _URLS_MAX:
@@ -62,14 +63,15 @@ class Target:
         return 0.0 if news else self._backoff_s()
 
     def failed(self) -> float:
-        """The controller did not answer, or can't. Ask another; returns seconds to wait."""
+        """The controller gave no usable answer: ask the next one. Returns seconds to wait."""
         self._at = (self._at + 1) % len(self._urls)
         return self._backoff_s()
 
     def refused(self, retry_after_s: float = 0.0) -> float:
-        """The controller refuses for now. Ask it again; returns seconds to wait.
+        """The controller refuses for now: ask it again. Returns seconds to wait.
 
-        `retry_after_s` is what it asked for; some is added by lot, so that not all come at once.
+        `retry_after_s` is the wait that it named. A random part of up to a half is added, so that
+        not all agents ask at the same moment.
         """
         self._failures = max(self._failures, 1)
         return max(self._backoff_s(), retry_after_s * (1 + 0.5 * self._random.random()))

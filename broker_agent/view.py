@@ -1,16 +1,16 @@
-"""The agent's image and its place in the log.
+"""The agent's image and its mark, which is its place in the log.
 
-Rule: batches are applied in order, and all batches of one answer or none. A batch is not applied if
-it doesn't continue our mark (its offset, or the hash of the previous batch), or if the state after
-it is not the one that the controller reports. Then history or state has two versions, and readers
-keep the old image until everything was fetched again. A loaded image replaces the old one; it never
-merges.
+Rule: the agent applies all batches of one answer, in order, or none. It does not apply a batch that
+doesn't continue our mark (by its offset, or by the hash of the previous batch), or after which our
+state is not the one that the controller reports. Then our history or state differs from the
+controller's, and readers keep the old image until the agent has fetched everything again. A
+snapshot that is loaded replaces the image; the two are never merged.
 
-Readers see an image only when it is complete. At the start, and while everything is fetched again,
-images are *held back* until they reach the offset that the controller had at the beginning.
+Readers see only complete images. At the start, and while the agent fetches everything again, images
+are *held back* until they reach the offset that the controller had at the beginning.
 
-Batches of an open transaction are held in the image's branch: they are fetched, while readers see
-the state before its Begin, and that is all that counts as applied.
+The batches of an open transaction go into the image's branch. They count as fetched and not as
+applied: readers see the state before the transaction's Begin.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from metadata.messages.fetch import StateAt
 
 PUBLISHER_FAILED = "publisher_failed"
 HASH_STEP = 1024
-"""Controllers name their state at the first batch end at or past each multiple of this."""
+"""Controllers report their state at the first batch end at or past each multiple of this offset."""
 _HASHES_KEPT = 64
 
 _Hashes = dict[int, tuple[bytes, bytes]]
@@ -36,7 +36,10 @@ _Hashes = dict[int, tuple[bytes, bytes]]
 
 
 class UnusableAnswerError(Exception):
-    """Damaged bytes, or batches from a later offset than asked for: ask again, or another."""
+    """An answer holds damaged bytes, or batches from a later offset than the agent asked for.
+
+    Ask again, or ask another controller.
+    """
 
 
 class DiffersError(Exception):
@@ -44,18 +47,18 @@ class DiffersError(Exception):
 
 
 class TooNewError(Exception):
-    """The cluster speaks a format, or writes records, that this software doesn't know."""
+    """The log has a format or records that this software doesn't know."""
 
 
 class PlacedImage(msgspec.Struct, frozen=True):
-    """An image and its place in the log."""
+    """An image and its mark in the log."""
 
     image: MetadataImage
     mark: LogMark
 
 
 class MetadataView:
-    """An image that follows the log."""
+    """The image that the agent updates with each batch, and publishes to readers."""
 
     def __init__(
         self,
@@ -71,7 +74,7 @@ class MetadataView:
         self._continues = True
         self._hashes: _Hashes = {}
         self.holding = True
-        """Images are held back: readers have the one from before, or none."""
+        """Whether images are held back: readers have the previous one, or the empty one."""
         self.publisher_failures = 0
 
     @property
@@ -86,35 +89,35 @@ class MetadataView:
 
     @property
     def mark(self) -> LogMark:
-        """Where in the log the newest image stands."""
+        """The place of the newest image in the log."""
         return self._newest.mark
 
     @property
     def fetched_offset(self) -> int:
-        """Records below this are here."""
+        """The agent has the records below this offset."""
         return self.mark.log_end
 
     @property
     def fetched_epoch(self) -> int:
-        """The epoch of the last of them; -1 when there is none."""
+        """The epoch of the last record fetched; -1 when there is none."""
         return self.mark.epoch if self.mark.log_end else -1
 
     @property
     def applied_offset(self) -> int:
-        """What readers see holds the records below this."""
+        """The published image holds the records below this offset."""
         return applied_offset(self._published)
 
     def state_hash_text(self) -> str | None:
-        """The hash of what brokers share, for people."""
+        """The published image's state hash over what brokers share, in hexadecimal digits."""
         state_hash = self._published.state_hash
         return None if state_hash is None else state_hash.shared_bytes().hex()
 
     def apply(self, encoded: Sequence[bytes], state: StateAt | None = None) -> None:
-        """Apply batches as they stand on disk, and publish once.
+        """Apply batches, each with the bytes that it has in the ledger, and publish once.
 
-        Batches, or leading ones of them, that we have already are passed over. `state` is what
-        the controller says of an offset at or below their end. Raises UnusableAnswerError,
-        DiffersError or TooNewError, and then nothing of `encoded` has been applied.
+        Skips leading batches that are applied already. `state` is what the controller reports for
+        an offset at or below their end. Raises UnusableAnswerError, DiffersError or TooNewError;
+        then no batch of `encoded` has been applied.
         """
         before = self._newest
         placed, hashes = self._replayed(_parsed(encoded, before.mark))
@@ -129,16 +132,16 @@ class MetadataView:
         self._publish()
 
     def replace(self, loaded: PlacedImage) -> None:
-        """Put a loaded image in place of ours, and publish it unless it is to be held back."""
+        """Replace our image by a loaded one, and publish it unless images are held back."""
         self._hashes = {loaded.mark.log_end: _hashes_of(loaded)}
         self._newest = loaded
         self._continues = False
         self._publish()
 
     def forget(self) -> None:
-        """Begin again: ask for everything. Readers keep the old image until the new one is whole.
+        """Drop the image, to fetch everything again. Readers keep the published one meanwhile.
 
-        The next batches begin at offset 0, or a snapshot comes; either replaces.
+        The next batches begin at offset 0, or a snapshot comes; either replaces the image.
         """
         self._newest = self._beginning
         self._continues = False
@@ -146,7 +149,7 @@ class MetadataView:
         self.holding = True
 
     def release(self) -> None:
-        """Hold images back no longer: the newest one is whole."""
+        """Publish the newest image, which is complete now, and hold images back no longer."""
         if self.holding:
             self.holding = False
             self._publish()
@@ -188,21 +191,22 @@ class MetadataView:
         for publisher in self._publishers:
             try:
                 publisher.on_metadata(before, after, manifest)
-            except Exception:  # noqa: BLE001 - a host's part must not stop the others
+            except Exception:  # noqa: BLE001 - one publisher's error must not stop the others
                 self.publisher_failures += 1
                 self._log.exception(PUBLISHER_FAILED, publisher=type(publisher).__name__)
 
 
 def applied_offset(image: MetadataImage) -> int:
-    """Return the offset below which an image shows all records: an open transaction's it doesn't.
+    """Return the offset below which an image holds all records.
 
-    What is decided while a transaction is open stands inside of it, so nothing is missed.
+    While a transaction is open, that is the offset of its Begin. No record outside the transaction
+    can follow before its end, because decisions are made one after another.
     """
     return image.offset if image.transaction is None else image.transaction.offset
 
 
 def _parsed(encoded: Sequence[bytes], mark: LogMark) -> list[Batch]:
-    """Read batches; those that lie before the mark are left out."""
+    """Decode batches, and leave out those before the mark."""
     try:
         batches = [parse(data) for data in encoded]
     except UnknownFormatError as error:
@@ -222,7 +226,7 @@ def _check_continues(mark: LogMark, batch: Batch) -> None:
 
 
 def _compare(state: StateAt, known: _Hashes) -> None:
-    """Hold ours against what the controller had; an offset that we don't know says nothing."""
+    """Compare our hashes with the controller's, if we have hashes for that offset."""
     ours = known.get(state.offset)
     if ours is None or ours == (state.chain_hash, state.state_hash):
         return

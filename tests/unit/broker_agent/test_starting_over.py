@@ -95,7 +95,7 @@ def test_a_history_that_parts_is_a_difference(rig):
     lie_once(rig, diverging=Divergence(epoch=1, end_offset=3), batches=())
     rig.run(0.01)
     assert rig.states == [(FENCED, False)]
-    assert "parts from ours at offset 3" in rig.agent.reason
+    assert "differs from ours at offset 3" in rig.agent.reason
     rig.run(3.0)
     assert rig.state is ONLINE
 
