@@ -1,1 +1,1 @@
-"""Records, images, deltas and messages, without I/O: nothing here reads a clock or a disk."""
+"""Records, images, deltas and messages. Nothing here does I/O or reads a clock."""

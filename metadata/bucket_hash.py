@@ -1,17 +1,18 @@
-"""Which bucket of a map a key lies in: hashes that are keyed in each process.
+"""Hash functions that choose the bucket for a key of a `BucketMap`, keyed with a secret.
 
-Rule: whoever chooses keys (names of topics, request ids, broker ids) must not be able to choose
-buckets, or all keys lie in one, and each change copies it. So every function here mixes in a secret
-of the process, which comes from the injected randomness (`key_buckets`). Nothing that leaves a
-process depends on it: maps are iterated sorted, and the state hash is a sum.
+Rule: a client that chooses keys (topic names, request ids, broker ids) must not be able to choose
+their buckets. Otherwise it could put all keys into one bucket, and each change copies a bucket. So
+every function here uses a secret of the process (`key_buckets`), which comes from the injected
+randomness. Nothing that leaves a process depends on the secret: maps are iterated sorted, and the
+state hash is a sum.
 
-For text and bytes it is Python's own hash (SipHash) of the secret and the key together. It stays
-keyed where PYTHONHASHSEED is fixed: the secret stands first, so who does not know it does not know
-the state that SipHash has when the key comes. It takes as long as crc32 does. For numbers it is a
-multiplication by a secret odd number, of which the middle bits count.
+For text and bytes the hash is Python's own (SipHash) of the secret followed by the key. It takes as
+long as crc32. The secret protects it even where PYTHONHASHSEED is fixed, because nobody else knows
+SipHash's state after the secret. For numbers the hash is the middle bits of the product with a
+secret odd number.
 
-A map takes the secret that holds when its first entry comes, and its later versions keep it, so a
-process may set it at any time.
+A map uses the secret that is set when it gets its first entry, and its later versions keep that
+one. So a process may set the secret at any time.
 """
 
 from collections.abc import Callable
@@ -20,51 +21,51 @@ from typing import Any, Final, TypeVar
 K = TypeVar("K")
 
 Mix = Callable[[Any], int]
-"""From a key to a number; its lowest bits choose the bucket."""
+"""Takes a key and returns a number, whose lowest bits choose the bucket."""
 MixFor = Callable[[bytes], Mix]
-"""From a secret to such a function: one for each kind of key."""
+"""Takes a secret and returns a `Mix`. There is one for each kind of key."""
 
 SECRET_BYTES: Final = 16
 UNKEYED: Final = b"quorate, unkeyed"
-"""Holds where nobody has set another: in tests, and in tools that read files of their own."""
+"""The secret until `key_buckets` sets one: in tests, and in tools that read their own files."""
 
 
 def mix_bytes(secret: bytes) -> Mix:
-    """For uuids and other bytes."""
+    """Hash uuids and other bytes."""
     return lambda key: hash(secret + key)
 
 
 def mix_text(secret: bytes) -> Mix:
-    """For names."""
+    """Hash names."""
     before = _as_text(secret)
     return lambda key: hash(before + key)
 
 
 def mix_int(secret: bytes) -> Mix:
-    """For ids of 32 bits, which may come in steps of any size."""
+    """Hash ids of 32 bits, also ids that differ by multiples of a power of two."""
     factor = int.from_bytes(secret[:8], "big") | 1
     return lambda key: key * factor >> 32
 
 
 def mix_partition(secret: bytes) -> Mix:
-    """For partitions: neighbours lie in neighbouring buckets, topics anywhere."""
+    """Hash partition keys. The partitions of one topic lie in neighbouring buckets."""
     return lambda key: hash(secret + key[0]) + key[1]
 
 
 def mix_typed_name(secret: bytes) -> Mix:
-    """For (code, name), such as a config resource."""
+    """Hash (code, name), such as a config resource."""
     before = _as_text(secret)
     return lambda key: hash(before + key[1]) + key[0]
 
 
 def mix_name_and_code(secret: bytes) -> Mix:
-    """For (name, code), such as a SCRAM credential."""
+    """Hash (name, code), such as the key of a SCRAM credential."""
     before = _as_text(secret)
     return lambda key: hash(before + key[0]) + key[1]
 
 
 def mix_entity(secret: bytes) -> Mix:
-    """For (kind, names) in a row, such as the entity of a client quota."""
+    """Hash a sequence of (kind, names), such as the entity of a client quota."""
     before = _as_text(secret)
     return lambda key: hash(
         before + "\0".join(part for kind, name in key for part in (kind, *name))
@@ -78,7 +79,8 @@ def mix_row(secret: bytes) -> Mix:
 
 
 def _as_text(secret: bytes) -> str:
-    """The same as 16 characters; few enough kinds of them that joining stays cheap."""
+    """Return the secret as 16 characters, one for each byte."""
+    # In Latin-1 the text takes one byte a character, so that joining it with a name is cheap.
     return secret.decode("latin-1")
 
 
@@ -87,15 +89,18 @@ _MADE: dict[MixFor, Mix] = {}
 
 
 def key_buckets(secret: bytes) -> None:
-    """Take a secret of 16 random bytes for maps that get their first entry from now on."""
+    """Set the secret, 16 random bytes, for all maps that get their first entry from now on.
+
+    Raises ValueError for another length.
+    """
     if len(secret) != SECRET_BYTES:
-        raise ValueError(f"a secret of buckets has {SECRET_BYTES} bytes, not {len(secret)}")
+        raise ValueError(f"the secret must have {SECRET_BYTES} bytes; this one has {len(secret)}")
     _SECRET[0] = secret
     _MADE.clear()
 
 
 def keyed(kind: MixFor) -> Mix:
-    """Return the function of this kind for the secret that holds now."""
+    """Return the function of this kind for the secret that is set now."""
     made = _MADE.get(kind)
     if made is None:
         made = _MADE[kind] = kind(_SECRET[0])

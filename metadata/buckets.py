@@ -1,19 +1,19 @@
 # ruff: noqa: SLF001 - a map looks into others of its class
-"""A map that never changes, whose next version shares all but what was written.
+"""An immutable map whose next version shares everything that was not written.
 
-Rule: a `BucketMap` is immutable. `with_changes` gives the next one: it copies a bucket, and the
-page of buckets it lies in, at its first write, so a lone change costs microseconds whatever the
-size, and a bulk load costs little more than a plain dict. Maps of one origin are compared by the
-identity of their pages and buckets.
+Rule: a `BucketMap` never changes. `with_changes` returns the next version. It copies a bucket, and
+the page that holds the bucket, at the first write to it. So a single change costs microseconds
+whatever the size of the map, and a bulk load costs little more than a plain dict. Two versions of
+one map are compared by the identity of their pages and buckets.
 
-A bucket is a dict of 4 to 32 entries on average, and there are as many as that takes: copying a
-bucket touches every entry in it (their reference counts), so with 1,024 buckets for 100,000
-partitions a batch of 50 changes would touch 5,000 others and push all else out of the processor's
-cache, at twice the time and more (ADR 0010). How many buckets there are shows nowhere else:
-iteration is sorted by key. In which bucket a key lies is known to this process only, so that nobody
-can choose keys that all lie in one (`metadata.bucket_hash`, ADR 0019).
+A bucket is a dict with 4 to 32 entries on average, and the number of buckets grows with the map. A
+copy of a bucket touches the reference count of every entry in it. With 1,024 buckets for 100,000
+partitions, a batch of 50 changes would touch 5,000 other entries and evict everything else from the
+processor's cache; it would take more than twice the time (ADR 0010). The number of buckets has no
+other effect, since iteration is sorted by key. Only this process knows which bucket holds a key, so
+that no client can choose keys that all lie in one (`metadata.bucket_hash`, ADR 0019).
 
-None is no value: it stands for "absent" in `with_changes` and in a `KeyChange`.
+None is not a value: it means "absent" in `with_changes` and in a `KeyChange`.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -53,11 +53,12 @@ V = TypeVar("V")
 D = TypeVar("D")
 
 STEP: Final = 64
-"""Changes that are made between two yields: 0.5 to 2 ms of work. On a million entries each change
-copies a bucket that is in no cache: 9 µs on a quiet machine, three times that on a busy one."""
+"""Changes between two yields: 0.5 to 2 ms of work. In a map of a million entries each change copies
+a bucket that is not in the processor's cache: 9 µs on a quiet machine, three times that on a busy
+one."""
 
 _COUNT_STEP: Final = 512
-"""Keys that are looked up between two yields."""
+"""Lookups of keys between two yields."""
 
 _SHAPES: Final = (
     (32, 0, 0),
@@ -67,11 +68,11 @@ _SHAPES: Final = (
     (131_072, 7, 5),
     (1 << 62, 9, 6),
 )
-"""(most entries, bits of the page number, bits of the bucket number within its page)."""
+"""(the most entries, bits of the page number, bits of the bucket's number within its page)."""
 
 
 class KeyChange(NamedTuple, Generic[K, V]):
-    """What happened to one key between two maps; None: it wasn't there, or isn't any more."""
+    """A key whose value differs between two maps. None: the key is not in that map."""
 
     key: K
     before: V | None
@@ -88,14 +89,14 @@ class BucketMap(Generic[K, V]):
     _pages: list[list[dict[K, V]]]
     _length: int
     _shift: int
-    """Bits of an index that number a bucket within its page."""
+    """How many bits of an index are the bucket's number within its page."""
     _in_page: int
     _mask: int
     _most: int
-    """Entries that this many buckets are for."""
+    """The most entries for this number of buckets."""
 
     def __init__(self, kind: MixFor, items: Mapping[K, V] | None = None) -> None:
-        """`kind`: which of `metadata.bucket_hash` fits the keys."""
+        """`kind` is the function of `metadata.bucket_hash` for this kind of keys."""
         self._kind, self._mix = kind, keyed(kind)
         self._reshape(0)
         if items:
@@ -133,7 +134,7 @@ class BucketMap(Generic[K, V]):
         return self._pages[index >> self._shift][index & self._in_page].get(key, default)
 
     def __iter__(self) -> Iterator[K]:
-        """Yield the keys, sorted. Sorts them all first: 0.1 s for 100,000 partitions."""
+        """Yield the keys, sorted. All keys are sorted first: 0.1 s for 100,000 partitions."""
         keys: list[Any] = [key for page in self._pages for bucket in page for key in bucket]
         keys.sort()
         return iter(keys)
@@ -151,11 +152,11 @@ class BucketMap(Generic[K, V]):
         return ((key, self[key]) for key in self)
 
     def pages(self) -> list[Any]:
-        """Return what the map is made of, for who frees it bit by bit."""
+        """Return the map's pages, for a caller that frees the map in steps."""
         return list(self._pages)
 
     def unordered_items(self) -> Iterator[tuple[K, V]]:
-        """Yield the entries in no order, at once: for sums, never for records or replay."""
+        """Yield the entries without sorting them. For sums only, never for records or replay."""
         return (item for page in self._pages for bucket in page for item in bucket.items())
 
     def with_changes(self, changes: Mapping[K, V | None]) -> "BucketMap[K, V]":
@@ -173,7 +174,7 @@ class BucketMap(Generic[K, V]):
         return result
 
     def changing(self, changes: Mapping[K, V | None]) -> Generator[None, None, "BucketMap[K, V]"]:
-        """Do the same and yield after each `STEP` entries; not at all for fewer."""
+        """Do what `with_changes` does, and yield after each `STEP` entries; never for fewer."""
         if len(changes) <= STEP and self._length + len(changes) <= self._most:
             return self.with_changes(changes)
         new = 0
@@ -199,19 +200,19 @@ class BucketMap(Generic[K, V]):
         return result
 
     def _must_count(self, changes: Mapping[K, V | None]) -> bool:
-        """Tell whether it rests on the keys that are new if there are buckets enough."""
+        """Return whether the number of new keys decides if there are enough buckets."""
         return self._length + len(changes) > self._most >= len(changes)
 
     def _writable(
         self, changes: Mapping[K, V | None], new: int
     ) -> tuple["BucketMap[K, V]", bytearray]:
-        """Return a map to write into, and a 1 for each bucket that is not shared with this one.
+        """Return a map to write into, and for each bucket 1 if it is not shared with this map.
 
-        It is a copy if there are buckets enough for what comes, else a larger one to be filled.
-        `new` keys are not in this map, if `_must_count`.
+        The map is a copy if it has enough buckets for the changes, else an empty larger one. `new`
+        is the number of keys that are not in this map; it is used only if `_must_count`.
         """
         result: BucketMap[K, V] = BucketMap.__new__(BucketMap)
-        # The secret that holds at the first entry is this map's, and its later versions'.
+        # An empty map takes the secret that is set now; any other map keeps its own.
         result._kind, result._mix = self._kind, self._mix if self._length else keyed(self._kind)
         length = self._length + (new if self._must_count(changes) else len(changes))
         if length > self._most:
@@ -223,7 +224,7 @@ class BucketMap(Generic[K, V]):
         return result, bytearray(self._mask + 1)
 
     def _fill(self, entries: Iterable[tuple[K, V]]) -> None:
-        """Take over entries of a smaller map."""
+        """Add entries, whose keys must not be in this map."""
         mix, mask, shift, in_page = self._mix, self._mask, self._shift, self._in_page
         pages, count = self._pages, 0
         for count, (key, value) in enumerate(entries, 1):  # noqa: B007 - counted
@@ -234,9 +235,9 @@ class BucketMap(Generic[K, V]):
     def _write(
         self, changes: Iterable[tuple[K, V | None]], owned: bytearray, owned_pages: set[int]
     ) -> None:
-        """Set and remove, before anybody else sees this map.
+        """Set and remove entries in this map, which nobody else has a reference to yet.
 
-        A bucket that is shared is copied first, and so is its page.
+        A bucket that is shared with another map is copied first, and so is its page.
         """
         mix, mask, shift, in_page = self._mix, self._mask, self._shift, self._in_page
         pages, length = self._pages, self._length
@@ -262,13 +263,13 @@ class BucketMap(Generic[K, V]):
         self._length = length
 
     def changed_since(self, other: "BucketMap[K, V]") -> Iterator[K]:
-        """Yield the keys whose values differ from an earlier (or any other) map's, sorted."""
+        """Yield the keys whose values differ from those of an earlier or any other map, sorted."""
         return (change.key for change in self.changes_since(other))
 
     def changes_since(self, other: "BucketMap[K, V]") -> tuple[KeyChange[K, V], ...]:
-        """Return what is different from an earlier (or any other) map, sorted by key.
+        """Return the differences from an earlier or any other map, sorted by key.
 
-        Buckets that both maps share are not looked into.
+        Buckets that both maps share are skipped.
         """
         changes: list[KeyChange[K, V]] = []
         for mine, theirs in self._unshared(other):
@@ -295,7 +296,7 @@ class BucketMap(Generic[K, V]):
                 )
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether the entries are the same; shared buckets cost nothing."""
+        """Return whether the entries are equal. Buckets that both maps share are skipped."""
         if not isinstance(other, BucketMap):
             return NotImplemented
         if self._length != other._length:
@@ -310,7 +311,7 @@ class BucketMap(Generic[K, V]):
 
 
 def _present(changes: Mapping[K, V | None]) -> Iterator[tuple[K, V]]:
-    """What changes set."""
+    """Yield the entries that are set and not removed."""
     return ((key, value) for key, value in changes.items() if value is not None)
 
 

@@ -1,10 +1,10 @@
-"""Records as bytes: one MessagePack array of records, each `[kind, field, field, ...]`.
+"""Encodes and decodes records: one MessagePack array of records, each `[kind, field, field, ...]`.
 
-Rule: one sequence of records has one encoding, and only that encoding is accepted. Decoding
-encodes again and compares: it costs a tenth of the decoding and makes every other rule (shortest
-integers, all fields present, float64 only where a field is one) hold without a check of its own.
-What isn't known is refused, never skipped: a record that is not understood may be one that
-forbids what comes after it.
+Rule: a sequence of records has exactly one encoding, and the decoder accepts only that one. It
+encodes the records again and compares the bytes. That costs a tenth of the decoding and replaces a
+check for each rule of the encoding (shortest integers, all fields present, float64 only where a
+field is one). The decoder refuses an unknown record and never skips it: that record may change the
+meaning of those that follow.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,18 +24,18 @@ from metadata.records import (
 )
 
 RECORDS_BYTES_MAX: Final = 16 * 1024 * 1024
-"""More than a batch may ever hold; what claims more is refused unread."""
+"""More than a batch may hold. The decoder refuses longer input without reading it."""
 
 
 class RecordDecodeError(ValueError):
-    """The bytes are not the encoding of any sequence of records."""
+    """The bytes are not the encoding of a sequence of records."""
 
 
 class UnknownRecordError(RecordDecodeError):
     """A record of a type or version that this software doesn't know."""
 
     def __init__(self, type_id: int, version: int, level: str = "") -> None:
-        """`level` says which feature level, in the same bytes, this software doesn't know."""
+        """`level` is a sentence about an unknown feature level in the same bytes; "": none."""
         known = sorted(v for t, v in REGISTRY if t == type_id)
         knows = f"knows version {known[-1]} of it" if known else "doesn't know the type"
         super().__init__(
@@ -63,26 +63,26 @@ _one_decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(_any_rec
 
 
 def encode_records(records: Sequence[Record]) -> bytes:
-    """All of `records`, in order. Ranges are checked when they are decoded."""
+    """Return the encoding of `records`, in order. It doesn't check ranges; the decoder does."""
     return _encoder.encode(records)
 
 
 def decode_records(data: bytes | memoryview) -> list[Record]:
-    """What `encode_records` encoded. Raises RecordDecodeError, UnknownRecordError."""
+    """Decode what `encode_records` encoded. Raises RecordDecodeError, UnknownRecordError."""
     _check_size(data)
     try:
         records = _decoder.decode(data)
     except _UNREADABLE as error:
         raise _explained(data, error) from error
     if _encoder.encode(records) != data:
-        raise RecordDecodeError("records that decode, but not in their one canonical encoding")
+        raise RecordDecodeError("the records are not in their canonical encoding")
     return records
 
 
 def iterate_records(data: bytes | memoryview) -> Iterator[Record]:
-    """Yield the same one by one: for who has to look after others between them.
+    """Decode records one by one, so that the caller may do other work in between.
 
-    Raises RecordDecodeError, UnknownRecordError when it comes to a record that is none.
+    Raises RecordDecodeError or UnknownRecordError when it reaches a record that it can't decode.
     """
     _check_size(data)
     try:
@@ -93,19 +93,19 @@ def iterate_records(data: bytes | memoryview) -> Iterator[Record]:
 
 
 def encode_record(record: Record) -> bytes:
-    """One record without the array around it: what the state hash is made of."""
+    """Return the encoding of one record, without the array. The state hash uses it."""
     return _encoder.encode(record)
 
 
 def decode_record(data: bytes | memoryview) -> Record:
-    """What `encode_record` encoded. Raises RecordDecodeError, UnknownRecordError."""
+    """Decode what `encode_record` encoded. Raises RecordDecodeError, UnknownRecordError."""
     _check_size(data)
     try:
         record = _one_decoder.decode(data)
     except _UNREADABLE as error:
         raise _explained(b"\x91" + bytes(data), error) from error
     if _encoder.encode(record) != data:
-        raise RecordDecodeError("a record that decodes, but not in its one canonical encoding")
+        raise RecordDecodeError("the record is not in its canonical encoding")
     return record
 
 
@@ -115,7 +115,10 @@ def _check_size(data: bytes | memoryview) -> None:
 
 
 def _explained(data: bytes | memoryview, error: Exception) -> RecordDecodeError:
-    """Tell a record that we don't know from one that is damaged; slow, and only after a failure."""
+    """Return the error for data that can't be decoded: an unknown record, or damage.
+
+    It is slow, so it runs only after a failure.
+    """
     try:
         kinds = msgspec.msgpack.decode(data, type=list[list[Any]])
     except _UNREADABLE:
@@ -131,7 +134,7 @@ def _explained(data: bytes | memoryview, error: Exception) -> RecordDecodeError:
 
 
 def _unknown_level(fields: list[Any]) -> str:
-    """Return what to say if a record is a feature level that this software doesn't know."""
+    """Return a sentence if a record sets a feature level that this software doesn't know."""
     match fields:
         case [kind, str() as name, int() as level] if kind == _FEATURE_LEVEL:
             return unknown_level(name, level)

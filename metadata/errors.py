@@ -1,7 +1,8 @@
 """The errors that a caller sees: a code, whose fault it is, and whether to try again.
 
-Rule: Kafka's name where Kafka has one, with Kafka's meaning. Every code says what to do, in a
-sentence that makes sense to someone who has never read our code; a message adds the particulars.
+Rule: an error that Kafka has too has Kafka's name and meaning. Every code has a sentence that tells
+the caller what to do. A caller who has never read our code must understand it. The message of an
+error adds the particulars.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,27 +15,27 @@ class Fault(StrEnum):
     """Who has to act."""
 
     CLIENT = "client"
-    """Whoever asked: the same request will fail again."""
+    """The client: the same request will fail again."""
     SERVER = "server"
-    """Whoever runs this node: it is broken, or full."""
+    """The operator of this node: the node is broken, or its disk is full."""
     CLUSTER = "cluster"
-    """Nobody yet: the cluster's state or membership stands in the way, often for a moment."""
+    """Nobody yet: the cluster's state doesn't allow it now, often only for a moment."""
 
 
 class ErrorFacts(NamedTuple):
-    """What is true of every error with one code."""
+    """What holds for every error with one code."""
 
     status: int
     """The HTTP status."""
     fault: Fault
     retriable: bool
-    """The same request, to the same cluster, may succeed later without anyone's help."""
+    """Whether the same request to the same cluster may succeed later, without a change by hand."""
     advice: str
     """What to do, as a sentence."""
 
 
 class ErrorCode(StrEnum):
-    """Every code; the wire carries the name."""
+    """Every code. Replies carry its name."""
 
     # Who leads, and whether there is a quorum.
     NOT_CONTROLLER = "NOT_CONTROLLER"
@@ -131,7 +132,7 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             503,
             _SERVER,
             False,
-            "Stop this controller, keep its folder for a look, and start it again on an empty one.",
+            "Stop this controller, keep its folder for a report, and start it on an empty folder.",
         ),
         _E.REQUEST_TIMED_OUT: ErrorFacts(
             503,
@@ -168,7 +169,7 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             415, _CLIENT, False, "Send content-type application/json or application/msgpack."
         ),
         _E.NOT_FOUND: ErrorFacts(
-            404, _CLIENT, False, "Check the path; /v1/openapi.json lists all that there are."
+            404, _CLIENT, False, "Check the path; /v1/openapi.json lists all paths."
         ),
         _E.METHOD_NOT_ALLOWED: ErrorFacts(
             405, _CLIENT, False, "Use one of the methods that the path allows."
@@ -177,7 +178,7 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             409,
             _CLIENT,
             False,
-            "Look whether the change was made; if not, ask again with a new request id.",
+            "Check whether the change was made; if not, send it again with a new request id.",
         ),
         _E.REQUEST_FROM_FUTURE: ErrorFacts(
             400, _CLIENT, False, "Correct your clock by the time in the answer; draw a new id."
@@ -186,7 +187,7 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             409, _CLIENT, False, "Draw a new request id: this one belongs to another request."
         ),
         _E.INCONSISTENT_CLUSTER_ID: ErrorFacts(
-            409, _CLIENT, False, "Point it at its own cluster: this one has another cluster id."
+            409, _CLIENT, False, "Use the controllers of your cluster: these have another id."
         ),
         _E.STALE_BROKER_EPOCH: ErrorFacts(
             409, _CLIENT, False, "Stop this broker process; a new process registers anew."
@@ -210,7 +211,7 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             400,
             _CLIENT,
             False,
-            "Ask for a level that every node supports; `logberg features list` shows which.",
+            "Ask for a level that every node supports; `logberg features list` shows the levels.",
         ),
         _E.FEATURE_UPDATE_FAILED: ErrorFacts(
             409,
@@ -219,7 +220,7 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             "Start the controllers that the message names, on this release, and ask again.",
         ),
         _E.BROKER_NOT_AVAILABLE: ErrorFacts(
-            503, _CLUSTER, True, "Ask another broker: this one is fenced, or on its way out."
+            503, _CLUSTER, True, "Ask another broker: this one is fenced or stopping."
         ),
         _E.OFFSET_NOT_AVAILABLE: ErrorFacts(
             503, _CLUSTER, True, "Wait until this node has caught up, or ask the leader."
@@ -231,10 +232,10 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             410, _CLIENT, False, "Read again from the first page: the state has moved on."
         ),
         _E.UNKNOWN_LEADER_EPOCH: ErrorFacts(
-            503, _CLUSTER, True, "Ask again shortly: this node is behind the epoch you know."
+            503, _CLUSTER, True, "Ask again shortly: this node has not reached that epoch yet."
         ),
         _E.SNAPSHOT_NOT_FOUND: ErrorFacts(
-            404, _CLUSTER, True, "Fetch again: the answer names a snapshot that is there."
+            404, _CLUSTER, True, "Fetch again: the answer names a snapshot that exists."
         ),
         _E.POSITION_OUT_OF_RANGE: ErrorFacts(
             416, _CLIENT, False, "Ask for a range within the snapshot's size."
@@ -243,7 +244,7 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             404, _CLIENT, False, "Check the name; `logberg topics list` shows those that exist."
         ),
         _E.UNKNOWN_TOPIC_ID: ErrorFacts(
-            404, _CLIENT, False, "Check the id; a topic created anew has another."
+            404, _CLIENT, False, "Check the id; a topic that was created again has a new id."
         ),
         _E.TOPIC_ALREADY_EXISTS: ErrorFacts(
             409, _CLIENT, False, "Take another name, or use the topic that is there."
@@ -252,8 +253,8 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             400,
             _CLIENT,
             False,
-            "Use 1 to 249 letters, digits, '.', '_' or '-', not '.' or '..', that no other "
-            "topic's name equals with '.' read as '_'.",
+            "Use 1 to 249 letters, digits, '.', '_' or '-', but not '.' or '..'; no other topic "
+            "may have the name with '.' for '_'.",
         ),
         _E.INVALID_PARTITIONS: ErrorFacts(
             400, _CLIENT, False, "Ask for at least 1 partition; -1 takes the default."
@@ -265,8 +266,8 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             400,
             _CLIENT,
             False,
-            "Number partitions from 0 without gaps; name registered brokers, each once, equally "
-            "many for each partition, one of them online.",
+            "Number partitions from 0 without gaps; give each the same number of registered "
+            "brokers, all different, at least one online.",
         ),
         _E.INVALID_CONFIG: ErrorFacts(
             400, _CLIENT, False, "Correct the config that the message names."
@@ -303,7 +304,7 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
 
 
 class LogbergError(Exception):
-    """A request can't be done. `message` says what and why, and what to do if not given."""
+    """A request can't be done. `message` says why; without one, it is the code's advice."""
 
     def __init__(
         self,
@@ -314,7 +315,7 @@ class LogbergError(Exception):
     ) -> None:
         self.code = code
         self.retry_after_ms = retry_after_ms
-        """When to ask the same node again, where this is known better than by the code."""
+        """After how many ms to ask the same node again; None: the code says enough."""
         self.message = message or code.advice
         self.details: Mapping[str, str] = MappingProxyType(dict(details or {}))
         """Particulars by camelCase name, for programs."""
@@ -322,7 +323,7 @@ class LogbergError(Exception):
 
 
 def error_rows() -> Iterator[tuple[str, int, str, str, str]]:
-    """Every code with status, fault, whether to retry, and advice: the rows of a table."""
+    """Yield (code, HTTP status, fault, "yes" or "no" for retry, advice) for every code."""
     for code in ErrorCode:
         facts = code.facts
         yield (
@@ -335,7 +336,7 @@ def error_rows() -> Iterator[tuple[str, int, str, str, str]]:
 
 
 def error_table() -> str:
-    """All codes as a Markdown table, for the docs."""
+    """Return all codes as a Markdown table, for the docs."""
     head = "| code | status | fault | retry | what to do |\n|---|---|---|---|---|\n"
     rows = (f"| `{c}` | {s} | {f} | {r} | {a} |\n" for c, s, f, r, a in error_rows())
     return head + "".join(rows)

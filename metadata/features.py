@@ -1,11 +1,12 @@
-"""Feature levels: their names, the levels this build supports, and where a cluster begins.
+"""Feature levels: their names, the levels that this build supports, and those of a new cluster.
 
-Rule: a name written here stands in logs for ever. A level that a build does not know stops it:
-the rules of replay may differ behind it.
+Rule: a name here is in logs for ever. A build stops at a level that it does not know, because the
+rules of replay may differ from there on.
 
-The base is what release 0.1 wrote without saying so, in Kafka's terms: directories of replicas
-(level 17), registered controllers (15), and voters in the log (kraft.version 1, which Kafka ties to
-3.9-IV0, level 21). It wrote no eligible leader replicas (23) and no cordoned directories (30).
+The base is the levels, in Kafka's terms, of what release 0.1 wrote; its logs don't name them. It
+wrote directories of replicas (level 17), registered controllers (15), and voters in the log
+(kraft.version 1, which Kafka ties to 3.9-IV0, level 21). It wrote no eligible leader replicas (23)
+and no cordoned directories (30).
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,12 +15,12 @@ from typing import Final, NamedTuple
 METADATA_VERSION: Final = "metadata.version"
 """Kafka's: which of Kafka's records, and in which versions, a log may hold (KIP-584, 778)."""
 LOGBERG_VERSION: Final = "logberg.version"
-"""Ours: the same for our own records, and for what our own rules of replay are. A name in
-logs for ever."""
+"""Ours: which of our own records a log may hold, and which of our own rules replay follows."""
 
 LITERAL_AMENDMENTS_FROM: Final = 1
-"""The level of `logberg.version` from which replay takes an amended registration at its word. Below
-it, replay restores epoch and flags of the registration before, as release 0.1 did (ADR 0015)."""
+"""From this level of `logberg.version` on, replay uses an amended registration as it is written.
+Below it, replay keeps epoch and flags of the previous registration, as release 0.1 did
+(ADR 0015)."""
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 """Kafka's: partitions remember replicas that are safe to elect (KIP-966)."""
 
@@ -42,11 +43,11 @@ SUPPORTED: Final[Mapping[str, Levels]] = {
     LOGBERG_VERSION: Levels(1, 1),
     METADATA_VERSION: Levels(21, 33),
 }
-"""What this build supports, by name."""
+"""The levels that this build supports, by the feature's name."""
 
 BASE: Final[Mapping[str, int]] = {LOGBERG_VERSION: 1, METADATA_VERSION: 21}
-"""The lowest levels that cover what 0.1 wrote. New logs begin here, too: whoever runs 0.1's agents
-may join, and the operator raises the levels when all nodes run the new release."""
+"""The lowest levels that cover what 0.1 wrote. New logs begin at these levels too, so that agents
+of release 0.1 can join. The operator raises the levels when all nodes run the new release."""
 
 METADATA_VERSION_NAMES: Final[Mapping[int, str]] = {
     3: "3.2-IV0",
@@ -73,25 +74,26 @@ METADATA_VERSION_NAMES: Final[Mapping[int, str]] = {
     32: "4.4-IV1",
     33: "4.4-IV2",
 }
-"""Kafka's names of the levels of metadata.version that matter here."""
+"""Kafka's names for the levels of metadata.version that matter here."""
 
 NEEDS: Final[Mapping[tuple[str, int], tuple[str, int]]] = {
     (ELR_VERSION, 1): (METADATA_VERSION, 23),
 }
-"""A feature's level, and the level of another feature that it needs (KIP-1022)."""
+"""(feature, level) to the (feature, level) that it needs (KIP-1022)."""
 
 
 def described(name: str, level: int) -> str:
-    """`metadata.version 23 (4.0-IV1)`."""
+    """Return a feature's level for people, such as `metadata.version 23 (4.0-IV1)`."""
     known = METADATA_VERSION_NAMES.get(level) if name == METADATA_VERSION else None
     return f"{name} {level}" if known is None else f"{name} {level} ({known})"
 
 
 def levels_of(declared: Iterable[tuple[str, int, int]], name: str) -> Levels:
-    """Return what a node supports that declares (name, lowest, highest), for one feature.
+    """Return the levels of one feature that a node supports, from what the node declared.
 
-    A node that doesn't declare metadata.version or logberg.version supports their base: 0.1's
-    agents declare nothing. Any other feature that is not declared is not supported: 0 to 0.
+    `declared` are (name, lowest level, highest level). A node that doesn't declare metadata.version
+    or logberg.version supports their base: 0.1's agents declare nothing. A node that doesn't
+    declare another feature doesn't support it: 0 to 0.
     """
     for feature, low, high in declared:
         if feature == name:
@@ -101,12 +103,12 @@ def levels_of(declared: Iterable[tuple[str, int, int]], name: str) -> Levels:
 
 
 def unknown_level(name: str, level: int) -> str:
-    """Return why this build can't read on behind a level; empty when it can."""
+    """Return why this build can't read a log from a feature level on; empty: it can."""
     supported = SUPPORTED.get(name)
     if supported is None or level <= supported.high:
         return ""
     return (
         f"the log is at feature level {name} {level} from here on, and this build knows levels up "
-        f"to {supported.high}: it was written by a newer release. Run a build that supports "
+        f"to {supported.high}: a newer release wrote the log. Run a build that supports "
         f"{name} {level} on this node; `logberg features list` on a running node shows which do"
     )

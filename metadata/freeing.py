@@ -1,8 +1,8 @@
 """Empties large containers in small steps.
 
-Rule: Python frees the content of a container at once, when the last reference goes. 100,000 keys
-take tens of milliseconds, in which an event loop stands still. So the owner of a large container
-empties it in steps before it drops it.
+Rule: when the last reference to a container goes, Python frees its whole content at once. For
+100,000 keys that takes tens of milliseconds, in which the event loop can't run. So the owner of a
+large container empties it in steps before it drops it.
 """
 
 from collections.abc import Generator
@@ -13,7 +13,7 @@ STEP = 1_024
 
 
 def emptied(*containers: list[Any] | dict[Any, Any]) -> Generator[None, None, None]:
-    """Empty containers of more than `STEP` entries; yields between steps. Small ones stay."""
+    """Empty each container of more than `STEP` entries down to that, and yield between steps."""
     for container in containers:
         while len(container) > STEP:
             if isinstance(container, dict):

@@ -1,8 +1,8 @@
-"""Checks text that may enter the log: it must have no control characters.
+"""Checks that text for the log has no control characters.
 
-Rule: a request with control characters is refused, with the field's name. The log is permanent, and
-a program that shows a field later may forget to escape it. They are the C0 and C1 controls
-and DEL, line and paragraph separators, and what changes the direction of writing.
+Rule: the controller refuses a request with control characters and names the field. The log is
+permanent, and a program that shows a field later may forget to escape it. Control characters are
+C0, C1 and DEL, the line and paragraph separators, and those that change the direction of writing.
 """
 
 import re
@@ -13,17 +13,17 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-
 
 
 def control_character(text: str) -> str:
-    """Return the first control character as `U+001B`; empty: there is none."""
+    """Return the first control character, such as `U+001B`; empty: there is none."""
     found = _CONTROL.search(text)
     return "" if found is None else f"U+{ord(found[0]):04X}"
 
 
 def check_plain(field: str, text: str, code: ErrorCode = ErrorCode.INVALID_REQUEST) -> None:
-    """Raise LogbergError for text with a control character; `field` is how the caller names it."""
+    """Raise LogbergError if `text` has a control character; `field` names it for people."""
     found = control_character(text)
     if found:
         raise LogbergError(
             code,
-            f"{field}: it has the control character {found}; use characters that can be shown",
+            f"{field} has the control character {found}; use printable characters only",
             {"field": field},
         )

@@ -1,11 +1,11 @@
 """The feature level that each record needs before it may be written.
 
-Rule: only the active controller asks, and only before it writes. Replay never asks: what stands in
-a log was allowed when it was written.
+Rule: only the active controller checks levels, before it writes. Replay never checks them: a record
+in the log was allowed when it was written.
 
-Our log holds one version of each record, with all its fields. Its level in Kafka's terms is that
-of the lowest version of Kafka's schema that holds the fields in use: a PartitionRecord needs level
-17 for directories, and 23 only when it names eligible leader replicas.
+Our log holds one version of each record, with all its fields. The level of a record is that of the
+lowest version of Kafka's schema that has the fields in use. So a PartitionRecord needs level 17 if
+it has directories, and 23 if it names eligible leader replicas.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,15 @@ from metadata.records.declaring import Need
 NEEDS: Final[Mapping[type[Record], tuple[Need, ...]]] = {
     record: record.NEEDS for record in RECORD_CLASSES if record.NEEDS
 }
-"""What needs a level. A record that is not here needs none above the lowest level we support; one
-that a later release adds names the level that brings it."""
+"""The records that need a level. A record that is not here needs none above the lowest level that
+we support. A record that a later release adds must name the level that brings it."""
 
 
 def needs_above(levels: Mapping[str, int]) -> dict[type[Record], tuple[Need, ...]]:
-    """Return what may not be written at these finalised levels.
+    """Return the needs that these finalised levels don't meet, by record class.
 
-    A log without levels is one of 0.1's: what 0.1 wrote may be written.
+    `levels` maps a feature's name to its level. A log without levels was begun by release 0.1;
+    there, only what 0.1 wrote may be written.
     """
     closed = {
         record: tuple(
@@ -39,7 +40,10 @@ def needs_above(levels: Mapping[str, int]) -> dict[type[Record], tuple[Need, ...
 
 
 def missing_level(record: Record, needs: Sequence[Need]) -> str:
-    """Return which of the closed `needs` a record has; empty when it may be written."""
+    """Return a sentence about the first of the unmet `needs` that a record has; empty: none.
+
+    `needs` are those of the record's class in the answer of `needs_above`.
+    """
     for need in needs:
         if not need.field or getattr(record, need.field) != need.default:
             return (
@@ -51,7 +55,7 @@ def missing_level(record: Record, needs: Sequence[Need]) -> str:
 
 
 def brought_between(feature: str, low: int, high: int) -> list[str]:
-    """Return the records and fields that the levels above `low`, up to `high`, brought."""
+    """Return which records and fields the levels above `low`, up to `high`, brought."""
     return [
         _named(record, need)
         for record, needs in NEEDS.items()

@@ -1,14 +1,15 @@
-"""The state hash: one number that two nodes with the same state have in common.
+"""The state hash: a number that is equal on all nodes with the same state.
 
-Rule: the sum modulo 2^256 of SHA-256 over the canonical encoding of each record that a snapshot
-of the state holds. A sum needs no order and is kept up to date by what changed: the old record's
-part goes, the new one's comes. Two sums: what brokers share, and what only controllers hold.
+Rule: the state hash is the sum modulo 2^256 of the SHA-256 of each record that a snapshot of the
+state holds, in its canonical encoding. A sum needs no order, and a change updates it: subtract the
+hash of the old record and add that of the new one. There are two sums: one over the records that
+brokers share, and one over those that only controllers hold.
 
-An object's old part is computed again when the object changes. Keeping it would save about
-1.6 µs a change and cost 60 to 100 bytes an object, a fifth and more of a partition's memory.
+The hash of an old record is computed again when the object changes. To keep it would save about
+1.6 µs a change and cost 60 to 100 bytes an object, at least a fifth of a partition's memory.
 
-It finds divergence, not forgery: whoever can choose records can make sums meet. Forgery is the
-chain's business.
+The state hash detects divergence, not forgery: an attacker who chooses records can make two sums
+equal. The hash chain detects forgery.
 """
 
 from collections.abc import Iterable
@@ -28,12 +29,12 @@ class StateHash(msgspec.Struct, frozen=True):
     """Two sums, each below 2^256; both 0 for the empty state."""
 
     shared: int = 0
-    """Over what brokers hold too."""
+    """The sum over the records that brokers hold too."""
     controllers: int = 0
-    """Over what only controllers hold."""
+    """The sum over the records that only controllers hold."""
 
     def plus(self, shared: int, controllers: int) -> "StateHash":
-        """Return the hash after parts, which may be negative, were added to the sums."""
+        """Return the state hash with these numbers, which may be negative, added to the sums."""
         if not shared and not controllers:
             return self
         return StateHash(
@@ -41,7 +42,7 @@ class StateHash(msgspec.Struct, frozen=True):
         )
 
     def encode(self) -> bytes:
-        """Return 64 bytes: shared, then controllers, big-endian."""
+        """Return 64 bytes: `shared`, then `controllers`, each 32 bytes, big-endian."""
         return self.shared_bytes() + self.controllers.to_bytes(_SUM_BYTES, "big")
 
     def shared_bytes(self) -> bytes:
@@ -50,7 +51,7 @@ class StateHash(msgspec.Struct, frozen=True):
 
     @classmethod
     def decode(cls, data: bytes) -> "StateHash":
-        """Read what `encode` gave. Raises ValueError."""
+        """Decode the 64 bytes of `encode`. Raises ValueError for another length."""
         if len(data) != 2 * _SUM_BYTES:
             raise ValueError(f"a state hash has {2 * _SUM_BYTES} bytes, not {len(data)}")
         shared = int.from_bytes(data[:_SUM_BYTES], "big")
@@ -58,7 +59,7 @@ class StateHash(msgspec.Struct, frozen=True):
 
 
 def part_of(records: Iterable[Record]) -> int:
-    """Return what these records add to a sum, not reduced."""
+    """Return the sum of the hashes of these records, not reduced modulo 2^256."""
     total, number = 0, int.from_bytes
     for record in records:
         total += number(sha256(encode_record(record)).digest(), "big")
@@ -66,5 +67,5 @@ def part_of(records: Iterable[Record]) -> int:
 
 
 def state_hash_of(shared: Iterable[Record], controllers: Iterable[Record]) -> StateHash:
-    """Return the hash of a state from the records of its snapshot: the definition."""
+    """Return the state hash of a state from the records of its snapshot. This is the definition."""
     return StateHash().plus(part_of(shared), part_of(controllers))

@@ -1,4 +1,4 @@
-"""Uuids: 16 raw bytes inside, 22 characters of url-safe base64 (as Kafka writes them) outside.
+"""Uuids: 16 raw bytes in records, 22 characters of url-safe base64 in text, as in Kafka.
 
 Rule: nothing here draws random numbers or reads a clock; the caller passes both in.
 """
@@ -16,22 +16,22 @@ _VARIANT_SHIFT = 62
 _VARIANT = 0b10
 _UUID7_TIME_BITS = 48
 UUID7_RANDOM_BITS: Final = 74
-"""What a UUIDv7 has besides time, version and variant."""
+"""The random bits of a UUIDv7. The others are time, version and variant."""
 
 
 class UuidError(ValueError):
-    """A text that isn't a uuid."""
+    """The text is not a uuid."""
 
 
 def uuid_text(uuid: bytes) -> str:
-    """16 bytes as 22 characters. Raises ValueError for another length."""
+    """Return a uuid of 16 bytes as 22 characters. Raises ValueError for another length."""
     if len(uuid) != UUID_BYTES:
         raise ValueError(f"a uuid has 16 bytes, not {len(uuid)}")
     return urlsafe_b64encode(uuid)[:UUID_CHARACTERS].decode("ascii")
 
 
 def parse_uuid(text: str) -> bytes:
-    """Read back what `uuid_text` wrote, and only that. Raises UuidError."""
+    """Return the 16 bytes of a uuid in the form of `uuid_text`. Raises UuidError for any other."""
     if len(text) == UUID_CHARACTERS:
         try:
             uuid = urlsafe_b64decode(text + "==")
@@ -46,7 +46,7 @@ def parse_uuid(text: str) -> bytes:
 
 
 def parse_uuid_of(field: str, text: str) -> bytes:
-    """Read a uuid that a request gives. Raises LogbergError INVALID_REQUEST, naming the field."""
+    """Parse a uuid in a request. Raises LogbergError INVALID_REQUEST, which names the field."""
     try:
         return parse_uuid(text)
     except UuidError as error:
@@ -56,7 +56,7 @@ def parse_uuid_of(field: str, text: str) -> bytes:
 
 
 def uuid4_from(random_bits: int) -> bytes:
-    """Make a version 4 uuid (RFC 9562) from 122 random bits, such as `getrandbits(122)`."""
+    """Return a version 4 uuid (RFC 9562) of 122 random bits, such as `getrandbits(122)`."""
     if random_bits >> 122 or random_bits < 0:
         raise ValueError("uuid4_from takes 122 bits")
     high, middle, low = random_bits >> 74, random_bits >> 62 & 0xFFF, random_bits & (1 << 62) - 1
@@ -64,7 +64,10 @@ def uuid4_from(random_bits: int) -> bytes:
 
 
 def uuid7(time_ms: int, random_bits: int) -> bytes:
-    """Make a version 7 uuid (RFC 9562): sorts by `time_ms` (since 1970), then by 74 random bits."""
+    """Return a version 7 uuid (RFC 9562) of a time in ms since 1970 and 74 random bits.
+
+    Such uuids sort by time. Raises ValueError for a time or bits out of range.
+    """
     if time_ms >> _UUID7_TIME_BITS or time_ms < 0:
         raise ValueError(f"a UUIDv7 can't hold the time {time_ms} ms")
     if random_bits >> UUID7_RANDOM_BITS or random_bits < 0:
@@ -73,12 +76,12 @@ def uuid7(time_ms: int, random_bits: int) -> bytes:
 
 
 def uuid_version(uuid: bytes) -> int:
-    """Say which version an RFC 9562 uuid has; 0 for one of another variant."""
+    """Return the version of an RFC 9562 uuid; 0 for a uuid of another variant."""
     return uuid[6] >> 4 if uuid[8] >> 6 == _VARIANT else 0
 
 
 def uuid7_time_ms(uuid: bytes) -> int:
-    """Read the time of a UUIDv7, in ms since 1970. Raises ValueError for another version."""
+    """Return the time of a UUIDv7 in ms since 1970. Raises ValueError for another version."""
     if uuid_version(uuid) != 7:
         raise ValueError(f"{uuid_text(uuid)} is not a UUIDv7")
     return int.from_bytes(uuid[:6], "big")

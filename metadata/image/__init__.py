@@ -1,4 +1,4 @@
-"""Images: the immutable sum of all records up to an offset, and the deltas between them."""
+"""Images and deltas. An image is the immutable state that all records up to an offset give."""
 
 from metadata.buckets import KeyChange
 from metadata.image.changes import ImageChanges, difference

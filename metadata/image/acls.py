@@ -1,8 +1,8 @@
-"""Access control entries by their uuid (KIP-801), and what finds them fast.
+"""Access control entries by uuid (KIP-801), with derived maps for what callers ask often.
 
-Rule: what the records say is in `entries`. The rest is derived from it by replay, and is in no
-snapshot and no state hash: the uuids in order, the uuids of the entries with one content, and the
-resources that have entries. So a check looks up what could match, however many entries there are.
+Rule: `entries` holds what the records say. Replay derives the rest, which is in no snapshot and no
+state hash: the uuids in order, the uuids of the entries with the same content, and the resources
+that have entries. So a check looks up only entries that may match, however many there are.
 """
 
 from collections.abc import Generator
@@ -27,7 +27,7 @@ AclResource = tuple[int, int, str]
 
 
 def content_of(entry: AccessControlEntryRecord) -> AclContent:
-    """Return what an entry says, without its uuid."""
+    """Return all fields of an entry except its uuid."""
     return (
         entry.resource_type,
         entry.pattern_type,
@@ -40,18 +40,18 @@ def content_of(entry: AccessControlEntryRecord) -> AclContent:
 
 
 class AclsImage(msgspec.Struct, frozen=True):
-    """Every access control entry; an entry is what its record says."""
+    """All access control entries. An entry is its record."""
 
     entries: BucketMap[bytes, AccessControlEntryRecord]
     ids: SortedKeys[bytes]
-    """Of all entries, in order."""
+    """The uuids of all entries, in order."""
     by_content: BucketMap[AclContent, tuple[bytes, ...]]
-    """The uuids, in order. A log may hold several entries of one content."""
+    """The uuids of the entries with one content, in order. A log may hold several of them."""
     resources: BucketMap[AclResource, int]
-    """How many entries there are for a resource; only those that have any."""
+    """How many entries a resource has, for resources that have at least one."""
 
     def first_with(self, content: AclContent) -> AccessControlEntryRecord | None:
-        """Return the entry that says this; None if there is none."""
+        """Return the first entry with this content; None: there is none."""
         ids = self.by_content.get(content)
         return self.entries[ids[0]] if ids else None
 
@@ -60,7 +60,7 @@ EMPTY_ACLS = AclsImage(BucketMap(mix_bytes), SortedKeys(), BucketMap(mix_row), B
 
 
 class AclsDelta:
-    """Replay of access control entries."""
+    """Replays the records of access control entries."""
 
     def __init__(self, image: AclsImage) -> None:
         self._ids = image.ids
@@ -78,7 +78,7 @@ class AclsDelta:
 
     @replays(AccessControlEntryRecord)
     def add_entry(self, record: AccessControlEntryRecord, offset: int) -> None:
-        """An entry is added; its uuid must be new."""
+        """Add an entry. Its uuid must be new."""
         if record.id in self.entries:
             raise ReplayError(offset, f"there is an access control entry {record.id.hex()} already")
         self.entries.set(record.id, record)

@@ -1,8 +1,9 @@
-"""The deltas of all families over one image: a line of states that a transaction may leave.
+"""The deltas of all families over one image.
 
-Rule: a family's delta is made when the first record that concerns it comes, so a lone change pays
-for what it touches. The state hash follows from what the overlays hold: the old record's part
-goes, the new one's comes.
+`MetadataDelta` has one branch, and a second one while a transaction is open. Rule: a family's delta
+is created at the first record that concerns the family, so a single change pays only for what it
+touches. The new state hash is computed from the overlays: for each entry that changed, subtract the
+hash of the old record and add that of the new one.
 """
 
 from collections.abc import Callable, Generator
@@ -23,21 +24,21 @@ Handler = Callable[[Any, int], object]
 
 
 class _Handlers(dict[type[Record], Handler]):
-    """From a record's class to what replays it, bound when the first one comes."""
+    """Maps a record's class to the method that replays it. Binds the method at its first use."""
 
     def __init__(self, own: dict[type[Record], Handler], branch: "Branch") -> None:
         super().__init__(own)
         self._branch: Branch | None = branch
 
     def release(self) -> None:
-        """Let go of whom they are bound to, when nothing is replayed any more: no cycle stays."""
+        """Drop the bound methods after the last replay, so that no reference cycle stays."""
         self.clear()
         self._branch = None
 
     def __missing__(self, kind: type[Record]) -> Handler:
         if kind not in REPLAY:
             return _refuse
-        assert self._branch is not None, "a delta that was applied replays nothing"
+        assert self._branch is not None, "this delta was applied; it can't replay any more"
         family, method = REPLAY[kind]
         handler: Handler = getattr(self._branch.family(family), method)
         self[kind] = handler
@@ -45,11 +46,11 @@ class _Handlers(dict[type[Record], Handler]):
 
 
 def _refuse(record: Record, offset: int) -> None:
-    raise ReplayError(offset, f"nothing is known of {type(record).__name__}")
+    raise ReplayError(offset, f"no rule replays a {type(record).__name__}")
 
 
 class Branch:
-    """What is written over `base`."""
+    """The changes over the image `base`."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class Branch:
         self._with_state_hash = with_state_hash
 
     def family(self, name: str) -> Any:
-        """Return the delta of a family, made at the first call."""
+        """Return the delta of a family; create it at the first call."""
         delta = self._deltas.get(name)
         if delta is None:
             arguments: tuple[Any, ...] = (getattr(self.base, name),)
@@ -79,24 +80,24 @@ class Branch:
         return delta
 
     def evict(self, timestamp_ms: int) -> None:
-        """A batch of this time ends."""
+        """Evict old request outcomes at the end of a batch with this timestamp."""
         if "outcomes" in self._deltas or len(self.base.outcomes):
             self.family("outcomes").evict(timestamp_ms)
 
     def overlay(self, family: str, name: str) -> Overlay[Any, Any] | None:
-        """Return what is written over a map, if its family was touched."""
+        """Return the overlay of a family's map; None: no record concerned the family."""
         delta = self._deltas.get(family)
         return None if delta is None else getattr(delta, name)
 
     def emptied(self) -> Generator[None, None, None]:
-        """Let go of what was written, in steps. The branch is of no use afterwards."""
+        """Free the changes in steps. The branch can't be used afterwards."""
         if "topics" in self._deltas:
             yield from self._deltas["topics"].emptied()
 
     def build(
         self, offset: int, epoch: int, timestamp_ms: int, transaction: OpenTransaction | None
     ) -> Generator[None, None, MetadataImage]:
-        """Return the image with all that was written; in steps, see `MetadataDelta`."""
+        """Return the image with all changes, in steps; see `MetadataDelta.apply_in_steps`."""
         families: dict[str, Any] = {}
         for name, delta in self._deltas.items():
             families[name] = yield from delta.apply_in_steps()
@@ -130,7 +131,7 @@ class Branch:
 def _difference(
     overlay: Overlay[Any, Any], records: Callable[[Any, Any], tuple[Record, ...]]
 ) -> Generator[None, None, int]:
-    """Return what an overlay adds to a sum of the state hash."""
+    """Return the number that an overlay adds to a sum of the state hash."""
     if not len(overlay.base):
         return (yield from _sum(overlay, records))
     total = 0
@@ -151,7 +152,7 @@ def _difference(
 def _sum(
     overlay: Overlay[Any, Any], records: Callable[[Any, Any], tuple[Record, ...]]
 ) -> Generator[None, None, int]:
-    """Return what an overlay over nothing adds: a load, where nothing has to be looked up."""
+    """Return the same for an overlay over an empty map, as in a load: there are no old records."""
     total = 0
     entries = iter(overlay.changed.items())
     while True:

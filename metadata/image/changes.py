@@ -1,7 +1,8 @@
-"""What changed between two images, table by table, for publishers, `log diff` and tests.
+"""The changes between two images, table by table, for publishers, `log diff` and tests.
 
-Rule: a table that nobody asks for costs nothing. After a delta the answer is in its overlays;
-between any two images it is found by comparing buckets, of which related images share most.
+Rule: a table costs time only when a caller asks for its changes. After a delta, its overlays hold
+the changes. Between any two images, the maps are compared bucket by bucket; related images share
+most buckets.
 """
 
 from collections.abc import Iterator
@@ -35,15 +36,15 @@ _BY_NAME = {table.name: table for table in TABLES}
 
 
 class ImageChanges:
-    """What changed from `before` to `after`: of each table `KeyChange(key, before, after)`, sorted.
+    """The changes from `before` to `after`: for each table `KeyChange(key, before, after)`, sorted.
 
-    `before` is None where something came, `after` is None where it went.
+    In a `KeyChange`, `before` is None for an added entry, and `after` is None for a removed one.
     """
 
     def __init__(
         self, before: MetadataImage, after: MetadataImage, written: "Branch | None" = None
     ) -> None:
-        """`written` are the overlays that lead from the one to the other, if they are at hand."""
+        """`written`: the branch whose overlays lead from `before` to `after`, if there is one."""
         self.before = before
         self.after = after
         self._written = written
@@ -65,11 +66,11 @@ class ImageChanges:
         return () if overlay is None else overlay.changes()
 
     def __bool__(self) -> bool:
-        """Tell whether anything changed."""
+        """Return whether any table changed."""
         return any(self.of(table.name) for table in TABLES)
 
     def __iter__(self) -> Iterator[tuple[str, KeyChange[Any, Any]]]:
-        """Yield every change with its table's name, in the order of a snapshot."""
+        """Yield (table's name, change) for every change, in the order of a snapshot."""
         for table in TABLES:
             for change in self.of(table.name):
                 yield table.name, change
@@ -84,7 +85,7 @@ class ImageChanges:
 
     @property
     def topics(self) -> tuple[KeyChange[bytes, Topic], ...]:
-        """Created topics have no `before`, deleted ones no `after`."""
+        """A created topic has no `before`, a deleted one no `after`."""
         return self.of("topics")
 
     @property
@@ -133,5 +134,5 @@ class ImageChanges:
 
 
 def difference(before: MetadataImage, after: MetadataImage) -> ImageChanges:
-    """Return what is different in `after`; open transactions are not looked into."""
+    """Return the changes between two images, without those inside open transactions."""
     return ImageChanges(before, after)

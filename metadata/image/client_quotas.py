@@ -1,7 +1,7 @@
 """Client quotas by entity (KIP-546).
 
-Rule: an entity is its parts in the order of their types, however a record lists them; an entity
-with no quota left is not there.
+Rule: an entity's key has its parts sorted by type, whatever their order in a record. An entity
+whose last quota is removed is removed from the map.
 """
 
 from collections.abc import Generator
@@ -20,7 +20,7 @@ QuotaValues = tuple[tuple[str, float], ...]
 
 
 class ClientQuotasImage(msgspec.Struct, frozen=True):
-    """The quotas of each entity that has any."""
+    """The quotas of each entity that has quotas."""
 
     entities: BucketMap[EntityKey, QuotaValues]
 
@@ -39,7 +39,7 @@ def quota_records(key: EntityKey, values: QuotaValues) -> tuple[Record, ...]:
 
 
 class ClientQuotasDelta:
-    """Replay of client quotas."""
+    """Replays the records of client quotas."""
 
     def __init__(self, image: ClientQuotasImage) -> None:
         self.entities = Overlay(image.entities)
@@ -49,10 +49,10 @@ class ClientQuotasDelta:
 
     @replays(ClientQuotaRecord)
     def set_quota(self, record: ClientQuotaRecord, offset: int) -> None:
-        """Set a quota, or remove it whether it was there or not."""
+        """Set or remove a quota. A quota that is removed need not exist."""
         key = entity_key(record.entity)
         if not key or len({kind for kind, _ in key}) != len(key):
-            raise ReplayError(offset, "a quota's entity has no part, or two of one type")
+            raise ReplayError(offset, "a quota's entity has no part, or two parts of one type")
         values = dict(self.entities.get(key) or ())
         if record.remove:
             values.pop(record.key, None)

@@ -1,15 +1,15 @@
-"""Who is in the cluster: brokers and controllers that have registered.
+"""The registered brokers and controllers.
 
 Rule: a registration's flags belong to an incarnation. A broker that amends its registration keeps
-fenced, in-shutdown and epoch; only a new incarnation clears them (KIP-631, 841). The controller
-writes the values that hold, and replay takes the record at its word. Release 0.1 wrote an amendment
-with a new epoch and fenced; where `logberg.version` is not finalised yet, replay therefore restores
-the values from before the amendment (ADR 0015).
+its epoch and the flags fenced and in-controlled-shutdown; only a new incarnation clears them
+(KIP-631, 841). The controller writes the values that hold, and replay uses them as they are
+written. Release 0.1 wrote an amendment with a new epoch and as fenced. So in a log where
+`logberg.version` is not finalised, replay keeps the values from before the amendment (ADR 0015).
 
-The offset at which a controlled shutdown began is the end offset of the batch that holds the flag:
-every active broker that has applied so much has seen the leaders move. It is known when the batch
-ends, and stands in the image, so that it survives a change of the active controller (Kafka's
-doesn't). An amendment during the shutdown doesn't move it.
+The shutdown offset of a broker is the end offset of the batch that began its controlled shutdown.
+An active broker that has applied that offset has applied the change of the leaders. Replay learns
+the offset when the batch ends. The image holds it, so that a new active controller knows it (in
+Kafka it is lost). An amendment during the shutdown doesn't change it.
 """
 
 from collections.abc import Generator
@@ -38,15 +38,16 @@ from metadata.records import (
 )
 
 NOT_SHUTTING_DOWN = -1
-"""`BrokerRegistration.controlled_shutdown_offset` of a broker that isn't leaving."""
+"""`BrokerRegistration.controlled_shutdown_offset` of a broker that isn't shutting down."""
 _SETTLED_AT_BATCH_END = -2
+"""The same of a broker whose shutdown began in the batch that is being replayed."""
 
 ControllerRegistration = RegisterControllerRecord
-"""A controller's registration is what its record says."""
+"""A controller's registration is its record."""
 
 
 class BrokerRegistration(msgspec.Struct, frozen=True):
-    """A broker as the log knows it."""
+    """A broker's registration, from the records about it."""
 
     broker_id: int
     incarnation_id: bytes
@@ -58,13 +59,13 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
     in_controlled_shutdown: bool = False
     log_dirs: tuple[bytes, ...] = ()
     controlled_shutdown_offset: int = NOT_SHUTTING_DOWN
-    """The offset that the slowest active broker must have applied before this one may go."""
+    """The offset that the slowest active broker must have applied before this one may stop."""
     is_migrating_zk_broker: bool = False
     cordoned_log_dirs: tuple[bytes, ...] | None = None
 
     @property
     def active(self) -> bool:
-        """Neither fenced nor leaving: it may lead and be given replicas."""
+        """Neither fenced nor shutting down, so it may lead partitions and get replicas."""
         return not self.fenced and not self.in_controlled_shutdown
 
 
@@ -79,7 +80,7 @@ EMPTY_CLUSTER = ClusterImage(BucketMap(mix_int), BucketMap(mix_int))
 
 
 def broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
-    """Return the record that restores a registration, but for its shutdown offset."""
+    """Return the record that restores a registration, without its shutdown offset."""
     return RegisterBrokerRecord(
         broker.broker_id,
         broker.incarnation_id,
@@ -106,14 +107,15 @@ def broker_records(broker_id: int, broker: BrokerRegistration) -> tuple[Record, 
 
 
 class ClusterDelta:
-    """Replay of what brokers and controllers register and change."""
+    """Replays the registrations of brokers and controllers, and their changes."""
 
     def __init__(
         self, image: ClusterImage, unsettled: list[int], levels: Overlay[str, int]
     ) -> None:
-        """`unsettled` collects the brokers whose shutdown offset is this batch's end.
+        """Begin from `image`.
 
-        `levels` are those of the features delta: finalised as of the record being replayed.
+        Replay adds to `unsettled` the brokers whose shutdown offset is the end of this batch.
+        `levels` are the finalised feature levels at the record that is being replayed.
         """
         self._unsettled = unsettled
         self._levels = levels
@@ -128,7 +130,7 @@ class ClusterDelta:
 
     @replays(RegisterBrokerRecord)
     def register_broker(self, record: RegisterBrokerRecord, offset: int) -> None:
-        """The record replaces the registration; see the module for amendments of release 0.1."""
+        """Replace the registration. The module explains the amendments of release 0.1."""
         before = self.brokers.get(record.broker_id)
         epoch, fenced, leaving = record.broker_epoch, record.fenced, record.in_controlled_shutdown
         shutdown_offset = _SETTLED_AT_BATCH_END if leaving else NOT_SHUTTING_DOWN
@@ -177,13 +179,13 @@ class ClusterDelta:
 
     @replays(BrokerRegistrationChangeRecord)
     def change_broker(self, record: BrokerRegistrationChangeRecord, offset: int) -> None:
-        """Fence or unfence, begin a controlled shutdown, note log directories (KIP-841, 858)."""
+        """Fence, unfence, begin a controlled shutdown, or set log directories (KIP-841, 858)."""
         broker = self._known(record.broker_id, record.broker_epoch, offset)
         if record.fenced not in (FencingChange.UNFENCE, FencingChange.NONE, FencingChange.FENCE):
-            raise ReplayError(offset, f"fenced is {record.fenced}; it can be -1, 0 or 1")
+            raise ReplayError(offset, f"fenced is {record.fenced}; it must be -1, 0 or 1")
         if record.in_controlled_shutdown not in (0, 1):
             said = record.in_controlled_shutdown
-            raise ReplayError(offset, f"in_controlled_shutdown is {said}; it can be 0 or 1")
+            raise ReplayError(offset, f"in_controlled_shutdown is {said}; it must be 0 or 1")
         fenced, shutdown_offset = broker.fenced, broker.controlled_shutdown_offset
         if record.fenced != FencingChange.NONE:
             fenced = record.fenced == FencingChange.FENCE
@@ -205,7 +207,7 @@ class ClusterDelta:
 
     @replays(ShutdownOffsetRecord)
     def restore_shutdown_offset(self, record: ShutdownOffsetRecord, offset: int) -> None:
-        """A snapshot says where a controlled shutdown began."""
+        """Set a broker's shutdown offset from a snapshot."""
         broker = self.brokers.get(record.broker_id)
         if broker is None or not broker.in_controlled_shutdown:
             raise ReplayError(offset, f"broker {record.broker_id} isn't in controlled shutdown")
@@ -213,7 +215,7 @@ class ClusterDelta:
         self.brokers.set(record.broker_id, changed)
 
     def settle(self, broker_id: int, end_offset: int) -> None:
-        """The batch that may have begun this broker's shutdown ends here."""
+        """Set the broker's shutdown offset at the end of the batch that began the shutdown."""
         broker = self.brokers.get(broker_id)
         if broker is not None and broker.controlled_shutdown_offset == _SETTLED_AT_BATCH_END:
             changed = msgspec.structs.replace(broker, controlled_shutdown_offset=end_offset)

@@ -1,6 +1,7 @@
-"""Configuration by resource.
+"""Configs by resource.
 
-Rule: a resource with no config left is not there. A topic's configs go with the topic.
+Rule: a resource whose last config is removed is removed from the map. A topic's configs are removed
+with the topic.
 """
 
 from collections.abc import Generator
@@ -14,23 +15,23 @@ from metadata.image.table import ImageTable, replays
 from metadata.records import ConfigRecord, ConfigResourceType, Record
 
 ConfigResource = tuple[int, str]
-"""(a `ConfigResourceType`, the resource's name; "" with BROKER: the default of all brokers)."""
+"""(a `ConfigResourceType`, the resource's name). BROKER with "" is the default of all brokers."""
 
 ConfigValues = tuple[tuple[str, str], ...]
 """(name, value), sorted by name."""
 
 
 class ConfigsImage(msgspec.Struct, frozen=True):
-    """What is configured, for each resource that has something configured."""
+    """The configs of each resource that has configs."""
 
     resources: BucketMap[ConfigResource, ConfigValues]
 
     def of(self, resource_type: int, resource_name: str) -> dict[str, str]:
-        """Return a resource's own configs (no defaults), sorted by name."""
+        """Return a resource's own configs, without defaults, sorted by name."""
         return dict(self.resources.get((resource_type, resource_name), ()))
 
     def value(self, resource_type: int, resource_name: str, name: str) -> str | None:
-        """Return one config of a resource; None if it isn't set there."""
+        """Return one config of a resource; None if it isn't set on that resource."""
         return self.of(resource_type, resource_name).get(name)
 
 
@@ -43,7 +44,7 @@ def config_records(resource: ConfigResource, values: ConfigValues) -> tuple[Reco
 
 
 class ConfigsDelta:
-    """Replay of configs."""
+    """Replays the records of configs."""
 
     def __init__(self, image: ConfigsImage) -> None:
         self.resources = Overlay(image.resources)
@@ -53,7 +54,7 @@ class ConfigsDelta:
 
     @replays(ConfigRecord)
     def set_config(self, record: ConfigRecord, offset: int) -> None:
-        """Set a key, or delete it if the value is None, whether it was there or not."""
+        """Set a key, or delete it if the value is None. A key that is deleted need not exist."""
         resource = (record.resource_type, record.resource_name)
         values = dict(self.resources.get(resource) or ())
         if record.value is None:
@@ -66,7 +67,7 @@ class ConfigsDelta:
             self.resources.remove(resource)
 
     def remove_topic(self, name: str) -> None:
-        """A topic is gone, and its configs with it."""
+        """Remove the configs of a topic that was removed."""
         resource = (int(ConfigResourceType.TOPIC), name)
         if resource in self.resources:
             self.resources.remove(resource)

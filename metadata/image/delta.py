@@ -1,12 +1,12 @@
-"""The delta: from one image to the next, record by record.
+"""The delta: replays records over one image and returns the next.
 
-Rule: replay is a pure function of the image and the records. It reads no clock, rolls no dice and
-iterates nothing unordered, so the same log gives the same image everywhere, however its batches
-are spread over deltas. Only whole batches make an image: some facts are known when a batch ends
-(its end offset, its epoch, what it evicts).
+Rule: replay is a pure function of the image and the records. It reads no clock, draws no random
+number and iterates nothing unordered. So the same log gives the same image everywhere, however its
+batches are divided among deltas. Only whole batches make an image, because some facts are known
+only when a batch ends: its end offset, its epoch, and the outcomes that it evicts.
 
-A transaction (KIP-868) replays into a branch. Until its End, readers of the image see the state
-before its Begin; Abort, or the begin of a new epoch, drops the branch.
+Replay writes a transaction (KIP-868) into a second branch. Until its End, readers of the image see
+the state before its Begin. Abort, or the beginning of a new epoch, drops the branch.
 """
 
 from collections.abc import Generator, Iterable
@@ -36,7 +36,10 @@ _INTERNED_MAX = 1 << 18
 
 
 class MetadataDelta:
-    """What a sequence of batches changes in an image. Used once: replay, then apply."""
+    """The changes that a sequence of batches makes to an image.
+
+    Use a delta once: `replay` records, `finish_batch` after each batch, then `apply`.
+    """
 
     def __init__(
         self,
@@ -46,10 +49,11 @@ class MetadataDelta:
         keep_outcomes: bool = True,
         from_snapshot: bool = False,
     ) -> None:
-        """Begin from `image`, which stays as it is.
+        """Begin from `image`, which does not change.
 
-        Without `keep_outcomes` request outcomes are dropped, as brokers do. `from_snapshot`
-        allows the records that only snapshots hold.
+        Brokers pass `keep_outcomes=False`, so that replay ignores request outcomes. `from_snapshot`
+        allows the records that only snapshots hold. Raises ReplayError if the image has an open
+        transaction whose branch was not built.
         """
         self._image = image
         self._with_state_hash = with_state_hash
@@ -68,7 +72,9 @@ class MetadataDelta:
         self._current = self._visible
         if image.transaction is not None:
             if not image.transaction.built:
-                raise ReplayError(image.offset, "the open transaction's branch was not built")
+                raise ReplayError(
+                    image.offset, "this image doesn't hold the branch of the open transaction"
+                )
             self._transaction = (image.transaction.name, image.transaction.offset)
             self._current = self._branch_of(image.transaction.branch)
         self._handlers = self._current.handlers
@@ -96,26 +102,29 @@ class MetadataDelta:
         return handlers
 
     def replay(self, record: Record, offset: int) -> None:
-        """Apply one record, which stands at `offset`. Raises ReplayError."""
+        """Replay one record, whose offset is `offset`. Raises ReplayError."""
         self._in_batch = True
         self._handlers[type(record)](record, offset)
 
     def replay_all(self, records: Iterable[Record], base_offset: int) -> None:
-        """Apply records that stand at `base_offset` and behind it. Raises ReplayError."""
+        """Replay records with the offsets from `base_offset` on. Raises ReplayError."""
         self._in_batch = True
         for offset, record in enumerate(records, base_offset):
             self._handlers[type(record)](record, offset)
 
     def emptied(self) -> Generator[None, None, None]:
-        """Let go of what was written, in steps, once it is applied. It is of no use afterwards."""
+        """Free the changes in steps, after `apply`. The delta can't be used afterwards."""
         yield from self._current.emptied()
 
     def finish_batch(self, end_offset: int, epoch: int, timestamp_ms: int) -> None:
-        """The records so far make whole batches; the last one ends at `end_offset`."""
+        """End a batch: the records so far are whole batches, and the last ends at `end_offset`.
+
+        `timestamp_ms` is the batch's, since 1970. Raises ReplayError if offset or epoch decrease.
+        """
         if end_offset < self._offset or epoch < self._epoch:
             raise ReplayError(
                 end_offset,
-                f"a batch of epoch {epoch} ends there, and the batch before it ended at "
+                f"a batch of epoch {epoch} ends there, but the batch before it ends at "
                 f"{self._offset} in epoch {self._epoch}",
             )
         for branch in {id(b): b for b in (self._visible, self._current)}.values():
@@ -126,22 +135,25 @@ class MetadataDelta:
         self._unsettled.clear()
         self._epoch_start = None
         if self._transaction is None:
-            # What decided an open one has looked at the outcomes as they are.
+            # Don't evict while a transaction is open: its decision has used the present outcomes.
             self._current.evict(timestamp_ms)
         self._offset, self._epoch, self._timestamp_ms = end_offset, epoch, timestamp_ms
         self._in_batch = False
 
     def apply(self) -> MetadataImage:
-        """Return the next image. The delta is finished with; its `changes` can be asked."""
+        """Return the next image. Afterwards the delta can't replay; `changes` stays available.
+
+        Raises ReplayError if the last batch has not ended.
+        """
         return _at_once(self.apply_in_steps())
 
     def apply_in_steps(self) -> Generator[None, None, MetadataImage]:
-        """Do the same and yield every few milliseconds, so that a loop can go on between.
+        """Do what `apply` does, and yield every few milliseconds, so that an event loop can run.
 
-        A batch of 1 MiB takes 100 ms and more otherwise. Small ones don't yield at all.
+        A batch of 1 MiB takes 100 ms or more in all. A small one doesn't yield.
         """
         if self._in_batch:
-            raise ReplayError(self._offset, "its batch has not ended (finish_batch)")
+            raise ReplayError(self._offset, "the batch has not ended: call finish_batch first")
         if self._applied is None:
             position = (self._offset, self._epoch, self._timestamp_ms)
             transaction = None
@@ -156,12 +168,12 @@ class MetadataDelta:
 
     @property
     def image(self) -> MetadataImage:
-        """The image that the delta begins from."""
+        """The image from which the delta began."""
         return self._image
 
     @property
     def changes(self) -> ImageChanges:
-        """What readers see change from `image` to `apply()`."""
+        """The changes from `image` to `apply()`, without those inside an open transaction."""
         direct = self._visible if self._visible.base is self._image else None
         return ImageChanges(self._image, self.apply(), direct)
 
@@ -177,7 +189,7 @@ class MetadataDelta:
     def _begin_transaction(self, record: BeginTransactionRecord, offset: int) -> None:
         if self._transaction is not None:
             raise ReplayError(
-                offset, f"a transaction is open already, since offset {self._transaction[1]}"
+                offset, f"another transaction is open since offset {self._transaction[1]}"
             )
         before = _at_once(self._visible.build(self._offset, self._epoch, self._timestamp_ms, None))
         self._current = self._branch_of(before)
@@ -186,14 +198,14 @@ class MetadataDelta:
 
     def _end_transaction(self, record: EndTransactionRecord, offset: int) -> None:
         if self._transaction is None:
-            raise ReplayError(offset, "no transaction is open that could end")
+            raise ReplayError(offset, "a transaction ends, but none is open")
         self._visible.handlers.release()
         self._visible = self._current
         self._transaction = None
 
     def _abort_transaction(self, record: AbortTransactionRecord, offset: int) -> None:
         if self._transaction is None:
-            raise ReplayError(offset, "no transaction is open that could be aborted")
+            raise ReplayError(offset, "a transaction is aborted, but none is open")
         self._drop_transaction()
 
     def _drop_transaction(self) -> None:
@@ -214,8 +226,8 @@ def _at_once(steps: Generator[None, None, MetadataImage]) -> MetadataImage:
 
 
 def _do_nothing(record: Record, offset: int) -> None:
-    """A record that changes nothing here."""
+    """Ignore a record that changes nothing in this image."""
 
 
 def _refuse_in_log(record: Record, offset: int) -> None:
-    raise ReplayError(offset, f"{type(record).__name__} belongs in snapshots only")
+    raise ReplayError(offset, f"{type(record).__name__} is allowed only in snapshots")

@@ -1,9 +1,9 @@
-"""The families of an image: which maps hold state, which records they are, who replays what.
+"""The families of an image: their tables, and the methods that replay their records.
 
-Rule: a family says in its own module what it is made of (`TABLES`, and the methods of its delta
-that are marked `replays`); this is the one place that lists the families. Their order, and that of
-their tables, is the order of a snapshot, such that each record can be replayed after those before
-it.
+Rule: a family declares its tables and its replay methods in its own module (`TABLES`, and the
+methods of its delta that are marked `replays`). Only this module lists the families. The order of
+families and tables is the order of a snapshot. It is chosen so that each record of a snapshot can
+be replayed after those before it.
 """
 
 from collections.abc import Callable
@@ -50,5 +50,6 @@ REPLAY: Final[dict[type[Record], tuple[str, str]]] = {
     for delta, tables in _DELTAS
     for kind, method in replayed_by(delta).items()
 }
-"""For each record that concerns one family: the family, and the method of its delta. The others
-(RemoveTopic, BeginEpoch, transactions, NoOp) are in `delta.py`."""
+"""By record class: the family, and the method of its delta that replays the record. `delta.py`
+replays the records that concern no family or several (RemoveTopic, BeginEpoch, transactions,
+NoOp)."""

@@ -1,7 +1,7 @@
-"""Which features the cluster has agreed to use, and where a migration from ZooKeeper stands.
+"""The finalised feature levels, and the state of a migration from ZooKeeper.
 
-Rule: a feature at level 0 is not there (KIP-584, 778). Behind a level that this build does not
-know, other rules may hold: replay ends there.
+Rule: a feature at level 0 is removed from the map (KIP-584, 778). Replay stops at a level that this
+build does not know, because the records after it may follow other rules.
 """
 
 from collections.abc import Generator
@@ -25,14 +25,14 @@ _ZK = "zookeeper"
 
 
 class FeaturesImage(msgspec.Struct, frozen=True):
-    """Finalised levels by feature, metadata.version among them."""
+    """The finalised level of each feature, such as metadata.version."""
 
     levels: BucketMap[str, int]
     migrations: BucketMap[str, ZkMigrationStateRecord]
 
     @property
     def zk_migration_state(self) -> ZkMigrationState:
-        """The phase of the migration; NONE if there never was one."""
+        """The state of the migration; NONE if there never was one."""
         record = self.migrations.get(_ZK)
         return ZkMigrationState(0 if record is None else record.zk_migration_state)
 
@@ -46,7 +46,7 @@ def feature_records(name: str, level: int) -> tuple[Record, ...]:
 
 
 class FeaturesDelta:
-    """Replay of feature levels."""
+    """Replays feature levels and the state of a migration."""
 
     def __init__(self, image: FeaturesImage) -> None:
         self.levels = Overlay(image.levels)
@@ -60,7 +60,9 @@ class FeaturesDelta:
     @replays(FeatureLevelRecord)
     def set_level(self, record: FeatureLevelRecord, offset: int) -> None:
         if record.feature_level < 0:
-            raise ReplayError(offset, f"feature {record.name!r} can't be at {record.feature_level}")
+            raise ReplayError(
+                offset, f"feature {record.name!r} has the negative level {record.feature_level}"
+            )
         unknown = unknown_level(record.name, record.feature_level)
         if unknown:
             raise ReplayError(offset, unknown)

@@ -1,8 +1,8 @@
 """The image: all metadata up to an offset, immutable.
 
-Rule: an image is the sum of the records [0, offset), and nothing else goes into it. While a
-transaction is open its records are in the branch, and everything outside of `transaction` is the
-state before it (KIP-868).
+Rule: the image is a function of the records [0, offset) and of nothing else. While a transaction is
+open, its records are in `transaction.branch`, and all other fields hold the state before it
+(KIP-868).
 """
 
 from typing import Any
@@ -30,23 +30,23 @@ class OpenTransaction(msgspec.Struct, frozen=True):
 
     name: str | None
     offset: int
-    """Of its Begin record; what may be shown to anybody is the state before it."""
+    """The offset of the Begin record. Readers see only the state before it."""
     branch: "MetadataImage"
-    """The state as it will be when the transaction ends now."""
+    """The state that would hold if the transaction ended now."""
     built: bool = True
-    """False: `branch` is only the state before the Begin. The controller that writes a large
-    transaction does not need it; `rewound` is where to replay the transaction from."""
+    """False: `branch` is only the state before the Begin, because the controller that writes a
+    large transaction does not need more. To build it, replay the transaction from `rewound`."""
 
 
 class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """All metadata up to `offset`."""
 
     offset: int = 0
-    """One more than the last record's: the image holds the records [0, offset)."""
+    """The offset after the last record: the image holds the records [0, offset)."""
     epoch: int = 0
-    """Of the last batch; 0 before the first."""
+    """The epoch of the last batch; 0 before the first."""
     timestamp_ms: int = 0
-    """Of the last batch; 0 before the first."""
+    """The timestamp of the last batch, in ms since 1970; 0 before the first."""
     features: FeaturesImage = EMPTY_FEATURES
     quorum: QuorumImage = EMPTY_QUORUM
     cluster: ClusterImage = EMPTY_CLUSTER
@@ -60,9 +60,10 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     outcomes: OutcomesImage = EMPTY_OUTCOMES
     transaction: OpenTransaction | None = None
     state_hash: StateHash | None = StateHash()
-    """None if it was not kept (`MetadataDelta(..., with_state_hash=False)`)."""
+    """None if it was not computed (`MetadataDelta(..., with_state_hash=False)`)."""
     interned: dict[Any, Any] = {}
-    """Equal tuples made one object: shared by the images of one history, no part of the state."""
+    """Maps a tuple or uuid to the one object that stands for all its equals. The images of one
+    history share it. It is not part of the state."""
 
     def table(self, table: ImageTable) -> Any:
         """Return the map of a table."""
@@ -74,9 +75,9 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         return msgspec.structs.replace(self, offset=self.transaction.offset, transaction=None)
 
     def without_branch(self) -> "MetadataImage":
-        """Return the image with an empty branch in place of one that was not built.
+        """Return the image with a branch that was not built marked as built.
 
-        Only for who discards it: BeginEpoch comes next.
+        Only for a caller that discards the branch, because the next record is a BeginEpoch.
         """
         if self.transaction is None or self.transaction.built:
             return self
@@ -85,7 +86,7 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         )
 
     def same_state(self, other: "MetadataImage") -> bool:
-        """Tell whether all families and an open transaction are equal, wherever the logs end.
+        """Return whether all families and an open transaction are equal, whatever the offsets.
 
         A branch that was not built is not compared.
         """
@@ -99,7 +100,7 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         return not (mine.built and theirs.built) or mine.branch.same_state(theirs.branch)
 
     def same_derived(self, other: "MetadataImage") -> bool:
-        """Tell whether what replay derives is equal too; it must be where the state is."""
+        """Return whether the derived maps are equal too. They must be if the state is equal."""
         return all(
             getattr(self, family) == getattr(other, family)
             for family in ("topics", "outcomes", "acls")
@@ -119,11 +120,11 @@ class MetadataImage(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 
 EMPTY = MetadataImage()
-"""Before the first record."""
+"""The image before the first record."""
 
 
 def hash_from_scratch(image: MetadataImage) -> StateHash:
-    """Compute the state hash of an image; equals what its deltas kept."""
+    """Return the state hash of an image, computed anew. It equals the one that deltas update."""
     sums = [0, 0]
     for table in TABLES:
         for key, value in image.table(table).unordered_items():

@@ -1,14 +1,15 @@
-"""The outcomes of requests: a retry gets the same answer, and nothing is done twice.
+"""The outcomes of requests, so that a retry gets the same answer and no request is executed twice.
 
-Rule: an outcome is kept for 24 hours of batch time, and at most 1,000,000 of them and 256 MiB;
-when a batch ends, the smallest keys go until all three hold. Keys are UUIDv7, so the smallest is
-the one drawn first. The floor is the largest key that went: a key at or below it may have been
-executed and forgotten, so it is never executed again.
+Rule: an image keeps at most 1,000,000 outcomes and 256 MiB of them, each for 24 hours of batch
+time. At the end of a batch, the smallest keys are evicted until all three limits hold. Keys are
+UUIDv7, so the smallest key was drawn first. The floor is the largest evicted key. A request with a
+key at or below the floor may have been executed and forgotten, so it is never executed again.
 
-None go while a transaction is open: its decision found its own key above the floor, and the outcome
-in its last batch must find it there too, though the clock may have leapt a day meanwhile.
+No outcome is evicted while a transaction is open. The decision of the transaction found its key
+above the floor. When its last batch records the outcome, the key must still be above the floor,
+even if the clock was set forward by a day in between.
 
-Only controllers hold outcomes; a snapshot for brokers leaves them out.
+Only controllers hold outcomes. A snapshot for brokers leaves them out.
 """
 
 import heapq
@@ -31,20 +32,20 @@ _BYTES_BESIDE_ANSWER = 16 + 32 + 8
 _FLOOR = "floor"
 
 Outcome = RequestOutcomeRecord
-"""An outcome is what its record says: `digest`, `answer`, `time_ms`."""
+"""An outcome is its record: `digest`, `answer`, `time_ms`."""
 
 
 class OutcomesImage(msgspec.Struct, frozen=True):
-    """Outcomes by request key, and what is needed to evict them in order."""
+    """Outcomes by request key, and the keys in the order of their eviction."""
 
     by_key: BucketMap[bytes, Outcome]
     floors: BucketMap[str, bytes]
     order: SortedKeys[bytes]
     size: int
-    """Bytes: 56 and the answer's length for each outcome."""
+    """In bytes: 56 and the answer's length for each outcome."""
 
     def get(self, key: bytes) -> Outcome | None:
-        """Return the outcome of a request, if it is known."""
+        """Return the outcome of a request; None: it is not known."""
         return self.by_key.get(key)
 
     def __len__(self) -> int:
@@ -52,7 +53,7 @@ class OutcomesImage(msgspec.Struct, frozen=True):
 
     @property
     def floor(self) -> bytes:
-        """The largest evicted key, b"" if none was: a key at or below it is refused."""
+        """The largest evicted key; b"": none was evicted. A key at or below it is refused."""
         return self.floors.get(_FLOOR, b"")
 
 
@@ -65,7 +66,7 @@ def floor_records(_name: str, key: bytes) -> tuple[Record, ...]:
 
 
 class OutcomesDelta:
-    """Replay of outcomes."""
+    """Replays the records of outcomes."""
 
     def __init__(self, image: OutcomesImage) -> None:
         self.by_key = Overlay(image.by_key)
@@ -89,7 +90,7 @@ class OutcomesDelta:
 
     @replays(RequestOutcomeRecord)
     def note(self, record: RequestOutcomeRecord, offset: int) -> None:
-        """A request was executed."""
+        """Add the outcome of a request that was executed."""
         key = record.key
         if key in self.by_key:
             raise ReplayError(offset, f"request {key.hex()} was executed before")
@@ -102,11 +103,11 @@ class OutcomesDelta:
 
     @replays(OutcomeFloorRecord)
     def restore_floor(self, record: OutcomeFloorRecord, offset: int) -> None:
-        """A snapshot says what was evicted."""
+        """Set the floor from a snapshot."""
         self.floors.set(_FLOOR, record.key)
 
     def evict(self, timestamp_ms: int) -> None:
-        """A batch of this time ends: let go what need not be kept."""
+        """Evict outcomes at the end of a batch with this timestamp, until all limits hold."""
         while self._count:
             new = self._new[0] if self._new else None
             old = self._next_old

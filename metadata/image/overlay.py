@@ -1,8 +1,8 @@
-"""The changes of one map, until they become the next one.
+"""The changes of a delta to one map.
 
-Rule: a delta writes here, never into an image. Each key that was touched is in `changed` with its
-newest value, None if it was removed, so what changed costs nothing to know and the map is written
-once per key however often the key changed.
+Rule: a delta writes here and never into an image. `changed` holds each key that was written, with
+its newest value, or None if it was removed. So the changes are known without a comparison, and the
+next map is written once per key, however often the key changed.
 """
 
 from collections.abc import Generator
@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 
 class Overlay(Generic[K, V]):
-    """What is to be written over a `BucketMap`."""
+    """Changes to a `BucketMap`."""
 
     __slots__ = ("_base_is_empty", "base", "changed")
 
@@ -35,19 +35,19 @@ class Overlay(Generic[K, V]):
         return self.get(key) is not None
 
     def set(self, key: K, value: V) -> None:
-        """Give `key` a value."""
+        """Set the value of `key`."""
         self.changed[key] = value
 
     def remove(self, key: K) -> None:
-        """Take `key` away; it need not be there."""
+        """Remove `key`, which need not exist."""
         self.changed[key] = None
 
     def apply_in_steps(self) -> Generator[None, None, BucketMap[K, V]]:
-        """Return the next map, or the same one if nothing was written; yields if that is much."""
+        """Return the next map, or the same one if nothing changed; yields after many changes."""
         return self.base.changing(self.changed)
 
     def changes(self) -> tuple[KeyChange[K, V], ...]:
-        """Return what is different from the base, sorted by key."""
+        """Return the differences from the base, sorted by key."""
         get = self.base.get
         found = ((key, get(key), after) for key, after in self.changed.items())
         changes = [KeyChange(*triple) for triple in found if triple[1] != triple[2]]

@@ -1,6 +1,6 @@
-"""The next producer id to allocate (KIP-730).
+"""The next producer id to hand out (KIP-730).
 
-Rule: the next id only ever grows, or two producers would share one.
+Rule: the next id only grows. Otherwise two producers would get the same id.
 """
 
 from collections.abc import Generator
@@ -18,18 +18,18 @@ _LAST = "last"
 
 
 class ProducerIdsImage(msgspec.Struct, frozen=True):
-    """The last block handed out, if any."""
+    """The last block of ids that was handed out, if there is one."""
 
     blocks: BucketMap[str, ProducerIdsRecord]
 
     @property
     def last(self) -> ProducerIdsRecord | None:
-        """The record of the last block: who got it, and the first id behind it."""
+        """The record of the last block: its broker, and the first id after the block."""
         return self.blocks.get(_LAST)
 
     @property
     def next_producer_id(self) -> int:
-        """The first id not yet handed out."""
+        """The first id that has not been handed out."""
         last = self.last
         return 0 if last is None else last.next_producer_id
 
@@ -38,7 +38,7 @@ EMPTY_PRODUCER_IDS = ProducerIdsImage(BucketMap(mix_text))
 
 
 class ProducerIdsDelta:
-    """Replay of producer id blocks."""
+    """Replays the records of producer id blocks."""
 
     def __init__(self, image: ProducerIdsImage) -> None:
         self.blocks = Overlay(image.blocks)
@@ -48,14 +48,14 @@ class ProducerIdsDelta:
 
     @replays(ProducerIdsRecord)
     def hand_out(self, record: ProducerIdsRecord, offset: int) -> None:
-        """A block goes to a broker."""
+        """Note that a broker got a block of ids."""
         last = self.blocks.get(_LAST)
         handed_out = 0 if last is None else last.next_producer_id
         if record.next_producer_id <= handed_out:
             raise ReplayError(
                 offset,
                 f"the next producer id would be {record.next_producer_id}, "
-                f"and ids below {handed_out} are handed out",
+                f"but the ids below {handed_out} are handed out already",
             )
         self.blocks.set(_LAST, record)
 

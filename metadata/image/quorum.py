@@ -1,8 +1,8 @@
-"""The quorum's own facts in the log: voters, epochs, generation.
+"""The facts about the quorum in the log: voters, epochs, generation.
 
-Rule: an epoch begins at the offset of its BeginEpoch record and has the number of the batch that
-holds it; the number is known when the batch ends. The history of epochs is never cut here: it
-grows with elections, not with work.
+Rule: an epoch begins at the offset of its BeginEpoch record. Its number is that of the batch that
+holds the record, and replay learns the number when the batch ends. The image keeps all epochs:
+there is one per election, however much is written.
 """
 
 from collections.abc import Generator
@@ -27,7 +27,7 @@ R = TypeVar("R", bound=Record)
 
 
 class EpochStart(msgspec.Struct, frozen=True):
-    """Where an epoch began, and who led it."""
+    """The offset at which an epoch began, and its leader."""
 
     offset: int
     leader_id: int
@@ -37,7 +37,7 @@ class QuorumImage(msgspec.Struct, frozen=True):
     """The newest fact of each kind, and every epoch."""
 
     facts: BucketMap[str, Record]
-    """By the name of the record's class."""
+    """The newest record, by the name of its class."""
     epochs: BucketMap[int, EpochStart]
 
     def _newest(self, kind: type[R]) -> R | None:
@@ -46,18 +46,18 @@ class QuorumImage(msgspec.Struct, frozen=True):
 
     @property
     def leader(self) -> BeginEpochRecord | None:
-        """Who leads the newest epoch, with the voters and who of them voted for it."""
+        """The leader of the newest epoch, the voters, and the voters that voted for it."""
         return self._newest(BeginEpochRecord)
 
     @property
     def voters(self) -> tuple[Voter, ...]:
-        """The members of the quorum as the log says them; empty before it does."""
+        """The voters of the quorum according to the log; empty: the log has none yet."""
         record = self._newest(VotersRecord)
         return () if record is None else record.voters
 
     @property
     def generation(self) -> int:
-        """How often this cluster was begun or recovered; 0 before the log says so."""
+        """1, and one more for each recovery of the cluster; 0: the log has none yet."""
         record = self._newest(ClusterGenerationRecord)
         return 0 if record is None else record.generation
 
@@ -77,7 +77,7 @@ def epoch_records(epoch: int, start: EpochStart) -> tuple[Record, ...]:
 
 
 class QuorumDelta:
-    """Replay of control records."""
+    """Replays the control records."""
 
     def __init__(self, image: QuorumImage) -> None:
         self.facts = Overlay(image.facts)
@@ -90,17 +90,17 @@ class QuorumDelta:
 
     @replays(VotersRecord, KRaftVersionRecord, ClusterGenerationRecord)
     def note(self, record: Record, offset: int) -> None:
-        """A record replaces the one of its kind."""
+        """Set the newest record of a class."""
         self.facts.set(type(record).__name__, record)
 
     def begin(self, epoch: int, start: EpochStart) -> None:
-        """An epoch began there, unless it is known where it began."""
+        """Note where an epoch began, unless that is known already."""
         if epoch not in self.epochs:
             self.epochs.set(epoch, start)
 
     @replays(EpochStartRecord)
     def restore_epoch(self, record: EpochStartRecord, offset: int) -> None:
-        """A snapshot says where an epoch began."""
+        """Note from a snapshot where an epoch began."""
         self.begin(record.epoch, EpochStart(record.offset, record.leader_id))
 
 

@@ -1,12 +1,13 @@
-"""The one error of replay."""
+"""The error that replay raises."""
 
 
 class ReplayError(Exception):
-    """A committed record can't be applied: the log, or this software, is wrong. The node stops.
+    """A committed record can't be replayed: the log or this software is wrong. The node stops.
 
-    Never raised for what a controller of this version writes; replay must not guess.
+    Replay never raises it for a record that a controller of this version wrote. It raises instead
+    of guessing what a record means.
     """
 
     def __init__(self, offset: int, sentence: str) -> None:
-        super().__init__(f"record at offset {offset} can't be replayed: {sentence}")
+        super().__init__(f"the record at offset {offset} can't be replayed: {sentence}")
         self.offset = offset

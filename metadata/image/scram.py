@@ -19,7 +19,7 @@ CredentialKey = tuple[str, int]
 
 
 class ScramImage(msgspec.Struct, frozen=True):
-    """Every credential; a credential is what its record says."""
+    """All SCRAM credentials. A credential is its record."""
 
     credentials: BucketMap[CredentialKey, UserScramCredentialRecord]
 
@@ -28,7 +28,7 @@ EMPTY_SCRAM = ScramImage(BucketMap(mix_name_and_code))
 
 
 class ScramDelta:
-    """Replay of SCRAM credentials."""
+    """Replays the records of SCRAM credentials."""
 
     def __init__(self, image: ScramImage) -> None:
         self.credentials = Overlay(image.credentials)

@@ -1,8 +1,9 @@
-"""From an image to the records of its snapshot, and back.
+"""Turns an image into the records of its snapshot, and back.
 
-Rule: the records are in one canonical order, full (no change records, no transaction markers), and
-each can be replayed after those before it; the same state gives the same bytes. What brokers
-share comes first; what only controllers hold follows, and brokers don't get it.
+Rule: equal states give equal bytes. The records are in one canonical order, in which each can be
+replayed after those before it. Each holds the whole state of an entry: there are no change records
+and no transaction markers. The records that brokers share come first. Those that only controllers
+hold follow, and brokers don't get them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,14 +18,14 @@ from metadata.image.topics import partition_record
 from metadata.records import Record
 
 _RECORDS_PER_DELTA = 1 << 18
-"""More at once is quicker, and takes more memory for a while."""
+"""How many records a load replays into one delta. More would be quicker and take more memory."""
 
 
 def image_to_records(image: MetadataImage, *, for_brokers: bool = False) -> Iterator[Record]:
-    """Yield the snapshot of an image; a broker's leaves out what only controllers hold.
+    """Yield the records of an image's snapshot.
 
-    Raises ValueError, at the call, while a transaction is open: a snapshot stops before it, so it
-    is made of an older image.
+    `for_brokers` leaves out the records that only controllers hold. Raises ValueError at the call
+    if a transaction is open: take an image from before its Begin.
     """
     if image.transaction is not None:
         raise ValueError(f"a transaction is open since offset {image.transaction.offset}")
@@ -34,7 +35,7 @@ def image_to_records(image: MetadataImage, *, for_brokers: bool = False) -> Iter
 
 
 def shared_records(image: MetadataImage) -> Iterator[Record]:
-    """Yield what brokers hold too, in order. A generator: may be run in slices."""
+    """Yield the records that brokers hold too, in order. The caller may run it in slices."""
     for table in TABLES:
         if table.name == "topics":
             yield from _topics(image)
@@ -43,7 +44,7 @@ def shared_records(image: MetadataImage) -> Iterator[Record]:
 
 
 def controllers_records(image: MetadataImage) -> Iterator[Record]:
-    """Yield what only controllers hold, in order."""
+    """Yield the records that only controllers hold, in order."""
     for table in TABLES:
         if table.controllers_only:
             yield from _table(image, table)
@@ -51,13 +52,13 @@ def controllers_records(image: MetadataImage) -> Iterator[Record]:
 
 def _table(image: MetadataImage, table: ImageTable) -> Iterator[Record]:
     entries = image.table(table)
-    # The outcomes may be a million; their order is kept.
+    # There may be a million outcomes. The image holds their keys in order, so they aren't sorted.
     for key in image.outcomes.order if table.name == "outcomes" else entries:
         yield from table.records(key, entries[key])
 
 
 def _topics(image: MetadataImage) -> Iterator[Record]:
-    """Each topic with its partitions behind it: no need to sort all partitions at once."""
+    """Yield each topic, then its partitions. So all partitions are never sorted at once."""
     for topic_id in image.topics.ids:
         yield image.topics.by_id[topic_id]
         for partition_id, partition in image.topics.partitions_of(topic_id):
@@ -73,10 +74,10 @@ def image_from_records(
     with_state_hash: bool = True,
     keep_outcomes: bool = True,
 ) -> MetadataImage:
-    """Return the image whose snapshot these records are. Raises ReplayError.
+    """Return the image from the records of its snapshot. Raises ReplayError.
 
-    `offset`, `epoch` and `timestamp_ms` are the image's. Brokers load a controllers' snapshot
-    with `keep_outcomes=False`.
+    `offset`, `epoch` and `timestamp_ms` are those of the image. A broker that loads a snapshot for
+    controllers passes `keep_outcomes=False`.
     """
     loading = load_image(
         records,
@@ -101,9 +102,9 @@ def load_image(
     with_state_hash: bool = True,
     keep_outcomes: bool = True,
 ) -> Iterator[MetadataImage]:
-    """Do the same in steps of milliseconds, so that a loop can go on between: yields images.
+    """Do what `image_from_records` does in steps of milliseconds, so that an event loop can run.
 
-    The last one is the whole; those before it are of no use to anybody.
+    Yields an image after each step. Only the last one is complete; the others can't be used.
     """
     image = MetadataImage()
     rest = iter(records)

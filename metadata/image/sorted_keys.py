@@ -1,7 +1,8 @@
-"""Keys in order, immutable, so that a page of them costs the page and not a sort of all.
+"""An immutable sorted sequence of keys, so that reading a page of them needs no sort of all.
 
-Rule: chunks of at most 1,024 keys; the next version shares all chunks that it doesn't change. So
-adding a key, dropping the first and beginning in the middle cost microseconds at a million keys.
+Rule: the keys are in chunks of at most 1,024, and the next version shares all chunks that didn't
+change. So with a million keys it takes microseconds to add a key, to drop the first one, or to
+begin in the middle.
 """
 
 import heapq
@@ -14,7 +15,7 @@ K = TypeVar("K")
 
 _CHUNK: Final = 1024
 _RUN: Final = 4096
-"""Keys that are sorted at once: two milliseconds."""
+"""How many keys are sorted at once: that takes two milliseconds."""
 
 
 class SortedKeys(Generic[K]):
@@ -26,19 +27,19 @@ class SortedKeys(Generic[K]):
         self._chunks: tuple[tuple[Any, ...], ...] = tuple(chunks)
 
     def __iter__(self) -> Iterator[K]:
-        """Yield the keys from the smallest on; taking the first few costs nothing more."""
+        """Yield the keys in order. A caller that takes only the first few pays only for those."""
         for chunk in self._chunks:
             yield from chunk
 
     def after(self, key: K) -> Iterator[K]:
-        """Yield the keys that are larger than one, in order."""
+        """Yield the keys that are larger than `key`, in order."""
         low: Any = key
         place = bisect_right(self._chunks, low, key=_last)
         for number, chunk in enumerate(islice(self._chunks, place, None)):
             yield from chunk[bisect_right(chunk, low) :] if number == 0 else chunk
 
     def without_first(self, count: int) -> "SortedKeys[K]":
-        """Return what is left when the `count` smallest keys go."""
+        """Return the sequence without the `count` smallest keys."""
         if not count:
             return self
         for index, chunk in enumerate(self._chunks):
@@ -48,7 +49,7 @@ class SortedKeys(Generic[K]):
         return SortedKeys()
 
     def with_keys(self, keys: Sequence[Any]) -> "SortedKeys[K]":
-        """Return these keys and `keys`, which are sorted, new and distinct."""
+        """Return the sequence with `keys` added, which must be sorted, new and distinct."""
         if not keys:
             return self
         chunks = list(self._chunks)
@@ -70,9 +71,9 @@ class SortedKeys(Generic[K]):
     def changing(
         self, changes: Mapping[K, object | None]
     ) -> Generator[None, None, "SortedKeys[K]"]:
-        """Return the keys that are left and come: those whose value is None go, others are here.
+        """Return the sequence after `changes`: it has no key whose value is None, and all others.
 
-        Yields every few milliseconds when that is much, not at all for a few.
+        Yields every few milliseconds for many changes, and never for a few.
         """
         if not changes:
             return self
@@ -89,7 +90,7 @@ class SortedKeys(Generic[K]):
     def _rebuilding(
         self, changes: Mapping[K, object | None]
     ) -> Generator[None, None, "SortedKeys[K]"]:
-        """Do so for many: sorted in runs, which are merged with what is here."""
+        """Do what `changing` does for many changes: sort them in runs, and merge the runs."""
         runs: list[list[Any]] = []
         rest: Iterator[Any] = iter(changes)
         while some := list(islice(rest, _RUN)):
@@ -110,7 +111,7 @@ class SortedKeys(Generic[K]):
 
 
 def _change(chunks: list[tuple[Any, ...]], key: Any, *, present: bool) -> None:
-    """Let one key be there, or not."""
+    """Add or remove one key, if it isn't there or absent already."""
     place = min(bisect_left(chunks, key, key=_last), max(len(chunks) - 1, 0))
     chunk: tuple[Any, ...] = chunks[place] if chunks else ()
     at = bisect_left(chunk, key)
@@ -123,7 +124,11 @@ def _change(chunks: list[tuple[Any, ...]], key: Any, *, present: bool) -> None:
 
 
 def _split(keys: tuple[Any, ...], size: int) -> list[tuple[Any, ...]]:
-    """Cut what is too long; with room to grow, unless it is the end, which grows by a new chunk."""
+    """Cut a chunk that is too long into chunks of `size` keys.
+
+    `size` is half a chunk, to leave room for more keys, but a whole chunk at the end of the
+    sequence: a larger key gets a new chunk there.
+    """
     if not keys:
         return []
     if len(keys) <= _CHUNK:

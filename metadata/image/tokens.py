@@ -16,7 +16,7 @@ from metadata.records import (
 
 
 class TokensImage(msgspec.Struct, frozen=True):
-    """Every token, expired ones too until they are removed; a token is what its record says."""
+    """All tokens; an expired token stays until a record removes it. A token is its record."""
 
     tokens: BucketMap[str, DelegationTokenRecord]
 
@@ -25,7 +25,7 @@ EMPTY_TOKENS = TokensImage(BucketMap(mix_text))
 
 
 class TokensDelta:
-    """Replay of delegation tokens."""
+    """Replays the records of delegation tokens."""
 
     def __init__(self, image: TokensImage) -> None:
         self.tokens = Overlay(image.tokens)
@@ -35,7 +35,7 @@ class TokensDelta:
 
     @replays(DelegationTokenRecord)
     def set_token(self, record: DelegationTokenRecord, offset: int) -> None:
-        """A token is created, renewed or set to expire."""
+        """Create a token, renew it, or set when it expires."""
         self.tokens.set(record.token_id, record)
 
     @replays(RemoveDelegationTokenRecord)

@@ -1,11 +1,11 @@
-"""Topics and partitions, and what must be found fast about them.
+"""Topics and partitions, with derived maps for what callers ask often.
 
-Rule: what the records say is in `by_id` and `partitions`; everything else is derived from it by
-replay and is in no snapshot and no state hash: names and ids in order, the spellings of names, the
-partitions of a topic, the partitions that have a replica on a broker, those without a leader, how
-many each broker leads, which topics lack leaders or in-sync replicas. So nothing that is asked
-often has to be counted or sorted. The derived maps are immutable too, and a lone change stays
-cheap.
+Rule: `by_id` and `partitions` hold what the records say. Replay derives everything else from them,
+and the derived maps are in no snapshot and no state hash. They hold names and ids in order, the
+spellings of names, the partitions of a topic, the partitions with a replica on a broker, those
+without a leader, how many partitions each broker leads, and which topics lack leaders or in-sync
+replicas. So a frequent question needs no count and no sort. The derived maps are immutable too, and
+a single change updates them cheaply.
 """
 
 from collections.abc import Iterator
@@ -26,26 +26,26 @@ from metadata.partition_key import PlainPartitionKey
 from metadata.records import PartitionRecord, Record, TopicRecord
 
 Topic = TopicRecord
-"""A topic is what its record says: `name` and `topic_id`."""
+"""A topic is its record: `name` and `topic_id`."""
 
 PartitionIds = range | tuple[int, ...]
-"""The partition numbers of a topic, ascending; a range when none is missing below the highest."""
+"""The partition numbers of a topic, ascending; a range if they are 0 to n without a gap."""
 
 
 class Partition(msgspec.Struct, frozen=True, gc=False):
-    """The state of one partition (KIP-455, 704, 858, 966); brokers by id."""
+    """The state of one partition (KIP-455, 704, 858, 966). Replicas and leader are broker ids."""
 
     replicas: tuple[int, ...]
     """The first is the preferred leader."""
     directories: tuple[bytes, ...]
-    """One for each replica, in their order; empty: not tracked."""
+    """The directory id of each replica, in the order of `replicas`; empty: not known."""
     isr: tuple[int, ...]
     elr: tuple[int, ...]
     last_known_elr: tuple[int, ...]
     removing: tuple[int, ...]
     adding: tuple[int, ...]
     leader: int
-    """-1: none."""
+    """-1: there is none."""
     leader_recovery_state: int
     """0 recovered, 1 recovering."""
     leader_epoch: int
@@ -53,12 +53,12 @@ class Partition(msgspec.Struct, frozen=True, gc=False):
 
 
 class Lacks(NamedTuple):
-    """What partitions of one topic lack."""
+    """How many partitions of one topic lack something."""
 
     leader: int
-    """How many have no leader."""
+    """Partitions without a leader."""
     in_sync: int
-    """How many have fewer replicas in sync than replicas."""
+    """Partitions of which not all replicas are in sync."""
 
 
 NOTHING: Final = Lacks(0, 0)
@@ -74,24 +74,27 @@ class TopicsImage(msgspec.Struct, frozen=True):
     replicas_by_broker: BucketMap[int, BucketMap[PlainPartitionKey, bool]]
     leaderless: BucketMap[PlainPartitionKey, bool]
     leader_counts: BucketMap[int, int]
-    """How many partitions a broker leads, for those that lead any."""
+    """How many partitions a broker leads, for brokers that lead at least one."""
     by_spelling: BucketMap[str, tuple[str, ...]]
-    """The names, sorted, that metrics spell alike; only for names that have a '.' or a '_'. A log
-    may hold several names of one spelling; the controller refuses to add another one."""
+    """By the spelling in metrics, the names that have it, sorted. Only names with a '.' or a '_'. A
+    log may hold several names of one spelling; the controller refuses to add another one."""
     names: SortedKeys[str]
-    """Of all topics, in order."""
+    """The names of all topics, in order."""
     ids: SortedKeys[bytes]
-    """Of all topics, in order."""
+    """The ids of all topics, in order."""
     lacks: BucketMap[bytes, Lacks]
-    """By topic id, for topics that lack something."""
+    """By topic id, for topics with partitions that lack something."""
 
     def named(self, name: str) -> Topic | None:
-        """Return the topic of that name."""
+        """Return the topic with this name; None: there is none."""
         topic_id = self.by_name.get(name)
         return None if topic_id is None else self.by_id[topic_id]
 
     def spelled_alike(self, name: str) -> str | None:
-        """Return a topic whose name differs from this one only in '.' against '_', or is equal."""
+        """Return a topic's name that equals this one or differs from it only in '.' against '_'.
+
+        None: there is no such topic.
+        """
         names = self.by_spelling.get(spelling(name))
         return names[0] if names else None
 
@@ -100,7 +103,7 @@ class TopicsImage(msgspec.Struct, frozen=True):
         return self.partition_ids.get(topic_id, range(0))
 
     def partitions_of(self, topic_id: bytes) -> Iterator[tuple[int, Partition]]:
-        """Yield a topic's partitions with their numbers, ascending."""
+        """Yield (number, partition) for each partition of a topic, ascending."""
         for partition in self.ids_of(topic_id):
             yield partition, self.partitions[topic_id, partition]
 
@@ -139,12 +142,12 @@ EMPTY_TOPICS = TopicsImage(
 
 
 def spelling(name: str) -> str:
-    """What metrics make of a topic's name."""
+    """Return a topic's name as metrics spell it."""
     return name.replace(".", "_")
 
 
 def partition_record(key: PlainPartitionKey, partition: Partition) -> PartitionRecord:
-    """Return the record that restores a partition; absent and empty ELR are the same state."""
+    """Return the record that restores a partition. An empty ELR is written as None."""
     return PartitionRecord(
         key[1],
         key[0],
@@ -163,7 +166,7 @@ def partition_record(key: PlainPartitionKey, partition: Partition) -> PartitionR
 
 
 def partition_records(key: PlainPartitionKey, partition: Partition) -> tuple[Record, ...]:
-    """Return the record that restores a partition."""
+    """Return the records that restore a partition: one."""
     return (partition_record(key, partition),)
 
 

@@ -1,14 +1,14 @@
-"""Replay of what happens to topics and partitions.
+"""Replays the records of topics and partitions.
 
-Rule: values mean what they mean in Kafka: in a change, None is untouched and an empty list is
-cleared; leader -2 is untouched and anything else raises the leader epoch, the same leader and -1
-included; every change raises the partition epoch. Whether a change was wise (ISR within the
-replicas, leader within the ISR) was decided by the controller that wrote it and is not asked
-again: replay refuses only what it can't apply.
+Rule: values mean what they mean in Kafka. In a change, None leaves a field as it is, and an empty
+list clears it. Leader -2 leaves the leader as it is. Any other leader raises the leader epoch, also
+-1 and the present leader. Every change raises the partition epoch. The controller that wrote a
+change has checked that it makes sense (ISR within the replicas, leader within the ISR). Replay
+doesn't check that again; it refuses only what it can't apply.
 
-This is the path that nearly every record of a busy cluster takes; it avoids calls, and equal
-replica lists are made the same object. What is only derived (who has a replica, who leads how many)
-is found when the delta is applied, once for each partition however often it changed.
+Nearly every record of a busy cluster is replayed here. So this code avoids calls, and equal replica
+lists become one object. The derived maps (the replicas on a broker, how many partitions it leads)
+are updated when the delta is applied, once for each partition, however often it changed.
 """
 
 from bisect import bisect_left
@@ -44,7 +44,7 @@ from metadata.records import (
 
 
 class TopicsDelta:
-    """What changed in topics and partitions."""
+    """The changes to topics and partitions."""
 
     def __init__(self, image: TopicsImage, interned: dict[Any, Any]) -> None:
         """`interned` maps a tuple or uuid to the one object that stands for all its equals."""
@@ -56,9 +56,9 @@ class TopicsDelta:
         self._partition_ids: Overlay[bytes, PartitionIds] = Overlay(image.partition_ids)
         self._by_spelling: Overlay[str, tuple[str, ...]] = Overlay(image.by_spelling)
         self._removed: dict[bytes, PartitionIds] = {}
-        """Removed topics whose partitions are removed when the delta is applied, in steps."""
+        """Removed topics. Their partitions are removed when the delta is applied, in steps."""
         self._were: dict[PlainPartitionKey, Partition] = {}
-        """What the image holds of partitions that were written here."""
+        """The partitions that were written here, as they are in the image."""
         self._changed_partition = self.partitions.changed.get
         self._base_partition = image.partitions.get
         self._over_some = len(image.partitions) > 0
@@ -87,19 +87,19 @@ class TopicsDelta:
         return applied
 
     def emptied(self) -> Generator[None, None, None]:
-        """Let go of what was written, in steps. The delta is of no use afterwards."""
+        """Free the changes in steps. The delta can't be used afterwards."""
         yield from emptied(self.partitions.changed, self._were)
 
     @replays(TopicRecord)
     def create_topic(self, record: TopicRecord, offset: int) -> None:
-        """Bind a name to an id; both must be free."""
+        """Create a topic. Its name and its id must be new."""
         if record.name in self._by_name:
             raise ReplayError(offset, f"there is a topic named {record.name!r} already")
         if record.topic_id in self._removed:
             for _ in self._remove_partitions(record.topic_id):
                 pass
         if record.topic_id in self.by_id:
-            raise ReplayError(offset, f"topic id {record.topic_id.hex()} is taken")
+            raise ReplayError(offset, f"another topic has the id {record.topic_id.hex()}")
         topic_id = self._intern(record.topic_id, record.topic_id)
         self.by_id.set(topic_id, record)
         self._by_name.set(record.name, topic_id)
@@ -109,7 +109,7 @@ class TopicsDelta:
             self._by_spelling.set(alike, tuple(sorted((*names, record.name))))
 
     def remove_topic(self, record: RemoveTopicRecord, offset: int) -> str:
-        """Forget a topic and its partitions; return its name."""
+        """Remove a topic and its partitions; return its name."""
         topic = self._known_topic(record.topic_id, offset)
         self._removed[topic.topic_id] = self._partition_ids.get(topic.topic_id) or range(0)
         self._partition_ids.remove(record.topic_id)
@@ -123,7 +123,7 @@ class TopicsDelta:
 
     @replays(PartitionRecord)
     def set_partition(self, record: PartitionRecord, offset: int) -> None:
-        """A partition's whole state: at creation and in snapshots."""
+        """Set the whole state of a partition, at its creation or from a snapshot."""
         topic_id, partition_id = record.topic_id, record.partition_id
         if self.by_id.changed.get(topic_id) is None:
             self._known_topic(topic_id, offset)
@@ -163,7 +163,7 @@ class TopicsDelta:
 
     @replays(PartitionChangeRecord)
     def change_partition(self, record: PartitionChangeRecord, offset: int) -> None:
-        """A change of one partition; see the module for what its values mean."""
+        """Change one partition. The module explains what the values mean."""
         key = (record.topic_id, record.partition_id)
         if self._removed and record.topic_id in self._removed:
             raise self._no_partition(key, offset)
@@ -180,7 +180,7 @@ class TopicsDelta:
         else:
             leader_epoch += 1
             if leader < NO_LEADER:
-                raise ReplayError(offset, f"broker {leader} can't lead")
+                raise ReplayError(offset, f"the leader is {leader}, which is no broker id")
         recovery = record.leader_recovery_state
         if recovery < 0:
             recovery = old.leader_recovery_state
@@ -214,7 +214,7 @@ class TopicsDelta:
 
     @replays(ClearElrRecord)
     def clear_elr(self, record: ClearElrRecord, offset: int) -> None:
-        """Empty ELR and last known ELR of one topic, or of every topic (KIP-966)."""
+        """Clear ELR and last known ELR of one topic, or of every topic (KIP-966)."""
         if record.topic_name:
             topic_id = self._by_name.get(record.topic_name)
             if topic_id is None:
@@ -230,7 +230,7 @@ class TopicsDelta:
                     self.change_partition(_cleared_elr(topic_id, partition_id), offset)
 
     def _remove_partitions(self, topic_id: bytes) -> Generator[None, None, None]:
-        """Remove those of a topic that was removed; yields every few milliseconds."""
+        """Remove the partitions of a removed topic; yields every few milliseconds."""
         for number, partition_id in enumerate(self._removed[topic_id], 1):
             key = (topic_id, partition_id)
             self._noted(key)
@@ -240,7 +240,7 @@ class TopicsDelta:
         del self._removed[topic_id]
 
     def _noted(self, key: PlainPartitionKey) -> Partition | None:
-        """Return a partition that is about to be written."""
+        """Return a partition that is about to be written, and note its state in the image."""
         now = self._changed_partition(key, _UNTOUCHED)
         if now is _UNTOUCHED:
             now = self._base_partition(key)
@@ -265,7 +265,9 @@ class TopicsDelta:
         if not directories:
             return directories
         if len(directories) != len(replicas):
-            raise ReplayError(offset, f"{len(replicas)} replicas in {len(directories)} directories")
+            raise ReplayError(
+                offset, f"{len(replicas)} replicas have {len(directories)} directories"
+            )
         interned: tuple[bytes, ...] = self._intern(directories, directories)
         return interned
 
@@ -282,25 +284,25 @@ class TopicsDelta:
 
 
 class _Moves:
-    """What partitions that changed mean for the maps that are derived from them."""
+    """The changes to the derived maps, from the partitions that changed."""
 
     def __init__(self) -> None:
         self._left = defaultdict[int, list[PlainPartitionKey]](list)
         self._came = defaultdict[int, list[PlainPartitionKey]](list)
-        """By broker: the partitions that it has a replica of no more, and newly."""
+        """By broker: the partitions of which it lost a replica (`_left`) or got one (`_came`)."""
         self._leads_more = defaultdict[int, int](int)
-        """How many partitions more each broker leads; negative if fewer."""
+        """By broker: how many partitions more it leads; negative: fewer."""
         self.leaderless: dict[PlainPartitionKey, bool | None] = {}
         self._leader_lacks = defaultdict[bytes, int](int)
         self._in_sync_lacks = defaultdict[bytes, int](int)
-        """By topic: how many partitions more lack something; negative if fewer."""
+        """By topic: how many partitions more lack something; negative: fewer."""
 
     def find(
         self,
         changed: Mapping[PlainPartitionKey, Partition | None],
         were: Mapping[PlainPartitionKey, Partition],
     ) -> Generator[None, None, None]:
-        """Compare what was with what is."""
+        """Compare each partition with its state before."""
         was, came = were.get, self._came
         for number, (key, after) in enumerate(changed.items(), 1):
             if number % STEP == 0:
@@ -322,11 +324,11 @@ class _Moves:
                 self._move_replicas(key, before.replicas, () if after is None else after.replicas)
 
     def emptied(self) -> Generator[None, None, None]:
-        """Let go of everything, in steps."""
+        """Free everything in steps."""
         yield from emptied(*self._left.values(), *self._came.values(), self.leaderless)
 
     def _move_leader(self, key: PlainPartitionKey, before: int | None, after: int | None) -> None:
-        """-1 is nobody, None is no partition."""
+        """Note a change of leader. -1: the partition has no leader; None: there is no partition."""
         if before == NO_LEADER:
             self.leaderless[key] = None
             self._leader_lacks[key[0]] -= 1
@@ -351,7 +353,7 @@ class _Moves:
     def apply_replicas(
         self, by_broker: BucketMap[int, BucketMap[PlainPartitionKey, bool]]
     ) -> Generator[None, None, BucketMap[int, BucketMap[PlainPartitionKey, bool]]]:
-        """Return the next map of who has a replica of what."""
+        """Return the next map of the partitions that have a replica on each broker."""
         changed: dict[int, BucketMap[PlainPartitionKey, bool] | None] = {}
         written = 0
         for broker_id in {**self._left, **self._came}:
@@ -370,7 +372,7 @@ class _Moves:
     def apply_lacks(
         self, lacks: BucketMap[bytes, Lacks]
     ) -> Generator[None, None, BucketMap[bytes, Lacks]]:
-        """Return the next map of what topics lack."""
+        """Return the next map of the topics that lack something."""
         changes: dict[bytes, Lacks | None] = {}
         for topic_id in {**self._leader_lacks, **self._in_sync_lacks}:
             leader, in_sync = lacks.get(topic_id, NOTHING)
@@ -382,7 +384,7 @@ class _Moves:
         return (yield from lacks.changing(changes))
 
     def apply_leaders(self, counts: BucketMap[int, int]) -> BucketMap[int, int]:
-        """Return the next map of how many each broker leads."""
+        """Return the next map of how many partitions each broker leads."""
         more = {broker_id: count for broker_id, count in self._leads_more.items() if count}
         return counts.with_changes(
             {b: counts.get(b, 0) + count or None for b, count in more.items()}
@@ -391,7 +393,7 @@ class _Moves:
 
 _STATES = (0, 1)
 _UNTOUCHED: Final[Any] = object()
-"""This delta has not written the key."""
+"""Stands for a key that this delta has not written."""
 
 
 def _cleared_elr(topic_id: bytes, partition_id: int) -> PartitionChangeRecord:

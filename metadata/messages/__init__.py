@@ -1,9 +1,9 @@
-"""Every request and reply of the HTTP interface, as plain data.
+"""All requests and replies of the HTTP interface, as plain data.
 
-Rule: no message knows what carries it; `metadata.messages.wire` turns it into bytes and back.
+Rule: a message does not depend on its transport. `metadata.messages.wire` encodes and decodes it.
 """
 
-# ruff: noqa: F403 - a message is declared in its module, and nothing has to be listed here
+# ruff: noqa: F403 - a message is declared in its module only, and not listed here again
 
 from metadata.messages.acls import *
 from metadata.messages.brokers import *

@@ -7,17 +7,17 @@ from metadata.messages.message import ReplyMessage
 
 
 class BrokerStateName(StrEnum):
-    """A broker's state, as people are shown it."""
+    """A broker's state in answers."""
 
     OFFLINE = "offline"
-    """No contact within a session: shown, not stored."""
+    """No contact within a session. This state is in answers only, never in the log."""
     FENCED = "fenced"
     ONLINE = "online"
     STOPPING = "stopping"
 
 
 class EndpointDescription(ReplyMessage, frozen=True):
-    """Where a node listens."""
+    """An address at which a node listens."""
 
     name: str
     host: str
@@ -26,7 +26,7 @@ class EndpointDescription(ReplyMessage, frozen=True):
 
 
 class FeatureDescription(ReplyMessage, frozen=True):
-    """The levels of one feature that a node can work with."""
+    """The levels of one feature that a node supports, both ends included."""
 
     name: str
     min_supported_version: int
@@ -34,7 +34,7 @@ class FeatureDescription(ReplyMessage, frozen=True):
 
 
 class BrokerDescription(ReplyMessage, frozen=True):
-    """One broker: its registration, and what the active controller hears of it."""
+    """One broker: its registration, and what the active controller knows of it."""
 
     broker_id: int
     broker_epoch: int
@@ -47,26 +47,27 @@ class BrokerDescription(ReplyMessage, frozen=True):
     rack: str | None = None
     log_dirs: tuple[str, ...] = ()
     leaders: int = 0
-    """Partitions that it leads."""
+    """How many partitions it leads."""
     replicas: int = 0
-    """Partitions that it holds a replica of."""
+    """How many partitions have a replica on it."""
     last_contact_ms: int | None = None
-    """Since its last call; None: unknown to the node that answers."""
+    """Milliseconds since its last request; None: the node that answers doesn't know."""
     applied_offset: int | None = None
-    """What it said that it has applied."""
+    """It has applied the records below this offset, as it last reported."""
     software: str | None = None
-    """The release of its agent; None: not said (by 0.1), or not to the node that answers."""
+    """The release of its agent; None: the agent doesn't report it (0.1), or the node that answers
+    doesn't know."""
 
 
 class ListBrokersReply(ReplyMessage, frozen=True):
-    """All brokers by id, from one image."""
+    """The brokers, sorted by id, from one image."""
 
     offset: int
     epoch: int
     brokers: tuple[BrokerDescription, ...]
     age_ms: int | None = 0
     continuation: str | None = None
-    """There are more: ask again with this as `continuation`; all pages are from one image."""
+    """Set if there are more: ask again with it as `continuation`. All pages are from one image."""
 
 
 class DescribeBrokerReply(ReplyMessage, frozen=True):
@@ -79,7 +80,7 @@ class DescribeBrokerReply(ReplyMessage, frozen=True):
 
 
 class UnregisterBrokerReply(ReplyMessage, frozen=True):
-    """The broker is forgotten."""
+    """The broker's registration is removed."""
 
     broker_id: int
     offset: int = -1

@@ -1,30 +1,30 @@
-"""What a broker shows its own clients: `GET /v1/metadata` of an agent."""
+"""The metadata that an agent shows its broker's clients: `GET /v1/metadata` of an agent."""
 
 from metadata.messages.message import ReplyMessage
 
 
 class ClientBroker(ReplyMessage, frozen=True):
-    """A broker that serves."""
+    """A broker that is not fenced."""
 
     broker_id: int
     endpoints: dict[str, str]
-    """host:port by listener name."""
+    """`host:port`, by the listener's name."""
     rack: str | None = None
 
 
 class ClientPartition(ReplyMessage, frozen=True):
-    """Who leads a partition."""
+    """One partition with its leader and replicas, by broker id."""
 
     partition: int
     leader: int
-    """-1: nobody."""
+    """-1: there is none."""
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
 
 
 class ClientTopic(ReplyMessage, frozen=True):
-    """A topic."""
+    """A topic with its partitions."""
 
     name: str
     topic_id: str
@@ -32,7 +32,7 @@ class ClientTopic(ReplyMessage, frozen=True):
 
 
 class ClientMetadata(ReplyMessage, frozen=True):
-    """The cluster as of one image; fenced brokers are left out."""
+    """Brokers and topics of one image; fenced brokers are left out."""
 
     offset: int
     epoch: int

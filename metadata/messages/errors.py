@@ -1,7 +1,7 @@
 """The body of an error reply.
 
-Rule: every answer whose status isn't 200 has an `ErrorReply` as its body, except that of a
-MetadataFetch, which carries one in its field `error` (see `metadata.messages.fetch`).
+Rule: every answer whose status isn't 200 has an `ErrorReply` as its body. The answer to a
+MetadataFetch has one in its field `error` instead (see `metadata.messages.fetch`).
 """
 
 import msgspec
@@ -11,10 +11,10 @@ from metadata.messages.message import ReplyMessage
 
 
 class ErrorReply(ReplyMessage, frozen=True):
-    """Why a request was not done."""
+    """Why a request failed."""
 
     code: str
-    """A name of `ErrorCode`; from a newer node it may be one that we don't know."""
+    """A name of `ErrorCode`; a newer node may send a name that we don't know."""
     message: str
     """A sentence: what is wrong, and what to do."""
     whose_fault: str = Fault.SERVER.value
@@ -22,14 +22,14 @@ class ErrorReply(ReplyMessage, frozen=True):
     retriable: bool = False
     leader_id: int | None = None
     leader_epoch: int = -1
-    """The epoch of the answering node; -1: not said."""
+    """The epoch of the answering node; -1: unknown."""
     leader_url: str | None = None
-    """Where the leader is, if known."""
+    """The leader's URL; null: unknown."""
     request_id: str | None = None
     server_time_ms: int | None = None
-    """The leader's time, since 1970; with REQUEST_FROM_FUTURE."""
+    """The leader's time in ms since 1970; only with REQUEST_FROM_FUTURE."""
     retry_after_ms: int | None = None
-    """When to ask the same node again; null: at once, and another."""
+    """After how many ms to ask the same node again; null: ask another node at once."""
     details: dict[str, str] = msgspec.field(default_factory=dict)
     """Particulars for programs, by camelCase name."""
 
@@ -51,7 +51,7 @@ def error_reply(
     server_time_ms: int | None = None,
     retry_after_ms: int | None = None,
 ) -> ErrorReply:
-    """Make the reply body of an exception; its HTTP status is `error.code.status`."""
+    """Return the reply body for an exception; its HTTP status is `error.code.status`."""
     return ErrorReply(
         code=error.code.value,
         message=error.message,
@@ -70,7 +70,7 @@ def error_reply(
 def with_leader(
     reply: ErrorReply, leader_id: int | None, leader_epoch: int, leader_url: str | None
 ) -> ErrorReply:
-    """Add the leader to an error that was made without knowing it."""
+    """Return an error with the leader added."""
     return msgspec.structs.replace(
         reply, leader_id=leader_id, leader_epoch=leader_epoch, leader_url=leader_url
     )

@@ -1,4 +1,4 @@
-"""Feature levels. `GET /v1/features`, `POST /v1/features` (KIP-584, 778)."""
+"""Requests and replies about feature levels: `GET` and `POST /v1/features` (KIP-584, 778)."""
 
 from enum import StrEnum
 from typing import Annotated, Any
@@ -12,17 +12,17 @@ _Level = Annotated[int, Meta(ge=0, le=2**15 - 1)]
 
 
 class UpgradeType(StrEnum):
-    """What a caller means to do; an update that would do another thing is refused."""
+    """The change that the caller intends. The controller refuses an update that does another."""
 
     UPGRADE = "upgrade"
     SAFE_DOWNGRADE = "safe_downgrade"
-    """Lower it where nothing can be lost."""
+    """Lower the level if no metadata is lost."""
     UNSAFE_DOWNGRADE = "unsafe_downgrade"
-    """Known from Kafka, and always refused."""
+    """A value of Kafka's; the controller always refuses it."""
 
 
 class FeatureUpdate(RequestMessage, frozen=True):
-    """One feature, and the level at which it is to be."""
+    """One feature and its new level."""
 
     feature: Annotated[str, Meta(min_length=1, max_length=249)]
     max_version_level: _Level
@@ -30,7 +30,7 @@ class FeatureUpdate(RequestMessage, frozen=True):
 
 
 class UpdateFeaturesRequest(RequestMessage, frozen=True):
-    """All of it, or nothing."""
+    """Updates of feature levels: all of them are made, or none."""
 
     updates: Annotated[tuple[FeatureUpdate, ...], Meta(min_length=1, max_length=64)]
     dry_run: bool = False
@@ -45,7 +45,7 @@ class UpdatedFeature(ReplyMessage, frozen=True):
 
 
 class UpdateFeaturesReply(ReplyMessage, frozen=True):
-    """What was asked for, feature by feature."""
+    """The features of the request, each with its level before and after."""
 
     features: tuple[UpdatedFeature, ...]
     offset: int = -1
@@ -60,24 +60,24 @@ class FeatureState(ReplyMessage, frozen=True):
 
     name: str
     level: int
-    """Finalised; 0: not."""
+    """The finalised level; 0: the feature is not finalised."""
     level_name: str | None
-    """Kafka's name of it, where it has one."""
+    """Kafka's name for the level, if it has one."""
     min_supported_version: int
-    """Of the build that answers; -1: it doesn't know the feature."""
+    """Of the build that answers, as the next field; -1: it doesn't know the feature."""
     max_supported_version: int
 
 
 class FeatureNode(ReplyMessage, frozen=True):
-    """What one controller or broker supports."""
+    """The levels that one controller or broker supports."""
 
     kind: str
     """controller or broker."""
     node_id: int
     registered: bool
-    """False: a voter that has not registered itself; it runs release 0.1, or never ran."""
+    """False: a voter that has not registered: it runs release 0.1, or has never run."""
     declared: bool
-    """False: it declares nothing, and counts as supporting the lowest levels only."""
+    """False: the node declares no levels, so that it counts as supporting only the lowest."""
     features: tuple[FeatureDescription, ...]
 
 
@@ -89,5 +89,5 @@ class ListFeaturesReply(ReplyMessage, frozen=True):
     features: tuple[FeatureState, ...]
     nodes: tuple[FeatureNode, ...]
     note: str = ""
-    """Why the log has no levels yet; else empty."""
+    """Why the log has no levels yet; empty: it has."""
     age_ms: int | None = 0

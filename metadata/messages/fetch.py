@@ -1,9 +1,9 @@
-"""MetadataFetch: registration, heartbeat and fetch of deltas in one call (KIP-500).
+"""MetadataFetch: registration, heartbeat and fetch of batches in one request (KIP-500).
 
-`POST /v1/metadata/fetch`. Rule: whatever the fetch itself decides is a `MetadataFetchReply`, its
-errors too, with the HTTP status of the error; what stands before it (authentication, a body that
-can't be read) answers with a bare `ErrorReply`. `metadata.messages.wire.decode_fetch_reply` reads
-both as one.
+`POST /v1/metadata/fetch`. Rule: the answer is a `MetadataFetchReply`. An error is in its field
+`error`, and the HTTP status is that of the error. But if the request fails before the fetch is
+decided (no authentication, a body that can't be read), the answer is an `ErrorReply`.
+`metadata.messages.wire.decode_fetch_reply` reads both.
 """
 
 from enum import StrEnum
@@ -20,7 +20,7 @@ MAX_BYTES_DEFAULT = 1024 * 1024
 
 
 class WantedState(StrEnum):
-    """What a broker asks to be."""
+    """The state that a broker asks for."""
 
     FENCED = "fenced"
     ONLINE = "online"
@@ -28,7 +28,7 @@ class WantedState(StrEnum):
 
 
 class SeenState(StrEnum):
-    """What a broker is, as the controller sees it."""
+    """The state that the controller has for a broker."""
 
     FENCED = "fenced"
     ONLINE = "online"
@@ -36,7 +36,7 @@ class SeenState(StrEnum):
 
 
 class Endpoint(RequestMessage, frozen=True):
-    """Where a broker listens; names are unique within a registration."""
+    """An address at which a broker listens; names are unique within a registration."""
 
     name: Annotated[str, Meta(min_length=1, max_length=249)]
     host: Annotated[str, Meta(min_length=1, max_length=253)]
@@ -46,7 +46,7 @@ class Endpoint(RequestMessage, frozen=True):
 
 
 class SupportedFeature(RequestMessage, frozen=True):
-    """The levels of one feature that a broker can work with, both ends included."""
+    """The levels of one feature that a broker supports, both ends included."""
 
     name: Annotated[str, Meta(min_length=1, max_length=249)]
     min_supported_version: Int16
@@ -54,7 +54,7 @@ class SupportedFeature(RequestMessage, frozen=True):
 
 
 class Registration(RequestMessage, frozen=True):
-    """What a broker says of itself when it registers, or amends its registration."""
+    """What a broker sends when it registers, or amends its registration."""
 
     endpoints: Annotated[tuple[Endpoint, ...], Meta(max_length=64)] = ()
     features: Annotated[tuple[SupportedFeature, ...], Meta(max_length=256)] = ()
@@ -63,33 +63,36 @@ class Registration(RequestMessage, frozen=True):
 
 
 class MetadataFetchRequest(RequestMessage, frozen=True, omit_defaults=True):
-    """A broker's one call: I am here, I have this much, I want to be that, give me what is new."""
+    """A broker's request: who it is, what it has applied, the state it asks for.
+
+    The answer brings the batches that it does not have yet.
+    """
 
     cluster_id: str
     broker_id: NodeId
     incarnation_id: UuidText
     """Drawn at each start of the broker's process."""
     broker_epoch: Annotated[int, Meta(ge=-1, le=2**63 - 1)] = -1
-    """-1: none yet; then `registration` says who I am."""
+    """-1: the broker has none yet and sends its `registration`."""
     registration: Registration | None = None
-    """With an epoch: the same incarnation amends its registration."""
+    """With a broker epoch: the same incarnation amends its registration."""
     fetched_offset: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
-    """Records before this offset are on my disk: send from here."""
+    """The broker has the records before this offset: send from here."""
     fetched_epoch: Annotated[int, Meta(ge=-1, le=2**31 - 1)] = -1
-    """The epoch of the last of them; -1: I have none."""
+    """The epoch of the last record that the broker has; -1: it has none."""
     applied_offset: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
-    """My image is that of all records before this offset, and has been published."""
+    """The broker has published an image of the records before this offset."""
     wanted_state: WantedState = WantedState.FENCED
     max_bytes: Annotated[int, Meta(ge=0, le=64 * 1024 * 1024)] = MAX_BYTES_DEFAULT
-    """Of batches; one batch comes whatever this says."""
+    """The most bytes of batches; the first batch may be longer."""
     max_wait_ms: Annotated[int, Meta(ge=0, le=60_000)] = 0
-    """How long to hold the request while there is nothing to say."""
+    """How long the controller may hold the request while it has nothing new."""
     software: Annotated[str, Meta(max_length=64)] | None = None
-    """From version 2 on: the release of the agent, shown beside the broker."""
+    """The agent's release, for people; from version 2 on."""
 
 
 class SnapshotToLoad(ReplyMessage, frozen=True):
-    """Load this instead of batches: `GET /v1/snapshots/<id>`, by ranges."""
+    """The snapshot to load instead of batches: `GET /v1/snapshots/<id>`, in ranges."""
 
     id: str
     """`<offset, 20 digits>-<epoch, 10 digits>`."""
@@ -98,43 +101,43 @@ class SnapshotToLoad(ReplyMessage, frozen=True):
 
 
 class Divergence(ReplyMessage, frozen=True):
-    """The histories part: of `epoch`, the leader has records before `end_offset` only."""
+    """The broker's log differs from the leader's: `epoch` ends at `end_offset` in the leader's."""
 
     epoch: Int32
     end_offset: Int64
 
 
 class StateAt(ReplyMessage, frozen=True):
-    """What the log and the image were at the end of a batch, to compare with one's own."""
+    """The hashes of log and image at the end of a batch. The broker compares them with its own."""
 
     offset: Int64
     """The end offset of the batch; the image's offset."""
     chain_hash: Digest
     state_hash: Digest
-    """The sum over what brokers share, 32 bytes, big-endian."""
+    """The sum over the records that brokers share: 32 bytes, big-endian."""
 
 
 class MetadataFetchReply(ReplyMessage, frozen=True):
-    """What the controller knows that the broker doesn't."""
+    """The broker's state, and the batches, or the snapshot, that it does not have yet."""
 
     error: ErrorReply | None = None
     broker_epoch: Int64 = -1
     """The offset of this broker's registration; -1: not registered."""
     state: SeenState = SeenState.FENCED
     may_stop: bool = False
-    """The leaders have moved and every active broker knows: the process may end."""
+    """The broker's leaders have moved and every active broker has applied that: it may stop."""
     caught_up: bool = False
     """The broker has applied its own registration."""
     leader_id: int | None = None
     leader_epoch: Int32 = -1
     leader_url: str | None = None
     high_watermark: Int64 = -1
-    """Every record before it is committed; -1: not said."""
+    """Every record before it is committed; -1: unknown."""
     batches: tuple[bytes, ...] = ()
-    """As they stand on disk, from the fetched offset on, all below the high watermark."""
+    """Each as the bytes in the ledger, from the fetched offset on, all below the high watermark."""
     snapshot: SnapshotToLoad | None = None
     diverging: Divergence | None = None
     state_hash: StateAt | None = None
-    """The newest that is at or before the end of the last batch."""
+    """The newest hashes that the controller has at or before the end of the last batch."""
     session_timeout_ms: Annotated[int, Meta(ge=-1)] = -1
-    """How long the controller waits before it fences a silent broker; -1: not said."""
+    """How long the controller waits before it fences a silent broker; -1: unknown."""

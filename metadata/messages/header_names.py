@@ -1,7 +1,7 @@
-"""The two names of a header: `x-logberg-…`, and `x-quorate-…` as release 0.1 says it (ADR 0025).
+"""The two names of a header: `x-logberg-…`, and `x-quorate-…` in release 0.1 (ADR 0025).
 
-Rule: inside, a header has its new name. Whoever takes a request reads both names. Whoever sends to
-a peer that has not shown that it knows the new names says both. Release 0.3 drops the old ones.
+Rule: our code uses the new names. A server reads both names. A client sends both names to a server
+until the server has shown that it knows the new ones. Release 0.3 drops the old names.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ OLD_PREFIX: Final = "x-quorate-"
 
 
 def with_new_names(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Return headers, their keys in lower case, under their new names."""
+    """Return headers, whose names are in lower case, under their new names."""
     old = {
         PREFIX + name.removeprefix(OLD_PREFIX): value
         for name, value in headers.items()
@@ -27,7 +27,7 @@ def with_new_names(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def check_names(headers: Mapping[str, str]) -> None:
-    """Raise LogbergError INVALID_REQUEST for a header with two values, one under each name."""
+    """Raise LogbergError INVALID_REQUEST if a header has different values under its two names."""
     for name, value in headers.items():
         if not name.startswith(OLD_PREFIX):
             continue
@@ -41,7 +41,7 @@ def check_names(headers: Mapping[str, str]) -> None:
 
 
 def with_both_names(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers that have their new names, under their old ones as well."""
+    """Return headers with new names, and a copy of each under its old name."""
     old = {
         OLD_PREFIX + name.removeprefix(PREFIX): value
         for name, value in headers.items()
@@ -51,5 +51,5 @@ def with_both_names(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def knows_new_names(headers: Mapping[str, str]) -> bool:
-    """Whether the headers of a request, their keys in lower case, show that its sender does."""
+    """Return whether the sender of these headers, whose names are in lower case, uses new names."""
     return any(name.startswith(PREFIX) for name in headers)

@@ -1,7 +1,7 @@
-"""Drops what a message does not have from what a newer client sent.
+"""Drops the fields that we don't know from a request that a newer client sent.
 
-Rule: only fields of objects are dropped, by name, at any depth. What a known field holds is left
-as it is, and is judged where the message is decoded.
+Rule: it drops fields of objects, by name, at any depth. It does not change or check the value of a
+known field; the decoder of the message checks that.
 """
 
 from functools import cache
@@ -11,7 +11,7 @@ from msgspec import inspect
 
 
 def known_fields(value: Any, message_type: Any) -> Any:
-    """Return `value`, as decoded without a type, without fields that `message_type` lacks."""
+    """Return `value`, decoded to plain dicts and lists, without the fields that the type lacks."""
     return _known(value, _kind_of(message_type))
 
 

@@ -1,7 +1,7 @@
-"""Reading the log. `GET /v1/log?offset=&maxBytes=&waitMs=`: a watch asks again from `nextOffset`.
+"""Replies with parts of the log: `GET /v1/log?offset=&maxBytes=&waitMs=`.
 
-Rule: batches are given as they stand on disk, committed ones only, and never from within an open
-transaction's branch: a watcher sees what it may act on.
+A watch asks again from `nextOffset`. Rule: a reply holds only committed batches, as the bytes in
+the ledger, and none of an open transaction. So a watcher may act on all that it reads.
 """
 
 from typing import Any
@@ -13,18 +13,18 @@ class ReadLogReply(ReplyMessage, frozen=True):
     """Batches from an offset on."""
 
     offset: int
-    """Where the first batch begins, which may be before the offset that was asked for."""
+    """The offset of the first batch; it may be below the one in the request."""
     next_offset: int
-    """Where to go on."""
+    """The offset for the next request."""
     log_start: int
     high_watermark: int
     batches: tuple[bytes, ...] = ()
     epoch: int = -1
-    """Of the answering node."""
+    """The epoch of the answering node."""
 
 
 class ReadRecordsReply(ReplyMessage, frozen=True):
-    """The same for people: with `format=json`, each batch in words."""
+    """The same with `format=json`: each batch as JSON for people."""
 
     offset: int
     next_offset: int
@@ -35,10 +35,10 @@ class ReadRecordsReply(ReplyMessage, frozen=True):
 
 
 class RecordInWords(ReplyMessage, frozen=True):
-    """A record; see `metadata.messages.records_json`."""
+    """A record as JSON for people; see `metadata.messages.records_json`."""
 
     type: str
-    """Such as TOPIC_RECORD."""
+    """The type's name, such as TOPIC_RECORD."""
     version: int
     data: dict[str, Any]
     redacted: tuple[str, ...] = ()
@@ -46,14 +46,14 @@ class RecordInWords(ReplyMessage, frozen=True):
 
 
 class BatchInWords(ReplyMessage, frozen=True):
-    """A batch: who changed what, when and why."""
+    """A batch as JSON for people: who changed what, when and why."""
 
     offset: int
     end_offset: int
     epoch: int
     timestamp_ms: int
     hash: str
-    """Of the batch, in hexadecimal digits."""
+    """The chain hash of the batch, in hexadecimal digits."""
     records: tuple[RecordInWords, ...]
     principal: str = ""
     acted_as: str = ""
@@ -67,7 +67,7 @@ class BatchInWords(ReplyMessage, frozen=True):
 
 
 class LogReply(ReplyMessage, frozen=True):
-    """`ReadRecordsReply` as a client reads it."""
+    """`ReadRecordsReply` as a client decodes it."""
 
     offset: int
     next_offset: int

@@ -1,8 +1,8 @@
-"""Messages too long to be written at once: in parts, the same bytes.
+"""Encodes long messages in parts. The bytes equal those of a message that is encoded at once.
 
-Rule: a message whose one list is long is encoded with that list empty, and the list's entries are
-put into its place, some at a time. So a part takes milliseconds and nobody holds the whole; the
-fields stand in the same order as in a message that is encoded at once.
+Rule: a message with one long list is encoded with that list empty. Then the list's entries are
+encoded in groups and put into its place. So a part takes milliseconds, and the whole message is
+never in memory.
 """
 
 from collections.abc import Generator, Iterable, Iterator
@@ -14,7 +14,7 @@ import msgspec
 from metadata.messages.wire import JSON, MSGPACK
 
 GROUP: Final = 32
-"""Entries that are encoded together."""
+"""How many entries are encoded together."""
 
 
 class LongMessage(NamedTuple):
@@ -23,15 +23,15 @@ class LongMessage(NamedTuple):
     head: Any
     """The message, with the list empty."""
     name: str
-    """Of the list, as it is written."""
+    """The list's field, as it is encoded."""
     entries: Iterator[Any]
-    """Messages, or values that can be encoded; each a `LongMessage` where it is long itself."""
+    """Messages, or other values that can be encoded. A long entry is a `LongMessage` itself."""
     length: int
-    """How many."""
+    """How many entries there are."""
 
 
 def encode_in_parts(message: LongMessage, content_type: str) -> Generator[bytes, None, None]:
-    """Yield the encoded message, in parts. `content_type` is JSON or MSGPACK."""
+    """Yield the parts of the encoded message. `content_type` is JSON or MSGPACK."""
     if content_type == MSGPACK:
         return _msgpack_parts(message)
     assert content_type == JSON, content_type
@@ -66,7 +66,7 @@ def _msgpack_parts(message: LongMessage) -> Generator[bytes, None, None]:
 
 
 def array_head(count: int) -> bytes:
-    """Return MessagePack's head of an array of so many."""
+    """Return the head of a MessagePack array with `count` elements."""
     if count < 16:
         return bytes((0x90 | count,))
     if count < 1 << 16:
@@ -75,19 +75,19 @@ def array_head(count: int) -> bytes:
 
 
 def _groups(entries: Iterable[Any]) -> Iterator[Any]:
-    """Yield lists of entries, and long ones by themselves."""
+    """Yield lists of entries, and each `LongMessage` by itself."""
     rest = iter(entries)
     while some := list(islice(rest, 1)):
         if isinstance(some[0], LongMessage):
             yield some[0]
         else:
-            # Long messages don't stand between others.
+            # The entries of one list are all long, or none is.
             yield some + list(islice(rest, GROUP - 1))
 
 
 def _split(encoded: bytes, opening: bytes, closing: bytes) -> tuple[bytes, bytes]:
-    """Cut an encoded message where its empty list is: behind the opening of it."""
+    """Cut an encoded message inside its empty list, after the list's `opening`."""
     empty = opening + closing
-    assert encoded.count(empty) == 1, f"{opening!r} stands not once in {encoded[:200]!r}"
+    assert encoded.count(empty) == 1, f"{opening!r} is not exactly once in {encoded[:200]!r}"
     at = encoded.index(empty) + len(opening)
     return encoded[:at], encoded[at:]

@@ -1,4 +1,4 @@
-"""Replies about the controllers. `GET /v1/quorum`, `GET /v1/status`, `GET /health/...`."""
+"""Replies about the controllers: `GET /v1/quorum`, `GET /v1/status`, `GET /health/...`."""
 
 from metadata.messages.message import ReplyMessage
 
@@ -13,11 +13,12 @@ class QuorumMember(ReplyMessage, frozen=True):
     url: str | None = None
     is_voter: bool = True
     match_index: int = 0
-    """The highest entry known to be durable there; 0: unknown."""
+    """The highest journal index that is known to be durable there; 0: unknown."""
     last_contact_ms: int | None = None
-    """Since its last answer; None: none in this epoch, or not the leader's knowledge."""
+    """Milliseconds since its last answer; None: no answer in this epoch, or the answering node
+    does not lead."""
     wire_format: int = 0
-    """What the leader's link with it speaks: 1 with release 0.1; 0: unknown, or no link."""
+    """The wire format of the leader's link with it: 1 with release 0.1; 0: unknown, or no link."""
 
 
 class QuorumReply(ReplyMessage, frozen=True):
@@ -39,58 +40,59 @@ class QuorumReply(ReplyMessage, frozen=True):
     journal_bytes: int
     members: tuple[QuorumMember, ...]
     note: str = ""
-    """A sentence when the node is held back, else empty."""
+    """Why the node does not take part in the quorum as usual, as a sentence; empty: it does."""
 
 
 class StatusReply(ReplyMessage, frozen=True):
-    """One controller and the cluster as it sees it."""
+    """The state of one controller, and of the cluster in its image."""
 
     cluster_id: str
     node_id: int
     version: str
-    """Of the software."""
+    """The software's version."""
     role: str
     active: bool
-    """It leads and has begun its epoch."""
+    """Whether it leads and has begun its epoch."""
     leader_id: int | None
     leader_epoch: int
     leader_url: str | None
     log_start: int
     log_end: int
-    """Of the ledger: every record before it is committed and here."""
+    """The ledger's end: the node has all records before it, and they are committed."""
     offset: int
-    """Of the image."""
+    """The image's offset."""
     epoch: int
-    """Of the image's last batch."""
+    """The epoch of the image's last batch."""
     timestamp_ms: int
-    """Of the image's last batch, since 1970."""
+    """The timestamp of the image's last batch, in ms since 1970."""
     chain_hash: str
-    """At `log_end`, in hexadecimal digits, as the next two."""
+    """At `log_end`, in hexadecimal digits, as are the next two."""
     state_hash: str
     controllers_hash: str
     brokers: dict[str, int]
-    """How many are offline, fenced, online, stopping."""
+    """How many brokers are in each state: offline, fenced, online, stopping."""
     topics: int
     partitions: int
     leaderless: int
     newest_snapshot: str | None = None
     history_from: int = 0
-    """The first offset that is here, while older history is missing or being fetched."""
+    """The first offset that the node has, while it fetches older history or misses it."""
     uptime_ms: int = 0
     note: str = ""
-    """A sentence when something is wrong, else empty."""
+    """What is wrong, as a sentence; empty: nothing."""
     repairs: tuple[str, ...] = ()
-    """What was found damaged since its start, and what was repaired; the newest of it."""
+    """The newest damages that the node found since its start, and its repairs."""
     scrubbed_ms: int = 0
-    """When all closed files were last read through and found sound, since 1970; 0 not yet."""
+    """When the node last read all closed files and found them sound, in ms since 1970; 0: not
+    yet."""
 
 
 class HealthReply(ReplyMessage, frozen=True):
-    """`live`: the process works. `ready`: it can do its part."""
+    """The answer of `GET /health/live` (the process runs) and `GET /health/ready` (it serves)."""
 
     healthy: bool
     reason: str
-    """A sentence, whichever it is."""
+    """Why it is healthy or not, as a sentence."""
     role: str = ""
     offset: int = -1
     epoch: int = -1

@@ -1,10 +1,10 @@
-"""Records for people: JSON as Kafka's own dump tool prints it, and back.
+"""Converts records to JSON, in the form of Kafka's own dump tool, and back.
 
 `{"type": "TOPIC_RECORD", "version": 0, "data": {"name": "a", "topicId": "…22 characters…"}}`.
-Rule: nothing is lost but secrets. Uuids are text, other bytes base64, codes their names where they
-have one; a field that has its default is left out unless it is true or false. Reading it back
-gives an equal record. A secret is `***`, and the list `redacted` beside `data` names it: unless
-secrets are asked for, and only then can such a record be read back.
+Rule: the JSON holds everything except secrets, so that reading it back gives an equal record. Uuids
+are text, and other bytes are base64. A code is its name, if it has one. A field that has its
+default is left out, unless it is a bool. A secret is written as `***`, and the list `redacted`
+beside `data` names its field. Such a record can't be read back. With `show_secrets` it can.
 """
 
 import math
@@ -26,18 +26,18 @@ _BINARY: Final = ("bytes", "sha256")
 
 
 class RecordJsonError(ValueError):
-    """The JSON is not that of a record; the message names the field and what was expected."""
+    """The JSON is not that of a record. The message names the field and what was expected."""
 
 
 @cache
 def record_type_name(record_class: type[Record]) -> str:
-    """`TopicRecord` as Kafka prints it: TOPIC_RECORD."""
+    """Return the name of a record's type as Kafka prints it, such as TOPIC_RECORD."""
     name = record_class.__name__.replace("KRaft", "Kraft")
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
 
 
 def record_to_json(record: Record, *, show_secrets: bool = False) -> dict[str, Any]:
-    """Return a record as values that any JSON writer takes, its secrets starred."""
+    """Return a record as values that any JSON writer takes, with `***` for each secret."""
     hidden = () if show_secrets else record.secret_fields()
     data = _struct_to_json(record)
     shown = {
@@ -52,9 +52,11 @@ def record_to_json(record: Record, *, show_secrets: bool = False) -> dict[str, A
 
 
 def record_from_json(value: object) -> Record:
-    """Read back what `record_to_json` wrote. Raises RecordJsonError."""
+    """Return the record from what `record_to_json` returned. Raises RecordJsonError."""
     if isinstance(value, Mapping) and value.get("redacted"):
-        raise RecordJsonError(f"{value['redacted']} of it are redacted: nothing can be made of it")
+        raise RecordJsonError(
+            f"the fields {value['redacted']} are redacted, so the record can't be read back"
+        )
     if not isinstance(value, Mapping) or set(value) != {"type", "version", "data"}:
         raise RecordJsonError("expected an object with the fields type, version and data")
     record_class = _by_name().get(f"{value['type']} {value['version']}")
@@ -85,9 +87,9 @@ def _struct_to_json(struct: Record | Part) -> dict[str, Any]:
 def _writers(
     owner: type[Record | Part],
 ) -> tuple[tuple[Callable[[Any], Any], str, Any, bool, Callable[[Any], Any] | None], ...]:
-    """For each field: how to get it, its name and default, whether to show that, how to write it.
+    """Return (getter, JSON name, default, whether to write the default, writer) for each field.
 
-    Found once a class: a log that is dumped has millions of records, of a few classes.
+    The result is cached by class, since a dump may have millions of records of a few classes.
     """
     return tuple(
         (attrgetter(f.name), f.json_name, f.default, f.type_name == "bool", _writer(f))
@@ -103,7 +105,7 @@ def _writer(field: FieldSchema) -> Callable[[Any], Any] | None:
 
 
 def _one_writer(field: FieldSchema) -> Callable[[Any], Any] | None:
-    """Return what makes JSON of a value; None where the value is that already."""
+    """Return the function that converts a value to JSON; None: the value needs no conversion."""
     if field.part:
         return _struct_to_json
     if field.type_name == "uuid":

@@ -1,8 +1,8 @@
 """Requests and replies about topics.
 
 `POST /v1/topics`, `GET /v1/topics`, `GET /v1/topics/<name>`, `DELETE /v1/topics/<name>`.
-Rule: the topics of one request are judged one by one and their results
-stand in the order of the request; those that pass are one atomic batch.
+Rule: the controller decides each topic of a request by itself, and the results have the order of
+the request. The changes of all topics that were accepted are one atomic change.
 """
 
 from typing import Annotated, Any
@@ -17,22 +17,22 @@ TOPICS_PER_REQUEST = 10_000
 
 
 class ReplicaAssignment(RequestMessage, frozen=True):
-    """Where one partition's replicas shall be; the first is the preferred leader."""
+    """The brokers for one partition's replicas; the first is the preferred leader."""
 
     partition_index: Int32
     broker_ids: tuple[BrokerId, ...]
 
 
 class NewTopic(RequestMessage, frozen=True):
-    """A topic to create; its name and numbers are judged by the controller, not here."""
+    """A topic to create. The controller checks its name and numbers; the decoder does not."""
 
     name: str
     num_partitions: Int32 = -1
-    """-1: the cluster's default, or as many as `assignments` has."""
+    """-1: the number of `assignments`, or without them the cluster's default."""
     replication_factor: Int16 = -1
-    """-1: the cluster's default, or as `assignments` says."""
+    """-1: that of `assignments`, or without them the cluster's default."""
     assignments: tuple[ReplicaAssignment, ...] = ()
-    """By hand; empty: the controller places the replicas."""
+    """Empty: the controller places the replicas."""
     configs: dict[str, str | None] = field(default_factory=dict)
 
 
@@ -41,11 +41,11 @@ class CreateTopicsRequest(RequestMessage, frozen=True):
 
     topics: Annotated[tuple[NewTopic, ...], Meta(min_length=1, max_length=TOPICS_PER_REQUEST)]
     dry_run: bool = False
-    """Decide and answer, with the records, but write nothing (Kafka's validateOnly)."""
+    """Decide, and answer with the records, but write nothing (Kafka's validateOnly)."""
 
 
 class DeleteTopicsRequest(RequestMessage, frozen=True):
-    """Delete these topics: by names or by ids, not both."""
+    """Delete topics, named by `names` or by `topic_ids`, not by both."""
 
     names: Annotated[tuple[str, ...], Meta(max_length=TOPICS_PER_REQUEST)] = ()
     topic_ids: Annotated[tuple[UuidText, ...], Meta(max_length=TOPICS_PER_REQUEST)] = ()
@@ -53,11 +53,11 @@ class DeleteTopicsRequest(RequestMessage, frozen=True):
 
 
 class PartitionDescription(ReplyMessage, frozen=True):
-    """One partition, as the image has it."""
+    """One partition of the image; brokers by id."""
 
     partition: Int32
     leader: int
-    """-1: none."""
+    """-1: there is none."""
     leader_epoch: Int32
     partition_epoch: Int32
     replicas: tuple[int, ...]
@@ -67,7 +67,7 @@ class PartitionDescription(ReplyMessage, frozen=True):
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
     offline_replicas: tuple[int, ...] = ()
-    """Those whose brokers are fenced or forgotten."""
+    """The replicas whose brokers are fenced or not registered."""
     leader_recovery_state: str = "RECOVERED"
     directories: tuple[str, ...] = ()
 
@@ -88,13 +88,13 @@ class TopicSummary(ReplyMessage, frozen=True):
     topic_id: str
     partition_count: Count
     replication_factor: Count
-    """Of partition 0."""
+    """The number of replicas of partition 0."""
     leaderless: Count = 0
     under_replicated: Count = 0
 
 
 class CreatedTopic(ReplyMessage, frozen=True):
-    """What became of one topic of a CreateTopicsRequest."""
+    """The result for one topic of a CreateTopicsRequest."""
 
     name: str
     error: ErrorReply | None = None
@@ -105,7 +105,7 @@ class CreatedTopic(ReplyMessage, frozen=True):
 
 
 class DeletedTopic(ReplyMessage, frozen=True):
-    """What became of one topic of a DeleteTopicsRequest."""
+    """The result for one topic of a DeleteTopicsRequest."""
 
     name: str | None
     topic_id: str | None
@@ -113,20 +113,20 @@ class DeletedTopic(ReplyMessage, frozen=True):
 
 
 class CreateTopicsReply(ReplyMessage, frozen=True):
-    """The results, and where in the log they are."""
+    """The results in the order of the request, and the log's end after the change."""
 
     topics: tuple[CreatedTopic, ...]
     offset: int = -1
-    """The log's end after the change: give it as `minOffset` to read your own write."""
+    """The log's end after the change. A read with this `minOffset` sees the change."""
     epoch: int = -1
     request_id: str | None = None
     dry_run: bool = False
     records: tuple[dict[str, Any], ...] = ()
-    """With `dry_run`: what would be written; see `metadata.messages.records_json`."""
+    """With `dry_run`: the records that would be written; see `metadata.messages.records_json`."""
 
 
 class DeleteTopicsReply(ReplyMessage, frozen=True):
-    """The results, and where in the log they are."""
+    """The results in the order of the request, and the log's end after the change."""
 
     topics: tuple[DeletedTopic, ...]
     offset: int = -1
@@ -140,16 +140,17 @@ class ListTopicsReply(ReplyMessage, frozen=True):
     """Topics in the order of their names, from one image."""
 
     offset: int
-    """The image's offset: all records before it count."""
+    """The image's offset: the answer reflects all records before it."""
     epoch: int
     topics: tuple[TopicSummary, ...]
     age_ms: int | None = 0
-    """Of a stale read: how long ago this was surely current, on a leader from when a majority last
-    confirmed it; null: not known, since no leader was heard from since this controller started."""
+    """Of a stale read: how many ms ago the answer was certainly current. A leader counts from the
+    last time that a majority confirmed its leadership. null: unknown, because this controller has
+    heard from no leader since it started."""
     next_after: str | None = None
-    """There are more: ask for those after this name."""
+    """Set if there are more: ask for the topics after this name."""
     continuation: str | None = None
-    """There are more: ask again with this as `continuation`; all pages are from one image."""
+    """Set if there are more: ask again with it as `continuation`. All pages are from one image."""
 
 
 class DescribeTopicsReply(ReplyMessage, frozen=True):
@@ -160,4 +161,4 @@ class DescribeTopicsReply(ReplyMessage, frozen=True):
     topics: tuple[TopicDescription, ...]
     age_ms: int | None = 0
     continuation: str | None = None
-    """There are more: ask again with this as `continuation`; all pages are from one image."""
+    """Set if there are more: ask again with it as `continuation`. All pages are from one image."""

@@ -1,7 +1,7 @@
-"""Messages as bytes: MessagePack maps or JSON, whichever the content type says.
+"""Encodes and decodes messages: MessagePack maps or JSON, as the content type says.
 
-Rule: what a client sent wrong is a LogbergError that names the field and what was expected, never
-a stack trace. Bytes are base64 in JSON.
+Rule: an error in a client's request becomes a LogbergError that names the field and what was
+expected. In JSON, bytes are base64.
 """
 
 from functools import cache
@@ -25,10 +25,12 @@ _ALIASES: Final = {
 }
 
 VALUES_MAX: Final = 15_000
-"""Fields and entries of one request: some 10 ms of decoding."""
+"""The most fields and list entries in one request. Decoding so many takes about 10 ms."""
 OBJECTS_MAX: Final = 5_000
-"""Objects of one request, such as topics and assignments; each costs more than a field."""
+"""The most objects in one request, such as topics. An object takes longer to decode than a
+field."""
 MSGPACK_BYTES_MAX: Final = 96 * 1024
+"""The most bytes of a request in MessagePack."""
 
 _T = TypeVar("_T")
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, MemoryError)
@@ -38,7 +40,7 @@ _json_encoder = msgspec.json.Encoder()
 
 
 def media_type(content_type: str) -> str:
-    """Return MSGPACK or JSON for the value of a content-type header; none at all means JSON.
+    """Return MSGPACK or JSON for the value of a content-type header; JSON for an empty value.
 
     Raises LogbergError (UNSUPPORTED_MEDIA_TYPE).
     """
@@ -48,14 +50,14 @@ def media_type(content_type: str) -> str:
     except KeyError:
         raise LogbergError(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE,
-            f"content-type {name[:80]!r} is not understood; send {JSON} or {MSGPACK}",
+            f"content-type {name[:80]!r} is not supported; send {JSON} or {MSGPACK}",
         ) from None
 
 
 def reply_type(accept: str, content_type: str = "") -> str:
-    """Choose the format of an answer: what `accept` names first of ours, else the request's own.
+    """Return the format for an answer: the first of ours in `accept`, else that of the request.
 
-    Quality values are not weighed; never raises, so that an error can always be answered.
+    Ignores quality values. Never raises, so that a node can always answer with an error.
     """
     for entry in accept.split(","):
         name = entry.partition(";")[0].strip().lower()
@@ -65,7 +67,7 @@ def reply_type(accept: str, content_type: str = "") -> str:
 
 
 def encode(message: Any, content_type: str) -> bytes:
-    """Write a message. Raises LogbergError (UNSUPPORTED_MEDIA_TYPE)."""
+    """Return a message as bytes. Raises LogbergError (UNSUPPORTED_MEDIA_TYPE)."""
     if media_type(content_type) == MSGPACK:
         return _msgpack_encoder.encode(message)
     return _json_encoder.encode(message)
@@ -77,10 +79,10 @@ def canonical(message: msgspec.Struct) -> bytes:
 
 
 def check_density(body: bytes, content_type: str) -> None:
-    """Refuse a request that would take long to decode: a decoder can't be interrupted.
+    """Refuse a request that would take long to decode, since a decoder can't be interrupted.
 
-    What takes time is the number of values, not of bytes. In JSON their commas are counted, in
-    MessagePack, where a value may be one byte, the bytes. Raises LogbergError BODY_TOO_LARGE.
+    The time grows with the number of values, not of bytes. In JSON this counts commas. In
+    MessagePack a value may take one byte, so this counts bytes. Raises LogbergError BODY_TOO_LARGE.
     """
     if len(body) <= VALUES_MAX:
         return
@@ -89,21 +91,23 @@ def check_density(body: bytes, content_type: str) -> None:
             return
         raise LogbergError(
             ErrorCode.BODY_TOO_LARGE,
-            f"a MessagePack request has at most {MSGPACK_BYTES_MAX} bytes; send several, or JSON",
+            f"a MessagePack request may have at most {MSGPACK_BYTES_MAX} bytes; send several "
+            "requests, or JSON",
         )
     if body.count(b",") > VALUES_MAX or body.count(b"{") > OBJECTS_MAX:
         raise LogbergError(
             ErrorCode.BODY_TOO_LARGE,
-            f"the request has more than {VALUES_MAX} fields and entries, or {OBJECTS_MAX} objects; "
-            "send several requests",
+            f"the request has more than {VALUES_MAX} fields and list entries, or more than "
+            f"{OBJECTS_MAX} objects; send several requests",
         )
 
 
 def decode(message_type: type[_T], body: bytes, content_type: str, *, tolerant: bool = False) -> _T:
-    """Read a message; `tolerant`: ignore unknown fields, which a newer client sends.
+    """Return the message in `body`. `tolerant`: ignore unknown fields, as a newer client may send.
 
-    Raises LogbergError: UNSUPPORTED_MEDIA_TYPE; MALFORMED_BODY for bytes that aren't the format;
-    INVALID_REQUEST for a field that is missing or of another kind, or unknown unless `tolerant`.
+    Raises LogbergError: UNSUPPORTED_MEDIA_TYPE; MALFORMED_BODY if the body is not in that format;
+    INVALID_REQUEST for a missing field or one of another type, and without `tolerant` for an
+    unknown one.
     """
     media = media_type(content_type)
     wanted: Any = message_type
@@ -127,23 +131,26 @@ def decode(message_type: type[_T], body: bytes, content_type: str, *, tolerant: 
 
 
 def decode_error(status: int, body: bytes, content_type: str) -> ErrorReply:
-    """Read the body of an answer that isn't 200; one that isn't ours is told by its status."""
+    """Return the error in an answer whose status isn't 200.
+
+    For a body that is not an `ErrorReply` of ours, the code follows from the status.
+    """
     try:
         return decode(ErrorReply, body, content_type)
     except LogbergError:
         code = _STATUS_CODES.get(status, ErrorCode.UNKNOWN_SERVER_ERROR)
         return ErrorReply(
             code=code.value,
-            message=f"HTTP status {status} without an explanation that is ours: is it a proxy's?",
+            message=f"HTTP status {status}, without an error of Logberg: did a proxy answer?",
             whose_fault=code.fault.value,
             retriable=code.retriable,
         )
 
 
 def decode_fetch_reply(status: int, body: bytes, content_type: str) -> MetadataFetchReply:
-    """Read the answer to a MetadataFetch, whoever gave it: an error is always in `error`.
+    """Return the answer to a MetadataFetch, with an error always in the field `error`.
 
-    Raises LogbergError for an answer of status 200 that can't be read.
+    Raises LogbergError for an answer with status 200 that can't be read.
     """
     if status == 200:
         return decode(MetadataFetchReply, body, content_type)
@@ -178,7 +185,7 @@ _STATUS_CODES: Final = {
 
 
 def _without_unknown(message_type: Any, body: bytes, media: str) -> bytes:
-    """Write a body again without the fields that its message does not have."""
+    """Return a body without the fields that its message does not have."""
     fields = _decoder(Any, media)(body)
     return encode(known_fields(fields, message_type), media)
 
@@ -191,7 +198,7 @@ def _decoder(message_type: Any, media: str) -> Any:
 
 
 def _in_words(problem: str) -> tuple[str, str]:
-    """Turn "Expected `int`, got `str` - at `$.brokerId`" into the field and a sentence."""
+    """Return the field and a sentence from "Expected `int`, got `str` - at `$.brokerId`"."""
     problem = problem.replace("`None`", "`null`")
     what, _, where = problem.rpartition(" - at ")
     if not what:

@@ -1,11 +1,11 @@
-"""Every record of the metadata log: Kafka's by Kafka's names and ids, and ours beside them.
+"""All records of the metadata log: Kafka's, with Kafka's names and ids, and our own.
 
-Rule: a record is a fact, and its class says all that is known of it without an image: fields, the
-level that it needs, what it is about, whether it is privileged. What a record does to an image is
-written once, in `metadata.image`.
+Rule: a record is a fact. Its class declares everything that needs no image: its fields, the feature
+level that it needs, its subjects, whether it is privileged. `metadata.image` holds what a record
+does to an image.
 """
 
-# ruff: noqa: F403 - a record is declared in its module, and nothing has to be listed here
+# ruff: noqa: F403 - a record is declared in its module only, and not listed here again
 
 from operator import attrgetter
 from typing import Final
@@ -29,7 +29,7 @@ from metadata.records.transactions import *
 RECORD_CLASSES: Final[tuple[type[Record], ...]] = tuple(
     sorted(Record.__subclasses__(), key=attrgetter("TYPE_ID", "VERSION"))
 )
-"""Every record class, by type id and version."""
+"""All record classes, sorted by type id and version."""
 
 REGISTRY: Final[dict[tuple[int, int], type[Record]]] = {
     (cls.TYPE_ID, cls.VERSION): cls for cls in RECORD_CLASSES
@@ -39,4 +39,4 @@ REGISTRY: Final[dict[tuple[int, int], type[Record]]] = {
 SNAPSHOT_ONLY: Final[tuple[type[Record], ...]] = tuple(
     cls for cls in RECORD_CLASSES if cls.SNAPSHOT_ONLY
 )
-"""What stands in snapshots only; in a log it is refused."""
+"""The records that are allowed only in snapshots. Replay refuses them in a log."""

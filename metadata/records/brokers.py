@@ -1,4 +1,4 @@
-"""Records about brokers: who is registered, fenced or leaving (KIP-631, 841, 858, 1066)."""
+"""Records about brokers: registration, fencing, controlled shutdown (KIP-631, 841, 858, 1066)."""
 
 from enum import IntEnum
 from typing import ClassVar
@@ -36,7 +36,7 @@ class ControlledShutdownChange(IntEnum):
 
 
 class BrokerEndpoint(Part, frozen=True):
-    """Where a broker listens; names are unique within a registration."""
+    """An address at which a broker listens; names are unique within a registration."""
 
     CODES: ClassVar[Codes] = {"security_protocol": SecurityProtocol}
 
@@ -47,7 +47,7 @@ class BrokerEndpoint(Part, frozen=True):
 
 
 class BrokerFeature(Part, frozen=True):
-    """The levels of one feature that a broker can work with, both ends included."""
+    """The levels of one feature that a broker supports, both ends included."""
 
     name: str
     min_supported_version: Int16
@@ -55,7 +55,7 @@ class BrokerFeature(Part, frozen=True):
 
 
 class RegisterBrokerRecord(Record, frozen=True, tag=4):
-    """A broker process is known to the cluster, or has amended its registration (KIP-631)."""
+    """Registers a broker process, or amends its registration (KIP-631)."""
 
     TYPE_ID: ClassVar[int] = 0
     VERSION: ClassVar[int] = 4
@@ -74,7 +74,7 @@ class RegisterBrokerRecord(Record, frozen=True, tag=4):
     broker_id: BrokerId
     incarnation_id: Uuid
     broker_epoch: Int64
-    """The offset at which this record was to be written, for a new incarnation."""
+    """For a new incarnation: the offset of this record."""
     end_points: tuple[BrokerEndpoint, ...]
     features: tuple[BrokerFeature, ...]
     rack: str | None
@@ -89,7 +89,7 @@ class RegisterBrokerRecord(Record, frozen=True, tag=4):
 
 
 class UnregisterBrokerRecord(Record, frozen=True, tag=100):
-    """A broker is forgotten; names the epoch that it had (KIP-631)."""
+    """Removes a broker's registration, which has this broker epoch (KIP-631)."""
 
     TYPE_ID: ClassVar[int] = 1
     VERSION: ClassVar[int] = 0
@@ -104,7 +104,7 @@ class UnregisterBrokerRecord(Record, frozen=True, tag=100):
 
 
 class FenceBrokerRecord(Record, frozen=True, tag=700):
-    """A broker is fenced, as logs before metadata.version 3.3-IV2 say it (KIP-631)."""
+    """Fences a broker. Only logs below metadata.version 3.3-IV2 hold it (KIP-631)."""
 
     TYPE_ID: ClassVar[int] = 7
     VERSION: ClassVar[int] = 0
@@ -123,7 +123,7 @@ class FenceBrokerRecord(Record, frozen=True, tag=700):
 
 
 class UnfenceBrokerRecord(Record, frozen=True, tag=800):
-    """A broker is unfenced, as logs before metadata.version 3.3-IV2 say it (KIP-631)."""
+    """Unfences a broker. Only logs below metadata.version 3.3-IV2 hold it (KIP-631)."""
 
     TYPE_ID: ClassVar[int] = 8
     VERSION: ClassVar[int] = 0
@@ -142,7 +142,7 @@ class UnfenceBrokerRecord(Record, frozen=True, tag=800):
 
 
 class BrokerRegistrationChangeRecord(Record, frozen=True, tag=1703):
-    """Flags or log directories of a registration change (KIP-841, 858, 1066)."""
+    """Changes the flags or the log directories of a registration (KIP-841, 858, 1066)."""
 
     TYPE_ID: ClassVar[int] = 17
     VERSION: ClassVar[int] = 3
@@ -169,9 +169,9 @@ class BrokerRegistrationChangeRecord(Record, frozen=True, tag=1703):
     in_controlled_shutdown: Int8 = 0
     """A `ControlledShutdownChange`."""
     log_dirs: tuple[Uuid, ...] = ()
-    """The directories that work; empty: untouched."""
+    """The directories that work; empty: unchanged."""
     cordoned_log_dirs: tuple[Uuid, ...] | None = None
-    """None: untouched; empty: none is cordoned any more."""
+    """None: unchanged; empty: no directory is cordoned any more."""
 
     def subjects(self, names: KnownNames) -> tuple[str, ...]:
         return (f"broker:{self.broker_id}",)

@@ -34,12 +34,12 @@ _SECRET: Final = re.compile(
 
 
 def config_kind(resource_type: int) -> str:
-    """Return what a config's word calls a type of resource; its number if it has no name."""
+    """Return the word for a type of resource, such as `topic`; its number if it has no word."""
     return _KINDS.get(resource_type) or str(resource_type)
 
 
 class ConfigRecord(Record, frozen=True, tag=400):
-    """One config key of one resource gets a value or loses it (KIP-631)."""
+    """Sets or deletes one config key of one resource (KIP-631)."""
 
     TYPE_ID: ClassVar[int] = 4
     VERSION: ClassVar[int] = 0
@@ -59,7 +59,7 @@ class ConfigRecord(Record, frozen=True, tag=400):
     resource_type: Int8
     """A `ConfigResourceType`."""
     resource_name: str
-    """Empty with BROKER: the default of all brokers."""
+    """Empty, with BROKER: the default of all brokers."""
     name: str
     value: str | None
     """None: the key is deleted."""
@@ -70,6 +70,6 @@ class ConfigRecord(Record, frozen=True, tag=400):
         return (word, f"{kind}:{name}") if name else (word,)
 
     def secret_fields(self) -> tuple[str, ...]:
-        """The value is a secret where the key says so; a deleted config holds none."""
+        """The value is a secret if the key's name says so. A deletion has no value to hide."""
         hides = self.value is not None and _SECRET.search(self.name)
         return ("value",) if hides else ()

@@ -1,9 +1,9 @@
-"""Control facts: what the quorum says of itself, in the same log and with offsets of its own.
+"""Records about the quorum itself. They have offsets in the log like all other records.
 
 Rule: Kafka's control types 2, 5 and 6 have the ids 2002, 2005 and 2006 here. Their field `Version`
-is left out: it always says the schema's version, which our `VERSION` says. Kafka's types 3 and 4,
-the first and last record of a snapshot, are not records here: a checkpoint's header and footer
-say what they say. The cluster generation is ours: 1002.
+is left out, because it equals the schema's version, which is our `VERSION`. Kafka's types 3 and 4,
+the first and last record of a snapshot, are not records here; a checkpoint's header and footer hold
+the same. The cluster generation, 1002, is our own record.
 """
 
 from typing import ClassVar
@@ -14,16 +14,17 @@ from metadata.types import BrokerId, Int16, Int32, UInt16, Uuid
 
 
 class EpochVoter(Part, frozen=True):
-    """A member of the quorum, as BeginEpoch names it; another directory is another voter."""
+    """A voter in a BeginEpochRecord. The same id with another directory id is another voter."""
 
     voter_id: BrokerId
     voter_directory_id: Uuid
 
 
 class BeginEpochRecord(Record, frozen=True, tag=200201):
-    """The first record of every epoch: who leads it (KIP-595, 853; Kafka's LeaderChangeMessage).
+    """Begins an epoch, and names its leader (KIP-595, 853; Kafka's LeaderChangeMessage).
 
-    It discards a transaction that an earlier epoch left open.
+    It is the first record of every epoch. It discards a transaction that an earlier epoch left
+    open.
     """
 
     TYPE_ID: ClassVar[int] = 2002
@@ -36,7 +37,7 @@ class BeginEpochRecord(Record, frozen=True, tag=200201):
 
 
 class KRaftVersionRecord(Record, frozen=True, tag=200500):
-    """The version of the quorum's own protocol (KIP-853): 1 has voters in the log."""
+    """Sets the version of the quorum's protocol (KIP-853). From 1 on, the log holds the voters."""
 
     TYPE_ID: ClassVar[int] = 2005
     VERSION: ClassVar[int] = 0
@@ -51,7 +52,7 @@ class KRaftVersionRecord(Record, frozen=True, tag=200500):
 
 
 class VoterEndpoint(Part, frozen=True):
-    """Where a voter listens."""
+    """An address at which a voter listens."""
 
     name: str
     host: str
@@ -59,14 +60,14 @@ class VoterEndpoint(Part, frozen=True):
 
 
 class VoterKRaftVersions(Part, frozen=True):
-    """The levels of kraft.version that a voter can work with (Kafka's KRaftVersionFeature)."""
+    """The levels of kraft.version that a voter supports (Kafka's KRaftVersionFeature)."""
 
     min_supported_version: Int16
     max_supported_version: Int16
 
 
 class Voter(Part, frozen=True):
-    """A member of the quorum, and where it is found."""
+    """A voter of the quorum, with its addresses."""
 
     voter_id: BrokerId
     voter_directory_id: Uuid
@@ -75,7 +76,7 @@ class Voter(Part, frozen=True):
 
 
 class VotersRecord(Record, frozen=True, tag=200600):
-    """All members of the quorum from here on (KIP-853)."""
+    """Sets the voters of the quorum: all of them (KIP-853)."""
 
     TYPE_ID: ClassVar[int] = 2006
     VERSION: ClassVar[int] = 0
@@ -87,7 +88,7 @@ class VotersRecord(Record, frozen=True, tag=200600):
 
 
 class ClusterGenerationRecord(Record, frozen=True, tag=100200):
-    """The cluster has begun, or was recovered from what survived. Ours.
+    """Begins the cluster, or a new generation after its recovery from what survived. Ours.
 
     A node of an older generation must not rejoin.
     """
@@ -98,6 +99,6 @@ class ClusterGenerationRecord(Record, frozen=True, tag=100200):
     SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("quorum",)
 
     generation: Int32
-    """1 at the cluster's first start; one more at each recovery."""
+    """1 at the cluster's first start; each recovery adds 1."""
     reason: str
-    """A sentence: what happened; empty at the first start."""
+    """What happened, as a sentence; empty at the first start."""

@@ -9,7 +9,7 @@ from metadata.types import BrokerId, Int16, UInt16, Uuid
 
 
 class ControllerEndpoint(Part, frozen=True):
-    """Where a controller listens; names are unique within a registration."""
+    """An address at which a controller listens; names are unique within a registration."""
 
     CODES: ClassVar[Codes] = {"security_protocol": SecurityProtocol}
 
@@ -21,7 +21,7 @@ class ControllerEndpoint(Part, frozen=True):
 
 
 class ControllerFeature(Part, frozen=True):
-    """The levels of one feature that a controller can work with, both ends included."""
+    """The levels of one feature that a controller supports, both ends included."""
 
     name: str
     min_supported_version: Int16
@@ -29,7 +29,7 @@ class ControllerFeature(Part, frozen=True):
 
 
 class RegisterControllerRecord(Record, frozen=True, tag=2700):
-    """A controller process announces its listeners and features (KIP-919)."""
+    """Registers a controller process with its addresses and feature levels (KIP-919)."""
 
     TYPE_ID: ClassVar[int] = 27
     VERSION: ClassVar[int] = 0
@@ -48,7 +48,7 @@ class RegisterControllerRecord(Record, frozen=True, tag=2700):
 
 
 class UnregisterControllerRecord(Record, frozen=True, tag=2900):
-    """A controller's registration is forgotten (KIP-1312)."""
+    """Removes a controller's registration (KIP-1312)."""
 
     TYPE_ID: ClassVar[int] = 29
     VERSION: ClassVar[int] = 0

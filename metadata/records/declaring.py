@@ -1,7 +1,7 @@
-"""What the class of a record declares beside its fields: the words that a declaration is made of.
+"""The types of what a record's class declares beside its fields.
 
-Rule: each is declared once, on the record's class, and everything that lists records is derived
-from there: which level a record needs, which columns it fills, whether it is privileged.
+Rule: each fact about a record is declared once, on its class: the level that it needs, the columns
+that it fills, whether it is privileged. Everything that lists records reads it from there.
 """
 
 import operator
@@ -15,22 +15,25 @@ if TYPE_CHECKING:
 
 
 class Need(NamedTuple):
-    """A record, or one of its fields when it holds more than its default, needs a level."""
+    """The feature level without which a record, or one of its fields, is not written."""
 
     feature: str
     level: int
     field: str = ""
-    """Empty: the record itself."""
+    """The field that needs the level if its value is not `default`; empty: the record itself."""
     default: Any = None
 
 
 def metadata_level(level: int, *fields: str, default: Any = None) -> tuple[Need, ...]:
-    """Return what needs a level of Kafka's metadata.version: these fields, or the record itself."""
+    """Return the needs of these fields, or of the record itself, for a level of metadata.version.
+
+    `default` is the value with which a field does not need the level.
+    """
     return tuple(Need(METADATA_VERSION, level, field, default) for field in fields or ("",))
 
 
 REDACTED: Final = "***"
-"""Stands in the place of a secret, wherever a record is shown."""
+"""Replaces a secret wherever a record is shown."""
 
 Column = Literal[
     "topic_id",
@@ -49,49 +52,50 @@ Column = Literal[
     "config_value",
     "name",
 ]
-"""The columns that a table of records of all types has, beside when, who and why."""
+"""The columns of the audit's table of all records, beside time, principal and reason."""
 
 Columns = Mapping[Column, str | Callable[[Any], Any]]
-"""For each column that a record fills: the field that it is, or what makes it of the record."""
+"""For each column that a record fills: the field's name, or a function of the record."""
 
 
 class Condition(NamedTuple):
-    """What a column of a record must hold; a column that is None meets no condition."""
+    """A condition on a column of a record. A column that is None meets no condition."""
 
     column: Column
     test: Callable[[Any, Any], Any] | None = None
-    """An operator, such as `operator.ge`; None: any value will do."""
+    """A function of the column and `value`, such as `operator.ge`; None: any value passes."""
     value: Any = None
 
 
 class Privileged(NamedTuple):
-    """The record is a change that an auditor asks about first."""
+    """Declares that a record is a privileged change, which an auditor asks about first."""
 
     kind: str
     when: tuple[Condition, ...] = ()
-    """All must be met; none: always."""
+    """All of them must hold; empty: the record is always privileged."""
 
 
 class KnownNames(Protocol):
-    """What the records before one, and it itself, have said of ids."""
+    """Names of ids, from the records up to the present one and from that one."""
 
     acls: dict[bytes, "AccessControlEntryRecord"]
-    """By id; those that were removed, too."""
+    """By id, with the entries that were removed."""
     token_owners: dict[str, str]
-    """Principals, by the id of a delegation token."""
+    """The owner's principal, by the id of a delegation token."""
 
     def shown(self, topic_id: bytes) -> str:
-        """Return a topic's name; its id as text if it is not known."""
+        """Return a topic's name; if it is not known, its id as text."""
 
 
 UNCLEAN_LEADER: Final = Privileged(
     "unclean_election",
     (Condition("leader_recovery_state", operator.eq, 1), Condition("leader", operator.ge, 0)),
 )
-"""A leader that may have lost records (KIP-704): it begins in the state RECOVERING, 1."""
+"""The election of a leader that may have lost records (KIP-704). Such a leader begins in the
+recovery state RECOVERING, 1."""
 
 
 def user_words(principal: str) -> tuple[str, ...]:
-    """Return the subject of a principal that is a user, `user:alice` for `User:alice`."""
+    """Return the subject `user:alice` for the principal `User:alice`; nothing for other kinds."""
     kind, _, name = principal.partition(":")
     return (f"user:{name}",) if kind == "User" else ()

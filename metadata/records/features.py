@@ -1,4 +1,4 @@
-"""Records about what the cluster has agreed to use, and two that change nothing."""
+"""Records about feature levels, the migration from ZooKeeper, and the record that does nothing."""
 
 from enum import IntEnum
 from typing import ClassVar
@@ -19,7 +19,7 @@ class ZkMigrationState(IntEnum):
 
 
 class FeatureLevelRecord(Record, frozen=True, tag=1200):
-    """One feature, metadata.version among them, is finalised at a level (KIP-584, 778)."""
+    """Finalises a level of a feature, such as metadata.version (KIP-584, 778)."""
 
     TYPE_ID: ClassVar[int] = 12
     VERSION: ClassVar[int] = 0
@@ -36,14 +36,14 @@ class FeatureLevelRecord(Record, frozen=True, tag=1200):
 
 
 class NoOpRecord(Record, frozen=True, tag=2000):
-    """Moves the log's end and nothing else (KIP-835)."""
+    """Changes nothing but the log's end (KIP-835)."""
 
     TYPE_ID: ClassVar[int] = 20
     VERSION: ClassVar[int] = 0
 
 
 class ZkMigrationStateRecord(Record, frozen=True, tag=2100):
-    """The phase of a migration from ZooKeeper (KIP-866); kept so that Kafka's logs can be read."""
+    """The state of a migration from ZooKeeper (KIP-866); known so that Kafka's logs can be read."""
 
     TYPE_ID: ClassVar[int] = 21
     VERSION: ClassVar[int] = 0

@@ -1,4 +1,4 @@
-"""Records about requests: what was answered, so that a retry gets the same answer. Ours."""
+"""Records about requests and their answers, so that a retry gets the same answer. Ours."""
 
 from typing import ClassVar
 
@@ -9,7 +9,10 @@ from metadata.uuids import uuid_text
 
 
 class RequestOutcomeRecord(Record, frozen=True, tag=100100):
-    """A request was executed; the last record of its batch. Agents drop it. Ours."""
+    """Notes that a request was executed, with its answer. Ours.
+
+    It is the last record of its batch. Agents ignore it.
+    """
 
     TYPE_ID: ClassVar[int] = 1001
     VERSION: ClassVar[int] = 0
@@ -17,13 +20,13 @@ class RequestOutcomeRecord(Record, frozen=True, tag=100100):
     SUBJECT_KINDS: ClassVar[tuple[str, ...]] = ("request",)
 
     key: Uuid
-    """The request id, a UUIDv7: keys sort by the time at which they were drawn."""
+    """The request id, a UUIDv7. Keys sort by the time at which they were drawn."""
     digest: Digest
-    """SHA-256 of what was asked; the same key with another digest is refused."""
+    """SHA-256 of the request. The controller refuses the same key with another digest."""
     answer: bytes
-    """What was answered, encoded by whoever answered."""
+    """The encoded answer."""
     time_ms: Int64
-    """The batch's time; keys are evicted by it."""
+    """The batch's timestamp, in ms since 1970; the eviction of outcomes uses it."""
 
     def subjects(self, names: KnownNames) -> tuple[str, ...]:
         return (f"request:{uuid_text(self.key)}",)

@@ -8,7 +8,7 @@ from metadata.types import BrokerId, Int64
 
 
 class ProducerIdsRecord(Record, frozen=True, tag=1500):
-    """A block of producer ids went to a broker (KIP-730)."""
+    """Gives a block of producer ids to a broker (KIP-730)."""
 
     TYPE_ID: ClassVar[int] = 15
     VERSION: ClassVar[int] = 0
@@ -18,7 +18,7 @@ class ProducerIdsRecord(Record, frozen=True, tag=1500):
     broker_id: BrokerId
     broker_epoch: Int64
     next_producer_id: Int64
-    """The first id not yet handed out."""
+    """The first id that has not been handed out."""
 
     def subjects(self, names: KnownNames) -> tuple[str, ...]:
         return ("producer-ids", f"broker:{self.broker_id}")

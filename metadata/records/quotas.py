@@ -15,17 +15,17 @@ class EntityData(Part, frozen=True):
     entity_type: str
     """user, client-id or ip."""
     entity_name: str | None
-    """None: the default of that type."""
+    """None: the default entity of that type."""
 
 
 def entity_key(entity: tuple[EntityData, ...]) -> EntityKey:
-    """Return the key of an entity as records and requests name it."""
+    """Return the key of an entity from its parts in a record or a request."""
     parts = ((part.entity_type, part.entity_name) for part in entity)
     return tuple(sorted((kind, () if name is None else (name,)) for kind, name in parts))
 
 
 class ClientQuotaRecord(Record, frozen=True, tag=1400):
-    """One quota key of one entity gets a value or is removed (KIP-546)."""
+    """Sets or removes one quota key of one entity (KIP-546)."""
 
     TYPE_ID: ClassVar[int] = 14
     VERSION: ClassVar[int] = 0
@@ -44,7 +44,7 @@ class ClientQuotaRecord(Record, frozen=True, tag=1400):
 
     @property
     def entity_word(self) -> str:
-        """The word of the entity, its parts sorted by type: `quota:client-id=<default>,user=al`."""
+        """The entity's word, with its parts sorted by type: `quota:client-id=<default>,user=al`."""
         parts = entity_key(self.entity)
         return "quota:" + ",".join(f"{kind}={n[0] if n else '<default>'}" for kind, n in parts)
 

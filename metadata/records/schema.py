@@ -1,7 +1,7 @@
-"""What fields a record has, read from its class: for the docs, for JSON and for other readers.
+"""The fields of a record, read from its class, for the docs, for JSON and for other readers.
 
-Rule: the classes are the one source. What is derived from them (the table in the docs, the JSON
-of a dump) goes through here, so that it can't disagree.
+Rule: the classes are the only source. Code that derives something from them (the tables in the
+docs, the JSON of a dump) uses this module, so that all agree.
 """
 
 from enum import IntEnum
@@ -14,7 +14,7 @@ from msgspec import inspect
 from metadata.records.record import Part, Record
 
 REQUIRED: Final = msgspec.NODEFAULT
-"""The default of a field that has none."""
+"""`FieldSchema.default` of a field without a default."""
 
 _INTEGERS: Final = {
     (-(2**7), 2**7 - 1): "int8",
@@ -50,7 +50,7 @@ def fields_of(owner: type[Record | Part]) -> tuple[FieldSchema, ...]:
 
 
 def camel(name: str) -> str:
-    """`broker_id` as `brokerId`."""
+    """Return a name in camelCase, such as `brokerId` for `broker_id`."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
 

@@ -1,4 +1,4 @@
-"""Records about who may do what: ACLs, SCRAM credentials, delegation tokens."""
+"""Records about authentication and authorisation: ACLs, SCRAM credentials, delegation tokens."""
 
 from enum import IntEnum
 from typing import ClassVar
@@ -78,7 +78,7 @@ class ScramMechanism(IntEnum):
 
 
 class AccessControlEntryRecord(Record, frozen=True, tag=1800):
-    """An ACL is added; its uuid names it when it is removed (KIP-801)."""
+    """Adds an access control entry (KIP-801). The record that removes it names its uuid."""
 
     TYPE_ID: ClassVar[int] = 18
     VERSION: ClassVar[int] = 0
@@ -105,7 +105,7 @@ class AccessControlEntryRecord(Record, frozen=True, tag=1800):
         return (f"acl:{uuid_text(self.id)}", *self.wider_subjects())
 
     def wider_subjects(self) -> tuple[str, ...]:
-        """Return the words for what the entry lets somebody do, and for whom."""
+        """Return the words for the entry's topic and user, if it names them."""
         literal = self.pattern_type == AclPatternType.LITERAL
         about_topic = self.resource_type == AclResourceType.TOPIC and literal
         topic = (f"topic:{self.resource_name}",) if about_topic else ()
@@ -113,7 +113,7 @@ class AccessControlEntryRecord(Record, frozen=True, tag=1800):
 
 
 class RemoveAccessControlEntryRecord(Record, frozen=True, tag=1900):
-    """An ACL is removed (KIP-801)."""
+    """Removes an access control entry (KIP-801)."""
 
     TYPE_ID: ClassVar[int] = 19
     VERSION: ClassVar[int] = 0
@@ -129,7 +129,7 @@ class RemoveAccessControlEntryRecord(Record, frozen=True, tag=1900):
 
 
 class UserScramCredentialRecord(Record, frozen=True, tag=1100):
-    """A user's SCRAM credential is set (KIP-554, 900)."""
+    """Sets a user's SCRAM credential (KIP-554, 900)."""
 
     TYPE_ID: ClassVar[int] = 11
     VERSION: ClassVar[int] = 0
@@ -155,7 +155,7 @@ class UserScramCredentialRecord(Record, frozen=True, tag=1100):
 
 
 class RemoveUserScramCredentialRecord(Record, frozen=True, tag=2200):
-    """A user's SCRAM credential is removed (KIP-900)."""
+    """Removes a user's SCRAM credential (KIP-900)."""
 
     TYPE_ID: ClassVar[int] = 22
     VERSION: ClassVar[int] = 0
@@ -173,9 +173,10 @@ class RemoveUserScramCredentialRecord(Record, frozen=True, tag=2200):
 
 
 class DelegationTokenRecord(Record, frozen=True, tag=1000):
-    """A delegation token is created, renewed or set to expire (KIP-48, 900); times in ms.
+    """Creates or renews a delegation token, or sets when it expires (KIP-48, 900); times in ms.
 
-    It holds no secret: the token's HMAC is made of its id and a key that is in no record (KIP-48).
+    It holds no secret: the token's HMAC is computed from its id and a key that is in no record
+    (KIP-48).
     """
 
     TYPE_ID: ClassVar[int] = 10
@@ -198,7 +199,7 @@ class DelegationTokenRecord(Record, frozen=True, tag=1000):
 
 
 class RemoveDelegationTokenRecord(Record, frozen=True, tag=2600):
-    """A delegation token is removed (KIP-900)."""
+    """Removes a delegation token (KIP-900)."""
 
     TYPE_ID: ClassVar[int] = 26
     VERSION: ClassVar[int] = 0

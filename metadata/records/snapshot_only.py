@@ -1,8 +1,8 @@
-"""Facts of an image that no record of the log says in full; they stand in snapshots only. Ours.
+"""Records that are allowed only in snapshots. Ours.
 
-Rule: replay gets these facts from where a record stands (its offset, its batch's end, its epoch).
-A snapshot's records stand nowhere, so a snapshot writes the facts out. In a log they are refused:
-there they would be a second word on what the log's own order says.
+Rule: in a log, replay learns these facts from a record's position: its offset, the end of its
+batch, its epoch. Records in a snapshot have no position, so the snapshot states the facts. Replay
+refuses these records in a log, where they could contradict the positions.
 """
 
 from typing import ClassVar
@@ -12,7 +12,7 @@ from metadata.types import BrokerId, Int64, Uuid
 
 
 class EpochStartRecord(Record, frozen=True, tag=100300):
-    """Where an epoch began and who led it; in snapshots only. Ours."""
+    """The offset at which an epoch began, and its leader; in snapshots only. Ours."""
 
     TYPE_ID: ClassVar[int] = 1003
     VERSION: ClassVar[int] = 0
@@ -20,12 +20,12 @@ class EpochStartRecord(Record, frozen=True, tag=100300):
 
     epoch: Int64
     offset: Int64
-    """Of the epoch's BeginEpochRecord."""
+    """The offset of the epoch's BeginEpochRecord."""
     leader_id: BrokerId
 
 
 class ShutdownOffsetRecord(Record, frozen=True, tag=100400):
-    """What a broker's controlled shutdown waits for; in snapshots only. Ours."""
+    """The offset that a broker's controlled shutdown waits for; in snapshots only. Ours."""
 
     TYPE_ID: ClassVar[int] = 1004
     VERSION: ClassVar[int] = 0
@@ -37,7 +37,7 @@ class ShutdownOffsetRecord(Record, frozen=True, tag=100400):
 
 
 class OutcomeFloorRecord(Record, frozen=True, tag=100500):
-    """The largest request key that was let go; in snapshots only. Agents drop it. Ours."""
+    """The largest evicted request key; in snapshots only. Agents ignore it. Ours."""
 
     TYPE_ID: ClassVar[int] = 1005
     VERSION: ClassVar[int] = 0

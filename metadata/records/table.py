@@ -1,6 +1,7 @@
-"""The records' page of the docs, written from the classes.
+"""Writes the docs page of records, docs/format/records.md, from the classes.
 
-Rule: the page is generated and a test compares; run this module to write it anew.
+Rule: nobody edits the page. A test compares it with this module's output; run the module to write
+the page anew.
 """
 
 from collections.abc import Iterator
@@ -20,12 +21,12 @@ A record is an array, too: first its *kind*, then its fields in the order of the
     kind = type id * 100 + version
 
 So `302` is type 3 (PartitionRecord) in version 2. Type ids below 1000 are Kafka's; 1000 to 1999
-are Logberg's own; 2000 and up are Kafka's control types, 2000 added. Versions are those of Kafka's
-schemas; Logberg writes and reads one version of each, with all its fields. A kind that isn't in
-this page is refused, never skipped. 1003 to 1005 stand in snapshots only; in a log they are
-refused.
+are Logberg's own; from 2000 on, the id is 2000 plus Kafka's control type. Versions are those of
+Kafka's schemas. Logberg writes and reads one version of each record, with all its fields. A reader
+refuses a kind that isn't on this page, and never skips it. The types 1003 to 1005 are allowed only
+in snapshots; a reader of a log refuses them.
 
-The encoding is canonical, and any other is refused:
+The encoding is canonical, and a reader refuses any other:
 
 - every field is there, also one that has its default; no array has more elements than its table;
 - integers in their shortest form; `float64` always as float 64 (`cb`), which no other field uses;
@@ -33,9 +34,9 @@ The encoding is canonical, and any other is refused:
 - `uuid` is `bin` of 16 bytes, `sha256` is `bin` of 32 bytes; null is nil;
 - a list is an array; a part (named in **bold**) is an array of its fields, without a kind.
 
-Fields without a default stand first, in the order of Kafka's schema; those with one follow. The
-default is what the field means when a change leaves it alone, or what Kafka takes where an older
-version of the schema lacks it.
+Fields without a default come first, in the order of Kafka's schema; those with one follow. The
+default is the value that leaves the field unchanged, or the value that Kafka uses where an older
+version of the schema lacks the field.
 
 Test vectors: `tests/golden/records.json` has each record as bytes and as JSON.
 """
@@ -47,7 +48,7 @@ def render() -> str:
 
 
 def type_text(field: FieldSchema) -> str:
-    """Return the type of a field, as the tables say it."""
+    """Return the type of a field as the tables write it."""
     name = f"**{field.type_name}**" if field.part else field.type_name
     text = f"list of {name}" if field.is_list else name
     return f"{text}, or nil" if field.nullable else text
@@ -55,7 +56,7 @@ def type_text(field: FieldSchema) -> str:
 
 def _index() -> Iterator[str]:
     yield "\n## Index\n\n"
-    yield "| type id | version | kind | record | what it says |\n|---|---|---|---|---|\n"
+    yield "| type id | version | kind | record | meaning |\n|---|---|---|---|---|\n"
     for record in RECORD_CLASSES:
         kind = record.TYPE_ID * VERSIONS_PER_TYPE + record.VERSION
         name = f"[{record.__name__}](#{record.__name__.lower()})"
@@ -109,7 +110,7 @@ def _codes() -> Iterator[str]:
         for field in _all_fields(record):
             if field.codes:
                 tables[field.codes.__name__] = field.codes
-    yield "\n## Codes\n\nA number without a name is kept as it is.\n"
+    yield "\n## Codes\n\nA number that has no name here is allowed.\n"
     for name, codes in sorted(tables.items()):
         yield f"\n### {name}\n\n"
         yield ", ".join(f"{code.value} {code.name}" for code in codes) + "\n"

@@ -15,17 +15,17 @@ from metadata.records.record import Codes, Record
 from metadata.types import BrokerId, Int8, Int32, Uuid
 
 NO_LEADER = -1
-"""A partition's leader when it has none."""
+"""The leader of a partition that has none."""
 NO_LEADER_CHANGE = -2
-"""`PartitionChangeRecord.leader` when the leader and its epoch stay as they are."""
+"""`PartitionChangeRecord.leader` if the leader and the leader epoch don't change."""
 LEADER_RECOVERY_STATE_UNTOUCHED = -1
 
 DIRECTORY_MIGRATING = bytes(16)
-"""A replica whose directory isn't known yet: it comes from before directories had ids."""
+"""The directory of a replica from before directories had ids; it isn't known yet (KIP-858)."""
 DIRECTORY_UNASSIGNED = bytes(15) + b"\x01"
-"""A replica for which its broker has yet to choose a directory."""
+"""The directory of a replica for which the broker has not chosen one yet (KIP-858)."""
 DIRECTORY_LOST = bytes(15) + b"\x02"
-"""A replica whose directory its broker has lost."""
+"""The directory of a replica whose broker has lost it (KIP-858)."""
 
 
 class LeaderRecoveryState(IntEnum):
@@ -39,7 +39,7 @@ _ELR_FIELDS: Final = ("eligible_leader_replicas", "last_known_elr")
 
 
 class TopicRecord(Record, frozen=True, tag=200):
-    """A topic's name is bound to a uuid (KIP-516)."""
+    """Creates a topic: a name and its uuid (KIP-516)."""
 
     TYPE_ID: ClassVar[int] = 2
     VERSION: ClassVar[int] = 0
@@ -54,7 +54,7 @@ class TopicRecord(Record, frozen=True, tag=200):
 
 
 class PartitionRecord(Record, frozen=True, tag=302):
-    """The whole state of one partition, at creation and in snapshots (KIP-631, 858, 966)."""
+    """Sets all fields of a partition, at its creation or in a snapshot (KIP-631, 858, 966)."""
 
     TYPE_ID: ClassVar[int] = 3
     VERSION: ClassVar[int] = 2
@@ -86,7 +86,7 @@ class PartitionRecord(Record, frozen=True, tag=302):
     leader_recovery_state: Int8 = 0
     """A `LeaderRecoveryState`."""
     directories: tuple[Uuid, ...] = ()
-    """One for each replica, in the order of `replicas`; empty: not tracked."""
+    """The directory of each replica, in the order of `replicas`; empty: not known."""
     eligible_leader_replicas: tuple[BrokerId, ...] | None = None
     last_known_elr: tuple[BrokerId, ...] | None = None
 
@@ -96,7 +96,7 @@ class PartitionRecord(Record, frozen=True, tag=302):
 
 
 class PartitionChangeRecord(Record, frozen=True, tag=502):
-    """What changes in one partition; None is untouched, an empty list is cleared.
+    """Changes one partition; None leaves a field as it is, and an empty list clears it.
 
     Replay raises the partition epoch by one, and the leader epoch too if `leader` isn't
     `NO_LEADER_CHANGE` (KIP-631, 455, 704, 858, 966).
@@ -132,7 +132,7 @@ class PartitionChangeRecord(Record, frozen=True, tag=502):
     removing_replicas: tuple[BrokerId, ...] | None = None
     adding_replicas: tuple[BrokerId, ...] | None = None
     leader_recovery_state: Int8 = LEADER_RECOVERY_STATE_UNTOUCHED
-    """A `LeaderRecoveryState`, or -1: untouched."""
+    """A `LeaderRecoveryState`, or -1: unchanged."""
     directories: tuple[Uuid, ...] | None = None
     eligible_leader_replicas: tuple[BrokerId, ...] | None = None
     last_known_elr: tuple[BrokerId, ...] | None = None
@@ -143,7 +143,7 @@ class PartitionChangeRecord(Record, frozen=True, tag=502):
 
 
 class RemoveTopicRecord(Record, frozen=True, tag=900):
-    """A topic is deleted, and with it its partitions and configs (KIP-516)."""
+    """Deletes a topic with its partitions and configs (KIP-516)."""
 
     TYPE_ID: ClassVar[int] = 9
     VERSION: ClassVar[int] = 0
@@ -157,7 +157,7 @@ class RemoveTopicRecord(Record, frozen=True, tag=900):
 
 
 class ClearElrRecord(Record, frozen=True, tag=2800):
-    """ELR and last known ELR of one topic, or of every topic, are emptied (KIP-966)."""
+    """Clears ELR and last known ELR of one topic, or of every topic (KIP-966)."""
 
     TYPE_ID: ClassVar[int] = 28
     VERSION: ClassVar[int] = 0

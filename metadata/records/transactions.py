@@ -1,4 +1,4 @@
-"""Records that make many batches one change (KIP-868)."""
+"""Records that begin and end a transaction, which makes many batches one change (KIP-868)."""
 
 from typing import ClassVar
 
@@ -7,7 +7,7 @@ from metadata.records.record import Record
 
 
 class BeginTransactionRecord(Record, frozen=True, tag=2300):
-    """A transaction begins: what follows is seen at its end or never (KIP-868)."""
+    """Begins a transaction: its records become visible together at its end, or never (KIP-868)."""
 
     TYPE_ID: ClassVar[int] = 23
     VERSION: ClassVar[int] = 0
@@ -18,7 +18,7 @@ class BeginTransactionRecord(Record, frozen=True, tag=2300):
 
 
 class EndTransactionRecord(Record, frozen=True, tag=2400):
-    """The open transaction is committed (KIP-868)."""
+    """Commits the open transaction (KIP-868)."""
 
     TYPE_ID: ClassVar[int] = 24
     VERSION: ClassVar[int] = 0
@@ -26,7 +26,7 @@ class EndTransactionRecord(Record, frozen=True, tag=2400):
 
 
 class AbortTransactionRecord(Record, frozen=True, tag=2500):
-    """The open transaction is discarded (KIP-868)."""
+    """Discards the open transaction (KIP-868)."""
 
     TYPE_ID: ClassVar[int] = 25
     VERSION: ClassVar[int] = 0

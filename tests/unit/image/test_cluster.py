@@ -187,8 +187,8 @@ REGISTERED = replayed(registration())
         (REGISTERED, UnregisterBrokerRecord(1, 11), "broker 1 has epoch 10, not 11"),
         (REGISTERED, FenceBrokerRecord(1, 11), "broker 1 has epoch 10, not 11"),
         (REGISTERED, UnfenceBrokerRecord(1, 11), "broker 1 has epoch 10, not 11"),
-        (REGISTERED, change(fenced=2), "it can be -1, 0 or 1"),
-        (REGISTERED, change(in_controlled_shutdown=-1), "it can be 0 or 1"),
+        (REGISTERED, change(fenced=2), "it must be -1, 0 or 1"),
+        (REGISTERED, change(in_controlled_shutdown=-1), "it must be 0 or 1"),
         (EMPTY, UnregisterControllerRecord(3), "controller 3 isn't registered"),
     ],
 )

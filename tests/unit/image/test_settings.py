@@ -133,16 +133,16 @@ def test_a_token_is_created_renewed_and_removed() -> None:
 @pytest.mark.parametrize(
     ("image", "record", "sentence"),
     [
-        (EMPTY, FeatureLevelRecord("x", -1), "can't be at -1"),
+        (EMPTY, FeatureLevelRecord("x", -1), "has the negative level -1"),
         (EMPTY, ZkMigrationStateRecord(4), "there is no migration state 4"),
-        (EMPTY, ProducerIdsRecord(1, 1, 0), "ids below 0 are handed out"),
+        (EMPTY, ProducerIdsRecord(1, 1, 0), "the ids below 0 are handed out already"),
         (replayed(ProducerIdsRecord(1, 1, 9)), ProducerIdsRecord(1, 1, 9), "ids below 9 are"),
         (replayed(ACL), ACL, "there is an access control entry 0000"),
         (EMPTY, RemoveAccessControlEntryRecord(bytes(16)), "there is no access control entry"),
         (EMPTY, RemoveUserScramCredentialRecord("alice", 1), "user 'alice' has no credential"),
         (EMPTY, RemoveDelegationTokenRecord("t1"), "there is no delegation token 't1'"),
         (EMPTY, ClientQuotaRecord((), "rate", 1.0, False), "has no part"),
-        (EMPTY, ClientQuotaRecord((ALICE, ALICE), "rate", 1.0, False), "two of one type"),
+        (EMPTY, ClientQuotaRecord((ALICE, ALICE), "rate", 1.0, False), "two parts of one type"),
     ],
 )
 def test_what_makes_no_sense_stops_replay(

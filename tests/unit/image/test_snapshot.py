@@ -111,7 +111,7 @@ def test_records_out_of_order_are_refused() -> None:
 )
 def test_what_stands_in_snapshots_only_is_refused_in_a_log(record: Record) -> None:
     """By controllers and brokers, and within a transaction too."""
-    sentence = f"{type(record).__name__} belongs in snapshots only"
+    sentence = f"{type(record).__name__} is allowed only in snapshots"
     assert type(record) in SNAPSHOT_ONLY
     for keep_outcomes in (True, False):
         delta = MetadataDelta(RICH, keep_outcomes=keep_outcomes)

@@ -121,11 +121,11 @@ def test_a_shutdown_flag_within_a_transaction_gets_its_batch_s_end() -> None:
 @pytest.mark.parametrize(
     ("records", "sentence"),
     [
-        ((BEGIN, BEGIN), "a transaction is open already, since offset 2"),
-        ((END,), "no transaction is open that could end"),
-        ((ABORT,), "no transaction is open that could be aborted"),
-        ((BEGIN, END, END), "no transaction is open that could end"),
-        ((BEGIN, ABORT, ABORT), "no transaction is open that could be aborted"),
+        ((BEGIN, BEGIN), "another transaction is open since offset 2"),
+        ((END,), "a transaction ends, but none is open"),
+        ((ABORT,), "a transaction is aborted, but none is open"),
+        ((BEGIN, END, END), "a transaction ends, but none is open"),
+        ((BEGIN, ABORT, ABORT), "a transaction is aborted, but none is open"),
     ],
 )
 def test_markers_out_of_place_stop_replay(records: tuple[Record, ...], sentence: str) -> None:
