@@ -63,18 +63,18 @@ def declare_doors(
     )
     registry.read_counter(
         "logberg_connections_displaced_total",
-        "Connections that were closed because a newer one needed the place or the slot",
+        "Connections that were closed to make room for newer ones",
         by_door(lambda door: door.ended),
         ("door",),
     )
     registry.read_gauge(
         "logberg_bodies_and_handshakes_bytes",
-        "Memory set aside for bodies that are being read and for callers not known yet",
+        "Memory for bodies that are being read and for connections whose caller is not known yet",
         lambda: budget.used,
     )
     registry.read_counter(
         "logberg_refused_attempts_total",
-        "Attempts that were refused for who made them, by the event that the log has for them",
+        "Connections and requests that were refused because of their caller, by log event",
         lambda: _by_name(refusals.counters),
         ("event",),
     )

@@ -104,12 +104,12 @@ class SliceMeter:
         )
         registry.read_counter(
             "logberg_collector_pause_seconds_total",
-            "Processor time that it took",
+            "Processor time of Python's garbage collector",
             lambda: self.pauses_s,
         )
         registry.read_gauge(
             "logberg_collector_pause_worst_seconds",
-            "The longest of these pauses since the start",
+            "The longest run of Python's garbage collector since the start",
             lambda: self.worst_pause_s,
         )
 

@@ -25,11 +25,11 @@ class StallMeter:
         self._due = 0.0
         self._worst_s = 0.0
         self._late = registry.histogram(
-            "logberg_loop_late_seconds", "How late a timer due every 10 ms is called", _BUCKETS
+            "logberg_loop_late_seconds", "Lateness of a timer that is due every 10 ms", _BUCKETS
         )
         registry.read_gauge(
             "logberg_loop_late_worst_seconds",
-            "The latest that it was called since the start",
+            "The worst lateness of that timer since the start",
             lambda: self._worst_s,
         )
 
