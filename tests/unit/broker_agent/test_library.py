@@ -267,7 +267,7 @@ async def test_who_is_no_controller_of_its_cluster_gets_no_request(tmp_path: Pat
 
 def test_a_token_is_not_sent_in_clear(tmp_path: Path):
     plain = AgentConfig(cluster_id=CLUSTER_ID, broker_id=1, controllers=("http://127.0.0.1:1",))
-    with pytest.raises(ValueError, match="token: it would be sent over plain HTTP"):
+    with pytest.raises(ValueError, match="token: the agent would send it over plain HTTP"):
         BrokerAgent(plain, data=tmp_path, token="t")
 
 
