@@ -24,6 +24,6 @@ def check_plain(field: str, text: str, code: ErrorCode = ErrorCode.INVALID_REQUE
     if found:
         raise LogbergError(
             code,
-            f"{field} has the control character {found}; use printable characters only",
+            f"{field}: it has the control character {found}; use printable characters only",
             {"field": field},
         )
