@@ -294,6 +294,54 @@ async def _holder_forgotten(stage: Stage) -> None:
     stage.beaten.discard(number)
 
 
+async def _isrs(stage: Stage) -> None:
+    """The leader of many partitions takes a replica out of all their ISRs, and back in."""
+    for turn in stage.going_on():
+        topic = (await stage.json(f"/v1/topics/{BIGGEST}?limit=4000"))["topics"][0]
+        leader = topic["partitions"][turn % 3]["leader"]
+        broker = next((b for b in stage.brokers.brokers if b.broker_id == leader), None)
+        if broker is None:
+            continue
+        wanted = [
+            {
+                "partitionIndex": partition["partition"],
+                "leaderEpoch": partition["leaderEpoch"],
+                "partitionEpoch": partition["partitionEpoch"],
+                "newIsrWithEpochs": [
+                    {"brokerId": replica}
+                    for replica in (partition["replicas"] if turn % 2 else [leader])
+                ],
+            }
+            for partition in topic["partitions"]
+            if partition["leader"] == leader
+        ]
+        body = {
+            "clusterId": "benchmark",
+            "brokerId": leader,
+            "brokerEpoch": broker.epoch,
+            "topics": [{"topicName": BIGGEST, "partitions": wanted[:1_000]}],
+        }
+        status, answer = await stage.change("POST", "/v1/partitions/alter", body)
+        assert status == 200, answer
+
+
+async def _elections(stage: Stage) -> None:
+    """Preferred leaders for all partitions, and for a long list of them; each time dry first."""
+    listed = [{"topic": BIGGEST, "partitions": list(range(min(10_000, stage.largest)))}]
+    for _ in stage.going_on():
+        for wanted in (None, listed):
+            for dry in (True, False):
+                body = {
+                    "electionType": "PREFERRED",
+                    "topicPartitions": wanted,
+                    "dryRun": dry,
+                }
+                status, _ = await stage.ask(
+                    "POST", "/v1/partitions/elect", msgspec.json.encode(body)
+                )
+                assert status in (200, 429), status
+
+
 async def _idle(stage: Stage) -> None:
     await asyncio.sleep(stage.seconds)
 
@@ -337,6 +385,8 @@ LOADS = (
     Load("a topic of a million is refused", ("create_topics",), _too_large),
     Load("a tenth of all comes and goes", ("create_topics", "delete_topic"), _large_topic),
     Load("a broker with replicas is forgotten", ("unregister_broker",), _holder_forgotten),
+    Load("ISRs shrink and grow", ("alter_partition",), _isrs, ("PartitionChangeRecord",)),
+    Load("leaders are elected", ("elect_leaders",), _elections, ("PartitionChangeRecord",)),
     Load("names with 30 separators", ("create_topics",), _separators),
     Load(
         "brokers come and go",

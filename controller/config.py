@@ -44,6 +44,14 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How many partitions a topic gets that is created with -1 partitions."""
     default_replication_factor: int = 3
     """How many replicas a topic gets that is created with -1 replicas."""
+    min_insync_replicas: int = 1
+    """min.insync.replicas of topics that have no config of their own."""
+    unclean_leader_election: bool = False
+    """unclean.leader.election.enable of topics that have no config of their own."""
+    leader_balance_s: float = 300.0
+    """Time between two passes that give partitions back to their preferred leaders; 0: never."""
+    unclean_election_s: float = 300.0
+    """Time between two looks for partitions without a leader that may have an unclean election."""
     topic_deletion: bool = True
     partitions_per_request_max: int = 200_000
     """A request that creates more is refused: a typing error must not fill the cluster's memory."""

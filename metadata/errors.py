@@ -88,6 +88,9 @@ class ErrorCode(StrEnum):
     INVALID_CONFIG = "INVALID_CONFIG"
     POLICY_VIOLATION = "POLICY_VIOLATION"
     TOPIC_DELETION_DISABLED = "TOPIC_DELETION_DISABLED"
+    FENCED_LEADER_EPOCH = "FENCED_LEADER_EPOCH"
+    INELIGIBLE_REPLICA = "INELIGIBLE_REPLICA"
+    NEW_LEADER_ELECTED = "NEW_LEADER_ELECTED"
     ELECTION_NOT_NEEDED = "ELECTION_NOT_NEEDED"
     PREFERRED_LEADER_NOT_AVAILABLE = "PREFERRED_LEADER_NOT_AVAILABLE"
     ELIGIBLE_LEADERS_NOT_AVAILABLE = "ELIGIBLE_LEADERS_NOT_AVAILABLE"
@@ -211,7 +214,8 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             400,
             _CLIENT,
             False,
-            "Ask for a level that every node supports; `logberg features list` shows the levels.",
+            "Ask for a level that every node supports (`logberg features list` shows which); for a "
+            "partition, wait for the newer metadata and decide again.",
         ),
         _E.FEATURE_UPDATE_FAILED: ErrorFacts(
             409,
@@ -277,6 +281,18 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
         ),
         _E.TOPIC_DELETION_DISABLED: ErrorFacts(
             403, _CLIENT, False, "Enable the deletion of topics in the controllers' settings."
+        ),
+        _E.FENCED_LEADER_EPOCH: ErrorFacts(
+            409, _CLIENT, False, "Wait for the metadata: the partition has a newer leader epoch."
+        ),
+        _E.INELIGIBLE_REPLICA: ErrorFacts(
+            409,
+            _CLUSTER,
+            True,
+            "Ask again when the metadata shows the replica's broker online in the epoch you know.",
+        ),
+        _E.NEW_LEADER_ELECTED: ErrorFacts(
+            409, _CLUSTER, False, "Stop leading: the change was made, and another broker leads now."
         ),
         _E.ELECTION_NOT_NEEDED: ErrorFacts(
             409, _CLIENT, False, "Do nothing: the leader is already the one that you want."

@@ -22,6 +22,7 @@ class Ask(StrEnum):
     """What a request asks for. It determines the column of the table."""
 
     BROKER = "broker's call"
+    ISR = "change of ISRs"
     CHANGE = "change"
     DRY_RUN = "dry run"
     READ = "read"
@@ -36,6 +37,7 @@ class Ask(StrEnum):
 _BY_NAME: Final[Mapping[str, tuple[Ask, ...]]] = MappingProxyType(
     {
         "metadata_fetch": (Ask.BROKER,),
+        "alter_partition": (Ask.ISR,),
         "read_snapshot": (Ask.SNAPSHOT,),
         "read_log": (Ask.LOG,),
         "ready": (Ask.READY,),
@@ -129,7 +131,7 @@ def _everything(code: ErrorCode) -> Mapping[Ask, DegradedAnswer]:
 
 
 def _by_the_leader(code: ErrorCode) -> dict[Ask, DegradedAnswer]:
-    return {ask: _now(code) for ask in (Ask.BROKER, Ask.CHANGE, Ask.DRY_RUN, Ask.READ)}
+    return {ask: _now(code) for ask in (Ask.BROKER, Ask.ISR, Ask.CHANGE, Ask.DRY_RUN, Ask.READ)}
 
 
 _LEADERLESS = _row(_by_the_leader(_E.NO_QUORUM))
@@ -152,6 +154,7 @@ TABLE: Final[Mapping[DegradedMode, Row]] = MappingProxyType(
         DegradedMode.CUT_OFF: Row(
             _row(
                 {
+                    Ask.ISR: DegradedAnswer(_E.REQUEST_TIMED_OUT, NO_QUORUM_S),
                     Ask.CHANGE: DegradedAnswer(_E.REQUEST_TIMED_OUT, NO_QUORUM_S),
                     Ask.DRY_RUN: DegradedAnswer(_E.NO_QUORUM, NO_QUORUM_S),
                     Ask.READ: DegradedAnswer(_E.NO_QUORUM, NO_QUORUM_S),
@@ -174,7 +177,7 @@ TABLE: Final[Mapping[DegradedMode, Row]] = MappingProxyType(
         ),
         DegradedMode.STUCK: Row(
             _row(
-                {Ask.CHANGE: DegradedAnswer(_E.REQUEST_TIMED_OUT, STUCK_S)},
+                dict.fromkeys((Ask.ISR, Ask.CHANGE), DegradedAnswer(_E.REQUEST_TIMED_OUT, STUCK_S)),
                 ready=True,
             ),
             "after 2E the node hands over, and then follows as far as its disk allows",
@@ -190,11 +193,11 @@ TABLE: Final[Mapping[DegradedMode, Row]] = MappingProxyType(
             "there is room again; until then the node with room leads, and changes are served",
         ),
         DegradedMode.ROOM_ALL: Row(
-            _row({Ask.CHANGE: _now(_E.DISK_FULL), Ask.DRY_RUN: _now(_E.DISK_FULL)}),
+            _row(dict.fromkeys((Ask.ISR, Ask.CHANGE, Ask.DRY_RUN), _now(_E.DISK_FULL))),
             "there is room again; until then a node leads for reads and brokers, and fences nobody",
         ),
         DegradedMode.LEDGER_FULL: Row(
-            _row(dict.fromkeys((Ask.CHANGE, Ask.DRY_RUN, Ask.READ), _now(_E.DISK_FULL))),
+            _row(dict.fromkeys((Ask.ISR, Ask.CHANGE, Ask.DRY_RUN, Ask.READ), _now(_E.DISK_FULL))),
             "there is room again, which the node checks each second, or another node leads",
         ),
         DegradedMode.STOPPED: Row(

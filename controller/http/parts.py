@@ -1,6 +1,7 @@
 """The parts of this room, wired: from a request to the rooms that answer it."""
 
 from controller.config import ControllerConfig
+from controller.http.alter_partition import AlterPartition
 from controller.http.api import Api
 from controller.http.fetch_content import FetchContent
 from controller.http.held_requests import HeldRequests
@@ -44,6 +45,7 @@ class HttpParts:
             view,
             ControllerMetrics(registry, view, (self.held_requests, self.watching)),
             self.fetch,
+            AlterPartition(config, view),
             Queries(view, self.pages),
             Watch(storage.open_ledger, lambda: replica.image, self.watching, storage.files.damaged),
             SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece),

@@ -11,12 +11,16 @@ from urllib.parse import unquote
 from controller.http.clients.routes import CLIENT_ROUTES
 from controller.http.route import DRY_RUN, FORCE, PAGE, READS, Parameter, Route
 from metadata.messages import (
+    AlterPartitionReply,
+    AlterPartitionRequest,
     CreateTopicsReply,
     CreateTopicsRequest,
     DeleteTopicsReply,
     DeleteTopicsRequest,
     DescribeBrokerReply,
     DescribeTopicsReply,
+    ElectLeadersReply,
+    ElectLeadersRequest,
     HealthReply,
     ListBrokersReply,
     ListFeaturesReply,
@@ -113,6 +117,23 @@ ROUTES: tuple[Route, ...] = (
         DeleteTopicsReply,
         None,
         (DRY_RUN,),
+        changes=True,
+    ),
+    Route(
+        "POST",
+        "/v1/partitions/alter",
+        "alter_partition",
+        "The leader of partitions changes their ISRs (KIP-497)",
+        AlterPartitionReply,
+        AlterPartitionRequest,
+    ),
+    Route(
+        "POST",
+        "/v1/partitions/elect",
+        "elect_leaders",
+        "Elect leaders of partitions: the preferred ones, or any replica where there is none",
+        ElectLeadersReply,
+        ElectLeadersRequest,
         changes=True,
     ),
     Route(

@@ -19,6 +19,7 @@ from controller.leader.decisions import Decision, Outcome, Written
 from controller.leader.fencing import Fencing
 from controller.leader.heartbeats import Heartbeats
 from controller.leader.leftover_elections import LeftoverElections
+from controller.leader.periodic_elections import PeriodicElection
 from controller.leader.proposer import Proposer
 from controller.leader.self_registration import SelfRegistration
 from controller.replica.applier import Applier
@@ -54,6 +55,7 @@ class LeaderDuties:
         heartbeats: Heartbeats,
         fencing: Fencing,
         leftover_elections: LeftoverElections,
+        periodic_elections: Sequence[PeriodicElection],
         self_registration: SelfRegistration,
         voters: Callable[[], tuple[Voter, ...]],
         log: FilteringBoundLogger,
@@ -64,6 +66,7 @@ class LeaderDuties:
         self._heartbeats = heartbeats
         self._fencing = fencing
         self._leftover_elections = leftover_elections
+        self._periodic_elections = periodic_elections
         self._self_registration = self_registration
         self._voters = voters
         self._log = log
@@ -92,6 +95,8 @@ class LeaderDuties:
         self._fencing.end()
         self._self_registration.end()
         self._leftover_elections.end()
+        for elections in self._periodic_elections:
+            elections.end()
         self._heartbeats.clear()
         self._proposer.end()
         self._log.info("controller_resigned", epoch=self._proposer.epoch)
@@ -144,6 +149,8 @@ class LeaderDuties:
                 self._log.info("controller_active", epoch=epoch, offset=outcome.offset)
                 self._self_registration.begin()
                 self._leftover_elections.begin()
+                for elections in self._periodic_elections:
+                    elections.begin()
 
         self._proposer.submit(
             Decision(

@@ -15,10 +15,14 @@ from controller.leader.leader_duties import LeaderDuties, provenance_of_node
 from controller.leader.leadership_check import LeadershipCheck
 from controller.leader.leftover_elections import LeftoverElections
 from controller.leader.mutation_quota import MutationQuota
+from controller.leader.periodic_elections import PeriodicElection
 from controller.leader.proposer import Proposer
 from controller.leader.self_registration import SelfRegistration, registration_of
 from controller.managers.brokers import BrokerManager
 from controller.managers.clients.managers import ClientManagers
+from controller.managers.isr_changes import IsrManager
+from controller.managers.leader_elections import ElectionManager
+from controller.managers.topic_rules import defaults_of
 from controller.managers.topics import TopicManager
 from controller.replica.parts import ReplicaParts
 from metadata.records import Record
@@ -43,10 +47,14 @@ class LeaderParts:
         """`on_defect` gets the exception of a decision that failed."""
         self._log = log
         self.own_provenance = provenance_of_node(config.node_id)
+        self.voters = quorum.voters
         self.awake = AwakeTime(clock, config.beat_s, self._on_stall)
         self.heartbeats = Heartbeats(self.awake, config.session_s, 2 * config.heartbeat_s)
         self.leadership_check = LeadershipCheck(quorum.read_index)
-        self.brokers = BrokerManager(self.heartbeats)
+        defaults = defaults_of(config)
+        self.brokers = BrokerManager(self.heartbeats, defaults)
+        self.isrs = IsrManager(defaults)
+        self.elections = ElectionManager(defaults)
         self.topics = TopicManager(config, random)
         self.clients = ClientManagers(random)
         self.quota = MutationQuota(
@@ -68,6 +76,24 @@ class LeaderParts:
         self.leftover_elections = LeftoverElections(
             clock, self.brokers, self.proposer, self.own_provenance
         )
+        self.periodic_elections = (
+            PeriodicElection(
+                clock,
+                self.proposer,
+                config.leader_balance_s,
+                lambda image: len(image.topics.unpreferred) > 0,
+                self.elections.balance,
+                lambda: self.own_provenance("BalanceLeaders"),
+            ),
+            PeriodicElection(
+                clock,
+                self.proposer,
+                config.unclean_election_s,
+                lambda image: len(image.topics.leaderless) > 0,
+                self.elections.unclean,
+                lambda: self.own_provenance("ElectLeaders"),
+            ),
+        )
         self.self_registration = SelfRegistration(
             registration_of(config, random.randbytes(16)),
             clock,
@@ -85,6 +111,7 @@ class LeaderParts:
             self.heartbeats,
             self.fencing,
             self.leftover_elections,
+            self.periodic_elections,
             self.self_registration,
             quorum.voters,
             log,

@@ -16,13 +16,13 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from controller.managers.partition_events import (
-    ELR_FEATURE,
     elect_leaderless,
     leave_isr,
     leave_isr_and_elr,
 )
 from controller.managers.registrations import check_registration
-from controller.managers.sweep import Sweep
+from controller.managers.sweep import Changes, Sweep
+from controller.managers.topic_rules import TopicDefaults, elr_enabled
 from controller.managers.unregistering import check_nothing_lost
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, LogbergError
@@ -124,8 +124,9 @@ class Sessions(Protocol):
 class BrokerManager:
     """Each public method reads an image and returns records."""
 
-    def __init__(self, heartbeats: Sessions) -> None:
+    def __init__(self, heartbeats: Sessions, defaults: TopicDefaults) -> None:
         self._heartbeats = heartbeats
+        self._defaults = defaults
 
     def register(
         self, image: MetadataImage, request: MetadataFetchRequest, sweep: Sweep | None = None
@@ -156,18 +157,32 @@ class BrokerManager:
         log_dirs = _checked_directories(image, request.broker_id, registration)
         _check_features(image, registration)
         leaving: list[Record] = []
-        if before is not None and not same and image.features.levels.get(ELR_FEATURE, 0) > 0:
-            leaving.extend((yield from leave_isr_and_elr(image, request.broker_id, sweep)))
-        elif before is not None and not same and not before.fenced:
-            # The old process's session has ended, and it isn't fenced yet. It must not stay the
-            # leader of anything.
-            leaving.extend((yield from leave_isr(image, request.broker_id, sweep)))
+        if before is not None and not same:
+            leaving.extend((yield from self._leave(image, before, registration, sweep)))
         if leaving and sweep is not None and sweep.more:
             return ControllerResult(leaving, reason="registration", unfinished=True)
         record = _registration(request, registration, incarnation_id, log_dirs)
         if before is not None and same:
             return ControllerResult((_amended(record, before),), reason="registration")
         return _with_epoch(record, leaving, image.offset)
+
+    def _leave(
+        self,
+        image: MetadataImage,
+        before: BrokerRegistration,
+        registration: Registration,
+        sweep: Sweep | None,
+    ) -> Changes:
+        """Take the old process of a broker out of the ISRs, and out of the ELRs where due."""
+        clean = registration.previous_broker_epoch == before.broker_epoch
+        if elr_enabled(image) and not clean:
+            # The old process may have lost writes when it stopped (KIP-966).
+            return (yield from leave_isr_and_elr(image, before.broker_id, self._defaults, sweep))
+        if not before.fenced:
+            # The old process's session has ended, and it isn't fenced yet. It must not stay the
+            # leader of anything.
+            return (yield from leave_isr(image, before.broker_id, self._defaults, sweep))
+        return []
 
     def state_change(self, image: MetadataImage, beat: Beat) -> StateChange:
         """Return what a heartbeat changes. Raises LogbergError STALE_BROKER_EPOCH."""
@@ -209,10 +224,10 @@ class BrokerManager:
         if then is RegisteredState.UNFENCED:
             # The unfencing comes first, because a fenced broker can't lead.
             sweep.electing = True
-            elected = yield from elect_leaderless(image, beat.broker_id, sweep)
+            elected = yield from elect_leaderless(image, beat.broker_id, self._defaults, sweep)
             unfence = _change(beat, fenced=FencingChange.UNFENCE)
             return ControllerResult((unfence, *elected), reason="caught up", unfinished=sweep.more)
-        moved = yield from leave_isr(image, beat.broker_id, sweep)
+        moved = yield from leave_isr(image, beat.broker_id, self._defaults, sweep)
         if sweep.more:
             return ControllerResult(moved, reason="it wants to leave", unfinished=True)
         if then is RegisteredState.CONTROLLED_SHUTDOWN:
@@ -224,8 +239,8 @@ class BrokerManager:
 
     def elect_where_possible(self, image: MetadataImage, sweep: Sweep) -> Working:
         """Elect a leader for each partition that has none and can have one."""
-        elected = yield from elect_leaderless(image, None, sweep)
-        return ControllerResult(elected, reason="a broker is back", unfinished=sweep.more)
+        elected = yield from elect_leaderless(image, None, self._defaults, sweep)
+        return ControllerResult(elected, reason="a replica can lead", unfinished=sweep.more)
 
     def fence_silent(
         self, image: MetadataImage, broker_id: int, sweep: Sweep | None = None
@@ -247,7 +262,7 @@ class BrokerManager:
         sweep.broker_epoch = broker.broker_epoch
         silence = self._heartbeats.silence_s(broker_id)
         heard = "since this leader began" if silence is None else f"for {silence:.1f} s"
-        moved = yield from leave_isr(image, broker_id, sweep)
+        moved = yield from leave_isr(image, broker_id, self._defaults, sweep)
         if sweep.more:
             return ControllerResult(moved, reason=f"not heard from {heard}", unfinished=True)
         fence = BrokerRegistrationChangeRecord(
@@ -273,7 +288,7 @@ class BrokerManager:
         begun = sweep.begun
         if not force and not (begun and broker.fenced):
             yield from check_nothing_lost(image, broker)
-        moved = yield from leave_isr_and_elr(image, broker_id, sweep)
+        moved = yield from leave_isr_and_elr(image, broker_id, self._defaults, sweep)
         if sweep.more:
             return ControllerResult(moved, unfinished=True)
         if not force and begun:

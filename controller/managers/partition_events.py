@@ -6,13 +6,12 @@ now and then, because a broker may hold a hundred thousand replicas.
 
 from collections.abc import Callable
 
-from controller.managers.elections import ElectionMode, Rules, change_partition
+from controller.managers.partition_change import Target, change_partition
 from controller.managers.sweep import Change, Changes, Sweep
+from controller.managers.topic_rules import TopicDefaults, TopicRules
 from metadata.image import MetadataImage
 from metadata.partition_key import PlainPartitionKey
-from metadata.records import ConfigResourceType, PartitionChangeRecord
-
-ELR_FEATURE = "eligible.leader.replicas.version"
+from metadata.records import PartitionChangeRecord
 
 
 def is_active(image: MetadataImage, broker_id: int) -> bool:
@@ -21,7 +20,9 @@ def is_active(image: MetadataImage, broker_id: int) -> bool:
     return broker is not None and broker.active
 
 
-def leave_isr(image: MetadataImage, broker_id: int, sweep: Sweep | None = None) -> Changes:
+def leave_isr(
+    image: MetadataImage, broker_id: int, defaults: TopicDefaults, sweep: Sweep | None = None
+) -> Changes:
     """Take a broker out of every ISR, because it is fenced, begins to stop or may stop.
 
     The partitions that it leads come last. So it still leads some until the last round of a sweep.
@@ -32,11 +33,13 @@ def leave_isr(image: MetadataImage, broker_id: int, sweep: Sweep | None = None) 
         partition = partitions[key]
         return int(partition.leader == broker_id) if broker_id in partition.isr else None
 
-    change = _changing(image, _without(broker_id), _others(image, broker_id))
+    change = _changing(image, defaults, _without(broker_id), _others(image, broker_id))
     return (sweep or Sweep()).changes(lambda: image.topics.held_by(broker_id), rank, change)
 
 
-def leave_isr_and_elr(image: MetadataImage, broker_id: int, sweep: Sweep | None = None) -> Changes:
+def leave_isr_and_elr(
+    image: MetadataImage, broker_id: int, defaults: TopicDefaults, sweep: Sweep | None = None
+) -> Changes:
     """Take a broker out of every ISR and ELR.
 
     Either it is unregistered, or it came back as another process, which may have lost writes.
@@ -48,13 +51,20 @@ def leave_isr_and_elr(image: MetadataImage, broker_id: int, sweep: Sweep | None 
         return 0 if broker_id in partition.isr or broker_id in partition.elr else None
 
     change = _changing(
-        image, _without(broker_id), _others(image, broker_id), unclean_shutdown=(broker_id,)
+        image,
+        defaults,
+        _without(broker_id),
+        _others(image, broker_id),
+        unclean_shutdown=(broker_id,),
     )
     return (sweep or Sweep()).changes(lambda: image.topics.held_by(broker_id), rank, change)
 
 
 def elect_leaderless(
-    image: MetadataImage, unfenced: int | None, sweep: Sweep | None = None
+    image: MetadataImage,
+    unfenced: int | None,
+    defaults: TopicDefaults,
+    sweep: Sweep | None = None,
 ) -> Changes:
     """Elect leaders where there are none, because `unfenced` is being unfenced. No ISR grows.
 
@@ -68,7 +78,7 @@ def elect_leaderless(
     def rank(key: PlainPartitionKey) -> int | None:
         return None if active.isdisjoint(partitions[key].replicas) else 0
 
-    change = _changing(image, lambda isr: isr, active.__contains__)
+    change = _changing(image, defaults, lambda isr: isr, active.__contains__)
     leaderless = image.topics.leaderless
     return (sweep or Sweep()).changes(
         lambda: (key for key, _ in leaderless.unordered_items()), rank, change
@@ -87,12 +97,13 @@ def _others(image: MetadataImage, broker_id: int) -> Callable[[int], bool]:
 
 def _changing(
     image: MetadataImage,
+    defaults: TopicDefaults,
     wanted: Callable[[tuple[int, ...]], tuple[int, ...]],
     acceptable: Callable[[int], bool],
     unclean_shutdown: tuple[int, ...] = (),
 ) -> Change:
     """Return a function that changes a partition's ISR to `wanted(isr)`, with a fitting leader."""
-    rules_of = _RulesOfTopics(image)
+    rules = TopicRules(image, defaults)
     partitions = image.topics.partitions
 
     def change(key: PlainPartitionKey) -> PartitionChangeRecord | None:
@@ -102,36 +113,10 @@ def _changing(
         return change_partition(
             *key,
             partition,
-            target_isr=wanted(partition.isr),
+            Target(isr=wanted(partition.isr)),
             acceptable=acceptable,
-            rules=rules_of.topic(key[0]),
+            rules=rules.of(key[0], partition),
             unclean_shutdown=unclean_shutdown,
         )
 
     return change
-
-
-class _RulesOfTopics:
-    """The election rules of each topic, looked up once per topic."""
-
-    def __init__(self, image: MetadataImage) -> None:
-        self._image = image
-        self._elr = image.features.levels.get(ELR_FEATURE, 0) > 0
-        self._known: dict[bytes, Rules] = {}
-
-    def topic(self, topic_id: bytes) -> Rules:
-        rules = self._known.get(topic_id)
-        if rules is None:
-            rules = self._known[topic_id] = self._look_up(topic_id)
-        return rules
-
-    def _look_up(self, topic_id: bytes) -> Rules:
-        name = self._image.topics.by_id[topic_id].name
-        configs = self._image.configs.of(ConfigResourceType.TOPIC, name)
-        unclean = configs.get("unclean.leader.election.enable", "false") == "true"
-        min_isr = configs.get("min.insync.replicas", "1")
-        return Rules(
-            elr=self._elr,
-            min_isr=int(min_isr) if min_isr.isdecimal() else 1,
-            mode=ElectionMode.UNCLEAN if unclean else ElectionMode.ONLINE,
-        )

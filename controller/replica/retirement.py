@@ -80,6 +80,7 @@ def _pages(old: TopicsImage, new: TopicsImage, records: int) -> list[Any]:
     if old is new or max(came, records) < _LARGE:
         return []
     pages = [*_of(old.partitions, new.partitions), *_of(old.leaderless, new.leaderless)]
+    pages += _of(old.unpreferred, new.unpreferred)
     for broker_id, held in old.replicas_by_broker.unordered_items():
         pages += _of(held, new.replicas_by_broker.get(broker_id))
     return pages
@@ -87,7 +88,7 @@ def _pages(old: TopicsImage, new: TopicsImage, records: int) -> list[Any]:
 
 def _all_pages(topics: TopicsImage) -> list[Any]:
     """Return the pages of the large maps. Dropping a page that a newer image shares is cheap."""
-    maps: list[BucketMap[Any, Any]] = [topics.partitions, topics.leaderless]
+    maps: list[BucketMap[Any, Any]] = [topics.partitions, topics.leaderless, topics.unpreferred]
     maps += (held for _, held in topics.replicas_by_broker.unordered_items())
     return [page for one in maps for page in one.pages()]
 

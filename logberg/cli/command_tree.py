@@ -17,6 +17,7 @@ _HELP_LINES = {
     "brokers": "List, describe and unregister brokers.",
     "features": "Show, raise and lower feature levels.",
     "topics": "Create, list, describe and delete topics.",
+    "partitions": "Elect leaders of partitions.",
     "acls": "Who may do what: add, remove, list and check.",
     "log": "Dump, replay and verify a log on disk.",
     "audit": "Ask the log: who, what, when, why; and was it tampered.",

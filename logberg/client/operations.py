@@ -5,6 +5,7 @@ request reaches the active controller. Lists are complete and come from one imag
 clients stand in `client_operations`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ from metadata.messages.brokers import (
 )
 from metadata.messages.features import FeatureUpdate, ListFeaturesReply, UpdateFeaturesReply
 from metadata.messages.log import LogReply
+from metadata.messages.partitions import ElectionType, ElectLeadersReply, TopicPartitions
 from metadata.messages.quorum import QuorumReply, StatusReply
 from metadata.messages.topics import (
     CreateTopicsReply,
@@ -74,6 +76,33 @@ class Operations(ClientOperations):
             reason,
             request_id=request_id,
             query=_flags(dryRun=dry_run),
+        )
+
+    async def elect_leaders(
+        self,
+        election_type: ElectionType,
+        partitions: Sequence[TopicPartitions] | None = None,
+        *,
+        reason: str = "",
+        request_id: str | None = None,
+        dry_run: bool = False,
+    ) -> ElectLeadersReply:
+        """Elect leaders of these partitions; None: of all that need it.
+
+        Each partition of the answer has its new leader or its `error`.
+        """
+        body = {
+            "electionType": election_type.value,
+            "topicPartitions": msgspec.to_builtins(partitions),
+            "dryRun": dry_run,
+        }
+        return await self.change(
+            "POST",
+            "/v1/partitions/elect",
+            ElectLeadersReply,
+            body,
+            reason,
+            request_id=request_id,
         )
 
     async def brokers(self) -> ListBrokersReply:

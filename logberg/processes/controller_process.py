@@ -224,6 +224,12 @@ def controller_config(settings: ControllerSettings) -> ControllerConfig:
         partitions_per_request_max=settings.partitions_per_request_max,
         partition_mutations_per_s=settings.partition_mutations_per_s,
         partition_mutations_burst=settings.partition_mutations_burst,
+        min_insync_replicas=settings.min_insync_replicas,
+        unclean_leader_election=settings.unclean_leader_election,
+        unclean_election_s=settings.unclean_leader_election_ms / 1000,
+        leader_balance_s=(
+            settings.leader_imbalance_check_ms / 1000 if settings.auto_leader_rebalance else 0.0
+        ),
     )
 
 

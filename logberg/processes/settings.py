@@ -110,6 +110,16 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Partitions a second that changes may create, delete or touch (KIP-599); 0: no quota."""
     partition_mutations_burst: int = 200_000
     """How many the quota can save up. Once they are used up, the next change waits."""
+    min_insync_replicas: int = 1
+    """min.insync.replicas of topics without a config: so many replicas in sync take writes."""
+    unclean_leader_election: bool = False
+    """unclean.leader.election.enable of topics without a config: losing writes beats no leader."""
+    unclean_leader_election_ms: int = 300_000
+    """Time between two looks for partitions that may have an unclean election; 0: none."""
+    auto_leader_rebalance: bool = True
+    """Partitions go back to their preferred leaders (auto.leader.rebalance.enable)."""
+    leader_imbalance_check_ms: int = 300_000
+    """Time between two such passes (leader.imbalance.check.interval.seconds)."""
     name_long_callbacks: bool = False
     """Log each callback that takes the loop more than 20 ms of processor time; for diagnosis."""
 
@@ -222,6 +232,9 @@ def check_controller(settings: ControllerSettings) -> list[str]:
             ("partitions_per_request_max", settings.partitions_per_request_max, 1),
             ("partition_mutations_per_s", settings.partition_mutations_per_s, 0),
             ("partition_mutations_burst", settings.partition_mutations_burst, 1),
+            ("min_insync_replicas", settings.min_insync_replicas, 1),
+            ("unclean_leader_election_ms", settings.unclean_leader_election_ms, 0),
+            ("leader_imbalance_check_ms", settings.leader_imbalance_check_ms, 1),
         )
         if value < least
     ]

@@ -3,9 +3,9 @@
 Rule: `by_id` and `partitions` hold what the records say. Replay derives everything else from them,
 and the derived maps are in no snapshot and no state hash. They hold names and ids in order, the
 spellings of names, the partitions of a topic, the partitions with a replica on a broker, those
-without a leader, how many partitions each broker leads, and which topics lack leaders or in-sync
-replicas. So a frequent question needs no count and no sort. The derived maps are immutable too, and
-a single change updates them cheaply.
+without a leader or with another than the preferred one, how many partitions each broker leads, and
+which topics lack leaders or in-sync replicas. So a frequent question needs no count and no sort.
+The derived maps are immutable too, and a single change updates them cheaply.
 """
 
 from collections.abc import Iterator
@@ -73,6 +73,8 @@ class TopicsImage(msgspec.Struct, frozen=True):
     partition_ids: BucketMap[bytes, PartitionIds]
     replicas_by_broker: BucketMap[int, BucketMap[PlainPartitionKey, bool]]
     leaderless: BucketMap[PlainPartitionKey, bool]
+    unpreferred: BucketMap[PlainPartitionKey, bool]
+    """Partitions whose leader isn't the first replica; those without a leader, too."""
     leader_counts: BucketMap[int, int]
     """How many partitions a broker leads, for brokers that lead at least one."""
     by_spelling: BucketMap[str, tuple[str, ...]]
@@ -132,6 +134,7 @@ EMPTY_TOPICS = TopicsImage(
     BucketMap(mix_text),
     BucketMap(mix_bytes),
     BucketMap(mix_int),
+    NO_PARTITIONS,
     NO_PARTITIONS,
     BucketMap(mix_int),
     BucketMap(mix_text),

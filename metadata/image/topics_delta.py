@@ -77,6 +77,7 @@ class TopicsDelta:
             (yield from self._partition_ids.apply_in_steps()),
             (yield from moves.apply_replicas(image.replicas_by_broker)),
             (yield from image.leaderless.changing(moves.leaderless)),
+            (yield from image.unpreferred.changing(moves.unpreferred)),
             moves.apply_leaders(image.leader_counts),
             (yield from self._by_spelling.apply_in_steps()),
             (yield from image.names.changing(self._by_name.changed)),
@@ -293,6 +294,7 @@ class _Moves:
         self._leads_more = defaultdict[int, int](int)
         """By broker: how many partitions more it leads; negative: fewer."""
         self.leaderless: dict[PlainPartitionKey, bool | None] = {}
+        self.unpreferred: dict[PlainPartitionKey, bool | None] = {}
         self._leader_lacks = defaultdict[bytes, int](int)
         self._in_sync_lacks = defaultdict[bytes, int](int)
         """By topic: how many partitions more lack something; negative: fewer."""
@@ -312,6 +314,9 @@ class _Moves:
             new = None if after is None else after.leader
             if old != new:
                 self._move_leader(key, old, new)
+            other = after is not None and new not in after.replicas[:1]
+            if other != (before is not None and old not in before.replicas[:1]):
+                self.unpreferred[key] = True if other else None
             more = (after is not None and len(after.isr) < len(after.replicas)) - (
                 before is not None and len(before.isr) < len(before.replicas)
             )
@@ -325,7 +330,9 @@ class _Moves:
 
     def emptied(self) -> Generator[None, None, None]:
         """Free everything in steps."""
-        yield from emptied(*self._left.values(), *self._came.values(), self.leaderless)
+        yield from emptied(
+            *self._left.values(), *self._came.values(), self.leaderless, self.unpreferred
+        )
 
     def _move_leader(self, key: PlainPartitionKey, before: int | None, after: int | None) -> None:
         """Note a change of leader. -1: the partition has no leader; None: there is no partition."""

@@ -13,5 +13,6 @@ from metadata.messages.features import *
 from metadata.messages.fetch import *
 from metadata.messages.log import *
 from metadata.messages.message import *
+from metadata.messages.partitions import *
 from metadata.messages.quorum import *
 from metadata.messages.topics import *

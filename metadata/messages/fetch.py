@@ -53,13 +53,16 @@ class SupportedFeature(RequestMessage, frozen=True):
     max_supported_version: Int16
 
 
-class Registration(RequestMessage, frozen=True):
+class Registration(RequestMessage, frozen=True, omit_defaults=True):
     """What a broker sends when it registers, or amends its registration."""
 
     endpoints: Annotated[tuple[Endpoint, ...], Meta(max_length=64)] = ()
     features: Annotated[tuple[SupportedFeature, ...], Meta(max_length=256)] = ()
     rack: Annotated[str, Meta(max_length=249)] | None = None
     log_dirs: Annotated[tuple[UuidText, ...], Meta(max_length=1024)] = ()
+    previous_broker_epoch: Annotated[int, Meta(ge=-1, le=2**63 - 1)] = -1
+    """From version 2 on: the epoch of the process before this one, if that one stopped in order
+    and lost no write (KIP-966); else -1."""
 
 
 class MetadataFetchRequest(RequestMessage, frozen=True, omit_defaults=True):

@@ -46,7 +46,7 @@ class Asked:
     def answer(self) -> Answer:
         assert self.reply is not None, f"{self.route.name} was never answered"
         body: Any = self.reply.body
-        if self.ask is Ask.BROKER:
+        if self.route.name == "metadata_fetch":
             reply = decode_fetch_reply(self.reply.status, body, MSGPACK)
             body = msgspec.to_builtins(reply.error) if reply.error is not None else {}
         elif self.reply.headers["content-type"].startswith("application/json"):
@@ -61,7 +61,7 @@ def ask_everything(
     """Send one request of every kind to a node, and wait for all answers."""
     wanted = [(route, ask) for route in ROUTES for ask in asks_of(route) if ask not in but]
     # What only shows before what does.
-    wanted.sort(key=lambda each: each[1] is Ask.CHANGE)
+    wanted.sort(key=lambda each: each[1] in (Ask.ISR, Ask.CHANGE))
     sent = [send(cluster, node, route, ask, broker) for route, ask in wanted]
     cluster.world.run_for(PATIENCE_S, lambda: all(each.reply is not None for each in sent))
     return sent
@@ -80,7 +80,9 @@ def _request(cluster: Any, node: int, route: Route, ask: Ask, broker: Any) -> Re
     query: dict[str, str] = {}
     headers: dict[str, str] = {}
     body = b""
-    if ask is Ask.BROKER:
+    if ask is Ask.ISR:
+        body = json.dumps(_isr(broker)).encode()
+    elif ask is Ask.BROKER:
         body = msgspec.msgpack.encode(broker.request())
         headers = {"content-type": MSGPACK}
     elif ask is Ask.SNAPSHOT:
@@ -102,6 +104,19 @@ def _request(cluster: Any, node: int, route: Route, ask: Ask, broker: Any) -> Re
     return Request(route.method, path, body, query, headers)
 
 
+def _isr(broker: Any) -> dict[str, Any]:
+    """The leader's own partition loses the other replica."""
+    isr = [{"brokerId": broker.broker_id}]
+    wanted = {"partitionIndex": 1, "leaderEpoch": 1, "partitionEpoch": 1, "newIsrWithEpochs": isr}
+    request = broker.request()
+    return {
+        "clusterId": request.cluster_id,
+        "brokerId": request.broker_id,
+        "brokerEpoch": request.broker_epoch,
+        "topics": [{"topicName": "led", "partitions": [wanted]}],
+    }
+
+
 def _change(cluster: Any, name: str) -> dict[str, Any]:
     if name == "create_topics":
         cluster.named = getattr(cluster, "named", 0) + 1
@@ -112,6 +127,9 @@ def _change(cluster: Any, name: str) -> dict[str, Any]:
         return {"acls": [entry | {"principal": "User:a"}]}
     if name == "delete_acls":
         return {"filters": [{}]}
+    if name == "elect_leaders":
+        led = {"topic": "led", "partitions": [0]}
+        return {"electionType": "PREFERRED", "topicPartitions": [led]}
     if name == "update_features":
         return {"updates": [{"feature": "metadata.version", "maxVersionLevel": 22}]}
     return {"names": ["u"]}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from controller.http.degraded import DegradedMode
+from metadata.records import PartitionChangeRecord
 from runtime.simulated.disk_faults import STUCK
 from runtime.simulated.process import Death
 from tests.unit.controller.cluster import DECLARED, keep_alive
@@ -47,6 +48,10 @@ def healthy(nodes: int = 3, **config: Any) -> Situation:
     brokers = cluster.online(1, 2, features=DECLARED)
     cluster.create_topic("t", factor=2)
     cluster.create_topic("u", factor=1)
+    # Broker 1 leads both, and is the preferred leader of neither: there is something to elect.
+    cluster.assign("led", (2, 1), (2, 1))
+    led = cluster.image.topics.named("led").topic_id
+    cluster.write(*(PartitionChangeRecord(n, led, leader=1) for n in (0, 1)))
     keep_alive(cluster, brokers, 2.0)
     cluster.settle()
     for node, controller in cluster.controllers.items():

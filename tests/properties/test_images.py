@@ -69,6 +69,9 @@ def assert_sound(image: MetadataImage) -> None:
     assert {t: list(ids) for t, ids in topics.partition_ids.items()} == numbers
     leaderless = {key for key, partition in topics.partitions.items() if partition.leader == -1}
     assert set(topics.leaderless) == leaderless
+    assert set(topics.unpreferred) == {
+        key for key, p in topics.partitions.items() if p.leader not in p.replicas[:1]
+    }
     assert list(topics.names) == sorted(topic.name for topic in topics.by_id.values())
     assert list(topics.ids) == sorted(topics.by_id)
     assert {b: topics.replicas_on(b) for b in by_broker} == {

@@ -58,6 +58,7 @@ SERVER: dict[str, list[list[str]]] = {
     "acls remove": [["--all"], ["--all", "--dry-run"]],
     "acls list": [[]],
     "acls check": [["User:a", "read", "topic:a"]],
+    "partitions elect": [["a:0"], ["--all", "--unclean"], ["a:0", "--dry-run"]],
     "topics create": [["a"], ["a", "--dry-run"]],
     "topics list": [[]],
     "topics describe": [["a"]],

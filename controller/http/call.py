@@ -1,0 +1,121 @@
+"""One HTTP request on its way: its decoded body, and its one reply.
+
+Invariant: a call is answered exactly once, with a message or an error, in the format that the
+caller asked for.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from math import ceil
+from typing import Any
+
+import msgspec
+
+from controller.http.degraded import RETRY_AFTER_S, retry_after_ms
+from controller.http.node_view import NodeView
+from controller.http.routes import RouteMatch
+from metadata.errors import ErrorCode, LogbergError
+from metadata.messages import error_reply
+from metadata.messages.parts import GROUP, LongMessage, encode_in_parts
+from metadata.messages.wire import check_density, decode, encode, reply_type
+from runtime.http.requests import Reply, Request, whole
+
+OnReply = Callable[[Reply], None]
+
+
+class Call:
+    """One request, and the way to its one reply."""
+
+    def __init__(
+        self,
+        node: NodeView,
+        wall_ms: Callable[[], int],
+        request: Request,
+        found: RouteMatch,
+        on_reply: OnReply,
+    ) -> None:
+        self.node = node
+        self.wall_ms = wall_ms
+        self.request = request
+        self.arguments: Mapping[str, str] = found.arguments
+        self.on_reply = on_reply
+        self.content_type = request.headers.get("content-type", "")
+        self.format = reply_type(request.headers.get("accept", ""), self.content_type)
+        self.tolerant = False
+        """Ignore unknown fields of the body. The request's version decides this."""
+
+    def body(self, message_type: type[Any]) -> Any:
+        """Decode the request's message. Raises LogbergError."""
+        check_density(self.request.body, self.content_type)
+        return decode(message_type, self.request.body, self.content_type, tolerant=self.tolerant)
+
+    def answer(
+        self,
+        outcome: msgspec.Struct | LongMessage | LogbergError,
+        request_id: str | None = None,
+    ) -> None:
+        """Reply with a message, which may be a long one, or an error."""
+        if isinstance(outcome, LogbergError):
+            self.refuse(outcome, request_id)
+        elif isinstance(outcome, LongMessage):
+            parts = encode_in_parts(outcome, self.format)
+            reply = Reply(200, b"", self._headers(None, None), parts)
+            # So few entries fit into one part.
+            self.on_reply(whole(reply) if outcome.length <= GROUP else reply)
+        else:
+            self.reply(200, outcome, request_id)
+
+    def answer_later(self, outcome: Generator[None, None, LongMessage] | LogbergError) -> None:
+        """Reply with a message that is found in steps, or an error."""
+        if isinstance(outcome, LogbergError):
+            self.refuse(outcome)
+            return
+
+        def parts() -> Generator[bytes, None, None]:
+            # Each step yields no bytes. The sender then serves other connections.
+            while True:
+                try:
+                    next(outcome)
+                except StopIteration as found:
+                    message = found.value
+                    break
+                yield b""
+            yield from encode_in_parts(message, self.format)
+
+        self.on_reply(Reply(200, b"", self._headers(None, None), parts()))
+
+    def reply(
+        self,
+        status: int,
+        message: msgspec.Struct,
+        request_id: str | None = None,
+        code: ErrorCode | None = None,
+    ) -> None:
+        headers = self._headers(code, request_id)
+        self.on_reply(Reply(status, encode(message, self.format), headers))
+
+    def refuse(self, error: LogbergError, request_id: str | None = None) -> None:
+        leader, url = self.node.leadership()
+        from_future = error.code is ErrorCode.REQUEST_FROM_FUTURE
+        body = error_reply(
+            error,
+            leader_id=leader.leader,
+            leader_epoch=leader.epoch,
+            leader_url=url,
+            request_id=request_id,
+            server_time_ms=self.wall_ms() if from_future else None,
+            retry_after_ms=retry_after_ms(error.code),
+        )
+        headers = self._headers(error.code, request_id)
+        if error.retry_after_ms is not None:
+            headers["retry-after"] = str(ceil(error.retry_after_ms / 1000))
+        if url is not None:
+            headers["x-logberg-leader"] = url
+        self.on_reply(Reply(error.code.status, encode(body, self.format), headers))
+
+    def _headers(self, code: ErrorCode | None, request_id: str | None) -> dict[str, str]:
+        headers = {"content-type": self.format}
+        if request_id is not None:
+            headers["x-logberg-request-id"] = request_id
+        if code is not None and code in RETRY_AFTER_S:
+            headers["retry-after"] = str(RETRY_AFTER_S[code])
+        return headers

@@ -1,0 +1,133 @@
+"""Routes that change something: each request's message, and the decision that it asks for.
+
+Each function is called as its route in `controller.http.routes` is. It gets the request with its
+decoded message and returns a `RequestedChange`, which `controller.leader.changes` carries out. A
+manager decides. Changes about clients lie in `controller.http.clients`.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from controller.http.clients import answers as clients
+from controller.http.clients.asked import Asked, MakeChange
+from controller.http.queries import broker_id_of, yes_or_no
+from controller.leader.changes import RequestedChange
+from controller.leader.parts import LeaderParts
+from controller.managers.features import update_features as decide_features
+from controller.managers.sweep import Sweep, in_rounds
+from controller.result import Decided
+from metadata.image import MetadataImage
+from metadata.messages import (
+    CreateTopicsReply,
+    CreateTopicsRequest,
+    DeleteTopicsReply,
+    DeleteTopicsRequest,
+    ElectLeadersReply,
+    ElectLeadersRequest,
+    UnregisterBrokerReply,
+    UpdateFeaturesReply,
+    UpdateFeaturesRequest,
+)
+from metadata.messages.wire import canonical
+
+
+def create_topics(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """Create topics; those that are valid are one change."""
+    message: CreateTopicsRequest = asked.message
+    topics = leader.topics
+    return RequestedChange(
+        operation="CreateTopics",
+        meaning=lambda: canonical(message),
+        reply_type=CreateTopicsReply,
+        decide=lambda image: topics.create(image, message),
+        mutations=lambda _image: topics.creates(message),
+        dry_run=message.dry_run,
+    )
+
+
+def delete_topics(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """Delete topics by names or by ids."""
+    return _deletion(leader, asked.message)
+
+
+def delete_topic(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """Delete the topic that the path names."""
+    dry_run = yes_or_no(asked.request.query, "dryRun")
+    name = asked.arguments["name"]
+    return _deletion(leader, DeleteTopicsRequest(names=(name,), dry_run=dry_run))
+
+
+def _deletion(leader: LeaderParts, message: DeleteTopicsRequest) -> RequestedChange:
+    topics = leader.topics
+    return RequestedChange(
+        operation="DeleteTopics",
+        meaning=lambda: canonical(message),
+        reply_type=DeleteTopicsReply,
+        decide=lambda image: topics.delete(image, message),
+        mutations=lambda image: topics.deletes(image, message),
+        dry_run=message.dry_run,
+    )
+
+
+def unregister_broker(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """Forget a broker. It may hold many replicas, so the change is made in rounds."""
+    broker_id = broker_id_of(asked.arguments["id"])
+    dry_run = yes_or_no(asked.request.query, "dryRun")
+    force = yes_or_no(asked.request.query, "force")
+
+    def unregister(image: MetadataImage, sweep: Sweep | None = None) -> Decided:
+        return leader.brokers.unregister(image, broker_id, sweep, force=force)
+
+    return RequestedChange(
+        operation="UnregisterBroker",
+        meaning=bytes,
+        reply_type=UnregisterBrokerReply,
+        decide=in_rounds(unregister) if not dry_run else unregister,
+        in_rounds=not dry_run,
+        mutations=lambda image: image.topics.replicas_on(broker_id),
+        dry_run=dry_run,
+    )
+
+
+def elect_leaders(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """Elect leaders of partitions. There may be many, so the change is made in rounds."""
+    message: ElectLeadersRequest = asked.message
+    elections = leader.elections
+    return RequestedChange(
+        operation="ElectLeaders",
+        meaning=lambda: canonical(message),
+        reply_type=ElectLeadersReply,
+        decide=elections.show(message) if message.dry_run else elections.elect(message),
+        in_rounds=not message.dry_run,
+        mutations=lambda image: elections.asked(image, message),
+        dry_run=message.dry_run,
+    )
+
+
+def update_features(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """Raise or lower feature levels."""
+    message: UpdateFeaturesRequest = asked.message
+    return RequestedChange(
+        operation="UpdateFeatures",
+        meaning=lambda: canonical(message),
+        reply_type=UpdateFeaturesReply,
+        decide=lambda image: decide_features(image, _voters(leader), message),
+        mutations=lambda _image: 0,
+        dry_run=message.dry_run,
+    )
+
+
+def _voters(leader: LeaderParts) -> tuple[int, ...]:
+    return tuple(voter.node_id for voter in leader.voters())
+
+
+CHANGES: Final[Mapping[str, MakeChange]] = {
+    **clients.CHANGES,
+    "create_topics": create_topics,
+    "delete_topic": delete_topic,
+    "delete_topics": delete_topics,
+    "elect_leaders": elect_leaders,
+    "unregister_broker": unregister_broker,
+    "update_features": update_features,
+}
+"""By the name of the route."""
