@@ -130,6 +130,7 @@ QUIET = ("demo", "up", "controller", "broker", "audit report", "audit generate",
 ARGUMENTS = {
     "brokers describe": ["1"],
     "brokers unregister": ["1"],
+    "partitions elect": ["a:0", "--dry-run"],
     "topics create": ["a", "-o", "json"],
     "topics describe": ["a"],
     "topics delete": ["a", "--dry-run"],
