@@ -133,6 +133,38 @@ async def _levels(stage: Stage) -> None:
                 assert status == 200, answer
 
 
+async def _configs(stage: Stage) -> None:
+    """Configs of many topics in one request, of one topic, and of all brokers."""
+    names = [f"configured-{stage.leader}-{n}" for n in range(1_000)]
+    await _made(stage, *((name, 1) for name in names))
+    for turn in stage.going_on():
+        change = {"name": "retention.ms", "value": f"{turn + 1}"}
+        resources = [
+            {"resourceType": "topic", "resourceName": name, "configs": [change]} for name in names
+        ]
+        status, answer = await stage.change("PATCH", "/v1/configs", {"resources": resources})
+        assert status == 200, answer
+        for path in (f"/v1/configs/topic/{BIGGEST}", "/v1/configs/broker/default"):
+            for value in ("2", "1"):
+                body = {"configs": [{"name": "min.insync.replicas", "value": value}]}
+                status, answer = await stage.change("PATCH", path, body)
+                assert status == 200, answer
+    for start in range(0, len(names), 100):
+        status, answer = await stage.change(
+            "DELETE", "/v1/topics", {"names": names[start : start + 100]}
+        )
+        assert status == 200, answer
+
+
+async def _unclean(stage: Stage) -> None:
+    """Unclean elections are allowed for all topics and forbidden: each time, leaders are sought."""
+    for turn in stage.going_on():
+        change = {"name": "unclean.leader.election.enable", "value": f"{turn % 2 == 0}".lower()}
+        path = "/v1/configs/broker/default"
+        status, answer = await stage.change("PATCH", path, {"configs": [change]})
+        assert status == 200, answer
+
+
 async def _made(stage: Stage, *topics: tuple[str, int]) -> None:
     message = {
         "topics": [{"name": n, "numPartitions": p, "replicationFactor": 3} for n, p in topics]
@@ -362,6 +394,19 @@ LOADS = (
         _levels,
         ("FeatureLevelRecord",),
     ),
+    Load("configs that exist", ("list_configs",), _get("/v1/configs", "/v1/configs?type=topic")),
+    Load(
+        "configs of a topic and of a broker",
+        ("describe_config",),
+        _get(f"/v1/configs/topic/{BIGGEST}", "/v1/configs/broker/1", "/v1/configs/broker/default"),
+    ),
+    Load(
+        "configs of a thousand topics, of the biggest and of all brokers",
+        ("alter_configs", "alter_config"),
+        _configs,
+        ("ConfigRecord",),
+    ),
+    Load("unclean elections on and off", ("alter_config",), _unclean, ("ConfigRecord",)),
     Load("one broker", ("describe_broker",), _get("/v1/brokers/1")),
     Load("topics, 1 and 1000", ("list_topics",), _get("/v1/topics?limit=1", "/v1/topics")),
     Load("topics behind the last", ("list_topics",), _get("/v1/topics?after=zzz", accept=MSGPACK)),

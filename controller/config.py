@@ -52,6 +52,9 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Time between two passes that give partitions back to their preferred leaders; 0: never."""
     unclean_election_s: float = 300.0
     """Time between two looks for partitions without a leader that may have an unclean election."""
+    configs: Mapping[str, str] = {}
+    """Kafka's keys of brokers, and values: the controllers' own settings for topics and groups that
+    have no config of their own. They are checked at the start."""
     topic_deletion: bool = True
     partitions_per_request_max: int = 200_000
     """A request that creates more is refused: a typing error must not fill the cluster's memory."""

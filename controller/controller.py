@@ -16,6 +16,7 @@ from controller.http.node_view import NodeCondition, NodeView
 from controller.http.parts import HttpParts
 from controller.leader.parts import LeaderParts
 from controller.leader.self_registration import ANNOUNCEMENT
+from controller.policies import NO_POLICIES, Policies
 from controller.replica.parts import ReplicaParts
 from controller.storage.damage import STATE
 from controller.storage.parts import StorageParts
@@ -54,13 +55,15 @@ class Controller:
         on_stopped: Callable[[str], None] | None = None,
         on_settled: Callable[[], None] = lambda: None,
         on_defect: Callable[[BaseException], None] = lambda _error: None,
+        policies: Policies = NO_POLICIES,
     ) -> None:
         """Build everything. Nothing happens before `start`.
 
         `registry` may hold other metrics of the process too. `on_stopped` is called once, with a
         sentence, if the node can't go on. `on_settled` is called when an image was loaded or a
         checkpoint was written: most of what is in memory then stays there. `on_defect` gets the
-        exception of a decision that failed. The node goes on, but a test should not.
+        exception of a decision that failed. The node goes on, but a test should not. `policies` may
+        refuse topics and configs.
         """
         self._log = log = log.bind(node_id=config.node_id)
         self._on_stopped = on_stopped
@@ -90,7 +93,7 @@ class Controller:
             log=log,
         )
         self._leader = LeaderParts(
-            config, clock, random, self.quorum, self._replica, on_defect, log
+            config, clock, random, self.quorum, self._replica, on_defect, log, policies
         )
         self._view = NodeView(
             config,

@@ -21,6 +21,7 @@ from controller.http.change_routes import CHANGES
 from controller.http.clients.answers import READS
 from controller.http.clients.asked import Asked, ReadContext
 from controller.http.degraded import ask_of
+from controller.http.describe_configs import list_configs, one_config
 from controller.http.fetch_content import unreadable
 from controller.http.metadata_fetch import MetadataFetch
 from controller.http.metrics import ControllerMetrics
@@ -214,6 +215,16 @@ class Api:
     def _list_features(self, call: Call) -> None:
         voters = self._node.voters()
         self._queries.read(call.request, lambda view: list_features(view, voters), call.answer)
+
+    def _list_configs(self, call: Call) -> None:
+        query, pages = call.request.query, self._queries.pages
+        self._queries.read(call.request, lambda view: list_configs(view, query, pages), call.answer)
+
+    def _describe_config(self, call: Call) -> None:
+        kind, name, own = call.arguments["type"], call.arguments["name"], self._leader.own_configs
+        self._queries.read(
+            call.request, lambda view: one_config(view, kind, name, own), call.answer
+        )
 
     def _read_log(self, call: Call) -> None:
         self._watch.read(call.request, call.answer_later)

@@ -18,6 +18,10 @@ from controller.managers.sweep import Sweep, in_rounds
 from controller.result import Decided
 from metadata.image import MetadataImage
 from metadata.messages import (
+    AlterConfigRequest,
+    AlterConfigsReply,
+    AlterConfigsRequest,
+    ConfigResourceChange,
     CreateTopicsReply,
     CreateTopicsRequest,
     DeleteTopicsReply,
@@ -107,11 +111,42 @@ def elect_leaders(leader: LeaderParts, asked: Asked) -> RequestedChange:
 def update_features(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """Raise or lower feature levels."""
     message: UpdateFeaturesRequest = asked.message
+    own = leader.own_configs
     return RequestedChange(
         operation="UpdateFeatures",
         meaning=lambda: canonical(message),
         reply_type=UpdateFeaturesReply,
-        decide=lambda image: decide_features(image, _voters(leader), message),
+        decide=lambda image: decide_features(image, _voters(leader), message, own),
+        mutations=lambda _image: 0,
+        dry_run=message.dry_run,
+    )
+
+
+def alter_configs(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """Change the configs of several resources."""
+    return _alteration(leader, asked.message)
+
+
+def alter_config(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """Change the configs of the resource that the path names."""
+    message: AlterConfigRequest = asked.message
+    kind, name = asked.arguments["type"], asked.arguments["name"]
+    resource = ConfigResourceChange(kind, name, message.configs)
+    return _alteration(leader, AlterConfigsRequest((resource,), message.dry_run))
+
+
+def _alteration(leader: LeaderParts, message: AlterConfigsRequest) -> RequestedChange:
+    """A change of min.insync.replicas may concern many partitions: it is made in rounds."""
+
+    def alter(image: MetadataImage, sweep: Sweep | None = None) -> Decided:
+        return leader.configs.alter(image, message, sweep)
+
+    return RequestedChange(
+        operation="AlterConfigs",
+        meaning=lambda: canonical(message),
+        reply_type=AlterConfigsReply,
+        decide=in_rounds(alter) if not message.dry_run else alter,
+        in_rounds=not message.dry_run,
         mutations=lambda _image: 0,
         dry_run=message.dry_run,
     )
@@ -123,6 +158,8 @@ def _voters(leader: LeaderParts) -> tuple[int, ...]:
 
 CHANGES: Final[Mapping[str, MakeChange]] = {
     **clients.CHANGES,
+    "alter_config": alter_config,
+    "alter_configs": alter_configs,
     "create_topics": create_topics,
     "delete_topic": delete_topic,
     "delete_topics": delete_topics,

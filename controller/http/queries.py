@@ -92,7 +92,7 @@ class Queries:
 
 def list_topics(view: View, query: Mapping[str, str], pages: Pages) -> LongMessage:
     """`GET /v1/topics`. Raises LogbergError."""
-    limit = _limit(query, TOPICS_LISTED_MAX)
+    limit = limit_of(query, TOPICS_LISTED_MAX)
     after = pages.last(query, "topics", str) or query.get("after", "")
     names, more = topic_names(view.image, after, limit or TOPICS_LISTED_MAX)
     head = ListTopicsReply(
@@ -118,7 +118,7 @@ def one_topic(view: View, name: str, query: Mapping[str, str], pages: Pages) -> 
     numbers, more = _page(
         image.topics.ids_of(topic.topic_id),
         pages.last(query, of, int),
-        _limit(query, PARTITIONS_LISTED_MAX),
+        limit_of(query, PARTITIONS_LISTED_MAX),
     )
     head = DescribeTopicsReply(
         offset=readable_offset(image),
@@ -137,7 +137,7 @@ def list_brokers(view: View, query: Mapping[str, str], pages: Pages) -> LongMess
     ids, more = _page(
         tuple(image.cluster.brokers),
         pages.last(query, "brokers", int),
-        _limit(query, BROKERS_LISTED_MAX),
+        limit_of(query, BROKERS_LISTED_MAX),
     )
     head = ListBrokersReply(
         offset=readable_offset(image),
@@ -183,7 +183,7 @@ def _page(
     return keys[start:end], keys[end - 1] if start < end < len(keys) else None
 
 
-def _limit(query: Mapping[str, str], most: int) -> int | None:
+def limit_of(query: Mapping[str, str], most: int) -> int | None:
     """Return how many entries a request asks for; None if it doesn't say. Raises LogbergError."""
     if "limit" not in query:
         return None

@@ -4,6 +4,8 @@ An unfencing of many partitions takes several rounds, and the first one unfences
 later round does not happen, because the leader goes or its journal has no room, no other event
 triggers the missing elections. So every new leader looks for such partitions once. A leader whose
 election was refused tries again after a second.
+
+A config that allows unclean elections also gives partitions a leader that had none to elect.
 """
 
 from collections.abc import Callable
@@ -36,15 +38,22 @@ class LeftoverElections:
         self._proposer = proposer
         self._provenance = provenance
         self._timer: Timer | None = None
+        self._reason = ""
 
-    def begin(self) -> None:
-        """This controller is active now: hold the elections that its predecessor left."""
+    def begin(self, reason: str = "a broker is back") -> None:
+        """Hold the elections that are possible, for this reason.
+
+        At the begin of a leadership: those that the predecessor left.
+        """
+        self._reason = reason
         pending = self._proposer.pending
         if pending is None or not len(pending.image.topics.leaderless):
             return
         self._proposer.submit(
             Decision(
-                in_rounds(self._brokers.elect_where_possible),
+                in_rounds(
+                    lambda image, sweep: self._brokers.elect_where_possible(image, sweep, reason)
+                ),
                 self._provenance("ElectLeaders"),
                 self.report,
                 first=True,
@@ -64,4 +73,4 @@ class LeftoverElections:
 
     def _again(self) -> None:
         self._timer = None
-        self.begin()
+        self.begin(self._reason)

@@ -20,12 +20,15 @@ from controller.leader.proposer import Proposer
 from controller.leader.self_registration import SelfRegistration, registration_of
 from controller.managers.brokers import BrokerManager
 from controller.managers.clients.managers import ClientManagers
+from controller.managers.configs import ConfigManager
 from controller.managers.isr_changes import IsrManager
 from controller.managers.leader_elections import ElectionManager
 from controller.managers.topic_rules import defaults_of
 from controller.managers.topics import TopicManager
+from controller.policies import NO_POLICIES, Policies
 from controller.replica.parts import ReplicaParts
-from metadata.records import Record
+from metadata.configs.effective import UNCLEAN
+from metadata.records import ConfigRecord, Record
 from quorum.api import Quorum
 from runtime.clock import Clock
 from runtime.randomness import Random
@@ -43,6 +46,7 @@ class LeaderParts:
         replica: ReplicaParts,
         on_defect: Callable[[BaseException], None],
         log: FilteringBoundLogger,
+        policies: Policies = NO_POLICIES,
     ) -> None:
         """`on_defect` gets the exception of a decision that failed."""
         self._log = log
@@ -51,11 +55,12 @@ class LeaderParts:
         self.awake = AwakeTime(clock, config.beat_s, self._on_stall)
         self.heartbeats = Heartbeats(self.awake, config.session_s, 2 * config.heartbeat_s)
         self.leadership_check = LeadershipCheck(quorum.read_index)
-        defaults = defaults_of(config)
+        self.own_configs = defaults = defaults_of(config)
         self.brokers = BrokerManager(self.heartbeats, defaults)
         self.isrs = IsrManager(defaults)
         self.elections = ElectionManager(defaults)
-        self.topics = TopicManager(config, random)
+        self.configs = ConfigManager(defaults, policies.alter_config)
+        self.topics = TopicManager(config, random, self.configs, policies.create_topic)
         self.clients = ClientManagers(random)
         self.quota = MutationQuota(
             clock, config.partition_mutations_per_s, config.partition_mutations_burst
@@ -127,6 +132,8 @@ class LeaderParts:
 
     def _on_records(self, records: Sequence[Record]) -> None:
         self.duties.follow(records)
+        if any(isinstance(record, ConfigRecord) and record.name == UNCLEAN for record in records):
+            self.leftover_elections.begin("unclean elections may be allowed now")
 
     def _on_stall(self, seconds: float) -> None:
         self._log.warning("loop_stalled", seconds=round(seconds, 3))

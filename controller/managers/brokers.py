@@ -237,10 +237,12 @@ class BrokerManager:
         reason = "it wants to be fenced" if then is RegisteredState.FENCED else "it may stop"
         return ControllerResult((*moved, fence), reason=reason)
 
-    def elect_where_possible(self, image: MetadataImage, sweep: Sweep) -> Working:
+    def elect_where_possible(
+        self, image: MetadataImage, sweep: Sweep, reason: str = "a broker is back"
+    ) -> Working:
         """Elect a leader for each partition that has none and can have one."""
         elected = yield from elect_leaderless(image, None, self._defaults, sweep)
-        return ControllerResult(elected, reason="a replica can lead", unfinished=sweep.more)
+        return ControllerResult(elected, reason=reason, unfinished=sweep.more)
 
     def fence_silent(
         self, image: MetadataImage, broker_id: int, sweep: Sweep | None = None

@@ -11,7 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from controller.managers.configs import elr_safety_records
+from controller.managers.topic_rules import elr_enabled
 from controller.result import ControllerResult
+from metadata.configs.effective import OwnConfigs
 from metadata.errors import ErrorCode, LogbergError
 from metadata.features import (
     BASE,
@@ -31,7 +34,7 @@ from metadata.messages import (
     UpgradeType,
 )
 from metadata.record_levels import brought_between
-from metadata.records import FeatureLevelRecord, RegisterControllerRecord
+from metadata.records import FeatureLevelRecord, Record, RegisterControllerRecord
 
 
 def register_controller(
@@ -70,9 +73,11 @@ def has_levels(image: MetadataImage) -> bool:
 
 
 def update_features(
-    image: MetadataImage, voters: Iterable[int], request: UpdateFeaturesRequest
+    image: MetadataImage, voters: Iterable[int], request: UpdateFeaturesRequest, own: OwnConfigs
 ) -> ControllerResult:
     """Raise or lower levels: all that the request names, or none.
+
+    `own`: the controllers' own configs. To switch ELR on needs one min ISR for all brokers.
 
     Raises LogbergError: INVALID_UPDATE_VERSION for a level that is not possible,
     FEATURE_UPDATE_FAILED if the cluster is not ready for any update.
@@ -106,7 +111,9 @@ def update_features(
         ),
         dry_run=request.dry_run,
     )
-    records = [FeatureLevelRecord(name, level) for name, level in sorted(changes.items())]
+    records: list[Record] = [FeatureLevelRecord(*change) for change in sorted(changes.items())]
+    if changes.get(ELR_VERSION, 0) and not elr_enabled(image):
+        records = [*elr_safety_records(image, own), *records]
     return ControllerResult(records, reply)
 
 

@@ -1,42 +1,47 @@
 """What the settings of a topic mean for its partitions: min ISR, unclean elections, ELR.
 
-This is the one place where managers ask for these settings. A partition's effective min ISR is the
+This is the one place where managers ask for these settings. What counts is the effective config:
+the topic's own, else that of the brokers, else the controllers' own (`metadata.configs.effective`).
+A partition's effective min ISR is the
 configured one, but at most its number of replicas (KIP-966).
 """
 
-from typing import NamedTuple
+from typing import Final
 
 from controller.config import ControllerConfig
 from controller.managers.partition_change import ElectionMode, Rules
+from metadata.configs.effective import MIN_ISR, UNCLEAN, Effective, OwnConfigs
 from metadata.features import ELR_VERSION
 from metadata.image import MetadataImage, Partition
 from metadata.records import ConfigResourceType
 
-MIN_ISR = "min.insync.replicas"
-UNCLEAN = "unclean.leader.election.enable"
+_TOPIC: Final = ConfigResourceType.TOPIC
+_MIN_ISR_DEFAULT: Final = 1
 
-
-class TopicDefaults(NamedTuple):
-    """The controllers' own settings, for topics without a config."""
-
-    min_isr: int = 1
-    unclean: bool = False
+TopicDefaults = OwnConfigs
+"""The controllers' own settings, for topics without a config."""
 
 
 def defaults_of(config: ControllerConfig) -> TopicDefaults:
-    """Return what the controllers' settings say."""
-    return TopicDefaults(config.min_insync_replicas, config.unclean_leader_election)
+    """Return the controllers' own settings under Kafka's keys."""
+    own = {}
+    if config.min_insync_replicas != _MIN_ISR_DEFAULT:
+        own[MIN_ISR] = str(config.min_insync_replicas)
+    if config.unclean_leader_election:
+        own[UNCLEAN] = "true"
+    return OwnConfigs({**own, **config.configs}, config.node_id)
 
 
-def configured_min_isr(image: MetadataImage, topic_id: bytes, defaults: TopicDefaults) -> int:
+def configured_min_isr(effective: Effective, topic: str) -> int:
     """Return a topic's min.insync.replicas, whatever its number of replicas is."""
-    text = _config(image, topic_id, MIN_ISR)
-    return int(text) if text.isdecimal() else defaults.min_isr
+    text = effective.value(_TOPIC, topic, MIN_ISR) or ""
+    # A log of another program may hold a value that isn't a number.
+    return int(text) if text.strip().isdecimal() else _MIN_ISR_DEFAULT
 
 
-def allows_unclean(image: MetadataImage, topic_id: bytes, defaults: TopicDefaults) -> bool:
+def allows_unclean(effective: Effective, topic: str) -> bool:
     """Return whether a topic may elect a leader that may have lost writes."""
-    return (_config(image, topic_id, UNCLEAN) or str(defaults.unclean).lower()) == "true"
+    return (effective.value(_TOPIC, topic, UNCLEAN) or "").strip().lower() == "true"
 
 
 def effective_min_isr(configured: int, partition: Partition) -> int:
@@ -54,7 +59,7 @@ class TopicRules:
 
     def __init__(self, image: MetadataImage, defaults: TopicDefaults) -> None:
         self._image = image
-        self._defaults = defaults
+        self._effective = Effective(image, defaults)
         self._elr = elr_enabled(image)
         self._known: dict[bytes, tuple[int, bool]] = {}
 
@@ -73,15 +78,11 @@ class TopicRules:
 
     def unclean(self, topic_id: bytes) -> bool:
         """Return whether the topic allows unclean elections."""
-        return allows_unclean(self._image, topic_id, self._defaults)
+        return allows_unclean(self._effective, self._name(topic_id))
 
     def _look_up(self, topic_id: bytes) -> tuple[int, bool]:
-        return (
-            configured_min_isr(self._image, topic_id, self._defaults),
-            allows_unclean(self._image, topic_id, self._defaults),
-        )
+        name = self._name(topic_id)
+        return configured_min_isr(self._effective, name), allows_unclean(self._effective, name)
 
-
-def _config(image: MetadataImage, topic_id: bytes, key: str) -> str:
-    name = image.topics.by_id[topic_id].name
-    return image.configs.of(ConfigResourceType.TOPIC, name).get(key, "")
+    def _name(self, topic_id: bytes) -> str:
+        return self._image.topics.by_id[topic_id].name

@@ -12,8 +12,10 @@ from contextlib import suppress
 from itertools import islice
 
 from controller.config import ControllerConfig
+from controller.managers.configs import ConfigManager
 from controller.managers.partition_events import is_active
 from controller.managers.placement import Candidate, PlacementError, place
+from controller.policies import CreateTopicPolicy, ProposedTopic, judge
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -49,15 +51,24 @@ Working = Generator[None, None, ControllerResult]
 class TopicManager:
     """Each public method reads an image; `create` and `delete` return records."""
 
-    def __init__(self, config: ControllerConfig, random: Random) -> None:
+    def __init__(
+        self,
+        config: ControllerConfig,
+        random: Random,
+        configs: ConfigManager,
+        policy: CreateTopicPolicy | None = None,
+    ) -> None:
         self._config = config
         self._random = random
+        self._configs = configs
+        self._policy = policy
 
     def create(self, image: MetadataImage, request: CreateTopicsRequest) -> Working:
         """Create topics. If there is only one, its error is raised as LogbergError."""
         times = Counter(topic.name for topic in request.topics)
         created: dict[str, str] = {}
         records: list[Record] = []
+        partitions = 0
         results: list[CreatedTopic] = []
         for number, topic in enumerate(request.topics, 1):
             if number % _TOPICS_STEP == 0:
@@ -65,7 +76,7 @@ class TopicManager:
             try:
                 _check_once(times, topic.name)
                 self._check_name(image, topic.name, created)
-                mine = yield from self._records(image, topic, len(records) - len(created))
+                mine = yield from self._records(image, topic, partitions)
             except LogbergError as error:
                 if len(request.topics) == 1:
                     raise
@@ -74,6 +85,7 @@ class TopicManager:
             records.extend(mine)
             created[spelling(topic.name)] = topic.name
             results.append(_created(mine))
+            partitions += results[-1].num_partitions
         reply = CreateTopicsReply(topics=tuple(results), dry_run=request.dry_run)
         # Only created topics matter for `rests_on`: a refusal was right at some moment while the
         # request was under way.
@@ -192,21 +204,22 @@ class TopicManager:
     def _records(
         self, image: MetadataImage, topic: NewTopic, before: int
     ) -> Generator[None, None, list[Record]]:
-        """Return the records of one topic and of its partitions. Raises LogbergError."""
-        for config in sorted(topic.configs):
-            # Nothing validates topic configs yet, so none may get into the log.
-            raise LogbergError(
-                ErrorCode.INVALID_CONFIG,
-                f"config {config!r}: configs are not supported by this release; leave them out",
-            )
+        """Return the records of one topic, its configs and its partitions. Raises LogbergError.
+
+        `before` counts the partitions of the topics before it in the request.
+        """
+        configs, config_records = self._configs.of_new_topic(topic.name, topic.configs)
         self._check_total(topic, before + self._asked(topic))
         if topic.assignments:
             rows: Iterator[tuple[int, ...]] = iter((yield from _assigned(image, topic)))
             count = len(topic.assignments)
         else:
             rows, count = self._placed(image, topic)
+        first = next(rows)
+        self._judge(topic, count, len(first), configs)
         topic_id = self._free_id(image)
-        records: list[Record] = [TopicRecord(topic.name, topic_id)]
+        records: list[Record] = [TopicRecord(topic.name, topic_id), *config_records]
+        rows = _with_first(first, rows)
         for partition_id, replicas in enumerate(islice(rows, count)):
             isr = tuple(broker for broker in replicas if is_active(image, broker))
             records.append(
@@ -226,6 +239,14 @@ class TopicManager:
             if partition_id % _STEP == _STEP - 1:
                 yield
         return records
+
+    def _judge(self, topic: NewTopic, count: int, factor: int, configs: dict[str, str]) -> None:
+        """Ask the policy. Raises LogbergError POLICY_VIOLATION."""
+        if self._policy is None:
+            return
+        chosen = {row.partition_index: row.broker_ids for row in topic.assignments}
+        proposed = ProposedTopic(topic.name, count, factor, chosen or None, configs)
+        judge(self._policy.validate, proposed, f"topic {topic.name!r}")
 
     def _free_id(self, image: MetadataImage) -> bytes:
         """Draw a topic id that is not in use, even if the randomness repeats itself."""
@@ -357,13 +378,13 @@ def _directory(image: MetadataImage, broker_id: int) -> bytes:
 
 
 def _created(records: Sequence[Record]) -> CreatedTopic:
-    topic, first = records[0], records[1]
+    topic, first = records[0], records[-1]
     assert isinstance(topic, TopicRecord)
     assert isinstance(first, PartitionRecord)
     return CreatedTopic(
         name=topic.name,
         topic_id=uuid_text(topic.topic_id),
-        num_partitions=len(records) - 1,
+        num_partitions=first.partition_id + 1,
         replication_factor=len(first.replicas),
     )
 

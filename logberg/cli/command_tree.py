@@ -19,6 +19,7 @@ _HELP_LINES = {
     "topics": "Create, list, describe and delete topics.",
     "partitions": "Elect leaders of partitions.",
     "acls": "Who may do what: add, remove, list and check.",
+    "configs": "Show and change configs of topics, brokers, groups.",
     "log": "Dump, replay and verify a log on disk.",
     "audit": "Ask the log: who, what, when, why; and was it tampered.",
     "controller": "Run a controller in the foreground.",

@@ -2,7 +2,7 @@
 
 Rule: one method for each public route (`docs/reference.md` lists them). The client decides how a
 request reaches the active controller. Lists are complete and come from one image. Operations about
-clients stand in `client_operations`.
+clients stand in `client_operations`, those about configs in `config_operations`.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from logberg.client.client_operations import ClientOperations
+from logberg.client.config_operations import ConfigOperations
 from logberg.client.paged_lists import all_pages
 from metadata.messages.brokers import (
     BrokerDescription,
@@ -32,7 +33,7 @@ from metadata.messages.topics import (
 )
 
 
-class Operations(ClientOperations):
+class Operations(ClientOperations, ConfigOperations):
     """Every method raises ClientError."""
 
     async def status(self) -> StatusReply:

@@ -11,6 +11,7 @@ from logberg.cli.connection_options import (
     cluster_options,
 )
 from logberg.cli.failure import Failure
+from logberg.cli.key_and_value import key_and_value
 from logberg.cli.output import facts, print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
@@ -26,18 +27,21 @@ def command() -> None:
 @click.argument("names", nargs=-1, required=True)
 @click.option("--partitions", type=int, default=-1, help="-1: the cluster's default.")
 @click.option("--replication-factor", type=int, default=-1, help="-1: the cluster's default.")
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="May be repeated.")
 @change_options
 def create(
     *,
     names: tuple[str, ...],
     partitions: int,
     replication_factor: int,
+    configs: tuple[str, ...],
     change: ChangeOptions,
     cluster: ClusterConnection,
     output: str,
 ) -> None:
     """Create topics. Those that can be created are written as one atomic batch."""
-    wanted = [NewTopic(name, partitions, replication_factor) for name in names]
+    given: dict[str, str | None] = dict(key_and_value(text) for text in configs)
+    wanted = [NewTopic(name, partitions, replication_factor, configs=given) for name in names]
     reply = cluster.ask(
         lambda client: client.create_topics(
             *wanted,

@@ -18,6 +18,7 @@ from controller.http.routes import HEARTBEATS
 from logberg.processes import process_metrics
 from logberg.processes.credential_reload import CredentialReload
 from logberg.processes.log_level import follow_signals
+from logberg.processes.policy_loading import load_policies
 from logberg.processes.principals import OPEN_PATHS, Principals, error_answer
 from logberg.processes.settings import ControllerSettings, host_and_port, resolve
 from logberg.processes.tls_files import tls_files
@@ -102,6 +103,7 @@ class ControllerProcess:
             registry=registry,
             on_stopped=self._on_stopped,
             on_settled=collection.settled,
+            policies=load_policies(settings),
         )
         http_host, http_port = host_and_port(own.http.partition("//")[2].rstrip("/"), "http")
         principals = Principals(settings.cluster_id, settings.tokens)
@@ -230,6 +232,7 @@ def controller_config(settings: ControllerSettings) -> ControllerConfig:
         leader_balance_s=(
             settings.leader_imbalance_check_ms / 1000 if settings.auto_leader_rebalance else 0.0
         ),
+        configs=settings.configs,
     )
 
 

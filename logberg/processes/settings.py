@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
+from metadata.configs.checks import own_problems
 from metadata.plain_text import control_character
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -120,6 +121,13 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Partitions go back to their preferred leaders (auto.leader.rebalance.enable)."""
     leader_imbalance_check_ms: int = 300_000
     """Time between two such passes (leader.imbalance.check.interval.seconds)."""
+    configs: dict[str, str] = {}
+    """Kafka's keys of brokers, such as min.insync.replicas, for all topics and groups that have no
+    config of their own. The same on all controllers."""
+    create_topic_policy: str = ""
+    """A plug-in that may refuse new topics: package.module:name, or the name of an entry point."""
+    alter_config_policy: str = ""
+    """A plug-in that may refuse changes of configs, named in the same way."""
     name_long_callbacks: bool = False
     """Log each callback that takes the loop more than 20 ms of processor time; for diagnosis."""
 
@@ -238,6 +246,7 @@ def check_controller(settings: ControllerSettings) -> list[str]:
         )
         if value < least
     ]
+    found += [f"configs: {problem}" for problem in own_problems(settings.configs)]
     if settings.log_level not in LOG_LEVELS:
         found.append(f"log_level is {settings.log_level!r}; use one of {', '.join(LOG_LEVELS)}.")
     found += _address_problems([peer.quorum for peer in settings.controllers], "controllers.quorum")

@@ -1,16 +1,18 @@
 """Configs by resource.
 
 Rule: a resource whose last config is removed is removed from the map. A topic's configs are removed
-with the topic.
+with the topic. The resources in order are derived: they are in no snapshot and no state hash.
 """
 
-from collections.abc import Generator
-from typing import Final
+from collections.abc import Generator, Iterator
+from itertools import takewhile
+from typing import Any, Final
 
 import msgspec
 
 from metadata.buckets import BucketMap, mix_typed_name
 from metadata.image.overlay import Overlay
+from metadata.image.sorted_keys import SortedKeys
 from metadata.image.table import ImageTable, replays
 from metadata.records import ConfigRecord, ConfigResourceType, Record
 
@@ -25,6 +27,8 @@ class ConfigsImage(msgspec.Struct, frozen=True):
     """The configs of each resource that has configs."""
 
     resources: BucketMap[ConfigResource, ConfigValues]
+    keys: SortedKeys[ConfigResource]
+    """Of all resources, in order."""
 
     def of(self, resource_type: int, resource_name: str) -> dict[str, str]:
         """Return a resource's own configs, without defaults, sorted by name."""
@@ -34,8 +38,18 @@ class ConfigsImage(msgspec.Struct, frozen=True):
         """Return one config of a resource; None if it isn't set on that resource."""
         return self.of(resource_type, resource_name).get(name)
 
+    def named(self, resource_type: int, after: str | None = None) -> Iterator[str]:
+        """Yield the names of a type's resources that have configs, in order.
 
-EMPTY_CONFIGS = ConfigsImage(BucketMap(mix_typed_name))
+        `after`: only the names behind this one.
+        """
+        # A shorter tuple sorts before every longer one that begins alike.
+        start: Any = (resource_type,) if after is None else (resource_type, after)
+        of_type = takewhile(lambda key: key[0] == resource_type, self.keys.after(start))
+        return (name for _, name in of_type)
+
+
+EMPTY_CONFIGS = ConfigsImage(BucketMap(mix_typed_name), SortedKeys())
 
 
 def config_records(resource: ConfigResource, values: ConfigValues) -> tuple[Record, ...]:
@@ -47,10 +61,12 @@ class ConfigsDelta:
     """Replays the records of configs."""
 
     def __init__(self, image: ConfigsImage) -> None:
+        self._image = image
         self.resources = Overlay(image.resources)
 
     def apply_in_steps(self) -> Generator[None, None, ConfigsImage]:
-        return ConfigsImage((yield from self.resources.apply_in_steps()))
+        keys = yield from self._image.keys.changing(self.resources.changed)
+        return ConfigsImage((yield from self.resources.apply_in_steps()), keys)
 
     @replays(ConfigRecord)
     def set_config(self, record: ConfigRecord, offset: int) -> None:

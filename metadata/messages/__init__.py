@@ -8,6 +8,7 @@ Rule: a message does not depend on its transport. `metadata.messages.wire` encod
 from metadata.messages.acls import *
 from metadata.messages.brokers import *
 from metadata.messages.clients import *
+from metadata.messages.configs import *
 from metadata.messages.errors import *
 from metadata.messages.features import *
 from metadata.messages.fetch import *

@@ -29,7 +29,9 @@ _KINDS: Final[dict[int, str]] = {
     ConfigResourceType.GROUP: "group",
 }
 _SECRET: Final = re.compile(
-    r"password|passphrase|secret|credential|jaas\.config|keystore\.key$|private\.key", re.IGNORECASE
+    r"password|passphrase|secret|credential|jaas\.config|keystore\.key$|private\.key"
+    r"|keystore\.certificate\.chain$|truststore\.certificates$",
+    re.IGNORECASE,
 )
 
 

@@ -76,7 +76,7 @@ def send(cluster: Any, node: int, route: Route, ask: Ask, broker: Any) -> Asked:
 
 
 def _request(cluster: Any, node: int, route: Route, ask: Ask, broker: Any) -> Request:
-    path = route.path.replace("{name}", "t").replace("{id}", "1")
+    path = route.path.replace("{name}", "t").replace("{id}", "1").replace("{type}", "group")
     query: dict[str, str] = {}
     headers: dict[str, str] = {}
     body = b""
@@ -102,6 +102,9 @@ def _request(cluster: Any, node: int, route: Route, ask: Ask, broker: Any) -> Re
         # The broker of these tests is online.
         query["force"] = "true"
     return Request(route.method, path, body, query, headers)
+
+
+_CONFIG = {"name": "consumer.session.timeout.ms", "value": "50000"}
 
 
 def _isr(broker: Any) -> dict[str, Any]:
@@ -132,4 +135,9 @@ def _change(cluster: Any, name: str) -> dict[str, Any]:
         return {"electionType": "PREFERRED", "topicPartitions": [led]}
     if name == "update_features":
         return {"updates": [{"feature": "metadata.version", "maxVersionLevel": 22}]}
+    if name == "alter_config":
+        return {"configs": [_CONFIG]}
+    if name == "alter_configs":
+        resource = {"resourceType": "group", "resourceName": "g", "configs": [_CONFIG]}
+        return {"resources": [resource]}
     return {"names": ["u"]}

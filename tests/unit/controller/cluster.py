@@ -9,6 +9,7 @@ import structlog
 from controller.config import ControllerConfig
 from controller.controller import Controller
 from controller.leader.decisions import Decision
+from controller.policies import NO_POLICIES
 from controller.result import ControllerResult
 from ledger.batch import Provenance, parse
 from metadata.codec import decode_records
@@ -51,7 +52,9 @@ def raise_it(error):
 class Cluster:
     """One to three controllers. The test chooses the leader."""
 
-    def __init__(self, nodes=3, seed=1, leader=1, on_defect=raise_it, **config):
+    def __init__(
+        self, nodes=3, seed=1, leader=1, on_defect=raise_it, policies=NO_POLICIES, **config
+    ):
         """With `on_defect` None, a decision that fails doesn't fail the test."""
         self.world = World(seed)
         self.shared = InMemoryCluster(range(1, nodes + 1))
@@ -62,6 +65,7 @@ class Cluster:
         self.incarnations = {}
         self.stopped = {}
         self.config = config
+        self.policies = policies
         self.on_defect = {} if on_defect is None else {"on_defect": on_defect}
         self.logs = structlog.testing.LogCapture()
         for node_id in self.shared.node_ids:
@@ -101,6 +105,7 @@ class Cluster:
                 ),
                 version="0.0-test",
                 on_stopped=lambda reason: self.stopped.__setitem__(node_id, reason),
+                policies=self.policies,
                 **self.on_defect,
             )
             self.controllers[node_id] = controller

@@ -38,6 +38,8 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
     "describe_broker": [("/v1/brokers/1", {})],
     "describe_quorum": [("/v1/quorum", {})],
     "status": [("/v1/status", {})],
+    "list_configs": [("/v1/configs", {}), ("/v1/configs", {"type": "topic", "limit": "10"})],
+    "describe_config": [("/v1/configs/topic/wide", {}), ("/v1/configs/broker/1", {})],
     "list_features": [("/v1/features", {})],
     "list_acls": [("/v1/acls", {}), ("/v1/acls", {"principal": "User:a", "limit": "1"})],
     "check_acl": [

@@ -13,6 +13,8 @@ from logberg.client.operations import Operations
 from metadata.messages import (
     AclEntry,
     AclFilter,
+    ConfigChange,
+    ConfigResourceChange,
     FeatureUpdate,
     ListTopicsReply,
     NewTopic,
@@ -27,6 +29,11 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "create_topics": (NewTopic("a", 1, 1),),
     "delete_topic": ("a",),
     "broker": (7,),
+    "configs": ("topic", "a/b"),
+    "alter_configs": ("topic", "a", ConfigChange("retention.ms", "5")),
+    "alter_configs_of": (
+        ConfigResourceChange("broker", "default", (ConfigChange("min.insync.replicas", "2"),)),
+    ),
     "unregister_broker": (7,),
     "update_features": (FeatureUpdate("metadata.version", 23),),
     "log": (0,),

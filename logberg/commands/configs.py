@@ -1,0 +1,183 @@
+"""`logberg configs`."""
+
+from collections.abc import Iterable
+
+import click
+
+from logberg.cli.connection_options import (
+    ChangeOptions,
+    ClusterConnection,
+    change_options,
+    cluster_options,
+)
+from logberg.cli.key_and_value import key_and_value
+from logberg.cli.output import print_json, say, show, table
+from logberg.cli.suggesting_group import SuggestingGroup
+from logberg.client.paged_lists import without_pages
+from metadata.messages.configs import ConfigChange, ConfigEntry, ConfigOperation
+
+_DEFAULT = "DEFAULT_CONFIG"
+_TYPES = click.Choice(["topic", "broker", "group", "client-metrics"])
+_type = click.argument("kind", type=_TYPES, metavar="TYPE")
+_name = click.argument("name")
+_pairs = click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
+_keys = click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+
+
+@click.group("configs", cls=SuggestingGroup)
+def command() -> None:
+    """Show and change configs.
+
+    TYPE is topic, broker, group or client-metrics. The broker `default` stands for all brokers.
+    """
+
+
+@command.command("list")
+@click.option("--type", "kind", type=_TYPES, help="Only resources of this type.")
+@cluster_options
+def list_configs(*, kind: str | None, cluster: ClusterConnection, output: str) -> None:
+    """List the resources that have configs of their own."""
+    reply = cluster.ask(lambda client: client.config_resources(kind))
+    if output == "json":
+        print_json(without_pages(reply))
+        return
+    if not reply.resources:
+        say("no configs")
+        return
+    rows = [(each.resource_type, each.resource_name, each.config_count) for each in reply.resources]
+    show(table(["type", "name", "configs"], rows))
+
+
+@command.command("describe")
+@_type
+@_name
+@click.option("--all", "everything", is_flag=True, help="Also keys that have Kafka's default.")
+@cluster_options
+def describe(
+    *, kind: str, name: str, everything: bool, cluster: ClusterConnection, output: str
+) -> None:
+    """Show the values that apply to a resource, and where they come from."""
+    reply = cluster.ask(lambda client: client.configs(kind, name))
+    if output == "json":
+        print_json(reply)
+        return
+    shown = [each for each in reply.configs if everything or each.source != _DEFAULT]
+    if not shown:
+        say(f"{kind} {name} has Kafka's defaults only; --all shows them")
+        return
+    show(table(["key", "value", "source"], [(e.name, _value(e), e.source) for e in shown]))
+
+
+@command.command("set")
+@_type
+@_name
+@_pairs
+@change_options
+def set_configs(
+    *,
+    kind: str,
+    name: str,
+    pairs: tuple[str, ...],
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """Give keys new values: all of them, or none."""
+    _alter(cluster, kind, name, _changes(pairs, ConfigOperation.SET), change, output)
+
+
+@command.command("delete")
+@_type
+@_name
+@_keys
+@change_options
+def delete(
+    *,
+    kind: str,
+    name: str,
+    keys: tuple[str, ...],
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """Let keys go back to their defaults."""
+    changes = [ConfigChange(key, operation=ConfigOperation.DELETE) for key in keys]
+    _alter(cluster, kind, name, changes, change, output)
+
+
+@command.command("append")
+@_type
+@_name
+@_pairs
+@change_options
+def append(
+    *,
+    kind: str,
+    name: str,
+    pairs: tuple[str, ...],
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """Add entries to lists, those that they have not."""
+    _alter(cluster, kind, name, _changes(pairs, ConfigOperation.APPEND), change, output)
+
+
+@command.command("subtract")
+@_type
+@_name
+@_pairs
+@change_options
+def subtract(
+    *,
+    kind: str,
+    name: str,
+    pairs: tuple[str, ...],
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """Take entries out of lists."""
+    _alter(cluster, kind, name, _changes(pairs, ConfigOperation.SUBTRACT), change, output)
+
+
+def _changes(pairs: Iterable[str], operation: ConfigOperation) -> list[ConfigChange]:
+    return [ConfigChange(*key_and_value(pair), operation) for pair in pairs]
+
+
+def _alter(
+    cluster: ClusterConnection,
+    kind: str,
+    name: str,
+    changes: Iterable[ConfigChange],
+    change: ChangeOptions,
+    output: str,
+) -> None:
+    reply = cluster.ask(
+        lambda client: client.alter_configs(
+            kind,
+            name,
+            *changes,
+            reason=change.reason,
+            request_id=change.request_id,
+            dry_run=change.dry_run,
+        )
+    )
+    if output == "json":
+        print_json(reply)
+        return
+    if reply.dry_run:
+        print_json(reply.records)
+        return
+    for resource in reply.resources:
+        if resource.changed:
+            keys = ", ".join(resource.changed)
+            say(f"changed {kind} {name}: {keys} (offset {reply.offset})")
+        else:
+            say(f"{kind} {name} has these values already")
+
+
+def _value(entry: ConfigEntry) -> str:
+    if entry.sensitive:
+        return "(hidden)"
+    return "-" if entry.value is None else entry.value
