@@ -161,7 +161,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def controller() -> Iterator[Listener]:
-    from tests.unit.logberg.test_terminal import replies  # noqa: PLC0415 - builds every answer
+    from tests.unit.logberg.commands.test_terminal import replies  # noqa: PLC0415 - slow
 
     listener = Listener()
     listener.answer = replies("")

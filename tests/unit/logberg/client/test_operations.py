@@ -21,8 +21,8 @@ from metadata.messages import (
     ReplyMessage,
     TopicSummary,
 )
+from tests.unit.logberg.commands.test_terminal import replies
 from tests.unit.logberg.listener import Listener
-from tests.unit.logberg.test_terminal import replies
 
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "topic": ("a/b",),
