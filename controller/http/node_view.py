@@ -10,7 +10,15 @@ from typing import NamedTuple
 import msgspec
 
 from controller.config import ControllerConfig
-from controller.http.degraded import Ask, DegradedMode, refusal
+from controller.http.degraded import (
+    DIVERGED,
+    LEDGER_FULL,
+    LOADING,
+    OVERLOADED,
+    STOPPED,
+    Ask,
+    KnownMode,
+)
 from controller.http.status import quorum_reply, readiness, status_reply
 from controller.leader.heartbeats import Heartbeats
 from controller.leader.parts import LeaderParts
@@ -82,30 +90,29 @@ class NodeView:
     def refusal(self, ask: Ask) -> LogbergError | None:
         """Return why this node doesn't answer such a request now; None: it does."""
         for mode, why in self._modes():
-            refused = refusal(mode, ask, why)
-            if refused is not None:
-                return refused
+            if ask in mode.refused:
+                return LogbergError(mode.code, why)
         return None
 
     @property
     def serving(self) -> bool:
         """The node answers reads. It may still refuse changes because too many wait."""
-        return all(mode is DegradedMode.OVERLOADED for mode, _ in self._modes())
+        return all(mode is OVERLOADED for mode, _ in self._modes())
 
-    def _modes(self) -> Iterator[tuple[DegradedMode, str]]:
+    def _modes(self) -> Iterator[tuple[KnownMode, str]]:
         """Yield each degraded mode that the node knows to be in, the worst first, and why."""
         condition, applier = self.condition, self.replica.applier
         if condition.stopped:
-            yield DegradedMode.STOPPED, f"this controller stopped: {condition.stopped}"
+            yield STOPPED, f"this controller stopped: {condition.stopped}"
         if condition.diverged:
-            yield DegradedMode.DIVERGED, condition.diverged
+            yield DIVERGED, condition.diverged
         if applier.disk_full and self.leader.duties.elected:
             # A standby is not in this mode: it redirects to the leader what needs a fresh image.
-            yield DegradedMode.LEDGER_FULL, applier.disk_full
+            yield LEDGER_FULL, applier.disk_full
         if not self.storage.files.ready:
-            yield DegradedMode.LOADING, "this controller is loading its log; ask another"
+            yield LOADING, "this controller is loading its log; ask another"
         if self.leader.proposer.overloaded:
-            yield DegradedMode.OVERLOADED, "too many requests wait for their turn; retry later"
+            yield OVERLOADED, "too many requests wait for their turn; retry later"
 
     def not_here(self) -> LogbergError:
         """Return the error of a request that only a leader can answer. It says whom to ask."""

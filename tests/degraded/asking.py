@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from controller.http.degraded import Ask, asks_of
 from controller.http.route import Route
 from controller.http.routes import ROUTES
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
 from runtime.http.requests import Reply, Request, whole
+from tests.degraded.table import Column, columns_of
 
 PATIENCE_S = 40.0
 
@@ -31,8 +31,8 @@ class Answer(NamedTuple):
 class Asked:
     """One request under way."""
 
-    def __init__(self, cluster: Any, route: Route, ask: Ask) -> None:
-        self.route, self.ask = route, ask
+    def __init__(self, cluster: Any, route: Route, column: Column) -> None:
+        self.route, self.column = route, column
         self.cluster = cluster
         self.began = cluster.world.now
         self.reply: Reply | None = None
@@ -56,44 +56,45 @@ class Asked:
 
 
 def ask_everything(
-    cluster: Any, node: int, broker: Any, *, but: tuple[Ask, ...] = ()
+    cluster: Any, node: int, broker: Any, *, but: tuple[Column, ...] = ()
 ) -> list[Asked]:
     """Send one request of every kind to a node, and wait for all answers."""
-    wanted = [(route, ask) for route in ROUTES for ask in asks_of(route) if ask not in but]
+    wanted = [(route, each) for route in ROUTES for each in columns_of(route) if each not in but]
     # What only shows before what does.
-    wanted.sort(key=lambda each: each[1] in (Ask.ISR, Ask.CHANGE))
-    sent = [send(cluster, node, route, ask, broker) for route, ask in wanted]
+    wanted.sort(key=lambda each: each[1] in (Column.ISR, Column.CHANGE))
+    sent = [send(cluster, node, route, column, broker) for route, column in wanted]
     cluster.world.run_for(PATIENCE_S, lambda: all(each.reply is not None for each in sent))
     return sent
 
 
-def send(cluster: Any, node: int, route: Route, ask: Ask, broker: Any) -> Asked:
+def send(cluster: Any, node: int, route: Route, column: Column, broker: Any) -> Asked:
     """Send one."""
-    asked = Asked(cluster, route, ask)
-    request = _request(cluster, node, route, ask, broker)
+    asked = Asked(cluster, route, column)
+    request = _request(cluster, node, route, column, broker)
     cluster.processes[node].run(lambda: cluster.controllers[node].handle(request, asked))
     return asked
 
 
-def _request(cluster: Any, node: int, route: Route, ask: Ask, broker: Any) -> Request:
+def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any) -> Request:
     path = route.path.replace("{name}", "t").replace("{id}", "1").replace("{type}", "group")
     query: dict[str, str] = {}
     headers: dict[str, str] = {}
     body = b""
-    if ask is Ask.ISR:
+    if column is Column.ISR:
         body = json.dumps(_isr(broker)).encode()
-    elif ask is Ask.BROKER:
+    elif column is Column.BROKER:
         body = msgspec.msgpack.encode(broker.request())
         headers = {"content-type": MSGPACK}
-    elif ask is Ask.SNAPSHOT:
+    elif column is Column.SNAPSHOT:
         path = path.replace("/1", f"/{cluster.snapshot}")
-    elif ask is Ask.STALE:
+    elif column is Column.STALE:
         query["consistency"] = "stale"
-    elif ask is Ask.AT_LEAST:
+    elif column is Column.AT_LEAST:
         query["minOffset"] = str(min(cluster.controllers[node].image.offset, 1))
-    if route.request is not None and ask in (Ask.CHANGE, Ask.DRY_RUN):
-        body = json.dumps(_change(cluster, route.name) | {"dryRun": ask is Ask.DRY_RUN}).encode()
-    elif ask is Ask.DRY_RUN:
+    if route.request is not None and column in (Column.CHANGE, Column.DRY_RUN):
+        change = _change(cluster, route.name) | {"dryRun": column is Column.DRY_RUN}
+        body = json.dumps(change).encode()
+    elif column is Column.DRY_RUN:
         query["dryRun"] = "true"
     if route.name == "check_acl":
         query |= {"principal": "User:a", "operation": "READ"}

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from controller.http.degraded import DegradedMode
 from metadata.records import PartitionChangeRecord
 from runtime.simulated.disk_faults import STUCK
 from runtime.simulated.process import Death
+from tests.degraded.table import DegradedMode
 from tests.unit.controller.cluster import DECLARED, keep_alive
 from tests.unit.controller.real_cluster import RealCluster
 

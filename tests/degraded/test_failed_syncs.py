@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from controller.http.degraded import DegradedMode
 from quorum.journal.segments import SegmentWriter
 from runtime.simulated.disk import SimulatedDisk
 from runtime.simulated.platter import Inode
 from tests.degraded.modes import ENTER, healthy
+from tests.degraded.table import DegradedMode
 from tests.simulation.patches import patched
 
 pytestmark = pytest.mark.simulation

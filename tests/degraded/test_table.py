@@ -1,25 +1,18 @@
 """Each mode, each endpoint: what a controller answers, how fast, and with which advice.
 
-Every cell of `controller.http.degraded.TABLE` is tried on real cores, over simulated disks and
+Every cell of `tests.degraded.table.TABLE` is tried on real cores, over simulated disks and
 network, in a mode that was brought about as in life.
 """
 
 import pytest
 
-from controller.http.degraded import (
-    AT_ONCE_S,
-    NO_QUORUM_S,
-    RETRY_AFTER_S,
-    TABLE,
-    Ask,
-    DegradedMode,
-    asks_of,
-)
+from controller.http.degraded import RETRY_AFTER_S
 from controller.http.route import Route
 from controller.http.routes import ROUTES
 from metadata.errors import ErrorCode
 from tests.degraded.asking import Answer, Asked, ask_everything
 from tests.degraded.modes import ENTER, Situation, healthy
+from tests.degraded.table import AT_ONCE_S, NO_QUORUM_S, TABLE, Column, DegradedMode, columns_of
 from tests.docs.degraded import PAGE, page
 
 pytestmark = pytest.mark.simulation
@@ -30,15 +23,15 @@ NOTHING_THERE = ("describe_topic", "describe_broker", "read_snapshot")
 
 def wrong(asked: Asked, mode: DegradedMode) -> str:
     """What is not as the table says; empty: all is."""
-    cell, answer = TABLE[mode].cells[asked.ask], asked.answer
-    said = f"{asked.route.name}, {asked.ask}: {answer.status} {answer.code} in {answer.took_s} s"
+    cell, answer = TABLE[mode].cells[asked.column], asked.answer
+    said = f"{asked.route.name}, {asked.column}: {answer.status} {answer.code} in {answer.took_s} s"
     if answer.took_s > cell.within_s:
         return f"{said}: too late"
     if mode is DegradedMode.FORMING and asked.route.name in NOTHING_THERE and cell.code is None:
         return "" if answer.status == 404 else said
     if cell.code is None:
         expected = asked.route.status
-    elif asked.ask is Ask.READY:
+    elif asked.column is Column.READY:
         expected = 503
     else:
         expected = cell.code.status
@@ -49,7 +42,7 @@ def wrong(asked: Asked, mode: DegradedMode) -> str:
 
 def wrong_words(asked: Asked, answer: Answer, code: ErrorCode | None) -> str:
     """What is missing of code, sentence and advice."""
-    if asked.ask is Ask.READY:
+    if asked.column is Column.READY:
         return "" if answer.body["reason"] else "it is not ready and doesn't say why"
     if code is None:
         return "" if "retry-after" not in answer.headers else "done, and to be tried again"
@@ -81,13 +74,13 @@ def test_a_mode_answers_as_the_table_says(mode: DegradedMode, by: str) -> None:
 
 def test_every_mode_is_brought_about() -> None:
     assert {mode for mode, _ in ENTER} == set(DegradedMode) == set(TABLE)
-    assert all(set(row.cells) == set(Ask) for row in TABLE.values())
+    assert all(set(row.cells) == set(Column) for row in TABLE.values())
 
 
 def test_every_route_has_its_place_and_a_new_one_must_be_given_one() -> None:
-    assert {ask for route in ROUTES for ask in asks_of(route)} == set(Ask)
+    assert {each for route in ROUTES for each in columns_of(route)} == set(Column)
     with pytest.raises(KeyError):
-        asks_of(Route("POST", "/v1/new", "new", "Something else", None))
+        columns_of(Route("POST", "/v1/new", "new", "Something else", None))
 
 
 def test_what_needs_a_majority_is_told_within_a_second_without_one() -> None:

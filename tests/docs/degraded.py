@@ -1,12 +1,13 @@
-"""Write the table of docs/degraded.md from `controller.http.degraded`.
+"""Write the tables of docs/degraded.md from `tests.degraded.table`.
 
 python -m tests.docs.degraded
 """
 
 from collections.abc import Iterable
 
-from controller.http.degraded import RETRY_AFTER_S, TABLE, Ask, DegradedAnswer, asks_of
+from controller.http.degraded import RETRY_AFTER_S
 from controller.http.routes import ROUTES
+from tests.degraded.table import TABLE, Column, DegradedAnswer, columns_of
 from tests.docs import source
 
 PAGE = source.ROOT / "docs" / "degraded.md"
@@ -15,7 +16,7 @@ _BEGIN, _END = "<!-- made: {} -->\n", "<!-- end -->"
 
 def page(text: str) -> str:
     """The page with its made parts as they should be."""
-    for name, made in (("modes", _modes()), ("asks", _asks()), ("retry", _retry())):
+    for name, made in (("modes", _modes()), ("asks", _columns()), ("retry", _retry())):
         begin = _BEGIN.format(name)
         before, _, rest = text.partition(begin)
         text = before + begin + made + _END + rest.partition(_END)[2]
@@ -23,27 +24,27 @@ def page(text: str) -> str:
 
 
 def _modes() -> str:
-    asks = [ask for ask in Ask if ask is not Ask.OWN]
+    columns = [each for each in Column if each is not Column.OWN]
     rows = [
-        [mode.value, *(_cell(row.cells[ask], ask) for ask in asks), row.then]
+        [mode.value, *(_cell(row.cells[column], column) for column in columns), row.then]
         for mode, row in TABLE.items()
     ]
-    return _table(["mode", *(ask.value for ask in asks), "until"], rows)
+    return _table(["mode", *(column.value for column in columns), "until"], rows)
 
 
-def _cell(cell: DegradedAnswer, ask: Ask) -> str:
+def _cell(cell: DegradedAnswer, column: Column) -> str:
     if cell.code is None:
         return "done"
-    if ask is Ask.READY:
+    if column is Column.READY:
         return "503, why"
     late = f" ≤ {cell.within_s:g} s" if cell.within_s >= 1 else ""
     return f"{cell.code.status} `{cell.code}`{late}"
 
 
-def _asks() -> str:
+def _columns() -> str:
     rows = [
-        [ask.value, ", ".join(f"`{r.method} {r.path}`" for r in ROUTES if ask in asks_of(r))]
-        for ask in Ask
+        [each.value, ", ".join(f"`{r.method} {r.path}`" for r in ROUTES if each in columns_of(r))]
+        for each in Column
     ]
     return _table(["asked for", "requests"], rows)
 
