@@ -10,10 +10,10 @@ from logberg.cli.lazy_group import LazyGroup
 from logberg.version import VERSION
 
 _HELP_LINES = {
-    "demo": "The whole story with real processes, in under a minute.",
-    "up": "Start a cluster here and show it until Ctrl-C.",
-    "status": "How the cluster is: controllers, brokers, offsets.",
-    "quorum": "Who votes, who leads, who lags.",
+    "demo": "Check the main guarantees on a cluster of real processes.",
+    "up": "Start a cluster on this machine and show it; Ctrl-C stops it.",
+    "status": "Show the cluster's controllers and brokers, and their offsets.",
+    "quorum": "Show the voters, the leader, and how far each voter is behind.",
     "brokers": "List, describe and unregister brokers.",
     "features": "Show, raise and lower feature levels.",
     "topics": "Create, list, describe and delete topics.",
@@ -21,11 +21,11 @@ _HELP_LINES = {
     "acls": "Who may do what: add, remove, list and check.",
     "configs": "Show and change configs of topics, brokers, groups.",
     "log": "Dump, replay and verify a log on disk.",
-    "audit": "Ask the log: who, what, when, why; and was it tampered.",
+    "audit": "Query and verify a log: past states, who changed what, damage.",
     "controller": "Run a controller in the foreground.",
     "broker": "Run a broker agent in the foreground.",
-    "cluster-id": "Draw an id for a new cluster.",
-    "completion": "Print what a shell needs to complete commands.",
+    "cluster-id": "Generate an id for a new cluster.",
+    "completion": "Print a script that lets a shell complete commands.",
 }
 
 

@@ -75,21 +75,21 @@ _CONNECTION: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         callback=or_old_folder,
         envvar="LOGBERG_DATA",
         show_envvar=True,
-        help="Folder of `logberg up`.",
+        help="Use the cluster that `logberg up` runs in this folder.",
     ),
     click.option(
         "--token-file",
         type=click.Path(path_type=Path),
         envvar="LOGBERG_TOKEN_FILE",
         show_envvar=True,
-        help="File with a bearer token. It is sent only to controllers that prove themselves.",
+        help="File with a bearer token. It is sent only to servers that prove to be controllers.",
     ),
     click.option(
         "--send-token-in-clear",
         is_flag=True,
         envvar="LOGBERG_SEND_TOKEN_IN_CLEAR",
         show_envvar=True,
-        help="Send the token over plain http:// as well, to the controllers that are named.",
+        help="Send the token also over http://, unencrypted, to those in --controllers.",
     ),
     click.option(
         "--ca",
@@ -98,10 +98,13 @@ _CONNECTION: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         help="The CA that signed the controllers' certificates (PEM).",
     ),
     click.option(
-        "--cert", envvar="LOGBERG_CERT", show_envvar=True, help="Our certificate (PEM), with --key."
+        "--cert",
+        envvar="LOGBERG_CERT",
+        show_envvar=True,
+        help="The client's certificate (PEM); needs --key.",
     ),
     click.option(
-        "--key", envvar="LOGBERG_KEY", show_envvar=True, help="Our certificate's key (PEM)."
+        "--key", envvar="LOGBERG_KEY", show_envvar=True, help="The private key of --cert (PEM)."
     ),
     click.option(
         "--timeout",
@@ -110,7 +113,7 @@ _CONNECTION: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         show_default=True,
         envvar="LOGBERG_TIMEOUT",
         show_envvar=True,
-        help="Seconds for the whole command.",
+        help="Seconds after which the command gives up.",
     ),
 )
 
@@ -161,10 +164,10 @@ def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--dry-run", is_flag=True, help="Show the records that would be written; write none."
     )
-    @click.option("--reason", default="", help="The reason; the log keeps it.")
+    @click.option("--reason", default="", help="Why you make this change. The log keeps the text.")
     @click.option(
         "--request-id",
-        help="Id of an earlier try with an unknown outcome; it takes effect at most once.",
+        help="Repeat the change with this request id, whose outcome is unknown. It is made once.",
     )
     @cluster_options
     @wraps(command)

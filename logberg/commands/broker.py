@@ -19,7 +19,10 @@ from logberg.processes.settings import BrokerSettings, SettingsError, check_brok
     "--insecure-network", is_flag=True, help="Allow a listener beyond loopback without TLS."
 )
 def command(config: Path, insecure_network: bool) -> None:
-    """Run a broker agent in the foreground; on SIGTERM it moves its leaders away, then ends."""
+    """Run a broker agent in the foreground.
+
+    On SIGTERM it waits until other brokers lead its partitions, then ends.
+    """
     with expected_failures():
         settings = load(config, BrokerSettings)
         if insecure_network:

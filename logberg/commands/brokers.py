@@ -84,7 +84,7 @@ def describe(*, broker_id: int, cluster: ClusterConnection, output: str) -> None
 @click.option(
     "--force",
     is_flag=True,
-    help="Even if it is online, or holds the last in-sync replica of a partition.",
+    help="Also if the broker is online, or holds the last in-sync replica of a partition.",
 )
 @change_options
 def unregister(

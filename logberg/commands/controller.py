@@ -18,7 +18,10 @@ from logberg.processes.settings import ControllerSettings, SettingsError, check_
     "--insecure-network", is_flag=True, help="Allow a listener beyond loopback without TLS."
 )
 def command(config: Path, insecure_network: bool) -> None:
-    """Run a controller in the foreground; SIGTERM stops it in order, SIGHUP reloads TLS files."""
+    """Run a controller in the foreground.
+
+    SIGTERM stops it in order. SIGHUP reloads tokens and certificates.
+    """
     with expected_failures():
         settings = load(config, ControllerSettings)
         if insecure_network:

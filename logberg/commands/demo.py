@@ -28,9 +28,10 @@ _TIMING = Timing(session_ms=3_000, heartbeat_ms=500)
     help="Folder of the demo cluster. [default: a new folder in the system's temporary folder]",
 )
 def command(data: Path | None) -> None:
-    """Check Logberg's promises with real processes; exit 0 only when every one held.
+    """Start a cluster of real processes, make it fail over, and check the main guarantees.
 
-    Nothing is left running. The folder is kept, with the processes' output.
+    Exit 0 if every guarantee held. The command stops all its processes, and keeps the folder with
+    their output.
     """
     folder = data or Path(tempfile.mkdtemp(prefix="logberg-demo-"))
     began = time.monotonic()

@@ -40,8 +40,8 @@ def command() -> None:
 
 @command.command("dump")
 @_FOLDER
-@click.option("--from", "from_offset", type=int, help="First offset.")
-@click.option("--to", "to_offset", type=int, help="Up to this offset, without it.")
+@click.option("--from", "from_offset", type=int, help="Begin at this offset.")
+@click.option("--to", "to_offset", type=int, help="Stop before this offset.")
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
 @output_option
 def dump_log(
@@ -79,7 +79,7 @@ def _show_batch(batch: dict[str, Any]) -> None:
 @_FOLDERS
 @output_option
 def verify(folders: tuple[Path, ...], output: str) -> None:
-    """Check frames, checksums, chain, offsets and epochs; name the first bad place.
+    """Check frames, checksums, hash chain, offsets and epochs; name the first bad place.
 
     Several controllers' logs are also compared with each other. Exit 1 if anything is wrong.
     """
@@ -151,10 +151,13 @@ def _first_problem(found: Agreement) -> str:
 
 @command.command("replay")
 @_FOLDERS
-@click.option("--to", "to_offset", type=int, help="State at this offset instead of the end.")
+@click.option("--to", "to_offset", type=int, help="Stop before this offset. [default: the end]")
 @output_option
 def replay_log(folders: tuple[Path, ...], to_offset: int | None, output: str) -> None:
-    """Replay to a state and its hash; several controllers' states must be equal."""
+    """Replay the log to a state, and print its hash.
+
+    Of several logs, all must have the same state. Exit 1 if one differs.
+    """
     with failing(), progress("replaying") as on_progress:
         replicas = _replicas(*folders)
         end = to_offset

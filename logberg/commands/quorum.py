@@ -19,11 +19,11 @@ from runtime.http.origins import may_follow
 
 @click.group("quorum", cls=SuggestingGroup)
 def command() -> None:
-    """Who votes, who leads, who lags."""
+    """Show the voters, the leader, and how far each voter is behind."""
 
 
 @command.command("status")
-@click.option("--node", type=int, help="The view of this controller instead of the leader's.")
+@click.option("--node", type=int, help="Ask this controller instead of the leader.")
 @cluster_options
 def status(*, node: int | None, cluster: ClusterConnection, output: str) -> None:
     """Describe the quorum as its leader sees it.

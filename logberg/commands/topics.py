@@ -25,9 +25,18 @@ def command() -> None:
 
 @command.command("create")
 @click.argument("names", nargs=-1, required=True)
-@click.option("--partitions", type=int, default=-1, help="-1: the cluster's default.")
-@click.option("--replication-factor", type=int, default=-1, help="-1: the cluster's default.")
-@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="May be repeated.")
+@click.option(
+    "--partitions", type=int, default=-1, help="For each topic; -1: the cluster's default."
+)
+@click.option(
+    "--replication-factor",
+    type=int,
+    default=-1,
+    help="Replicas of each partition; -1: the cluster's default.",
+)
+@click.option(
+    "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic config. Repeatable."
+)
 @change_options
 def create(
     *,
@@ -39,7 +48,7 @@ def create(
     cluster: ClusterConnection,
     output: str,
 ) -> None:
-    """Create topics. Those that can be created are written as one atomic batch."""
+    """Create topics. If some are refused, the others are still created, as one atomic change."""
     given: dict[str, str | None] = dict(key_and_value(text) for text in configs)
     wanted = [NewTopic(name, partitions, replication_factor, configs=given) for name in names]
     reply = cluster.ask(

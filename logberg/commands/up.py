@@ -25,23 +25,29 @@ _POLL_S = 0.5
 
 
 @click.command("up")
-@click.option("--controllers", type=click.Choice(CONTROLLERS), help="How many. [default: 3]")
-@click.option("--brokers", type=click.IntRange(0, 50), help="How many agents. [default: 3]")
+@click.option(
+    "--controllers", type=click.Choice(CONTROLLERS), help="Number of controllers. [default: 3]"
+)
+@click.option("--brokers", type=click.IntRange(0, 50), help="Number of broker agents. [default: 3]")
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
     default=DEFAULT_FOLDER,
     show_default=True,
     callback=or_old_folder,
-    help="Folder of the cluster; `up` on an existing one resumes that cluster.",
+    help="Folder of the cluster. `up` resumes a cluster that it finds there.",
 )
-@click.option("--port-base", type=click.IntRange(1024, 60_000), help="[default: 19000]")
+@click.option(
+    "--port-base",
+    type=click.IntRange(1024, 60_000),
+    help="First of the ports that the cluster uses. [default: 19000]",
+)
 @click.option(
     "--token",
     "tokens",
     multiple=True,
     metavar="PRINCIPAL",
-    help="Issue a token, such as for Broker:7: DATA/tokens/Broker-7.token. Repeatable.",
+    help="Write a token for this principal. Broker:7 gets tokens/Broker-7.token. Repeatable.",
 )
 def command(
     controllers: int | None,
@@ -50,10 +56,10 @@ def command(
     port_base: int | None,
     tokens: tuple[str, ...],
 ) -> None:
-    """Start controllers and broker agents, and show them until Ctrl-C.
+    """Start controllers and broker agents on this machine, and show them until Ctrl-C.
 
-    There is no format step: a new folder is a new cluster. Ctrl-C stops brokers, then
-    controllers, cleanly.
+    A new folder becomes a new cluster; no other command has to run first. Ctrl-C stops the brokers
+    in order, then the controllers.
     """
     try:
         cluster = LocalCluster(data, controllers, brokers, port_base, tokens=tokens)

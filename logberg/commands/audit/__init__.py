@@ -9,18 +9,18 @@ import click
 from logberg.cli.lazy_group import LazyGroup
 
 _HELP_LINES = {
-    "state": "What the cluster was, at an offset or a time.",
-    "log": "The records of the log, filtered by time, principal, operation, resource, request.",
-    "who": "Who changed a thing, when and why.",
-    "history": "Every change of one topic, partition, broker, config or ACL, with its cause.",
-    "diff": "What changed between two offsets, times, snapshots or folders.",
-    "availability": "How long partitions and brokers were unavailable.",
-    "verify": "Frames, checksums, chain, offsets, epochs and snapshots of one or more logs.",
+    "state": "Show the cluster's state at an offset or a time.",
+    "log": "Print records, filtered by time, principal, operation, resource or request.",
+    "who": "Show who changed a thing, when and why.",
+    "history": "Show every change of one topic, partition, broker, config or ACL, with its cause.",
+    "diff": "Show what changed between two offsets, times, snapshots or folders.",
+    "availability": "Show how long partitions and brokers were unavailable.",
+    "verify": "Check frames, checksums, hash chain, offsets, epochs and checkpoints.",
     "compare": "Compare several controllers' logs; show the first offset that differs.",
-    "follow": "The log as it grows.",
-    "run": "A job of the audit, with the embedded engine or with Spark.",
-    "report": "One HTML page for people.",
-    "generate": "A history of a made-up cluster, to try the audit with.",
+    "follow": "Print changes as the log grows.",
+    "run": "Run one job of the audit, with the embedded engine or with Spark.",
+    "report": "Make one HTML page for people.",
+    "generate": "Write the history of a made-up cluster, to try the audit with.",
 }
 
 
@@ -31,8 +31,9 @@ _HELP_LINES = {
     help_lines=_HELP_LINES,
 )
 def command() -> None:
-    """Ask the log: the state at any moment, who changed what, proof that nobody tampered.
+    """Query a log: its state at any moment, who changed what, and whether anybody tampered with it.
 
-    WHERE is a controller's folder, that of `logberg up`, a copy, an archive (.tar, .tar.gz, .zip)
-    or a URL of object storage (s3://…). The commands change nothing in it, and its node may run.
+    WHERE is a controller's folder, the folder of `logberg up`, a copy, an archive (.tar, .tar.gz,
+    .zip) or a URL of object storage (s3://…). The commands change nothing there, and the node may
+    be running.
     """

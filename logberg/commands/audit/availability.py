@@ -41,17 +41,21 @@ class Sums(NamedTuple):
 
 @click.command("availability")
 @where_argument
-@click.option("--from", "from_", metavar="MOMENT", help="Count from here: an offset, a time, -7d.")
-@click.option("--to", metavar="MOMENT", help="Count up to here.")
+@click.option("--from", "from_", metavar="MOMENT", help="Begin here: an offset, a time, or -7d.")
+@click.option("--to", metavar="MOMENT", help="End here.")
 @click.option(
     "--by",
     type=click.Choice([PARTITION, TOPIC, BROKER]),
     default=PARTITION,
     show_default=True,
-    help="What is counted.",
+    help="Give the times of partitions, topics or brokers.",
 )
 @click.option(
-    "--worst", type=click.IntRange(min=0), default=10, show_default=True, help="How many to list."
+    "--worst",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="How many of the worst to list.",
 )
 @keep_going_option
 @output_option
@@ -66,8 +70,9 @@ def command(
 ) -> None:
     """Show how long partitions had no leader or were under min ISR, and brokers were fenced.
 
-    Times are those of batches and end with the last batch. The output has the totals, each day,
-    and the worst. The length of a bar is relative to the longest one.
+    The times come from the timestamps of batches, so they end with the last batch. The output has
+    the totals, each day, and the worst. A bar is the time without a leader (of a broker: the
+    time fenced), relative to the longest one.
     """
     notes: list[str] = []
     damage: list[str] | None = [] if keep_going else None

@@ -17,7 +17,7 @@ from logberg.commands.audit.progress import progress_of_steps
 def command(where: tuple[str, ...], output: str) -> None:
     """Compare several logs; show the first offset at which one differs.
 
-    Each log is trusted as far as its own chain is right. Exit 1 if one differs or is damaged.
+    A damaged log is compared up to its damage. Exit 1 if a log differs or is damaged.
     """
     with failing():
         replicas = open_all(where)

@@ -31,7 +31,7 @@ _USAGE = "write WHERE A B, WHERE1 WHERE2, or --snapshots FILE1 FILE2"
     "diff", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]}
 )
 @click.argument("what", nargs=-1, metavar="WHERE A B | WHERE1 WHERE2 | FILE1 FILE2")
-@click.option("--snapshots", is_flag=True, help="The two are checkpoint files.")
+@click.option("--snapshots", is_flag=True, help="Both arguments are checkpoint files.")
 @click.option("--at", help="Compare two logs at this moment; default: the end of the shorter one.")
 @click.option("--all", "everything", is_flag=True, help="Also show outcomes of requests.")
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")

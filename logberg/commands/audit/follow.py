@@ -19,17 +19,26 @@ from logberg.commands.audit.record_output import RecordPrinter
 
 @click.command("follow")
 @where_argument
-@click.option("--from", "from_", metavar="MOMENT", help="Begin here; default: with new records.")
-@click.option("--until-offset", type=click.IntRange(min=0), help="Stop when the log reaches it.")
-@click.option("--principal", help="Who asked, or for whom: User:alice, alice, 'Broker:*'.")
-@click.option("--operation", help="What was asked for: CreateTopics, 'Alter*'.")
-@click.option("--resource", multiple=True, help="topic:orders, 'partition:orders-*', broker:3.")
+@click.option("--from", "from_", metavar="MOMENT", help="Begin here. [default: with new records]")
+@click.option(
+    "--until-offset", type=click.IntRange(min=0), help="Stop when the log reaches this offset."
+)
+@click.option(
+    "--principal",
+    help="Who made the change, or for whom it was made: User:alice, alice, 'Broker:*'.",
+)
+@click.option("--operation", help="The operation that made the change: CreateTopics, 'Alter*'.")
+@click.option(
+    "--resource",
+    multiple=True,
+    help="What was changed: topic:orders, 'partition:orders-*', broker:3. Repeatable.",
+)
 @click.option(
     "--interval",
     type=click.FloatRange(min=0.05),
     default=0.5,
     show_default=True,
-    help="Seconds between looks.",
+    help="Seconds between two reads of the log.",
 )
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
 @output_option
@@ -44,11 +53,11 @@ def command(
     show_secrets: bool,
     output: str,
 ) -> None:
-    """Print changes as they settle, until Ctrl-C.
+    """Print changes when they take effect, until Ctrl-C.
 
-    Nodes may roll their segments, stop and start again meanwhile. Of several controllers, the one
-    that is ahead is read. A transaction is printed when it ends; an aborted one gets a note. With
-    --output json each record is one line.
+    The nodes may stop and start meanwhile. Of several controllers, the command reads the one that
+    is ahead. It prints a transaction when the transaction ends, and only a note if it was aborted.
+    With --output json each record is one line.
     """
     wanted = Filter(principal=principal, operation=operation, resources=resource)
     printer = _Printer(show_secrets=show_secrets, as_json=output == "json")

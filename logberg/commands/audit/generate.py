@@ -25,10 +25,10 @@ _DAYS = 30.0
 @click.option(
     "--days",
     type=click.FloatRange(min=0, min_open=True),
-    help="How long the cluster lives; 30, or what suits --records.",
+    help="Days in the cluster's life. [default: 30, or what fits --records]",
 )
 @click.option(
-    "--records", type=click.IntRange(min=1), help="How many records; else what suits --days."
+    "--records", type=click.IntRange(min=1), help="How many records. [default: what fits --days]"
 )
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Another seed gives another history."
@@ -38,11 +38,11 @@ _DAYS = 30.0
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="How many controllers' folders, all alike.",
+    help="How many controllers' folders to write, each with the same log.",
 )
-@click.option("--brokers", type=click.IntRange(min=3), help="How many; 12, or 24 in a large one.")
-@click.option("--topics", type=click.IntRange(min=1), help="How many there are at first, about.")
-@click.option("--open-transaction", is_flag=True, help="End inside of a large operation.")
+@click.option("--brokers", type=click.IntRange(min=3), help="How many brokers. [default: 12 or 24]")
+@click.option("--topics", type=click.IntRange(min=1), help="About how many topics at the start.")
+@click.option("--open-transaction", is_flag=True, help="End in the middle of a large operation.")
 @output_option
 def command(
     out: Path,
@@ -57,8 +57,8 @@ def command(
 ) -> None:
     """Write the history of a made-up cluster: deployments, failures, changes, an intrusion.
 
-    The same arguments give the same bytes. The command prints what happened and writes it to
-    story.json with offsets, so that you can check answers.
+    The same arguments give the same bytes. The command prints what happened, and writes it with
+    offsets to story.json, so that you can check the answers of other commands.
     """
     if days is None and records is None:
         days = _DAYS

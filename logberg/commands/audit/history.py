@@ -31,8 +31,10 @@ _NOTHING: tuple[Any, ...] = (None, "", [])
 @click.command("history")
 @where_argument
 @click.argument("thing")
-@click.option("--from", "from_", metavar="MOMENT", help="Show what happened from here on.")
-@click.option("--to", metavar="MOMENT", help="End here, exclusive.")
+@click.option(
+    "--from", "from_", metavar="MOMENT", help="Begin here: an offset, a time, or -2h, -7d."
+)
+@click.option("--to", metavar="MOMENT", help="Stop before this moment.")
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
 @keep_going_option
 @output_option
@@ -50,8 +52,8 @@ def command(
     THING is topic:orders, partition:orders-3, broker:2, controller:1,
     config:topic:orders:retention.ms, config:broker::min.insync.replicas, acl:ID, user:alice,
     token:ID, quota:user=alice, feature:metadata.version or quorum. If a topic was deleted and
-    created again, the history covers both. It shows only changes that count, none of aborted or
-    open transactions. With --output json each change is one document on one line.
+    created again, the history covers both. Changes of aborted and open transactions don't count,
+    and the history leaves them out. With --output json each change is one document on one line.
     """
     notes: list[str] = []
     events = 0

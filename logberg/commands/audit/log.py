@@ -20,20 +20,34 @@ from logberg.commands.audit.record_output import RecordPrinter
 
 @click.command("log")
 @where_argument
-@click.option("--from", "from_", metavar="MOMENT", help="An offset, a time, or -2h, -7d.")
-@click.option("--to", metavar="MOMENT", help="End here, exclusive.")
-@click.option("--principal", help="Who asked, or for whom: User:alice, alice, 'Broker:*'.")
-@click.option("--operation", help="What was asked for: CreateTopics, 'Alter*'.")
-@click.option("--resource", multiple=True, help="topic:orders, 'partition:orders-*', broker:3.")
-@click.option("--type", "types", multiple=True, help="Record types: topic, partition_change.")
-@click.option("--request-id", help="The request id in a reply or an error.")
+@click.option(
+    "--from", "from_", metavar="MOMENT", help="Begin here: an offset, a time, or -2h, -7d."
+)
+@click.option("--to", metavar="MOMENT", help="Stop before this moment.")
+@click.option(
+    "--principal",
+    help="Who made the change, or for whom it was made: User:alice, alice, 'Broker:*'.",
+)
+@click.option("--operation", help="The operation that made the change: CreateTopics, 'Alter*'.")
+@click.option(
+    "--resource",
+    multiple=True,
+    help="What was changed: topic:orders, 'partition:orders-*', broker:3. Repeatable.",
+)
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    help="The type of record: topic, partition_change. Repeatable.",
+)
+@click.option("--request-id", help="The id of the request, from its reply or its error.")
 @click.option(
     "--outcome",
     multiple=True,
     type=click.Choice([SETTLED, ABORTED, OPEN]),
-    help="What became of it.",
+    help="Whether the record counts (settled), or its transaction was aborted or is open.",
 )
-@click.option("--limit", type=click.IntRange(min=1), help="Stop after so many records.")
+@click.option("--limit", type=click.IntRange(min=1), help="Stop after this many records.")
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
 @keep_going_option
 @output_option
@@ -52,10 +66,10 @@ def command(
     keep_going: bool,
     output: str,
 ) -> None:
-    """Print records with who, when and why. A record must match all given filters.
+    """Print records with who, when and why, if they match all the filters.
 
-    Records of aborted and open transactions are marked, because they don't count. With
-    --output json each record is one document on one line.
+    Records of aborted and open transactions don't count; the output marks them. With --output json
+    each record is one document on one line.
     """
     damage: list[str] | None = [] if keep_going else None
     with failing():

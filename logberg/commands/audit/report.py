@@ -27,13 +27,13 @@ _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
     help=f"Folder for {FILE}; it is made if it doesn't exist.",
 )
 @click.option("--from", "from_moment", help="Begin with the day of this offset or time (UTC).")
-@click.option("--to", "to_moment", help="End at this offset or time; the log's end otherwise.")
+@click.option("--to", "to_moment", help="End at this offset or time. [default: the log's end]")
 @click.option(
     "--head",
     "heads",
     multiple=True,
     metavar="OFFSET:HASH",
-    help="A head that was written down earlier; the logs must contain it. May be repeated.",
+    help="A chain hash written down earlier, which the logs must contain. Repeatable.",
 )
 @click.option("--title", help="The title of the page.")
 @output_option
@@ -46,11 +46,12 @@ def command(
     title: str | None,
     output: str,
 ) -> None:
-    """Make one HTML page of the log for people. The page needs no network and not this program.
+    """Make one HTML page about the log for people. It works offline and without this program.
 
-    It has an integrity certificate with the head to write down, who changed what, availability,
-    leaders and in-sync replicas over time, fencing, privileged changes, and what is not proved. A
-    damaged log gets a page too, which says so first. Exit code 0 means that the page was made.
+    It has an integrity certificate with the head (the last chain hash) to write down, who changed
+    what, availability, leaders and in-sync replicas over time, fencing, privileged changes, and
+    what is not proved. A damaged log gets a page too, which says so first. Exit code 0 means that
+    the page was made, not that the log is sound.
     """
     try:
         from audit.report.gathering import Wanted, gather  # noqa: PLC0415 - heavy, and optional

@@ -42,17 +42,19 @@ Row = tuple[Any, ...]
     type=click.Choice(["embedded", _SPARK]),
     default="embedded",
     show_default=True,
-    help="Plain Python in this process, or Spark.",
+    help="What computes the tables: Python in this process, or Spark.",
 )
-@click.option("--up-to", help="Offset, time (2026-11-20T10:00:00Z), -2h, or end.")
+@click.option("--up-to", help="Stop here: an offset, a time (2026-11-20T10:00:00Z), -2h, or end.")
 @click.option(
     "--out",
     type=LocalPath(),
-    help="FILE.csv, FILE.json (a document a line), or a folder for Parquet.",
+    help="FILE.csv, FILE.json (one document a line), or a folder for Parquet files.",
 )
-@click.option("--follow", is_flag=True, help="pipeline: go on with what is appended, until Ctrl-C.")
-@click.option("--master", default="local[2]", show_default=True, help="Spark's master.")
-@click.option("--memory", default="2g", show_default=True, help="Of Spark's driver.")
+@click.option(
+    "--follow", is_flag=True, help="JOB pipeline only: go on as the log grows, until Ctrl-C."
+)
+@click.option("--master", default="local[2]", show_default=True, help="Address of Spark's master.")
+@click.option("--memory", default="2g", show_default=True, help="Memory of Spark's driver.")
 @output_option
 def command(
     job: str,

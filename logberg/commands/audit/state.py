@@ -19,13 +19,13 @@ from runtime.loop.collection import resting
 
 @click.command("state")
 @where_argument
-@click.option("--at", help="An offset, a time (2026-11-20T10:00:00Z, -2h); default: the log's end.")
+@click.option("--at", help="An offset, a time (2026-11-20T10:00:00Z) or -2h. [default: the end]")
 @click.option(
     "--show", "wanted", type=click.Choice(list(SHOWN)), help="Show the entries of this part."
 )
 @click.option("--name", help="Only entries of this name, which may hold * and ?.")
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
-@click.option("--no-hash", is_flag=True, help="Don't compute the state hash: quicker.")
+@click.option("--no-hash", is_flag=True, help="Don't compute the state hash. This is quicker.")
 @click.option("--no-snapshots", is_flag=True, help="Replay from offset 0; use no checkpoint.")
 @output_option
 def command(
@@ -38,7 +38,7 @@ def command(
     no_snapshots: bool,
     output: str,
 ) -> None:
-    """Show the cluster's state at an offset or a time: the entries of a part, or their numbers.
+    """Show the cluster's state at an offset or a time: a part's entries, or how many each part has.
 
     Replay begins at the nearest checkpoint at or below the moment, or at offset 0. An offset inside
     a batch means the batch's end. Records of an open transaction don't count.

@@ -25,10 +25,10 @@ _HEAD = re.compile(r"([0-9]{1,19}):([0-9a-fA-F]{64})")
     "heads",
     multiple=True,
     metavar="OFFSET:HASH",
-    help="A chain hash that was written down, in hexadecimal. May be repeated.",
+    help="A chain hash written down earlier, which the logs must contain. Repeatable.",
 )
 @click.option("--keep-going", is_flag=True, help="Report everything, not just the first problem.")
-@click.option("--whole", is_flag=True, help="The history must begin at offset 0.")
+@click.option("--whole", is_flag=True, help="Exit 1 also if the history doesn't begin at offset 0.")
 @click.option("--no-replay", is_flag=True, help="Don't compare checkpoints with a replay.")
 @output_option
 def command(
@@ -39,10 +39,10 @@ def command(
     no_replay: bool,
     output: str,
 ) -> None:
-    """Verify logs: frames, checksums, chain, offsets, epochs, heads, and checkpoints by replay.
+    """Check frames, checksums, hash chain, offsets, epochs, and checkpoints by replay.
 
-    Several logs are also compared with each other. Exit 1 if anything is wrong. The unfinished tail
-    of a running node is only a note.
+    Several logs are also compared with each other. Exit 1 if anything is wrong. If the node is
+    running, an unfinished batch at the log's end is only a note.
     """
     known = dict(map(_head, heads))
     with resting(), failing():

@@ -26,10 +26,16 @@ from metadata.messages.records_json import record_type_name
 @click.command("who")
 @where_argument
 @click.argument("thing")
-@click.option("--from", "from_", metavar="MOMENT", help="An offset, a time, or -2h, -7d.")
-@click.option("--to", metavar="MOMENT", help="End here, exclusive.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many to show."
+    "--from", "from_", metavar="MOMENT", help="Begin here: an offset, a time, or -2h, -7d."
+)
+@click.option("--to", metavar="MOMENT", help="Stop before this moment.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="How many changes to show.",
 )
 @keep_going_option
 @output_option
@@ -42,7 +48,7 @@ def command(
     keep_going: bool,
     output: str,
 ) -> None:
-    """Show who changed THING, newest first: when, by which operation, why, via whom.
+    """Show who changed THING, newest first: when, by which operation, why, and through whom.
 
     THING is a resource or a pattern: topic:orders, partition:orders-3, 'config:topic:*',
     broker:3, user:alice, or only a name: orders.
