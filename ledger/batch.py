@@ -20,7 +20,7 @@ The head holds all lengths, so code that walks a file reads only the heads.
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 import msgspec
@@ -87,6 +87,25 @@ class BatchHeader(msgspec.Struct, frozen=True):
     def acted_as(self) -> str:
         """What the principal acted as, such as `Broker:7`; empty if it acted as itself."""
         return self.extensions.get(ACTED_AS, b"").decode(errors="replace")
+
+    def cause(self, id_text: Callable[[bytes], str]) -> dict[str, str]:
+        """Return who asked for the batch, how, for whom and why, without what is empty.
+
+        The names are those of JSON. `id_text` writes the request id as text.
+        """
+        said = self.provenance
+        words = {
+            "principal": said.principal,
+            "actedAs": self.acted_as,
+            "authMethod": said.auth_method,
+            "onBehalfOf": said.on_behalf_of,
+            "clientAddress": said.client_address,
+            "clientId": said.client_id,
+            "requestId": id_text(said.request_id) if said.request_id else "",
+            "operation": said.operation,
+            "reason": said.reason,
+        }
+        return {name: value for name, value in words.items() if value}
 
 
 class Batch(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from audit.reading.callers import caller
-from ledger.batch import Batch, BatchHeader
+from ledger.batch import Batch
 from ledger.reader import LedgerReader
 from metadata.codec import decode_records
 from metadata.messages.records_json import record_to_json
@@ -28,23 +28,6 @@ def dump(
         yield batch_in_words(batch, show_secrets=show_secrets)
 
 
-def cause_in_words(header: BatchHeader) -> dict[str, str]:
-    """Return who asked for a batch, how, for whom and why; without what is empty."""
-    provenance = header.provenance
-    words = {
-        "principal": provenance.principal,
-        "actedAs": header.acted_as,
-        "authMethod": provenance.auth_method,
-        "onBehalfOf": provenance.on_behalf_of,
-        "clientAddress": provenance.client_address,
-        "clientId": provenance.client_id,
-        "requestId": uuid_text(provenance.request_id) if provenance.request_id else "",
-        "operation": provenance.operation,
-        "reason": provenance.reason,
-    }
-    return {name: value for name, value in words.items() if value}
-
-
 def batch_in_words(batch: Batch, *, show_secrets: bool = False) -> dict[str, Any]:
     """Return a batch as plain values, its records with their offsets."""
     header = batch.header
@@ -53,7 +36,7 @@ def batch_in_words(batch: Batch, *, show_secrets: bool = False) -> dict[str, Any
         "count": header.count,
         "epoch": header.epoch,
         "time": utc(header.timestamp_ms),
-        **cause_in_words(header),
+        **header.cause(uuid_text),
         "hash": batch.hash.hex(),
         "previousHash": header.previous_hash.hex(),
         "records": [

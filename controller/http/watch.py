@@ -8,7 +8,7 @@ sent. So no answer is ever in memory as a whole.
 """
 
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from controller.http.describe import readable_offset
 from controller.http.held_requests import HeldRequests
@@ -174,24 +174,13 @@ def _span(piece: list[bytes]) -> tuple[int, int] | None:
 
 def batch_in_words(batch: Batch) -> LongMessage:
     """Return a batch's envelope and records as JSON, for people to read."""
-    header, provenance = batch.header, batch.header.provenance
-    envelope: dict[str, Any] = {
-        "principal": provenance.principal,
-        "actedAs": header.acted_as,
-        "authMethod": provenance.auth_method,
-        "onBehalfOf": provenance.on_behalf_of,
-        "clientAddress": provenance.client_address,
-        "clientId": provenance.client_id,
-        "requestId": uuid_text(provenance.request_id) if provenance.request_id else "",
-        "operation": provenance.operation,
-        "reason": provenance.reason,
-    }
+    header = batch.header
     words = {
         "offset": header.base_offset,
         "endOffset": header.end_offset,
         "epoch": header.epoch,
         "timestampMs": header.timestamp_ms,
-        **{name: value for name, value in envelope.items() if value},
+        **header.cause(uuid_text),
         "hash": batch.hash.hex(),
         "records": [],
     }

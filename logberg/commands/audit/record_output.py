@@ -10,7 +10,7 @@ from rich.text import Text
 
 from audit.questions.search import FoundRecord
 from audit.reading.callers import caller
-from audit.reading.dump import cause_in_words, utc
+from audit.reading.dump import utc
 from audit.reading.settling import SETTLED, Logged
 from ledger.batch import BatchHeader
 from logberg.cli.output import Piece, print_line, say
@@ -46,7 +46,7 @@ def cause_json(header: BatchHeader) -> dict[str, Any]:
         "baseOffset": header.base_offset,
         "epoch": header.epoch,
         "time": utc(header.timestamp_ms),
-        **cause_in_words(header),
+        **header.cause(uuid_text),
     }
 
 
