@@ -14,7 +14,7 @@ from audit.places.folder import LocalTree
 from audit.places.replicas import NoLogError, Replica
 from audit.places.tree_disk import TreeDisk
 from audit.questions.state import ClusterState, state_at, states_at
-from audit.questions.state_words import TABLE_OF, fields_of, name_of
+from audit.questions.state_words import differing, name_of
 from audit.reading.state_start import UnbelievableCheckpointError, image_of, load
 from metadata.buckets import KeyChange
 from metadata.image import MetadataImage, difference
@@ -116,21 +116,6 @@ def _in_words(
     *,
     show_secrets: bool,
 ) -> Different:
-    name = name_of(table, change.key, after, before)
-    old, new = (_fields(table, change.key, value, show_secrets=True) for value in change[1:])
-    shown_old, shown_new = (
-        _fields(table, change.key, value, show_secrets=show_secrets) for value in change[1:]
-    )
-    differing = {
-        field: (shown_old.get(field), shown_new.get(field))
-        for field in dict.fromkeys((*old, *new))
-        if old.get(field) != new.get(field)
-    }
+    fields = differing(table, change, show_secrets=show_secrets)
     kind = CREATED if change.before is None else REMOVED if change.after is None else CHANGED
-    return Different(table, name, kind, differing)
-
-
-def _fields(table: str, key: Any, value: Any, *, show_secrets: bool) -> dict[str, Any]:
-    if value is None:
-        return {}
-    return fields_of(TABLE_OF[table], key, value, show_secrets=show_secrets)
+    return Different(table, name_of(table, change.key, after, before), kind, fields)

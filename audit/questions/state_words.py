@@ -6,13 +6,13 @@ a changed secret is shown as a change.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
+from metadata.buckets import KeyChange
 from metadata.image import MetadataImage
 from metadata.image.families import TABLES
-from metadata.image.table import ImageTable
 from metadata.messages.records_json import record_to_json
-from metadata.records import ScramMechanism, config_kind
+from metadata.records import Record, ScramMechanism, config_kind
 from metadata.records.schema import camel
 from metadata.uuids import uuid_text
 
@@ -34,23 +34,28 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
 TABLE_OF: Final = {table.name: table for table in TABLES}
 
 
+Fields = dict[str, Any]
+
+
+class OfRecord(Protocol):
+    """Returns the fields of one of the records that restore an entry."""
+
+    def __call__(self, record: Record, *, show_secrets: bool) -> Fields: ...
+
+
 class Entry(NamedTuple):
     """One entry of a state."""
 
     table: str
     name: str
-    fields: dict[str, Any]
+    fields: Fields
 
 
 def entries(image: MetadataImage, table: str, *, show_secrets: bool = False) -> Iterator[Entry]:
     """Yield a table's entries, in the order of a snapshot."""
-    described = TABLE_OF[table]
-    for key, value in image.table(described).items():
-        yield Entry(
-            table,
-            name_of(table, key, image),
-            fields_of(described, key, value, show_secrets=show_secrets),
-        )
+    for key, value in image.table(TABLE_OF[table]).items():
+        fields = fields_of(table, key, value, show_secrets=show_secrets)
+        yield Entry(table, name_of(table, key, image), fields)
 
 
 def name_of(table: str, key: Any, *images: MetadataImage) -> str:
@@ -73,19 +78,59 @@ def name_of(table: str, key: Any, *images: MetadataImage) -> str:
             return uuid_text(key) if isinstance(key, bytes) else str(key)
 
 
-def fields_of(table: ImageTable, key: Any, value: Any, *, show_secrets: bool) -> dict[str, Any]:
-    """Return an entry's fields as plain values, without those that are in its name."""
-    records = table.records(key, value)
-    shown = [record_to_json(record, show_secrets=show_secrets)["data"] for record in records]
-    if table.name in ("configs", "client_quotas"):
-        by = "name" if table.name == "configs" else "key"
+def json_fields(record: Record, *, show_secrets: bool) -> Fields:
+    """Return a record's fields as its JSON has them."""
+    fields: Fields = record_to_json(record, show_secrets=show_secrets)["data"]
+    return fields
+
+
+def fields_of(
+    table: str, key: Any, value: Any, *, show_secrets: bool, of_record: OfRecord = json_fields
+) -> Fields:
+    """Return an entry's fields as plain values, without those that are in its name.
+
+    They are empty if the entry is not there (`value` None).
+    """
+    if value is None:
+        return {}
+    records = TABLE_OF[table].records(key, value)
+    shown = [of_record(record, show_secrets=show_secrets) for record in records]
+    if table in ("configs", "client_quotas"):
+        by = "name" if table == "configs" else "key"
         return {data[by]: data["value"] for data in shown}
-    fields: dict[str, Any] = {}
+    fields: Fields = {}
     for data in shown:
         fields.update(data)
-    for name in table.named_by:
+    for name in TABLE_OF[table].named_by:
         fields.pop(camel(name), None)
     return fields
+
+
+def differing(
+    table: str,
+    change: KeyChange[Any, Any],
+    *,
+    show_secrets: bool,
+    of_record: OfRecord = json_fields,
+) -> dict[str, tuple[Any, Any]]:
+    """Return {field: (before, after)} for the fields that differ; None if the field is not there.
+
+    Secrets are compared, but shown starred unless `show_secrets`.
+    """
+
+    def both(*, secrets: bool) -> tuple[Fields, ...]:
+        return tuple(
+            fields_of(table, change.key, value, show_secrets=secrets, of_record=of_record)
+            for value in (change.before, change.after)
+        )
+
+    before, after = both(secrets=True)
+    shown_before, shown_after = both(secrets=show_secrets)
+    return {
+        name: (shown_before.get(name), shown_after.get(name))
+        for name in dict.fromkeys((*before, *after))
+        if before.get(name) != after.get(name)
+    }
 
 
 def counts(image: MetadataImage) -> dict[str, int]:
