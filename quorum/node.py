@@ -324,10 +324,9 @@ class QuorumNode:
             raise QuorumStoppedError("the quorum node has stopped")
         if self.guard.delivery.announced is None:
             raise NotLeaderError(*self.leader_and_epoch())
-        if not self.context.journal.has_room:
+        if lack := self.context.journal.lack_of_room:
             raise NoRoomError(
-                f"{self.context.journal.lack_of_room}; free space on it or move the folder to a "
-                "larger disk; nothing is lost"
+                f"{lack}; free space on it or move the folder to a larger disk; nothing is lost"
             )
         self.guard.proposals.add(payload)
         self._wake()

@@ -79,6 +79,6 @@ def _note(context: NodeContext, guard: Guard) -> str:
         return "observes: the quorum was not formed with this folder, so it does not vote"
     if context.disk_is_stuck:
         return "the disk does not answer"
-    if not context.journal.has_room:
-        return f"{context.journal.lack_of_room}; it neither leads nor takes proposals"
+    if lack := context.journal.lack_of_room:
+        return f"{lack}; it neither leads nor takes proposals"
     return ""

@@ -104,7 +104,7 @@ class NodeContext:
     @property
     def may_lead(self) -> bool:
         """Whether this node can serve as leader: its disk answers and has room."""
-        return not self.disk_is_stuck and self.journal.has_room
+        return not self.disk_is_stuck and not self.journal.lack_of_room
 
     def count(self, reason: str) -> None:
         """Count a refusal."""

@@ -7,6 +7,7 @@ promise until `durable_position` has reached the position that it rests on.
 Entries are the core's tuples (command, index, term), kept in memory as well as on the disk.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, overload
 
@@ -15,17 +16,18 @@ from structlog.typing import FilteringBoundLogger
 
 from quorum.journal.damage import JournalDamage, TornTail
 from quorum.journal.frames import JournalFrameKind
+from quorum.journal.free_space import FreeSpace
 from quorum.journal.identity import FOLDER
 from quorum.journal.lineage import DRAWN_BYTES, Lineage
 from quorum.journal.opening import UNKNOWN_VOTE, Opened, open_journal
 from quorum.journal.scrub import scrub_segments
 from quorum.journal.segments import SegmentWriter
 from quorum.journal.state import (
-    ENTRY_HEAD,
     Entry,
     Known,
     Vote,
     VotedFor,
+    entry_body,
     index_body,
     known_items,
 )
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 
 SEGMENT_BYTES = 16 * 1024 * 1024
 RESERVE_BYTES = 4 * SEGMENT_BYTES
-_MIB = 1024 * 1024
 
 
 class RaftJournal:
@@ -64,13 +65,12 @@ class RaftJournal:
         self._identity = opened.identity
         self._state = opened.state
         self._torn, self._found, self._reset = opened.torn, opened.damage, opened.reset
-        self._reserve_bytes = reserve_bytes
         self._commit_written = opened.state.commit_index
         self._known_written = dict(opened.state.known)
         self._position_needing_sync = opened.position
         self._position_of_vote = opened.position
         self._repair_to_note = 0
-        self._free_bytes = disk.free_bytes()
+        self._free_space = FreeSpace(disk, reserve_bytes)
         self._writer = SegmentWriter(
             disk,
             opened.identity,
@@ -181,20 +181,12 @@ class RaftJournal:
         return self._writer.failure
 
     @property
-    def has_room(self) -> bool:
-        """Whether the disk has more than the reserve free; looked up every second.
-
-        If not, the node refuses proposals now, rather than stop in the middle of one.
-        """
-        return self._free_bytes >= self._reserve_bytes
-
-    @property
     def lack_of_room(self) -> str:
-        """The lack of room, as part of a sentence; empty while there is enough."""
-        if self.has_room:
-            return ""
-        free, reserve = self._free_bytes // _MIB, self._reserve_bytes // _MIB
-        return f"the disk is almost full: {free} MiB are free, {reserve} MiB are kept in reserve"
+        """The lack of room on the disk, as part of a sentence; empty while there is enough.
+
+        It is looked up every second.
+        """
+        return self._free_space.lack
 
     @property
     def size_bytes(self) -> int:
@@ -245,7 +237,7 @@ class RaftJournal:
         """Note that what an incarnation of ours made durable is lost; `damage` then says `what`."""
         self._state.lineage.note_lost(incarnation, position)
         self._state.damage = self._state.damage or what
-        self._promise(JournalFrameKind.STATE, self._state.encode(self._state.last_index))
+        self._promise_state()
         self._log.error("journal_damaged", what=what)
 
     def accept_loss(self) -> None:
@@ -269,7 +261,7 @@ class RaftJournal:
 
     def _promise_now(self) -> None:
         """Make the state durable; blocks, for start-up. Raises OSError."""
-        self._promise(JournalFrameKind.STATE, self._state.encode(self._state.last_index))
+        self._promise_state()
         try:
             self._writer.sync_blocking()
         except OSError as error:
@@ -295,6 +287,9 @@ class RaftJournal:
             JournalFrameKind.KNOWN, msgspec.msgpack.encode(known_items(self._known_written))
         )
 
+    def _promise_state(self) -> None:
+        self._promise(JournalFrameKind.STATE, self._state.encode(self._state.last_index))
+
     def _promise(self, kind: JournalFrameKind, body: bytes) -> None:
         """Write a frame that votes and acknowledgements rest on."""
         self._position_needing_sync = self._writer.append(kind, body)
@@ -316,8 +311,9 @@ class RaftJournal:
         """Append an entry."""
         state, writer = self._state, self._writer
         writer.top_index = max(writer.top_index, index)
-        state.entries.append((command, index, term))
-        end = writer.append(JournalFrameKind.ENTRY, ENTRY_HEAD.pack(index, term) + command)
+        entry = (command, index, term)
+        state.entries.append(entry)
+        end = writer.append(JournalFrameKind.ENTRY, entry_body(entry))
         state.ends.append(end)
         self._position_needing_sync = end
 
@@ -444,15 +440,9 @@ class RaftJournal:
     @property
     def durable_index(self) -> int:
         """The highest index whose entry is durable; the index before the first when none is."""
-        ends, durable = self._state.ends, self.durable_position
-        low, high = 0, len(ends)
-        while low < high:
-            middle = (low + high) // 2
-            if ends[middle] <= durable:
-                low = middle + 1
-            else:
-                high = middle
-        return self._state.first_index + low - 1 if ends else 0
+        ends = self._state.ends
+        durable = bisect_right(ends, self.durable_position)
+        return self._state.first_index + durable - 1 if ends else 0
 
     def sync(self) -> None:
         """Make durable what anyone waits for, off the loop, then call `on_durable`.
@@ -474,16 +464,19 @@ class RaftJournal:
 
     def on_second(self) -> None:
         """Write down the commit index and the durable position; look at the free space."""
-        if self._writer.failure is not None:
-            return
+        if self._writer.failure is None:
+            self._write_notes()
+            self.note_synced()
+            self._free_space.look()
+
+    def _write_notes(self) -> None:
+        """Write down the commit index and what is known of the peers, if they changed."""
         commit_index = self.commit_index
         if commit_index != self._commit_written:
             self._commit_written = commit_index
             self._writer.append(JournalFrameKind.COMMIT, index_body(commit_index))
         if self._state.known != self._known_written:
             self._write_known()
-        self.note_synced()
-        self._free_bytes = self._disk.free_bytes()
 
     def scrub(self) -> Generator[int, None, None]:
         """Read through the closed segments; yields the bytes of each step. Raises DamagedError."""
@@ -492,9 +485,5 @@ class RaftJournal:
     def close(self) -> None:
         """Make everything durable, write that down, and close. Blocks. Raises OSError."""
         if self._writer.failure is None:
-            commit_index = self.commit_index
-            if commit_index != self._commit_written:
-                self._writer.append(JournalFrameKind.COMMIT, index_body(commit_index))
-            if self._state.known != self._known_written:
-                self._write_known()
+            self._write_notes()
         self._writer.close()

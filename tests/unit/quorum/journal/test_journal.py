@@ -116,7 +116,7 @@ def test_a_fresh_journal_says_what_the_core_expects() -> None:
     assert journal.commit_index == 1
     assert journal.directory_id == b"\x01" * 16
     assert journal.formation is None
-    assert journal.has_room
+    assert not journal.lack_of_room
 
 
 def test_nothing_is_durable_before_a_sync_ends() -> None:
@@ -388,12 +388,12 @@ def test_room_is_looked_up_every_second() -> None:
     rig = Rig()
     journal = rig.open(reserve_bytes=10_000)
     rig.faults.capacity_bytes = rig.platter.used_bytes() + 9_000
-    assert journal.has_room
+    assert not journal.lack_of_room
     journal.on_second()
-    assert not journal.has_room
+    assert journal.lack_of_room
     rig.faults.heal()
     journal.on_second()
-    assert journal.has_room
+    assert not journal.lack_of_room
 
 
 def test_a_full_disk_at_every_byte_loses_nothing_durable() -> None:
