@@ -2,172 +2,23 @@
 
     from logberg import AgentConfig, BrokerAgent, LogbergClient
 
-Rule: programs import from here, and from `logberg.spark`; all other modules may move. The names
-are loaded together when the first of them is asked for, so `import logberg` costs nothing.
+Rule: programs import from here, and from `logberg.spark`; all other modules may move. The names are
+those of `logberg.public`. They are loaded together when the first of them is asked for, so
+`import logberg` costs nothing. `__init__.pyi` shows them to type checkers.
 `docs/reference-python.md` explains them.
 """
 
-from typing import TYPE_CHECKING
+import importlib
 
-if TYPE_CHECKING:
-    from logberg.public import (
-        Access,
-        AccessError,
-        AgentConfig,
-        AgentGoneError,
-        AlterConfigsReply,
-        AlteredConfigs,
-        BatchInWords,
-        BrokerAgent,
-        BrokerDescription,
-        BrokerRegistration,
-        BrokerState,
-        ClientError,
-        ClusterAccess,
-        ConfigChange,
-        ConfigEntry,
-        ConfigOperation,
-        ConfigResourceChange,
-        ConfigSynonym,
-        ConfiguredResource,
-        CreatedTopic,
-        CreateTopicsReply,
-        DeletedTopic,
-        DeleteTopicsReply,
-        DescribeConfigsReply,
-        DescribeTopicsReply,
-        Duties,
-        Ending,
-        Endpoint,
-        ErrorReply,
-        FeatureRange,
-        FeatureUpdate,
-        FolderInUseError,
-        Health,
-        ImageChanges,
-        ListBrokersReply,
-        ListConfigsReply,
-        ListFeaturesReply,
-        ListTopicsReply,
-        LocalClusterError,
-        LogbergClient,
-        LogReply,
-        Manifest,
-        MetadataImage,
-        NewTopic,
-        Partition,
-        PartitionDescription,
-        PartitionKey,
-        PolicyViolationError,
-        ProposedConfigs,
-        ProposedTopic,
-        Publisher,
-        QuorumMember,
-        QuorumReply,
-        RecordInWords,
-        StatusReply,
-        TlsFiles,
-        TlsFilesError,
-        Topic,
-        TopicDescription,
-        TopicSummary,
-        UnregisterBrokerReply,
-        UpdateFeaturesReply,
-        UpgradeType,
-        WrongFolderError,
-        client_context,
-        difference,
-        find_local_cluster,
-        parse_uuid,
-        read_token,
-        run_until_gone,
-        uuid_text,
-    )
 
-__all__ = [
-    "Access",
-    "AccessError",
-    "AgentConfig",
-    "AgentGoneError",
-    "AlterConfigsReply",
-    "AlteredConfigs",
-    "BatchInWords",
-    "BrokerAgent",
-    "BrokerDescription",
-    "BrokerRegistration",
-    "BrokerState",
-    "ClientError",
-    "ClusterAccess",
-    "ConfigChange",
-    "ConfigEntry",
-    "ConfigOperation",
-    "ConfigResourceChange",
-    "ConfigSynonym",
-    "ConfiguredResource",
-    "CreateTopicsReply",
-    "CreatedTopic",
-    "DeleteTopicsReply",
-    "DeletedTopic",
-    "DescribeConfigsReply",
-    "DescribeTopicsReply",
-    "Duties",
-    "Ending",
-    "Endpoint",
-    "ErrorReply",
-    "FeatureRange",
-    "FeatureUpdate",
-    "FolderInUseError",
-    "Health",
-    "ImageChanges",
-    "ListBrokersReply",
-    "ListConfigsReply",
-    "ListFeaturesReply",
-    "ListTopicsReply",
-    "LocalClusterError",
-    "LogReply",
-    "LogbergClient",
-    "Manifest",
-    "MetadataImage",
-    "NewTopic",
-    "Partition",
-    "PartitionDescription",
-    "PartitionKey",
-    "PolicyViolationError",
-    "ProposedConfigs",
-    "ProposedTopic",
-    "Publisher",
-    "QuorumMember",
-    "QuorumReply",
-    "RecordInWords",
-    "StatusReply",
-    "TlsFiles",
-    "TlsFilesError",
-    "Topic",
-    "TopicDescription",
-    "TopicSummary",
-    "UnregisterBrokerReply",
-    "UpdateFeaturesReply",
-    "UpgradeType",
-    "WrongFolderError",
-    "client_context",
-    "difference",
-    "find_local_cluster",
-    "parse_uuid",
-    "read_token",
-    "run_until_gone",
-    "uuid_text",
-]
+def __getattr__(name: str) -> object:
+    if name == "__all__" or not name.startswith("_"):
+        public = importlib.import_module(f"{__name__}.public")
+        if name == "__all__" or name in public.__all__:
+            globals().update({each: getattr(public, each) for each in ("__all__", *public.__all__)})
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-# A type checker would take any name for a public one if it saw this function.
-if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> object:
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from logberg import public  # noqa: PLC0415 - only when a name is asked for
-
-        globals().update({each: getattr(public, each) for each in __all__})
-        return globals()[name]
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__")})

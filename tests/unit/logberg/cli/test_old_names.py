@@ -8,9 +8,9 @@ import pytest
 
 from logberg.cli.old_variables import VARIABLES, take_old_variables
 from logberg.local.local_cluster import LocalClusterError
+from tests.unit.logberg.cli.test_comfort import CONNECTION
 from tests.unit.logberg.edge import run_whole
 from tests.unit.logberg.listener import Listener
-from tests.unit.logberg.test_comfort import CONNECTION
 
 NOWHERE = "http://127.0.0.1:1"
 LIST = ("topics", "list", "--timeout", "0.2")
