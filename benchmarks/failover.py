@@ -19,7 +19,8 @@ from audit.reading.dump import dump
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Floor, percentile
 from benchmarks.floors import middle, reset_ms
-from logberg.client.client import Access, LogbergClient, read_token
+from logberg.client.access import Access
+from logberg.client.client import LogbergClient
 from logberg.client.cluster_view import observe
 from logberg.local.local_cluster import LocalCluster, free_port_base
 from metadata.uuids import uuid7, uuid_text
@@ -39,7 +40,7 @@ def run(bench: Bench) -> list[Figure]:
 async def _run(bench: Bench) -> list[Figure]:
     cluster = LocalCluster(bench.fresh_folder("failover"), 3, 3, free_port_base())
     cluster.prepare()
-    access = Access(read_token(Path(cluster.file.token_file)), cluster.file.ca)
+    access = cluster.file.access()
     floors = [await asyncio.to_thread(bench.floors)]
     gone = [await asyncio.to_thread(reset_ms) for _ in range(5)]
     seen: dict[signal.Signals, list[float]] = {signal.SIGKILL: [], signal.SIGSTOP: []}

@@ -18,7 +18,8 @@ import msgspec
 from audit.places.replicas import open_replicas
 from audit.questions.agreement import agree
 from benchmarks.failover import fenced_in, settled
-from logberg.client.client import Access, ClientError, LogbergClient, read_token
+from logberg.client.client import LogbergClient
+from logberg.client.client_errors import ClientError
 from logberg.local.local_cluster import LocalCluster, free_port_base
 from metadata.messages.topics import NewTopic
 
@@ -44,7 +45,7 @@ async def _load(client: LogbergClient, number: int, until: float, counts: Counte
 async def _soak(folder: Path, seconds: float) -> Counter[str]:
     cluster = LocalCluster(folder, 3, 3, free_port_base())
     cluster.prepare()
-    access = Access(read_token(Path(cluster.file.token_file)), cluster.file.ca)
+    access = cluster.file.access()
     counts: Counter[str] = Counter()
     try:
         for child in cluster.children:

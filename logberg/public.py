@@ -12,7 +12,8 @@ from broker_agent.publishers import Duties, Manifest, Publisher
 from broker_agent.states import BrokerState
 from controller.policies import PolicyViolationError, ProposedConfigs, ProposedTopic
 from logberg.client.access import Access, AccessError, read_token
-from logberg.client.client import ClientError, LogbergClient
+from logberg.client.client import LogbergClient
+from logberg.client.client_errors import ClientError
 from logberg.local.cluster_access import ClusterAccess, find_local_cluster
 from logberg.local.local_cluster import LocalClusterError
 from metadata.image import (

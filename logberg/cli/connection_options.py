@@ -20,7 +20,8 @@ from logberg.cli.failure import Failure
 from logberg.cli.output import note as print_note
 from logberg.cli.output import output_option
 from logberg.client.access import Access
-from logberg.client.client import ClientError, LogbergClient, unknown_outcome
+from logberg.client.client import LogbergClient
+from logberg.client.client_errors import ClientError, unknown_outcome
 from runtime.sockets.tls import TlsFilesError
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 import aiohttp
 import msgspec
 
-from logberg.client.access import Access, AccessError, read_token
+from logberg.client.access import Access, AccessError
 from logberg.client.client_errors import ClientError, unknown_outcome
 from logberg.client.operations import Operations
 from logberg.client.tries import Retry, Turns, broken, not_connected, read_answer
@@ -25,8 +25,6 @@ from metadata.errors import ErrorCode
 from metadata.messages.versions import Agreed
 from metadata.uuids import uuid7, uuid_text
 from runtime.randomness import from_system
-
-__all__ = ["Access", "ClientError", "LogbergClient", "read_token", "unknown_outcome"]
 
 T = TypeVar("T")
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from logberg.client.client import ClientError, LogbergClient
+from logberg.client.client import LogbergClient
+from logberg.client.client_errors import ClientError
 from metadata.messages.brokers import BrokerDescription, ListBrokersReply
 from metadata.messages.quorum import StatusReply
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from logberg.cli.failure import Failure
 from logberg.cli.output import say
-from logberg.client.client import Access, LogbergClient, read_token
+from logberg.client.client import LogbergClient
 from logberg.commands.demo_steps import EXPECTED_ERRORS, DemoSteps, Line
 from logberg.local.local_cluster import LocalCluster, LocalClusterError, Timing, free_port_base
 
@@ -79,11 +79,7 @@ async def _tell(cluster: LocalCluster) -> str:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, task.cancel)
     try:
-        access = Access(
-            read_token(Path(cluster.file.token_file)),
-            cluster.file.ca,
-            cluster_id=cluster.cluster_id,
-        )
+        access = cluster.file.access()
         async with LogbergClient(cluster.controller_urls, access, 20.0, "logberg-demo") as client:
             steps = DemoSteps(cluster, client, tell)
             await steps.tell()

@@ -18,7 +18,8 @@ from audit.questions.agreement import agree
 from audit.questions.state import state_at
 from audit.reading.dump import dump
 from logberg.cli.output import Piece
-from logberg.client.client import ClientError, LogbergClient
+from logberg.client.client import LogbergClient
+from logberg.client.client_errors import ClientError
 from logberg.client.cluster_view import ClusterView, observe
 from logberg.local.local_cluster import LocalCluster
 from metadata.messages.topics import NewTopic

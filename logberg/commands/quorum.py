@@ -12,7 +12,8 @@ import click
 from logberg.cli.connection_options import ClusterConnection, cluster_options
 from logberg.cli.output import facts, print_json, show, styled, table
 from logberg.cli.suggesting_group import SuggestingGroup
-from logberg.client.client import ClientError, LogbergClient
+from logberg.client.client import LogbergClient
+from logberg.client.client_errors import ClientError
 from metadata.messages.quorum import QuorumMember, QuorumReply
 from runtime.http.origins import may_follow
 

@@ -15,7 +15,7 @@ from rich.live import Live
 from logberg.cli.default_folder import DEFAULT_FOLDER, or_old_folder
 from logberg.cli.failure import Failure
 from logberg.cli.output import drawn, say
-from logberg.client.client import Access, LogbergClient, read_token
+from logberg.client.client import LogbergClient
 from logberg.client.cluster_view import ClusterView, observe
 from logberg.commands.status import tables
 from logberg.local.local_cluster import CONTROLLERS, LocalCluster, LocalClusterError
@@ -80,12 +80,7 @@ async def _run(cluster: LocalCluster) -> None:
     try:
         for child in cluster.children:
             child.start()
-        access = Access(
-            read_token(Path(cluster.file.token_file)),
-            cluster.file.ca,
-            cluster_id=cluster.cluster_id,
-        )
-        async with LogbergClient(cluster.controller_urls, access) as client:
+        async with LogbergClient(cluster.controller_urls, cluster.file.access()) as client:
             await _until_ready(cluster, client, stop)
             if not stop.is_set():
                 cluster.write_cluster_file()

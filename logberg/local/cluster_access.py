@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from logberg.client.access import Access, read_token
+from logberg.client.access import Access
 from logberg.local.local_ca import LocalCertificateAuthority
 from logberg.local.local_cluster import CLUSTER_FILE, ClusterFile, LocalClusterError
 from runtime.sockets.tls import TlsFiles, client_context
@@ -52,5 +52,5 @@ def find_local_cluster(folder: Path | str) -> ClusterAccess:
         folder=Path(folder),
         cluster_id=known.cluster_id,
         controllers=tuple(node.url for node in known.nodes if node.role == "controller"),
-        access=Access(read_token(Path(known.token_file)), known.ca, cluster_id=known.cluster_id),
+        access=known.access(),
     )

@@ -25,6 +25,7 @@ from typing import Any
 
 import msgspec
 
+from logberg.client.access import Access, read_token
 from logberg.local.child import Child, stop_all
 from logberg.local.local_ca import LocalCertificateAuthority
 from metadata.uuids import uuid4_from, uuid_text
@@ -70,6 +71,10 @@ class ClusterFile(msgspec.Struct, frozen=True, rename="camel"):
     ca: str
     token_file: str
     nodes: tuple[LocalProcess, ...] = ()
+
+    def access(self) -> Access:
+        """Return the administrator's credentials. Raises AccessError."""
+        return Access(read_token(Path(self.token_file)), self.ca, cluster_id=self.cluster_id)
 
 
 class Timing(msgspec.Struct, frozen=True):

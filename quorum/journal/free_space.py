@@ -3,7 +3,7 @@
 Rule: below the reserve a node refuses proposals now, rather than stop in the middle of one.
 """
 
-from runtime.disk import Disk
+from runtime.disk.interface import Disk
 
 _MIB = 1024 * 1024
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.failover import settled
-from logberg.client.client import Access, LogbergClient, read_token
+from logberg.client.client import LogbergClient
 from logberg.local.local_cluster import LocalCluster, free_port_base
 from metadata.messages.quorum import StatusReply
 from tests.evidence.pieces import percentiles, write_piece
@@ -31,7 +31,7 @@ class Run:
     def __init__(self, folder: Path, count: int, minutes: float, seed: int) -> None:
         self.cluster = LocalCluster(folder, 3, 3, free_port_base())
         self.cluster.prepare()
-        self.access = Access(read_token(Path(self.cluster.file.token_file)), self.cluster.file.ca)
+        self.access = self.cluster.file.access()
         self.load = Load(self.cluster.controller_urls, self.access, seed)
         self.kills: list[Kill] = []
         self._count = count

@@ -18,7 +18,8 @@ import time
 from collections import defaultdict
 from typing import NamedTuple
 
-from logberg.client.client import ClientError, LogbergClient
+from logberg.client.client import LogbergClient
+from logberg.client.client_errors import ClientError
 from logberg.client.cluster_view import observe
 from logberg.local.local_cluster import LocalCluster
 from metadata.messages.quorum import QuorumReply

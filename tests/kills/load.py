@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import aiohttp
 import msgspec
 
-from logberg.client.client import Access
+from logberg.client.access import Access
 from metadata.uuids import uuid7, uuid_text
 
 CLIENTS = 8

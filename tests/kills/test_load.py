@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from logberg.client.client import Access
+from logberg.client.access import Access
 from metadata.messages.quorum import QuorumMember, QuorumReply
 from tests.kills.killing import _all_hold
 from tests.kills.load import Load, LoadError

@@ -8,7 +8,8 @@ from typing import Any, get_type_hints
 import msgspec
 import pytest
 
-from logberg.client.client import ClientError, LogbergClient
+from logberg.client.client import LogbergClient
+from logberg.client.client_errors import ClientError
 from logberg.client.operations import Operations
 from metadata.messages import (
     AclEntry,

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from logberg.cli.main import cli
 from logberg.client.access import Access
-from logberg.client.client import ClientError, LogbergClient
+from logberg.client.client import LogbergClient
+from logberg.client.client_errors import ClientError
 from logberg.local.local_cluster import ClusterFile, LocalProcess
 from runtime.sockets.tls import server_context
 from tests.unit.logberg.listener import Listener

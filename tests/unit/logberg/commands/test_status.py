@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from logberg.client.client import ClientError, LogbergClient
+from logberg.client.client import LogbergClient
+from logberg.client.client_errors import ClientError
 from logberg.client.cluster_view import observe
 from logberg.commands.status import tables
 from logberg.local.local_cluster import free_port_base

@@ -15,7 +15,8 @@ import click
 import pytest
 
 from logberg.cli.command_tree import cli
-from logberg.client.client import ClientError, LogbergClient
+from logberg.client.client import LogbergClient
+from logberg.client.client_errors import ClientError
 from tests.unit.logberg.edge import run_whole
 from tests.unit.logberg.listener import Listener
 
