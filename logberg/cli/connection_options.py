@@ -18,7 +18,7 @@ from logberg.cli.cluster_lookup import Named, find
 from logberg.cli.default_folder import DEFAULT_FOLDER, or_old_folder
 from logberg.cli.failure import Failure
 from logberg.cli.output import note as print_note
-from logberg.cli.output import output_option
+from logberg.cli.output import output_option, print_json, say
 from logberg.client.access import Access
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError, unknown_outcome
@@ -157,6 +157,21 @@ class ChangeOptions(msgspec.Struct, frozen=True):
     dry_run: bool
     reason: str
     request_id: str | None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return them as arguments of the client's methods."""
+        return msgspec.structs.asdict(self)
+
+
+def print_change(reply: Any, output: str, *said: str) -> None:
+    """Print the answer to a change: as JSON, the records of a dry run, or what is `said` of it."""
+    if output == "json":
+        print_json(reply)
+    elif reply.dry_run:
+        print_json(reply.records)
+    else:
+        for line in said:
+            say(line)
 
 
 def change_options(command: Callable[..., Any]) -> Callable[..., Any]:

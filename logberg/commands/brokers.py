@@ -7,6 +7,7 @@ from logberg.cli.connection_options import (
     ClusterConnection,
     change_options,
     cluster_options,
+    print_change,
 )
 from logberg.cli.output import facts, print_json, say, show, styled, table
 from logberg.cli.suggesting_group import SuggestingGroup
@@ -96,20 +97,9 @@ def unregister(
     partition can't be unregistered. The error names what would be lost.
     """
     reply = cluster.ask(
-        lambda client: client.unregister_broker(
-            broker_id,
-            force=force,
-            reason=change.reason,
-            request_id=change.request_id,
-            dry_run=change.dry_run,
-        )
+        lambda client: client.unregister_broker(broker_id, force=force, **change.arguments())
     )
-    if output == "json":
-        print_json(reply)
-    elif reply.dry_run:
-        print_json(reply.records)
-    else:
-        say(f"broker {broker_id} is unregistered (offset {reply.offset})")
+    print_change(reply, output, f"broker {broker_id} is unregistered (offset {reply.offset})")
 
 
 def _listeners(broker: BrokerDescription) -> str:

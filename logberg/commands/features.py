@@ -7,6 +7,7 @@ from logberg.cli.connection_options import (
     ClusterConnection,
     change_options,
     cluster_options,
+    print_change,
 )
 from logberg.cli.output import print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
@@ -74,26 +75,15 @@ def _update(
     output: str,
 ) -> None:
     updates = [_parsed(text, kind) for text in wanted]
-    reply = cluster.ask(
-        lambda client: client.update_features(
-            *updates,
-            reason=change.reason,
-            request_id=change.request_id,
-            dry_run=change.dry_run,
-        )
+    reply = cluster.ask(lambda client: client.update_features(*updates, **change.arguments()))
+    said = (
+        f"{feature.name} is at {feature.level} already"
+        if feature.level_before == feature.level
+        else f"{feature.name}: {feature.level_before or 'not finalised'} -> {feature.level} "
+        f"(offset {reply.offset})"
+        for feature in reply.features
     )
-    if output == "json":
-        print_json(reply)
-        return
-    if reply.dry_run:
-        print_json(reply.records)
-        return
-    for feature in reply.features:
-        before, level = feature.level_before, feature.level
-        if before == level:
-            say(f"{feature.name} is at {level} already")
-        else:
-            say(f"{feature.name}: {before or 'not finalised'} -> {level} (offset {reply.offset})")
+    print_change(reply, output, *said)
 
 
 def _parsed(text: str, kind: UpgradeType) -> FeatureUpdate:

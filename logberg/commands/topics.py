@@ -9,13 +9,14 @@ from logberg.cli.connection_options import (
     ClusterConnection,
     change_options,
     cluster_options,
+    print_change,
 )
 from logberg.cli.failure import Failure
 from logberg.cli.key_and_value import key_and_value
 from logberg.cli.output import facts, print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
-from metadata.messages.topics import CreatedTopic, CreateTopicsReply, DeletedTopic, NewTopic
+from metadata.messages.topics import CreatedTopic, DeletedTopic, NewTopic
 
 
 @click.group("topics", cls=SuggestingGroup)
@@ -51,31 +52,15 @@ def create(
     """Create topics. If some are refused, the others are still created, as one atomic change."""
     given: dict[str, str | None] = dict(key_and_value(text) for text in configs)
     wanted = [NewTopic(name, partitions, replication_factor, configs=given) for name in names]
-    reply = cluster.ask(
-        lambda client: client.create_topics(
-            *wanted,
-            reason=change.reason,
-            request_id=change.request_id,
-            dry_run=change.dry_run,
-        )
+    reply = cluster.ask(lambda client: client.create_topics(*wanted, **change.arguments()))
+    created = (
+        f"created {topic.name}: {topic.num_partitions} partitions, "
+        f"{topic.replication_factor} replicas each (offset {reply.offset})"
+        for topic in reply.topics
+        if topic.error is None
     )
-    if output == "json":
-        print_json(reply)
-    else:
-        _show_created(reply)
+    print_change(reply, output, *created)
     _fail_for(reply.topics)
-
-
-def _show_created(reply: CreateTopicsReply) -> None:
-    if reply.dry_run:
-        print_json(reply.records)
-        return
-    for topic in reply.topics:
-        if topic.error is None:
-            say(
-                f"created {topic.name}: {topic.num_partitions} partitions, "
-                f"{topic.replication_factor} replicas each (offset {reply.offset})"
-            )
 
 
 @command.command("list")
@@ -141,17 +126,11 @@ def describe(*, name: str, cluster: ClusterConnection, output: str) -> None:
 @change_options
 def delete(*, name: str, change: ChangeOptions, cluster: ClusterConnection, output: str) -> None:
     """Delete a topic."""
-    reply = cluster.ask(
-        lambda client: client.delete_topic(
-            name, reason=change.reason, request_id=change.request_id, dry_run=change.dry_run
-        )
+    reply = cluster.ask(lambda client: client.delete_topic(name, **change.arguments()))
+    deleted = (
+        f"deleted {name} (offset {reply.offset})" for topic in reply.topics if topic.error is None
     )
-    if output == "json":
-        print_json(reply)
-    elif reply.dry_run:
-        print_json(reply.records)
-    elif all(topic.error is None for topic in reply.topics):
-        say(f"deleted {name} (offset {reply.offset})")
+    print_change(reply, output, *deleted)
     _fail_for(reply.topics)
 
 
