@@ -20,7 +20,7 @@ import msgspec
 from logberg.client.access import Access, AccessError
 from logberg.client.client_errors import ClientError, unknown_outcome
 from logberg.client.operations import Operations
-from logberg.client.tries import Retry, Turns, broken, not_connected, read_answer
+from logberg.client.tries import Retry, UrlOrder, broken, not_connected, read_answer
 from metadata.errors import ErrorCode
 from metadata.messages.versions import Agreed
 from metadata.uuids import uuid7, uuid_text
@@ -121,14 +121,14 @@ class LogbergClient(Operations):
     ) -> T:
         until = time.monotonic() + self._deadline_s
         request_id = headers.get(REQUEST_ID, "")
-        turns = Turns(self._urls, self._random)
-        while (left := until - time.monotonic()) > 0 and turns.url is not None:
+        order = UrlOrder(self._urls, self._random)
+        while (left := until - time.monotonic()) > 0 and order.url is not None:
             try:
                 found = await self._once(
-                    turns.url, method, path, reply, body, query, headers, min(left, _TRY_S)
+                    order.url, method, path, reply, body, query, headers, min(left, _TRY_S)
                 )
             except Retry as retry:
-                await asyncio.sleep(min(turns.after(retry), left))
+                await asyncio.sleep(min(order.after(retry), left))
             except ClientError as error:
                 if request_id not in self.in_doubt:
                     raise
@@ -136,7 +136,7 @@ class LogbergClient(Operations):
             else:
                 self.in_doubt.discard(request_id)
                 return found
-        raise self._given_up(turns.why, request_id)
+        raise self._given_up(order.why, request_id)
 
     def _given_up(self, last: ClientError, request_id: str) -> ClientError:
         """The error after the last try."""

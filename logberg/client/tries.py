@@ -49,7 +49,7 @@ class Retry(Exception):  # noqa: N818 - a signal within this room, not an error 
         """The deadline of the try passed without an answer."""
 
 
-class Turns:
+class UrlOrder:
     """Chooses the URL of the next try, and the pause before it."""
 
     def __init__(self, urls: list[str], random: Random) -> None:
