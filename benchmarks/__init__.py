@@ -1,5 +1,6 @@
 """Measurements: `python -m benchmarks` (make bench), `python -m benchmarks.soak` (make soak).
 
-Rule: real processes on loopback, a real disk, and beside each figure what the machine itself
-could do in the same minutes (`floors`): on a shared machine a number alone says nothing.
+Rule: measure real processes on loopback and a real disk. With each figure, also measure what the
+machine can do at best in the same minutes (`floors`). On a shared machine a figure without its
+floor means nothing.
 """

@@ -1,9 +1,9 @@
-"""`python -m benchmarks`: every measurement, one after another, a table at the end.
+"""`python -m benchmarks` runs every measurement, one after another, and prints a table.
 
---only NAME   only this one (may be repeated); see --help for the names
---quick       one short round each: whether it works, not how fast
+--only NAME   run only this measurement (may be repeated); see --help for the names
+--quick       run one short round of each, to see that it works; the figures mean nothing
 --json FILE   also write every round of every figure
---markdown    print the table for a page too
+--markdown    also print the table in Markdown
 """
 
 import argparse

@@ -1,14 +1,14 @@
-"""How fast one core verifies, replays and travels: `python -m benchmarks.audit_core`.
+"""Measures how fast one core verifies and replays a log, and finds the state at an offset.
 
-Rates are records a second of processor time, at about 20 records a batch; beside them the floor of
-this machine in the same run, SHA-256 and CRC-32C of the very same bytes. A state is timed by the
-clock on the wall, its log read from the page cache. `run` is the short form, for
+`python -m benchmarks.audit_core`. Rates are records per second of processor time, at about 20
+records a batch. The floor is SHA-256 and CRC-32C of the same bytes in the same run. The time to
+find a state is wall-clock time, with the log in the page cache. `run` is the short form, for
 `python -m benchmarks`.
 
---history FOLDER   measure this log (a node's folder) instead of one that is made
---records N        how long the one that is made is (5,000,000)
---every-offset     prove instead: at every offset of a realistic history of so many records
-                   (100,000) the state from snapshots has the hash of a fold of batch after batch
+--history FOLDER   measure this log (a node's folder) instead of a generated one
+--records N        length of the generated log (5,000,000)
+--every-offset     measure nothing; check a realistic history of so many records (100,000): at every
+                   offset, the state from snapshots has the same hash as the replay of all batches
 """
 
 import argparse
@@ -112,7 +112,7 @@ def replay_rate(folder: Path, start: int, count: int, hash_every: int = 0) -> fl
 
 
 def state_times(folder: Path, states: int, *, with_hash: bool) -> list[float]:
-    """Seconds to open the log and tell the state, at random offsets."""
+    """Return the seconds to open the log and find the state, at random offsets."""
     end = one_replica(str(folder)).reader().log_end
     dice = random.Random(SEED)
     took = []
@@ -195,7 +195,7 @@ def run(bench: Bench) -> list[Figure]:
 
 
 def every_offset(folder: Path, records: int) -> Iterator[int]:
-    """Hold the state at each offset against a fold of batch after batch.
+    """Compare the state at each offset with the replay of all batches before it.
 
     Yields the end of each batch. Raises AssertionError at the first difference.
     """

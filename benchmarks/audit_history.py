@@ -1,8 +1,8 @@
-"""A large log for `benchmarks.audit_core`: a node's folder, written at full speed.
+"""Writes a large log for `benchmarks.audit_core`: a node's folder.
 
-Rule: batches as a controller seals them, segments cut where it cuts them, checkpoints as often as
-it keeps them, all true. What changes is as in `benchmarks.replay`; the batches are small (20
-records), since a busy cluster's are, and since small ones are the hard case for a reader.
+Rule: batches, segments and checkpoints are those that a controller would write. The changes are
+those of `benchmarks.replay`. The batches are small (20 records), as in a busy cluster; small
+batches are also the slow case for a reader.
 """
 
 import hashlib

@@ -1,11 +1,11 @@
-"""How fast Spark reads a log and makes tables of it: `python -m benchmarks.audit_spark`.
+"""Measures how fast Spark reads a log and makes tables of it: `python -m benchmarks.audit_spark`.
 
-Prints records a second by the clock on the wall: plain decoding in one process, which is the floor;
-building bronze's columns in one process; then Spark with two cores: a count, bronze into nothing,
-bronze as Parquet by day, silver as Parquet by day (what happened to partitions, which is nearly the
-whole log), and the whole pipeline (bronze, silver and gold as Parquet), all at once and segment by
-segment, so that each run finds only what is new. `busy` is processor time of Java and
-Python together. The log is a generated history, made once and kept in the folder.
+Prints records per second of wall-clock time. In one process: decoding alone, which is the floor,
+and building the columns of bronze. In Spark with two cores: a count; bronze without writing it;
+bronze as Parquet by day; silver's table of partition events, which is nearly the whole log, as
+Parquet by day; and the whole pipeline (bronze, silver and gold as Parquet), once for the whole log
+and once segment by segment, where each run reads only the new segment. `busy` is processor time of
+Java and Python together. The log is a generated history, made once and kept in the folder.
 
 --records N      how long the log is (5,000,000)
 --folder FOLDER  where logs and tables go (a temporary folder)

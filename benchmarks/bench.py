@@ -1,4 +1,4 @@
-"""What every measurement is given: a folder, how long, how often, and whether to talk."""
+"""The settings that every measurement gets: a folder, durations, counts, verbosity."""
 
 import itertools
 import shutil

@@ -1,7 +1,7 @@
-"""Three controllers as real processes: `logberg controller --config`, as production runs them.
+"""Runs three controllers as real processes: `logberg controller --config`, as in production.
 
-Rule: plain HTTP on loopback without authentication, so that what is measured is ours and not the
-TLS library's; everything else is the default. The clock of a start runs from exec.
+Rule: they use plain HTTP on loopback without authentication, so that figures show our code and not
+the TLS library. Every other setting is the default. The time of a start counts from exec.
 """
 
 import asyncio

@@ -1,9 +1,10 @@
-"""`python -m benchmarks.colliding`: what keys cost that somebody chose to collide.
+"""`python -m benchmarks.colliding` measures maps whose keys an attacker chose to collide.
 
-One map of 4,000 names and one of 4,000 ids, each with ordinary keys and with keys that were
-searched for, so that all lie in one bucket by the hash that had no secret (crc32). Lone changes,
-in turns, in one process. Prints changes a second and their ratio, ordinary to chosen, and exits 1
-above 1.5. `--unkeyed` puts crc32 back, to see what it was.
+There is a map of 4,000 names and one of 4,000 ids, each once with ordinary keys and once with
+chosen keys. The chosen keys would all lie in one bucket under crc32, the earlier hash without a
+secret. The benchmark makes single changes to the maps in turns, in one process. It prints changes
+per second and their ratio, ordinary to chosen, and exits 1 above 1.5. `--unkeyed` uses crc32 again,
+for comparison.
 """
 
 import argparse

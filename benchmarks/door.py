@@ -1,9 +1,9 @@
-"""`python -m benchmarks.door`: crowds of strangers at a leader's ports, and what they cost it.
+"""`python -m benchmarks.door` measures what many unauthenticated connections cost a leader.
 
-Three controllers and a broker with TLS and required authentication, as real processes. For each
-load: the leader's memory before, at its peak, and after a minute; how long changes took beside it;
-the leader's epoch before and after. Exit 1 when an epoch changed, a change failed, or the memory
-grew by more than 64 MiB or did not fall back.
+It runs three controllers and a broker with TLS and required authentication, as real processes. For
+each load it shows the leader's memory before, at its peak and after a minute, how long changes took
+meanwhile, and the leader's epoch before and after. Exit 1 if the epoch changed, a change failed, or
+the memory grew by more than 64 MiB or did not go down again.
 """
 
 import argparse

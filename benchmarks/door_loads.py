@@ -1,8 +1,8 @@
-"""Loads of strangers against a controller's ports, and what the controller's memory does.
+"""Loads of unauthenticated connections to a controller's ports, and readings of its memory.
 
-Rule: every load is bounded in connections, bytes and time, and holds what it opened until it is
-closed. `benchmarks/door.py` has them at full size, `tests/process/test_loads_at_the_door.py` at a
-smaller one.
+Rule: every load is bounded in connections, bytes and time. It keeps its connections open until it
+is closed. `benchmarks/door.py` uses the loads at full size, and
+`tests/process/test_loads_at_the_door.py` at a smaller one.
 """
 
 import socket

@@ -1,9 +1,9 @@
-"""From the loss of the active controller to the first change that the next one commits.
+"""Measures the time from the loss of the active controller to the next committed change.
 
-Real processes with TLS, and three broker agents, as `logberg up` starts them. A client asks the
-survivors every 5 ms, with one request id. SIGKILL is a process that dies; SIGSTOP stands for a
-machine that is silent: nothing refuses, only the election timeout tells. At the end the log says
-how many brokers were fenced, which must be none.
+The processes are real, with TLS and three broker agents, as `logberg up` starts them. A client
+sends one change, with one request id, to the surviving controllers every 5 ms. SIGKILL stands for a
+process that dies. SIGSTOP stands for a machine that goes silent: no connection is refused, so only
+the election timeout detects it. At the end the log must show that no broker was fenced.
 """
 
 import asyncio

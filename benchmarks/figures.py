@@ -1,8 +1,8 @@
-"""What a measurement is, and how a run is shown.
+"""Figures of a run, and their table.
 
-Rule: a figure is the median of its rounds; with it go the rounds themselves, the target, and a
-floor that was measured just before it, on the same machine in the same state. What misses its
-target is shown as missed, never left out.
+Rule: a figure is the median of its rounds. It keeps the rounds, its target, and a floor that was
+measured just before it on the same machine. The table also shows every figure that misses its
+target.
 """
 
 import datetime as dt

@@ -1,7 +1,7 @@
-"""What the machine can do at best, now: fdatasync, a TCP echo, an idle loop's timer.
+"""Measures what the machine can do at best now: fdatasync, a TCP echo, an idle loop's timer.
 
-Rule: measured in the same folder and in the same minute as what stands beside it. The echo's two
-ends are two processes, since ours are.
+Rule: a floor is measured in the same folder and in the same minute as its figure. The two ends of
+the echo are two processes, as in a cluster.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
-"""A keep-alive HTTP connection that costs the load generator next to nothing.
+"""A keep-alive HTTP connection that takes the load generator almost no processor time.
 
-Rule: it shares two cores with what it measures, so it knows just the HTTP that our server
-answers: a status line, headers, `content-length`, a body; one request at a time. It is no client.
+Rule: the load generator shares two cores with the processes that it measures. So this code knows
+only the HTTP of our server's answers: a status line, headers, `content-length`, a body. It sends
+one request at a time. It is not a general HTTP client.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""HTTP operations a second on three real controllers: reads, creates and heartbeats.
+"""Measures HTTP operations per second on three real controllers: reads, creates and heartbeats.
 
-Creates come from 64 clients, one topic a request: each is a decision, a batch, an fsync on two
-controllers and a commit. Heartbeats are MetadataFetch in MessagePack by simulated brokers that
-are online and have nothing to fetch.
+64 clients create topics, one in each request: each is a decision, a batch, an fsync on two
+controllers and a commit. A heartbeat is a MetadataFetch in MessagePack of a simulated broker that
+is online and has nothing to fetch.
 """
 
 import asyncio

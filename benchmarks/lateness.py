@@ -1,17 +1,17 @@
-"""`make lateness`: no slice of work on the loop is long, whatever is asked, on a large state.
+"""`make lateness` checks that no request makes a long slice of work on a large state.
 
-Builds a cluster of real processes with 1,000,000 partitions, drives every load of
-`benchmarks.lateness_loads`, and prints for each what the worst of the three controllers paid:
-processor time of a slice at p99.9 and at worst, and how late the loop was by the wall clock, which
-is shown and not judged. Exit 1 when a slice was longer than 20 ms at p99.9 or 50 ms at worst, when
-the leader's epoch changed, or when a route or a record is driven by no load.
+It builds a cluster of real processes with 1,000,000 partitions and runs every load of
+`benchmarks.lateness_loads`. For each load it prints, for the worst of the three controllers, the
+processor time of a slice at p99.9 and at worst, and the lateness of the loop in wall-clock time,
+which has no limit. Exit 1 if a slice took longer than 20 ms at p99.9 or 50 ms at worst, if the
+leader's epoch changed, or if no load covers a route or a record.
 
---partitions N  how many (1000000)
+--partitions N  how many partitions (1000000)
 --seconds S     how long each load lasts (3)
---only TEXT     only loads whose name has this in it; coverage isn't judged then
+--only TEXT     only loads whose name contains TEXT; then coverage isn't checked
 --name          the controllers' logs name every callback that takes more than 20 ms
---json FILE     write the table
---folder DIR    where the cluster lives; kept
+--json FILE     write the table to FILE
+--folder DIR    folder of the cluster; it is kept
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What a load of `make lateness` is."""
+"""The type of a load of `make lateness`."""
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple

@@ -1,7 +1,7 @@
 """The cluster that `make lateness` measures: three real controllers, many partitions, brokers.
 
-Rule: what is there was made by requests, as users make it; nothing is put into the folders. Brokers
-heartbeat all the while, once a second each.
+Rule: requests create the whole state, as users would; nothing is written into the folders. During
+all loads each broker sends a heartbeat once a second.
 """
 
 import asyncio

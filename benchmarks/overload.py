@@ -1,11 +1,11 @@
-"""Ten times as many changes as can be made: heartbeats are answered, nobody is fenced.
+"""Measures ten times as many changes as the cluster can make: no broker may be fenced.
 
-One hundred brokers heartbeat twice a second, each on its own connection, with sessions of 3 s.
-Beside them another process lets clients create topics, each as fast as it is answered: first as
-many as bring the most (the peak), then ten times as many. What is shed is told with 429, and its
-client comes again at once, which no good client does: it would wait as it is told. The figures are
-how long heartbeats take, how many changes are made of those that were made at the peak, and how
-often the log says that a broker was fenced.
+One hundred brokers send a heartbeat twice a second, each on its own connection, with sessions of
+3 s. In another process clients create topics, each as fast as it is answered: first as many clients
+as give the highest rate (the peak), then ten times as many. The controller refuses some requests
+with 429. Their clients send again at once, although a good client would wait for `retry-after`. The
+figures are the time of a heartbeat, the rate of changes as a share of the peak, and how many
+fencings the log shows.
 """
 
 import asyncio

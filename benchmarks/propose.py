@@ -1,7 +1,8 @@
-"""Bytes proposed inside the leader: commits a second, with fsync on a majority of three processes.
+"""Measures commits per second of bytes that are proposed inside the leader's process.
 
-The callers live in the leader's process, so this is the quorum alone: journal, links, core and
-guard. What HTTP and the managers add is measured by `topics` and `http_requests`.
+There are three processes, and a majority of them syncs each entry. The callers are in the leader's
+process, so this measures the quorum alone: journal, links, core and guard. `topics` and
+`http_requests` measure what HTTP and the managers add.
 """
 
 import selectors

@@ -1,8 +1,9 @@
-"""From a change to the brokers that must know of it.
+"""Measures the time from a change until the brokers know of it.
 
-A real agent (`BrokerAgent`, its image on disk) has its publisher called with each new image; beside
-it up to 1,000 simulated brokers hold a MetadataFetch each. The clock runs from sending the change
-to the leader: decision, fsync on two controllers and commit are in it, as they are in the floor.
+A real agent (`BrokerAgent`, its image on disk) calls a publisher with each new image. Up to 1,000
+simulated brokers also wait with a held MetadataFetch each. The time counts from the sending of the
+change to the leader. It contains the decision, an fsync on two controllers and the commit, as does
+the floor.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
 """One process of the `propose` measurement: a `QuorumNode` on a real disk and real links.
 
-Started by `benchmarks.propose` with a JSON specification as its only argument; speaks JSON lines:
-says `{"leads": true}` when it leads, and for each `{"callers": n, "seconds": s}` on stdin drives
-that many callers, each with one proposal of 100 bytes under way, and answers with what it saw.
-The callers are callbacks, as the controller's own are.
+`benchmarks.propose` starts it with a JSON specification as its only argument. It reads and writes
+JSON lines. It writes `{"leads": true}` when it leads. For each `{"callers": n, "seconds": s}` on
+stdin it runs that many callers, each with one proposal of 100 bytes at a time, and writes the
+results. The callers are callbacks, as in the controller.
 """
 
 import asyncio

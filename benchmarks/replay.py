@@ -1,10 +1,9 @@
-"""How fast records become state: `python -m benchmarks.replay [--partitions N] [--changes N]`.
+"""Measures replay: `python -m benchmarks.replay [--partitions N] [--changes N]`.
 
-Prints, for one core: decode and replay of a log as a restart does it (many batches in one delta),
-as a standby does it (a delta for each batch), with and without state hash; what a lone change
-costs in a large image; bytes a partition. Beside them the floor of this machine in the same run:
-dict inserts and SHA-256, so that a noisy machine shows. `run` is the short form, for
-`python -m benchmarks`.
+Prints for one core: decoding and replaying a log as a restart does (many batches in one delta) and
+as a standby does (a delta for each batch), with and without state hash; the time of a single change
+in a large image; bytes per partition. The floors, dict inserts and SHA-256, are measured in the
+same run, so that a noisy machine can be seen. `run` is the short form, for `python -m benchmarks`.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""A controller's restart with 100,000 records: exec to ready, with and without a checkpoint.
+"""Measures a controller's restart with 100,000 records, with and without a checkpoint.
 
-Cold: a new process, its files dropped from the page cache. Ready: `GET /health/ready` says so, and
-the image holds all that the log held before. The other two controllers run on.
+The time is from exec until `GET /health/ready` says ready and the image holds all records of the
+log. The process is new, and its files are not in the page cache. The other two controllers run on.
 """
 
 import asyncio

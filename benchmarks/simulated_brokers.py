@@ -1,7 +1,7 @@
-"""Brokers that are nothing but their heartbeats: many of them in the bench's own process.
+"""Simulated brokers that only send heartbeats; many of them in the benchmark's own process.
 
-They register, follow the log's end without reading it, ask to be online, and heartbeat over
-kept-alive connections in MessagePack; no images, no files.
+They register, report the log's end as applied without reading the log, ask to be online, and send
+heartbeats in MessagePack over keep-alive connections. They have no images and no files.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""What the controllers say of their loops: processor time of slices, and the wall's lateness.
+"""Reads from the controllers' metrics how long slices on their event loops were, and how late.
 
-Rule: read from `/metrics` before and behind a load; the difference is the load's. Bounds are those
-of `runtime.loop.slice_meter`, and 20 ms and 50 ms are among them, so that a verdict is exact.
+Rule: `/metrics` is read before and after a load, and the difference belongs to the load. The bounds
+are those of `runtime.loop.slice_meter`. They contain 20 ms and 50 ms, so that a verdict is exact.
 """
 
 import math

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.soak`: minutes of load on real processes, and what should not happen.
+"""`python -m benchmarks.soak` puts load on real processes for minutes and counts what goes wrong.
 
-Three controllers and three agents with TLS; clients create and delete topics and read, as fast as
-they are answered. Counted: elections, fencings, late loops, answers that were no success. Exit 1
-when there was an election or a fencing.
+There are three controllers and three agents with TLS. Clients create and delete topics and read, as
+fast as they are answered. It counts elections, fencings, late loops and answers that were no
+success. Exit 1 if there was an election or a fencing.
 """
 
 import argparse

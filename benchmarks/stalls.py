@@ -1,9 +1,9 @@
-"""How long the loops of the controllers keep others waiting, under load on a large image.
+"""Measures how late the controllers' event loops are under load, with a large image.
 
-100,000 partitions; then topics are created one a request, brokers read, and 200 brokers
-heartbeat, all at once, as fast as they are answered. Each process measures itself (`/metrics`,
-`logberg_loop_late_seconds`): a timer that is due every 10 ms, and how late it is called. Beside it
-a process that does nothing else measures what the machine takes from everybody.
+The image has 100,000 partitions. Then clients create topics, one in each request, clients read, and
+200 brokers send heartbeats, all at once and as fast as they are answered. Each process measures how
+late a timer is that is due every 10 ms (`logberg_loop_late_seconds` in `/metrics`). An idle process
+measures the same for the machine itself.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""Topics created in bulk: over HTTP, through the managers, and replayed on three controllers.
+"""Measures the creation of many topics: over HTTP, decided, and replayed on three controllers.
 
-The clock runs from the first request until *every* controller's image holds the last topic.
+The time is from the first request until *every* controller's image holds the last topic.
 """
 
 import asyncio

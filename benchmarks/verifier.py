@@ -1,7 +1,7 @@
-"""How fast the independent verifier reads: `python -m benchmarks.verifier [RECORDS]`.
+"""Measures how fast the independent verifier reads: `python -m benchmarks.verifier [RECORDS]`.
 
-One core; plain Python and hashlib. Beside it what the CRC alone and SHA-256 alone take on the same
-bytes: the first is the verifier's own, so it shows what `--skip-crc` saves.
+It uses one core, plain Python and hashlib. It also measures the CRC alone and SHA-256 alone on the
+same bytes. The CRC is the verifier's own code, so its time is what `--skip-crc` saves.
 """
 
 import hashlib
