@@ -1,7 +1,7 @@
-"""Debian packages that tests need: installed where that is meant to work, once for all workers.
+"""Installs the Debian packages that tests need, once for all workers, where that is allowed.
 
-Rule: only root on a machine with apt-get installs, as CI is; anybody else is told what is missing.
-Nothing is downloaded by other ways.
+Rule: it installs only as root on a machine with apt-get, as in CI. Elsewhere it says which packages
+are missing. It downloads nothing in other ways.
 """
 
 import fcntl

@@ -1,8 +1,8 @@
-"""Legal record histories from a seed: what a cluster that lived may have in its log.
+"""Generates legal record histories from a seed, as the log of a living cluster may hold them.
 
-Rule: the generator keeps its own small model of what exists, without a line of the image's code,
-so that a record it writes is one that replay must accept. Batches carry what replay needs of
-them: where they begin and end, epoch and time.
+Rule: the generator has its own small model of the state and uses no code of the image, so replay
+must accept every record that it writes. Batches carry what replay needs: their offsets, epoch and
+time.
 """
 
 import random

@@ -1,6 +1,6 @@
-"""Judges of what clients were told, apart from whatever answered them.
+"""Checkers judge the answers that clients got, independently of the product.
 
-Rule: a checker sees a history (who asked what, when, and what was answered) and the log's effects
-as the reference tells them. It imports neither the product nor the simulation, so it can judge a
-history from a file as well.
+Rule: a checker gets a history (who asked what, when, and the answer) and the effects of the log,
+computed by the reference. It imports neither the product nor the simulation, so it can also judge a
+history from a file.
 """

@@ -1,12 +1,12 @@
-"""What clients asked and were told, and what the log did; as JSON lines, for anybody to check.
+"""A history: the requests of clients, their answers, and the effects of the log, as JSON lines.
 
     {"run": {...}}                                  what was run
-    {"operation": {"kind": "create", ...}}          an invocation and its answer
+    {"operation": {"kind": "create", ...}}          a request and its answer
     {"effect": {"end": 17, "topics": {...}}}        what a batch of the log changed
 
-`call` and `back` number all invocations and answers in the order in which they happened: one
-operation was over before another began if its `back` is less than the other's `call`. Times are
-of the simulation, in microseconds.
+`call` and `back` number all requests and answers in the order in which they happened: one
+operation ended before another began if its `back` is less than the other's `call`. Times are
+in microseconds of simulated time.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""Who the batches of a log say caused them, against what can have caused them.
+"""Checks that each batch of a log names the right principal.
 
-Rule: a batch is a controller's own, a broker's, or the answer to a request with an id. Each names
-who was authenticated: the leader of its epoch, the broker that its records register or change, or
-the carrier of that request. For logs of clusters in which everybody is authenticated.
+Rule: a batch comes from a controller, from a broker, or from a request with an id. Its principal
+must be the leader of its epoch, the broker that its records register or change, or the sender of
+that request. This holds in clusters that require authentication.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,17 +1,17 @@
-"""A search for a legal order of the operations on one key: Wing and Gong's, as Lowe improved it.
+"""Searches for a legal order of the operations on one key (Wing and Gong, improved by Lowe).
 
-Rule: it knows nothing of offsets and logs. It looks for one order of the operations that keeps
-real time (what was over comes before what began later) and in which each answer is right. Orders
-that come to the same operations done and the same value are looked at once; after `most` steps it
-gives up and says so, which whoever asks must count as a failure.
+Rule: the search doesn't use offsets or logs. It looks for an order that respects real time (an
+operation that ended before another began comes first) and in which every answer is right. It visits
+only once the orders that have done the same operations and reached the same value. After `most`
+steps it gives up and reports that, and the caller must count that as a failure.
 
-The key here is a topic's name, and its value whether the topic exists. An operation of unknown
-outcome may take effect at any time after its call, or never: an order may leave it out.
+A key is a topic's name, and its value is whether the topic exists. An operation of unknown outcome
+may take effect at any time after its call, or never, so an order may omit it.
 
-Two cuts keep the search short, and neither changes what it finds. A step that is ready and leaves
-the value as it is comes next at once: whatever order is legal stays so with that step moved here.
-And of steps of unknown outcome that do the same, only the one called first is tried: all that are
-ready stay so, so they can trade places.
+Two shortcuts keep the search short without changing its result. If a ready step does not change the
+value, it comes next: any legal order stays legal when that step moves to this place. Of several
+ready steps of unknown outcome with the same effect, only the one that was called first is tried:
+they can trade places.
 """
 
 from collections.abc import Callable, Iterable, Sequence

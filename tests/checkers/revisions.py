@@ -1,21 +1,21 @@
-"""The revision check: every answer names an offset, so the log itself is the witness.
+"""The revision check: every answer names an offset, so the log shows whether the answer is right.
 
     python -m tests.checkers.revisions HISTORY.jsonl
 
-Rule: writes are strictly serializable and default reads linearizable exactly if
+Rule: writes are strictly serializable and default reads are linearizable exactly if
 
-R1  an acknowledged write is in the log once, as one batch that ends at the offset it was told and
-    does what was asked; a write of unknown outcome is there once at most, a refused one changes
-    nothing, and nothing is there that nobody asked for;
-R2  what an operation was told lies at or past all that was told before it began, and a write's
-    effect lies past it: offsets never contradict real time;
-R3  what a read was told is the state at its offset, and the log reaches so far;
-R4  a read that says how old it is lacks nothing that had been told to anybody that long ago.
+R1  an acknowledged write is in the log once, as one batch that ends at the offset in the answer and
+    does what was asked; a write of unknown outcome is in the log at most once; a refused write
+    changes nothing; and the log has no change that nobody asked for;
+R2  an answer's offset is at or above every offset that was answered before the operation began, and
+    the effect of a write is above them: offsets never contradict real time;
+R3  the content of an answer is the state at its offset, and the log reaches that offset;
+R4  a read that names its age reflects everything that had been answered to anybody that long ago.
 
-A stale read may be behind (it is free of R2 as far as what came before it goes) but it must be
-some prefix of the log, and what begins after it must be past it; a read with `minOffset` may be
-behind as well, but not below what it asked for. Sorting aside, this takes time in proportion to
-operations and effects; it needs no search, and covers what concerns many keys at once.
+A stale read may be behind: R2 does not compare it with earlier answers. But its content must be
+some prefix of the log, and later operations must not be below its offset. A read with `minOffset`
+may be behind too, but not below that offset. Apart from sorting, the check takes time in proportion
+to operations and effects. It needs no search, and it covers operations on many keys at once.
 """
 
 import sys

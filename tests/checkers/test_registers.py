@@ -1,4 +1,4 @@
-"""The search agrees with trying every order, on histories made by hand and by dice."""
+"""The search agrees with trying every order, on histories made by hand and at random."""
 
 import random
 from dataclasses import replace

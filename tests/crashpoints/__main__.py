@@ -1,10 +1,10 @@
-"""Kill a controller at every step that its files see, and judge what comes of it.
+"""Kills a controller at every change of its files, and judges the result.
 
     python -m tests.crashpoints [--role leader] [--every N] [--jobs N] [--record FOLDER]
     python -m tests.crashpoints --role leader --point 123:half
 
-A point is a step of a scenario and how much of a write came through. A point that fails prints one
-line that runs it again.
+A point is a step of a scenario, and how much of that step's write reached the file. For a point
+that fails it prints one line that runs the point again.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""Disks that are wrong on purpose: a crash must show each, or the points prove nothing.
+"""Disks that are broken on purpose. The crash points must find each, or they prove nothing.
 
     python -m tests.crashpoints.broken
 
-Exit code 1 when one is not found.
+Exit code 1 if one is not found.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""Every change that a node's files see in a scenario becomes a point at which the node is killed.
+"""Every change of a node's files in a scenario is a point at which the node is killed.
 
-Rule: the scenario is told once. At each step, and for a write in the midst of it too, the process
-splits: the copy gets a copy of the folder, kills the node there, boots it again on what is left,
-goes on and is judged, while the original goes on telling. With `twice`, the copy kills the node
-once more, at each step of its start, and judges only then.
+Rule: the scenario runs once. At each step, and also in the middle of a write, the process forks. In
+the copy, which has a copy of the folder, the node is killed, started again on what is left, and
+judged at the end. The original continues the scenario. With `twice`, the copy also kills the node
+at each step of its restart, and judges after that.
 """
 
 import os

@@ -1,10 +1,10 @@
-"""Real controllers under load that die at a chosen change of their files, and come back.
+"""Kills real controllers under load at chosen changes of their files, and starts them again.
 
     python -m tests.crashpoints.processes [--points N] [--record FOLDER]
 
-Rule: the processes are the product's, started by the launcher `victim`; the other two go on. After
-each point the dead one is started again and must catch up; at the end everything that was
-acknowledged is there, and the three folders hold one history.
+Rule: the processes are the product's, started by the launcher `victim`. While one is killed, the
+other two run on. After each point the killed one must start and catch up. At the end everything
+acknowledged must be there, and the three folders must hold one history.
 """
 
 import argparse

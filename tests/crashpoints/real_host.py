@@ -1,8 +1,8 @@
-"""A simulated machine whose disk is a real folder, by the product's own `RealDisk`.
+"""A simulated machine whose disk is a real folder, used by the product's own `RealDisk`.
 
-Rule: time, network and dice are the world's; every byte and every name is the file system's. The
-disk's thread is the one thing that is replaced: its work is done in virtual time, in order, one
-piece at a time, the call back an event of its own, as the simulated disk does it.
+Rule: time, network and random numbers are simulated; every byte and every file name is real. Only
+the disk's thread is replaced. Its work happens in virtual time, in order, one piece at a time, and
+each callback is an event of its own, as on the simulated disk.
 """
 
 from collections import deque

@@ -1,9 +1,9 @@
-"""At every change of its files the disk refuses: a broken disk once, a full one for a while.
+"""The disk refuses a change: a broken disk refuses once, a full disk for a while; at every change.
 
-Rule: as with kills, each in a copy of the world. A broken disk (EIO) may end the node, which is
-then started again; what it may never do is sync the same file once more, since the kernel may have
-dropped the pages. A full disk (ENOSPC) takes nothing for a second; when there is room again the
-node must be as before, by itself or by a start.
+Rule: each point runs in a copy of the world, as with kills. With a broken disk (EIO) the node may
+end, and is then started again. But it must never sync the same file again, because the kernel may
+have dropped the pages. A full disk (ENOSPC) takes nothing for a second. When there is room again,
+the node must recover, by itself or after a restart.
 """
 
 import errno

@@ -1,8 +1,8 @@
-"""What the node lives through, told once; every change of its files on the way is a kill point.
+"""The scenarios in which every change of the node's files is a point.
 
-Rule: a scenario is the same run each time: one seed, no faults but those that are told. Each must
-come past all the ways in which its node writes: `MUST_SEE` says which events it has to hear of, so
-a scenario that stopped reaching something fails instead of proving less.
+Rule: a scenario is the same run each time: one seed, and only the faults that it names. It must
+cover all ways in which its node writes. `MUST_SEE` lists the events that it must reach, so a
+scenario that no longer reaches one fails.
 """
 
 import tempfile

@@ -1,8 +1,8 @@
-"""One run becomes many: at each step the process splits, and the copy dies there.
+"""Forks the process at each step of a run; the node is killed in the copy.
 
-Rule: a copy is the whole world as it is at this step, by fork, and has the folder to itself, by a
-copy of its files. So what happened before a point is run once, not once a point, and no copy can
-be told from a run of its own. Copies end by a report on a pipe; one that ends without is a failure.
+Rule: a copy is the whole world at this step, by fork, with a copy of the folder. So what comes
+before a point runs only once, and a copy behaves like a run of its own. A copy ends with a report
+on a pipe. A copy that ends without a report is a failure.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""A simulated cluster of which one controller has real files, and how it is judged.
+"""A simulated cluster in which one controller has real files, and how it is judged.
 
-Rule: the other nodes, the clients and the judges are those of the simulator, unchanged. A mere kill
-harms nothing: besides the invariants, no node may speak of an error, none may be held back, and
-what a crash left half done must be gone from the folder once the node is at rest.
+Rule: the other nodes, the clients and the judges are those of the simulator. A kill alone does no
+harm. So besides the invariants: no node may report an error, none may refuse to vote, and once the
+node is at rest, its folder must have no unfinished files of the crash.
 """
 
 from collections import Counter

@@ -1,11 +1,11 @@
-"""Every system call of this process that changes what lies under a folder, seen beforehand.
+"""Reports every system call of this process that changes a file in a folder, before it happens.
 
-Rule: nothing is missed and nothing is counted twice. The product changes files by `os` alone
-(`runtime.disk.real`, and `pathlib`, which calls `os` by attribute), so the functions of that module
-are replaced; calls on anything outside the folder go straight through. That no system call slips
-by is shown on a real process, against `strace` (`test_real_processes.py`).
+Rule: no call is missed and none is counted twice. The product changes files only through `os`
+(`runtime.disk.real`, and `pathlib`, which calls `os` by attribute), so this module replaces the
+functions of `os`. Calls outside the folder are not reported. `test_real_processes.py` compares with
+`strace` on a real process to show that no system call is missed.
 
-One who is told of a step may end the process there, or write a part of its bytes first.
+The receiver of a report may end the process there, or write a part of the bytes first.
 """
 
 import fcntl

@@ -2,10 +2,9 @@
 
     python -m tests.crashpoints.victim FOLDER ORDERS controller --config FILE
 
-Runs `logberg` with what follows, and watches what it does in FOLDER. Orders are read from the file
-ORDERS before each change, `4:half` say: die at the fourth change from the reading on, in the midst
-of its bytes. The file is removed when it is read. On an orderly end the changes are counted on
-standard output.
+It runs `logberg` with the rest of the command line and watches the changes in FOLDER. Before each
+change it reads the file ORDERS and removes it. `4:half` means: die at the fourth change from now,
+in the middle of its write. At an orderly end it prints the number of changes.
 """
 
 import atexit

@@ -1,7 +1,6 @@
-"""Everything that can be asked of a controller, asked at once, and what came of it and when.
+"""Sends every request of the routes to a controller at once, and notes the answers and their times.
 
-Rule: the list is made of the routes themselves, so that a new one is asked for as well; times are
-of the simulated world.
+Rule: the list comes from the routes, so a new route is covered too. Times are simulated.
 """
 
 import json

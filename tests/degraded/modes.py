@@ -1,7 +1,7 @@
-"""How real cores are put into each degraded mode, on simulated disks, clocks and network.
+"""Puts real cores into each degraded mode, on simulated disks, clocks and network.
 
-Rule: a mode is brought about by what brings it about in life, never by a flag: who is cut off is
-cut off, and a disk that is full is full.
+Rule: a mode is brought about by its real cause, never by a flag: the network cuts a node off, a
+disk is full.
 """
 
 import errno

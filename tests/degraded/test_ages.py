@@ -1,6 +1,6 @@
-"""Ages are judged in every seed: a build that understates them is seen, by the judges alone.
+"""The judges of answers notice a build that reports ages that are too small.
 
-The sound product is judged so in all seeds of `tests.simulation` that read stale.
+In all seeds of `tests.simulation` with stale reads, they judge the real product.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""One failed sync is the last: it is never repeated, and nothing that rested on it is told.
+"""The node never repeats a failed sync, and never acknowledges what depended on it.
 
 The same on real processes: tests/process/test_broken_disks.py.
 """

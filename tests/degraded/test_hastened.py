@@ -1,6 +1,6 @@
-"""Who heartbeats goes before who asks, in the loop itself: from the shell to the process.
+"""Heartbeats go before other requests, in the event loop itself and in the whole process.
 
-What it is worth is measured by `python -m benchmarks --only overload`.
+`python -m benchmarks --only overload` measures the effect.
 """
 
 import asyncio

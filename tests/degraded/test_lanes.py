@@ -1,4 +1,4 @@
-"""Two lanes: who comes first, who is turned away, and by which pace."""
+"""The two lanes of requests: their order, their refusals, their pace."""
 
 import pytest
 

@@ -1,8 +1,8 @@
-"""No broker is fenced because a controller was paused, slow, electing or asleep.
+"""No broker is fenced because a controller was paused, slow, in an election, or its machine asleep.
 
-Real controllers and real agents, whose session is 3 s. Each scenario is told twice: to the product,
-where nobody is fenced, and to a build without the protection that the scenario is about, where
-somebody is: else the scenario would prove nothing.
+There are real controllers and real agents, with sessions of 3 s. Each scenario runs twice. With the
+product nobody is fenced. With a build that lacks the protection somebody is fenced; otherwise the
+scenario would prove nothing.
 """
 
 from collections.abc import Callable, Sequence

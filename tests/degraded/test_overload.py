@@ -1,4 +1,4 @@
-"""Overload: what people ask for is shed, soon and with advice; brokers are served all the while."""
+"""Under overload people's requests are refused, soon and with advice, and brokers are served."""
 
 import json
 from typing import Any

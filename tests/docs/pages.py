@@ -1,9 +1,9 @@
-"""The docs as data: pages, links, headings, and the blocks that are to be run.
+"""Reads the docs pages: links, headings, and the blocks that tests run.
 
-Rule: a block is run when the line before its fence says so, `<!-- run -->` or
-`<!-- run: NAME -->`, NAME being the shell that it belongs to; `<!-- background -->` starts each of
-its lines and leaves it running. In a `console` block commands follow `$ ` and the lines behind them
-are what they must print; `…` stands for anything within a line, a line of `…` alone for any lines.
+Rule: a block is run if the line before its fence is `<!-- run -->`, or `<!-- run: NAME -->` with
+the name of its shell. `<!-- background -->` starts each line of the block and leaves it running. In
+a `console` block a command follows `$ `, and the lines after it are the output that it must print.
+`…` stands for any text within a line; a line that is only `…` stands for any lines.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What the docs say of the code is what the code says: made parts, links, words, versions."""
+"""The docs agree with the code: generated parts, links, glossary words, versions."""
 
 import ast
 import json

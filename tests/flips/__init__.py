@@ -1,7 +1,7 @@
-"""Bytes that rot: every file of a node is harmed in every small way, and opened as a node opens it.
+"""Harms every file of a node in every small way, and opens it as a node would.
 
-Rule: nothing passes in silence. What is read from harmed files is provably what was written
-(`harmless`), or the product says that it isn't (`detected`). Anything else is a finding: `silent`
-when other content, or less than was synced, is taken for the truth; `unclean` when an error comes
-that isn't the product's own. `python -m tests.flips` runs the volume.
+Rule: no harm may pass unnoticed. Either the content that is read equals what was written
+(`harmless`), or the product reports the damage (`detected`). Anything else is a finding: `silent`
+if the product takes other content, or less than was synced, for the truth; `unclean` if an error is
+not one of the product's own. `python -m tests.flips` runs the volume.
 """

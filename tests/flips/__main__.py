@@ -1,8 +1,8 @@
-"""Harm every kind of file by the million: `python -m tests.flips --count 1000000 --seed 1`.
+"""Harms every kind of file by the million: `python -m tests.flips --count 1000000 --seed 1`.
 
-First each bit of each byte of the small files, each length of each, each file gone or in the place
-of another; then, from the seed, harms of all ways on small and larger files, until `--count` bit
-flips were tried. Exit 1 if one of them passed in silence, or ended in an error that isn't ours.
+First it tries each bit of each byte of the small files, each length of each, and each file removed
+or replaced by another. Then it draws harms of all kinds from the seed, on small and larger files,
+until `--count` bit flips were tried. Exit 1 if a harm was `silent` or `unclean`.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""Checkpoints of a controller and the saved image of an agent: harmed, then loaded as at a start.
+"""Harms checkpoints of a controller and the saved image of an agent, then loads them as at a start.
 
-Rule: a checkpoint is loaded whole and right, or it is put aside and said. For a controller that is
-`load_checkpoint`, for an auditor `audit.reading.state_start`, for an agent `ImageStore.open`, which
-also judges whose folder it is.
+Rule: a checkpoint is loaded whole and right, or it is reported and put aside. For a controller
+`load_checkpoint` does that, for an auditor `audit.reading.state_start`, and for an agent
+`ImageStore.open`, which also checks whose folder it is.
 """
 
 from collections.abc import Callable, Generator, Sequence

@@ -1,7 +1,7 @@
-"""What a follower fetches when it is too far behind: harmed at rest, and on its way from a peer.
+"""Harms what a follower fetches in a catch-up: on its disk, and on the way from a peer.
 
-Rule: nothing wrong is kept. Whatever was harmed, the follower ends with its peer's ledger and
-checkpoint to the byte, or its ledger says at the next opening that it is damaged.
+Rule: nothing wrong is kept. In the end the follower has its peer's ledger and checkpoint, byte for
+byte, or its ledger reports damage at the next opening.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,8 +1,9 @@
-"""Raft's journal, its votes, its witness and the manifest: harmed, then opened as a node does.
+"""Harms Raft's journal, its votes, its witness and the manifest, then opens them as a node does.
 
-Rule: what was synced is there, or the journal says `damage` (the node doesn't vote) or refuses to
-open. Only behind the synced position may something be gone: then what is read is exactly what a
-kill at some earlier moment would have left, found by opening the same files cut at each byte there.
+Rule: what was synced is there, or the journal reports `damage` (the node doesn't vote), or it
+refuses to open. Only bytes after the synced position may be lost. Then the content must equal what
+a kill at some earlier moment would have left; to find that, the same files are opened cut at each
+byte after that position.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""The ledger and its kept indexes: harmed, then opened by its node, read and verified from outside.
+"""Harms the ledger and its stored indexes; then its node opens them, and auditors read and verify.
 
-Rule: before the mark a wrong byte is DamagedLedgerError, at the latest when it is read; behind the
-mark it is cut, said, and written again from the journal. Whoever asks a question of the ledger
-(what begins where, which hash, which time) gets the right answer or an error, never another one.
+Rule: before the mark a wrong byte raises DamagedLedgerError, at the latest when it is read. After
+the mark the node cuts it, reports that, and writes it again from the journal. A question to the
+ledger (which offset, which hash, which time) gets the right answer or an error, never a wrong one.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,8 @@
-"""A node's folder in memory: what is read from harmed files at the pace of a million openings.
+"""A disk in memory, fast enough to open harmed files a million times.
 
-Rule: what `runtime.disk.interface.Disk` promises without a fault or a loss of power, and no clock:
-syncs and background work are done, and called back, at once. Files are shared until one is written
-to.
+Rule: it keeps the promises of `runtime.disk.interface.Disk`, without faults, power loss or a clock.
+Syncs and background work are done at once, and so are their callbacks. Files are shared until one
+is written to.
 """
 
 from collections.abc import Callable, Mapping

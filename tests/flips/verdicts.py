@@ -1,7 +1,7 @@
-"""What may come of opening harmed files, and the count of it.
+"""The verdicts on opening harmed files, and their counts.
 
-Rule: whoever judges proves `harmless` by comparing content, names the product's own word for
-`detected`, and calls everything else by its name.
+Rule: `harmless` requires equal content, and `detected` the product's own report. Everything else
+gets its own name.
 """
 
 from collections import Counter

@@ -1,8 +1,7 @@
-"""What goes over a cable without TLS: frames between controllers, a fetch's answer to an agent.
+"""Harms bytes on the network without TLS: frames between controllers, a fetch's answer to an agent.
 
-Rule: a link gives its owner the frames that were sent, in order, or ends; a link that is cut ends
-too. An answer is believed only when its body is what its Content-Digest says, and of what it brings
-an agent keeps only batches that continue its own log.
+Rule: a link delivers the frames that were sent, in order, or it ends. A client uses an answer only
+if its body fits its Content-Digest, and an agent keeps only batches that continue its own log.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Writes the ledger's golden files: `python -m tests.golden.ledger_write`.
 
-Rule: what stands there stands for ever, since logs that hold those bytes exist. The script is
-run again only for a new format, which gets files of its own.
+Rule: these files never change, since logs with those bytes exist. Run the script again only for a
+new format, which gets files of its own.
 """
 
 import json

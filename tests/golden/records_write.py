@@ -1,7 +1,7 @@
 """Writes tests/golden/records.json: `python -m tests.golden.records_write`.
 
-Rule: the file is written anew only to add a record or a version; a vector that stands there
-stands for ever, since logs that hold those bytes exist.
+Rule: write the file anew only to add a record or a version. A vector in it never changes, since
+logs with those bytes exist.
 """
 
 import json

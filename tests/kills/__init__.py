@@ -1,8 +1,8 @@
-"""Leaders of a real cluster are killed under load, again and again; nothing acknowledged is lost.
+"""Kills leaders of a real cluster under load, again and again: nothing acknowledged may be lost.
 
     python -m tests.kills --count 500
 
-Rule: what counts is what a client was told. A kill's figure ends with the first change that a
-client is told of and that the next leader committed; what was told before stands in the log at
-the offset that was told, once, on every controller.
+Rule: only what a client was told counts. The time of a kill ends when a client learns of the first
+change that the next leader committed. Every change that was acknowledged before is in the log of
+every controller, once, at the offset in its answer.
 """

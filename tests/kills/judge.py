@@ -1,8 +1,7 @@
-"""After the kills: is everything that was told in every log, once, where it was said to be?
+"""After the kills: is everything that was acknowledged in every log, once, at its offset?
 
-Rule: each controller's ledger is read on its own. The judge knows what clients were told and what
-the ledgers hold, nothing else; that the ledgers are sound and agree is
-`audit.questions.agreement`'s verdict.
+Rule: each controller's ledger is read by itself. The judge uses only what clients were told and
+what the ledgers hold. `audit.questions.agreement` checks that the ledgers are sound and agree.
 """
 
 from collections import defaultdict

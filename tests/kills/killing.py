@@ -1,13 +1,14 @@
-"""The kills themselves: who leads is found, ended, timed, started again, and waited for.
+"""Kills leaders: finds the leader, ends it, measures the time, starts it again and waits for it.
 
-Rule: only what we started is ended. Three kinds of turn:
+Rule: only processes that we started are ended. There are three kinds of turn:
 
 - *kill*: SIGKILL of the leader while the other two are sound. Its figure is the time from the
-  signal to the first change of the next leader that a client was told of.
-- *paused*: SIGSTOP for longer than the election timeout; another leads; SIGCONT, and a moment
-  later, while it finds out, SIGKILL. Timed from the SIGSTOP, where nothing but silence tells.
-- *second*: a kill, and the next leader is killed as well before the first is back. There is no
-  majority then, so the figure is mostly the start of a process; it's kept apart.
+  signal until a client learns of the next leader's first change.
+- *paused*: SIGSTOP for longer than the election timeout, so that another node leads. Then SIGCONT,
+  and SIGKILL a moment later, while the old leader finds out. The time counts from the SIGSTOP,
+  which the others notice only by silence.
+- *second*: a kill, and the next leader is killed too before the first is back. Then there is no
+  majority, so the figure is mostly the start of a process. It is counted apart.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Clients of a cluster whose leaders die: they change, retry, read back, and note what they hear.
+"""Clients of a cluster whose leaders are killed: they change, retry, read back and keep the answers.
 
-Rule: a change keeps its request id through all its tries, and is tried until it is answered. So
-at the end there is no doubt about any: each is acknowledged, and what is acknowledged is known
-with its offset. What a client was told is read back at once, from whoever leads then.
+Rule: a change keeps its request id through all tries, and is tried until it is answered. So at the
+end every change is acknowledged, and its offset is known. A client reads each answer's content back
+at once, from whichever controller leads then.
 """
 
 import asyncio

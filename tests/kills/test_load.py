@@ -1,4 +1,4 @@
-"""A client notices what it must never be told, and a kill is timed to the right answer."""
+"""A client notices wrong answers, and the time of a kill ends with the right answer."""
 
 import asyncio
 from typing import Any

@@ -1,8 +1,8 @@
-"""Walk through the model: `python -m tests.model [--record FOLDER] [--quick] [--only NAME …]`.
+"""Explores the model: `python -m tests.model [--record FOLDER] [--quick] [--only NAME …]`.
 
-Rule: it fails unless every configuration was explored to its end with all invariants holding,
-and every mutant was refused by the invariant that it is known for. What was explored is recorded at
-once, with the mutants that were refused in it: an hour that ends early leaves what it has.
+Rule: it fails unless every configuration is explored to its end with all invariants true, and every
+mutant breaks the invariant that it is known for. Results are recorded at once, so an early end
+loses nothing.
 """
 
 import argparse

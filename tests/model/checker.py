@@ -1,7 +1,7 @@
-"""TLC, the model checker: fetched once, started with bounded memory, its words made figures.
+"""Runs TLC, the model checker: fetches it once, bounds its memory, and reads its output.
 
-Rule: the jar is one release, pinned by its checksum; what differs is never run. It is ProB's
-publication of the TLA+ tools, the one that Maven Central has.
+Rule: the jar is one release, pinned by its checksum; no other jar is run. It is ProB's publication
+of the TLA+ tools, which is on Maven Central.
 """
 
 import hashlib

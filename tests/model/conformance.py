@@ -1,14 +1,14 @@
-"""The code takes the specification's steps: each is checked against its guard as a seed runs.
+"""Checks that the code only takes steps of the specification, while a seed runs.
 
-Rule: a node's state in model/Guard.tla is its journal, role and commit index; these change in few
-places (the core's calls of the journal, its change of role), and promises leave by one
-(`Outbox.send_encoded`). Each of them is wrapped here, and what happens must be one of the
-specification's steps, enabled in the state that is there: judged from the journals themselves
-and from what left the nodes before, never from what the guard believes. So a rule that the
-specification has and the code hasn't is seen, and so is a step that the specification has not.
+Rule: in model/Guard.tla a node's state is its journal, role and commit index. In the code these
+change in few places (the core's calls of the journal, its change of role), and every promise leaves
+through `Outbox.send_encoded`. Each of these is wrapped here. What happens must be a step of the
+specification whose guard holds in the present state. The guard is judged from the journals and from
+what nodes sent before, never from what the product's own guard believes. So the check finds a rule
+that the code lacks, and a step that the specification lacks.
 
-What is not seen here: what the specification leaves out (see model/README.md), steps that the
-code never takes, and a node while its journal is damaged.
+The check does not see what the specification leaves out (see model/README.md), steps that the code
+never takes, and a node while its journal is damaged.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
-"""What TLC explores, and the protocols without one of their rules that it must refuse.
+"""The configurations that TLC explores, and the mutants that it must refuse.
 
-Rule: a configuration is a file in model/, which anybody can run by hand. A mutant is one of them
-with a rule named in `Drop`, and says which invariant breaks.
+Rule: a configuration is a file in model/, which anybody can run by hand. A mutant is a
+configuration with one rule named in `Drop`. It names the invariant that then breaks.
 """
 
 import re

@@ -1,8 +1,9 @@
-"""Kill every mutant, and tell by which seed or test.
+"""Kills every mutant, and names the seed or test that kills it.
 
     python -m tests.mutants [NAME ...] [--search] [--count N] [--jobs 1|2] [--record FOLDER]
 
-Without `--search` what is kept is asked first; with it, seeds from 1 on. Exit 1 if one survives.
+Without `--search` it first tries the recorded seed or test; with it, seeds from 1 on. Exit 1 if a
+mutant survives.
 """
 
 import argparse

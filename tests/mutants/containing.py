@@ -1,4 +1,4 @@
-"""Mutants of what keeps corruption where it is: found at rest, on the way and in memory."""
+"""Mutants of the code that detects and contains corruption: at rest, on the network, in memory."""
 
 from collections.abc import Iterator
 from typing import Any

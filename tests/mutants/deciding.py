@@ -1,4 +1,4 @@
-"""Mutants of the active controller: what is decided, remembered, answered, and when."""
+"""Mutants of the active controller: its decisions, outcomes, answers, and their order."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,6 +1,6 @@
-"""Replay against the reference's, over generated histories: what mutants of replay die of.
+"""Compares replay with the reference over generated histories; this kills the mutants of replay.
 
-Rule: each batch is folded by both, and at its end both have one state hash, or both refuse it.
+Rule: both replay each batch. At its end both have the same state hash, or both refuse the batch.
 """
 
 from collections.abc import Iterable, Iterator

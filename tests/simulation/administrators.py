@@ -1,7 +1,7 @@
-"""Clients that change and read: they retry with the same request id and remember what they saw.
+"""Clients that change and read. They retry with the same request id and remember the answers.
 
-Rule: a client believes an answer and nothing else. A change without an answer is unknown until
-it is asked for again with the same id; in the end every acknowledged one must be in the log once.
+Rule: a client trusts only answers. A change without an answer has an unknown outcome until the
+client asks again with the same id. In the end every acknowledged change must be in the log once.
 """
 
 import json

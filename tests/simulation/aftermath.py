@@ -1,8 +1,8 @@
-"""After the damage: what rots unseen is looked at, and each node must come to a clear end.
+"""After the faults: the operator looks for hidden damage, and each node must reach a clear end.
 
-Rule: damage that nobody reads is found by a start, by `logberg log verify`, or by whoever asks for
-what is damaged; so each is done here, as the runbook says. Then every node is a sound voter with
-everything, or an observer or a damaged voter that says so; nobody's history has changed.
+Rule: damage that nobody reads is found at a start, by `logberg log verify`, or by a request for the
+damaged part. So the operator does each, as the runbook says. Then every node is a sound voter with
+everything, or an observer or damaged voter that reports it, and nobody's history has changed.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""What the clients of a simulated cluster asked and were told, and the judgement of it at the end.
+"""The requests and answers of the clients of a simulated cluster, and their judgement at the end.
 
-Rule: recording costs no event and no dice, so a seed is the same run with it and without. The
-judges are `tests.checkers` and `tests.reference`; here is only what brings a run before them.
+Rule: recording takes no event and no random number, so a seed's run is the same without it.
+`tests.checkers` and `tests.reference` judge; this module only passes a run to them.
 """
 
 from collections import Counter, defaultdict

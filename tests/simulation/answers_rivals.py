@@ -1,7 +1,7 @@
-"""Rivals: clients that create and delete the same few topics, and read in every way there is.
+"""Rivals: clients that create and delete the same few topics, and use every kind of read.
 
-Rule: each has one request under way. What is refused because a topic exists, or does not, is an
-answer like any other; only their names collide, so nobody else can make it untrue.
+Rule: each has one request at a time. A refusal because a topic exists, or doesn't, is an answer
+like any other. Only rivals use these names, so nobody else can make such an answer false.
 """
 
 import json

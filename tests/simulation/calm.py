@@ -1,8 +1,9 @@
-"""An hour of load without faults: nobody stands for election twice, nobody is fenced.
+"""An hour of load without faults: there is one election, and no broker is fenced.
 
     python -m tests.simulation.calm [--seconds 3600] [--changes 20] [--seed 1] [--record FOLDER]
 
-Disks are slow ones (2 to 20 ms a sync, 120 ms now and then), so that what is spurious shows.
+The disks are slow (2 to 20 ms a sync, 120 ms now and then), to provoke needless elections and
+fencings.
 """
 
 import argparse

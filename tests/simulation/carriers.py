@@ -1,8 +1,8 @@
-"""Whose request causes each batch of a simulated cluster, and that the log says so.
+"""Checks that the log names, for each batch of a simulated cluster, the sender of its request.
 
-Rule: the principal of a batch is the carrier of the request that caused it: whom the server took
-the sender for, never what the body says. A batch that no request caused is the controller's own.
-What is judged here is noted where requests arrive, so that the product's word is not believed.
+Rule: the principal of a batch is the authenticated sender of the request that caused it, whatever
+the body says. A batch without a request is the controller's own. The expected principals are noted
+where requests arrive, so that this check does not depend on the product's own statement.
 """
 
 from collections.abc import Callable, Iterable

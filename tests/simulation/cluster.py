@@ -1,7 +1,7 @@
 """A simulated cluster: controllers with their quorum, broker agents, and administrators.
 
-Rule: every core is the product's own; this file only boots them on hosts and lets clients act.
-What must hold is judged by `invariants`, which outlives every process.
+Rule: every core is the product's own. This file only boots them on hosts and runs the clients.
+`invariants` checks what must hold; it remembers what it saw through all restarts.
 """
 
 import errno

@@ -1,10 +1,10 @@
-"""What was under way where a fault struck: the table of fault by operation, and its holes.
+"""The table of fault by operation: which operations were in progress when a fault struck.
 
     python -m tests.simulation.coverage [FOLDER]      adds up the recorded seeds of a folder
 
-Rule: looking costs no dice and no event, so a run is the same with and without it. An operation
-is named by what is visible in the product's own objects at that instant; a cell that stays empty
-over hundreds of seeds is a hole, unless `IMPOSSIBLE` says why it can't be filled.
+Rule: observing takes no event and no random number, so a run is the same without it. An operation
+is recognised by the state of the product's own objects at that instant. A cell that stays empty
+over hundreds of seeds is a hole, unless `IMPOSSIBLE` says why nothing can fill it.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""What a seed draws when its kind is `drawn`, `damage` or `hunt`: shape, faults, and how hard.
+"""Draws the cluster, the faults and their intensity of a seed of kind `drawn`, `damage` or `hunt`.
 
-Rule: everything hangs on the seed and the kind's name alone. Short runs are many: the time of
-torment is drawn log-uniformly, so that most seeds are cheap and some go on for long.
+Rule: everything follows from the seed and the kind's name. The duration of the faults is drawn
+log-uniformly, so that most seeds are cheap and some run for long.
 """
 
 import random as random_module

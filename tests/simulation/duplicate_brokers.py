@@ -1,10 +1,10 @@
-"""A second process for a broker's id, on a machine of its own: the hard case of fencing.
+"""A second process for a broker's id, on another machine: the hard case of fencing.
 
-Rule: the first one is paused for longer than its session, as a virtual machine is that its host
-forgot, and wakes while the second serves, or dies just before. Of both at most one may serve
-(I8), and that is judged by each one's own word and the log's, after every event of either.
+Rule: the first process is paused for longer than its session, like a virtual machine that its host
+does not run. It wakes while the second serves, or dies just before. At most one of them may serve
+(I8). That is checked after every event of either, by its own statement and by the log.
 
-Nobody's clock runs at another rate here: a lease is promised for clocks that agree within a fifth.
+All clocks run at the same rate here: a lease holds for clocks that agree within a fifth.
 """
 
 from typing import Any

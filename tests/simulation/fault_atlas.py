@@ -1,10 +1,11 @@
-"""What a simulated cluster says of its folders to whoever damages them, and its operator.
+"""Decides which files the fault injector may damage, and plays the operator.
 
-Rule: the bounds are those of the promise. A byte of the journal is damaged only where something
-that is surely durable says that it was durable (`quorum.journal.opening` tells what can't be
-told), unless a majority of the other voters holds all that this node may have promised, also before
-it was damaged, and all of them know of its terms. The operator does what the runbook says, and no
-more: starts again what ended, and moves a folder away that a node refuses.
+Rule: damage stays within what Logberg promises to survive. A byte of the journal may be damaged in
+two cases. Something that is certainly durable says that the byte was durable
+(`quorum.journal.opening` explains what can't be recognised). Or a majority of the other voters
+holds everything that this node may have promised, also before an earlier damage, and all of them
+know its terms. The operator does only what the runbook says: start a process again, and move a
+folder away that a node refuses.
 """
 
 from collections import Counter

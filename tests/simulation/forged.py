@@ -1,9 +1,9 @@
-"""Seeds of the kind `forged`: a peer forges frames for a while, then it is silent.
+"""Seeds of the kind `forged`: a peer sends forged frames for a while, then it is silent.
 
-Rule: once the forger is silent a leader is elected within `ELECTED_S` and writes are served, also
-after every process was restarted. Where it forges without a pinned directory, nothing that was
-acknowledged is lost, no invariant is broken, and the terms are those of the elections that were
-held. Where it forges as a voter, terms are bounded by what the ceiling lets through.
+Rule: once the forger is silent, a leader is elected within `ELECTED_S` and writes are served, also
+after every process was restarted. A forger without a pinned directory breaks no invariant, loses
+nothing that was acknowledged, and raises no term: the terms are those of the elections that were
+held. A forger that is a voter can raise terms only as far as the ceiling allows.
 """
 
 import random as random_module

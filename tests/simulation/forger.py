@@ -1,10 +1,11 @@
-"""A peer that forges: it is linked as a controller, and says what no sound node would say.
+"""A peer that forges frames: it is linked as a controller, and sends what no sound node would send.
 
-Rule: it runs on a node's machine while that node is down, under the node's id, as whoever has its
-certificate. With a *fresh* directory it may say anything at all, also what is true in all but one
-field, for nothing that a non-voter says counts. With the node's own *pinned* directory it is a
-voter, and Raft believes a voter that lies well: one who leads, votes or acknowledges in the right
-term at the right index. So then each frame holds an extreme value where it carries weight.
+Rule: it runs on a node's machine while that node is down, under the node's id, like an attacker
+with the node's certificate. With a *fresh* directory id it may send anything, also frames that are
+true in all fields but one, because the frames of a non-voter have no effect. With the node's own
+*pinned* directory id it is a voter, and Raft believes a voter's plausible lie, such as a vote in
+the right term or an acknowledgement of the right index. So a pinned forger's frames have extreme
+values in the fields that matter.
 """
 
 from collections import Counter

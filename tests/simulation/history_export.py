@@ -1,7 +1,7 @@
-"""A run's history as JSON lines, for a checker that is not ours; see `tests.checkers.history`.
+"""Writes a run's history as JSON lines, for other checkers; see `tests.checkers.history`.
 
-Rule: what was asked and told is exported also of a run that failed. Where it failed before the
-reference had read a log, the history has no effects, and says that its log begins past everything.
+Rule: a failed run is exported too. If it failed before the reference had read a log, the history
+has no effects, and its log's start is above all offsets.
 """
 
 from pathlib import Path

@@ -1,11 +1,11 @@
-"""Many seeds at once, over several processes, and one record of what they came to.
+"""Runs many seeds in several processes, and records the results.
 
     python -m tests.simulation.many --simulator cluster --kind drawn --first 1 --count 1000 --jobs 2
         [--record FOLDER] [--minutes M]
 
-Rule: a seed runs alone in a process of its own mind, so neither their number nor their order
-changes a run. What is recorded are whole chunks from the first seed on, without a hole: when the
-time is over, the record says how far it came.
+Rule: no seed depends on another, so neither their number nor their order changes a run. The record
+holds whole chunks from the first seed on, without a gap. When the time is over, it names the last
+seed.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 """A simulated quorum: hosts, nodes, an owner above each, and proposers that remember.
 
-Rule: the owner does what a controller does with bytes, and no more: it keeps what is delivered
-in a durable file of its own (so that a mark means something), proposes while it leads, compacts
-now and then, and answers a catch-up by fetching the file of a peer. What it saw goes to the
-invariants, which outlive every process.
+Rule: the owner does with bytes what a controller does. It keeps delivered bytes in a durable file
+(so that a mark means something), proposes while it leads, compacts now and then, and in a catch-up
+fetches the file of a peer. It reports what it saw to the invariants, which remember it through all
+restarts.
 """
 
 import random as random_module

@@ -1,4 +1,4 @@
-"""What must hold of a quorum, checked while it runs, cheaply: each entry is looked at once.
+"""The invariants of a quorum, checked while it runs. Each entry is checked once, which is cheap.
 
 docs/simulation.md defines I1 to I15. Here: I1 to I7, of the quorum.
 """

@@ -1,8 +1,8 @@
-"""What the scenarios of a simulated quorum, of its damage, and of folders put back, are told with.
+"""The base of the scenarios of a simulated quorum, of its damage, and of folders put back.
 
-Rule: a scenario begins with sound voters under load, and ends with all of them level. An entry
-that was acknowledged and is in no leader's log fails the run by itself (I5), so a scenario that
-ends has shown that nothing was lost.
+Rule: a scenario begins with sound voters under load and ends when all of them hold the same. If an
+acknowledged entry is in no leader's log, the run fails (I5). So a scenario that ends shows that
+nothing was lost.
 """
 
 from quorum.journal.frames import JournalFrameKind, find_frames

@@ -1,9 +1,9 @@
 """A log that release 0.1 began: nodes are upgraded one by one and levels change, under faults.
 
-Rule: a node of 0.1 is this build with its registration and its levels taken out: it announces
-nothing, begins no levels, and its agent supports the lowest only. An upgraded node has them from
-its next start on, and never goes back. Clients that change levels believe an answer and nothing
-else; the judge reads the log of each controller from its first record.
+Rule: a node of 0.1 is this build without its registration and its levels: it announces nothing,
+begins no levels, and its agent supports only the lowest. A node that was upgraded has them from its
+next start on, and never goes back. The clients that change levels trust only answers. The judge
+reads the log of each controller from its first record.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""The same seeds under other hash seeds and other Pythons: each must be the same run.
+"""Runs the same seeds under other hash seeds and other Pythons: each must be the same run.
 
     python -m tests.simulation.replays --seeds 20 [--python PATH ...] [--record FOLDER]
 
-Rule: a digest of all that happened is compared, not the verdict: two runs that both end well but
-differ on the way have drawn on something that the seed doesn't rule.
+Rule: it compares a digest of all events, not the verdict. If two runs of a seed differ, something
+in them does not depend on the seed alone.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
     python -m tests.simulation.seeds --first 1 --count 100 [--trace] [--history FILE]
 
-Faults, then peace: the cluster must come to rest, and the logs must tell one history. A seed that
-fails prints one line that runs it again.
+First there are faults, then none: the cluster must come to rest, and all logs must hold one
+history. For a seed that fails it prints one line that runs the seed again.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Scenarios of folders put back at once: copies of one moment go on, those of several elect nobody.
+"""Scenarios of several folders that are put back at once.
 
-What brings those together is a person's word, `accept-loss`, and the order of starting that the
-runbook gives.
+Copies of one moment continue. Copies of different moments elect no leader; an operator can bring
+them together with `accept-loss` and the order of starts in the runbook.
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""The operator's round after the damage: it waits for who is still fetching what it lost."""
+"""The operator's round after the damage waits for nodes that are still fetching."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The judges of answers: to be judged changes nothing. Broken controllers: `tests/mutants`."""
+"""The judges of answers don't change a run. `tests/mutants` has the broken controllers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The table of fault by operation: its holes are found, and what can't be filled has a reason."""
+"""The table of fault by operation shows its holes, and each impossible cell has a reason."""
 
 from pathlib import Path
 

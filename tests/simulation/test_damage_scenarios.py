@@ -1,8 +1,8 @@
-"""Scenarios of damaged folders, told by hand: each claim of "corruption contained" has one.
+"""Scenarios of damaged folders: one for each claim about contained corruption.
 
 The claims, in the words of the runbook: a node whose acknowledged data is damaged does not vote,
-does not lead and does not count; nothing is truncated on its account; it fetches what it lacks and
-says so; then it is a voter again.
+does not lead and is not counted; no other node truncates because of it; it fetches what it lacks
+and reports that; then it is a voter again.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""The moment at which the faults end: nobody stays down who was on its way out then."""
+"""When the faults end, a node that was just ending is started again."""
 
 import errno
 

@@ -1,7 +1,7 @@
-"""Scenarios of folders that were put back: whole, and older than what their node has promised.
+"""Scenarios of folders that were put back: whole, but older than what their node has promised.
 
-Only others can tell (`quorum.guard.memory`, ADR 0014); who is told treats its journal as damaged
-until it has caught up with a leader elected without it.
+Only other nodes can detect that (`quorum.guard.memory`, ADR 0014). A node that learns it treats its
+journal as damaged until it has caught up with a leader that was elected without it.
 """
 
 from collections import deque

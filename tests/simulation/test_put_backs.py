@@ -1,9 +1,9 @@
-"""One folder is copied, put back, flipped and killed in any order; its peers are sound, and linked.
+"""A folder is copied, put back, flipped, and its node killed, in any order; the peers are sound.
 
-Rule: what the peers were told of the folder says what must be found. Started on a copy that is
-older than that, or that was damaged, the node calls itself damaged within an election timeout, or
-is repaired by then; and no peer ever calls itself damaged. In a calm cluster copies lack little,
-in a busy one they lack much.
+Rule: what the peers know of the folder says what must be detected. If the node starts on a copy
+that is older than that, or damaged, it calls itself damaged within an election timeout, or is
+repaired by then. No peer ever calls itself damaged. In a calm cluster the copies lack little, in a
+busy one much.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""A hunt meets what it hunts, and the seeds share all pairs among themselves."""
+"""A targeted fault meets its operation, and the seeds divide all pairs among themselves."""
 
 from collections import Counter
 
