@@ -1,4 +1,4 @@
-"""Clients of a cluster whose leaders are killed: they change, retry, read back and keep the answers.
+"""Clients of a cluster whose leaders are killed: they change, retry, read back, and keep answers.
 
 Rule: a change keeps its request id through all tries, and is tried until it is answered. So at the
 end every change is acknowledged, and its offset is known. A client reads each answer's content back

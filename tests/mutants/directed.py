@@ -1,8 +1,8 @@
-"""Running directed tests with a mutant on, and hearing why they fail.
+"""Runs directed tests with a mutant, and returns why they fail.
 
-Rule: each runs in a process of its own, forked from one that has imported the whole product and no
-test: the mutant is patched in, then pytest collects. So nothing that was imported in one build is
-met in another. A test that is not found, or can't be collected, killed nothing.
+Rule: each test runs in a process of its own, forked from one that has imported the whole product
+and no test. The mutant is patched in, and then pytest collects. So no test has imported the sound
+build before. A test that is not found, or can't be collected, does not count as a kill.
 """
 
 import contextlib

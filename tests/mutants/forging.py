@@ -1,4 +1,4 @@
-"""Mutants of the quorum: whose words count, and how far a forged number reaches."""
+"""Mutants of the quorum: which nodes it trusts, and how far a forged number reaches."""
 
 from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, edited, gives, instead

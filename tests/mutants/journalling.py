@@ -1,4 +1,4 @@
-"""Mutants of the journal: what is synced, checked, cut, and in which order."""
+"""Mutants of the journal: its syncs, checks and cuts, and their order."""
 
 from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, edited, gives

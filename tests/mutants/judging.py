@@ -1,7 +1,8 @@
-"""Does a mutant die, and of what?
+"""Finds out whether a mutant dies, and of what.
 
-Rule: it is dead when something is said of it that is not said of the sound build. What is kept is
-asked first, unless a search is wanted; then seeds are run until one kills, as many as are allowed.
+Rule: a mutant is dead when a seed or a test fails with it that passes with the sound build. The
+recorded killers are tried first, unless a search is asked for. Then seeds run until one kills it,
+up to a limit.
 """
 
 import contextlib

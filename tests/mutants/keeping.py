@@ -1,4 +1,4 @@
-"""Mutants of ledger, checkpoints and jumps: what is kept, verified, moved into place."""
+"""Mutants of ledger, checkpoints and catch-up: what a node keeps, verifies and moves into place."""
 
 from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, edited, gives, instead

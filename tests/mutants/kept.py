@@ -1,8 +1,8 @@
-"""What is kept to kill each mutant: `kept.json`, by name, the quickest first.
+"""The recorded killers of each mutant: `kept.json`, by name, the quickest first.
 
-Rule: of several killers one is enough. A change of the product shifts what happens in every seed,
-so a seed that killed may kill no more; then the next one is asked, a directed test at last, which
-does not shift. `python -m tests.mutants --search --keep` finds seeds anew and writes them here.
+Rule: one killer is enough. A change of the product changes what happens in every seed, so a seed
+may no longer kill. Then the next one is tried, and at last a directed test, which does not change.
+`python -m tests.mutants --search --keep` finds seeds anew and writes them here.
 """
 
 import json

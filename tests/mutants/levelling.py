@@ -1,4 +1,4 @@
-"""Mutants of feature levels: who must support one, and what may be written below it."""
+"""Mutants of feature levels: which nodes must support a level, and what it allows to be written."""
 
 from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, edited, gives, instead

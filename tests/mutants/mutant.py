@@ -1,7 +1,7 @@
-"""What a mutant is, and what kills one.
+"""The types of a mutant and its killers.
 
-Rule: a kill is what was *said*: a seed that fails, or a test that fails, for the reason that is
-kept with it. A build that merely crashes in the patch itself was not killed but badly made.
+Rule: a kill is a seed or a test that fails with the recorded message. A mutant that merely crashes
+in its own patch is badly made, and not killed.
 """
 
 from typing import NamedTuple

@@ -1,8 +1,8 @@
-"""A build with a protection switched off, as long as a context lasts: what mutants are made of.
+"""Switches off a protection of the product inside a context; mutants are made of such patches.
 
 Rule: the product has no hook for it. A patch names its target by its path (`package.module.Class.
-attribute`), and a target that is not there any more, or whose text is not what it was, is an error
-that says which: a mutant that breaks nothing would seem to have been survived.
+attribute`). If the target is gone, or its text has changed, the patch raises an error that names
+it. Otherwise a mutant that breaks nothing would seem to survive.
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""Pytest in a broken build: `python -m pytest -p tests.mutants.plugin --mutant NAME TESTS`."""
+"""Runs pytest on a broken build: `python -m pytest -p tests.mutants.plugin --mutant NAME TESTS`."""
 
 import contextlib
 

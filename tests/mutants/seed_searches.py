@@ -1,7 +1,7 @@
-"""Running one seed with a mutant on, and hearing what is said.
+"""Runs one seed with a mutant, and returns how it fails.
 
-Rule: what counts is what an invariant, a judge or an assertion of the product says. An exception
-of the kinds that a badly made patch raises is passed on: it kills nothing.
+Rule: only the message of an invariant, a judge or an assertion of the product counts. An exception
+of a kind that a badly made patch raises is raised further, and does not count as a kill.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Mutants of brokers' lives: fencing, sessions, leases, and what an agent follows."""
+"""Mutants of how brokers are served: fencing, sessions, leases, and the agent's image."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Every mutant, by name."""
+"""All mutants, by name."""
 
 from contextlib import AbstractContextManager
 

@@ -1,4 +1,4 @@
-"""How mutants are judged: by words, kept and found again, and told as evidence."""
+"""How mutants are judged, and how their killers are recorded and found again."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""Every mutant dies of what is kept for it, and the sound build doesn't.
+"""Every mutant dies of its recorded killer, and the sound build survives it.
 
-`make mutants` tells of each; here the kept seeds and tests are rerun.
+`make mutants` reports on each; here the recorded seeds and tests run again.
 """
 
 from functools import cache

@@ -1,4 +1,4 @@
-"""Patches: broken as long as the context lasts, whole again behind it, and loud when they miss."""
+"""A patch breaks the product inside its context, restores it afterwards, and fails if it can't apply."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""Directed tests for protections that seeds see too rarely, or not at all.
+"""Directed tests for protections that seeds reach too rarely, or never.
 
-Rule: each has a mutant in the table that it kills; what other tests kill needs none here.
+Rule: each test kills a mutant of the table. A mutant that other tests kill needs no test here.
 """
 
 import contextlib

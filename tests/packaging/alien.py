@@ -1,8 +1,8 @@
-"""A project of somebody else's, with the wheel installed in an environment of its own.
+"""Another project, with the wheel installed in an environment of its own.
 
-Rule: nothing of this checkout can be imported there. The project has packages with all the names
-that ours have in the repository, and each of them says whose it is. Third-party packages are those
-of the environment that runs the tests: pip would only copy them.
+Rule: nothing of this checkout can be imported there. The project has packages with the same names
+as ours in the repository, and each of them says that it belongs to the project. Third-party
+packages come from the environment that runs the tests, since pip would only copy them.
 """
 
 import os

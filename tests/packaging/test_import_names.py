@@ -1,5 +1,7 @@
-"""In a checkout the folders at the root are packages (ADR 0026). Their names are common: another
-distribution that installs one of them would be imported in our place."""
+"""In a checkout the folders at the root are packages (ADR 0026), with common names.
+
+If another distribution installs a package of such a name, it must not be imported instead of ours.
+"""
 
 import importlib
 import importlib.metadata

@@ -1,7 +1,7 @@
-"""The old name of the project stands nowhere but where `old_name.txt` allows it, with the reason.
+"""The old name of the project occurs only where `old_name.txt` allows it, with the reason.
 
 Rule: a line of that file is `files | text | why`. `files` is a pattern of paths (`*` also matches
-`/`), `text` a regular expression. Paths are searched like contents, and upper case like lower case.
+`/`), `text` a regular expression. The search covers paths and contents, and ignores case.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What the build hook rewrites, and what it refuses."""
+"""The build hook rewrites imports, and refuses what it can't rewrite."""
 
 import ast
 

@@ -1,7 +1,7 @@
-"""A set-up that was interrupted does not count as done, whichever of its steps failed.
+"""An interrupted set-up does not count as done, whichever of its steps failed.
 
-The Makefile is the real one. A stand-in for the new environment's `python` records what pip is
-asked, and fails at one step, as pip does without a network.
+The Makefile is the real one. A stand-in for the new environment's `python` records the calls of
+pip, and fails at one step, as pip does without a network.
 """
 
 import os

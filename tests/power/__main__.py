@@ -1,9 +1,9 @@
-"""Cut the power of real controllers under load, and look for what was acknowledged.
+"""Cuts the power of real controllers under load, and checks that nothing acknowledged is lost.
 
     python -m tests.power --cuts N [--seed N] [--record FOLDER]
     python -m tests.power --cuts N --broken
 
-`--broken` runs a build that syncs nothing, which must lose something (exit code 0 if it does).
+`--broken` runs a build that syncs nothing. It must lose something: exit code 0 if it does.
 """
 
 import argparse

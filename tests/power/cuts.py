@@ -1,8 +1,8 @@
-"""Real controllers, each on a file system of its own that forgets, whose power is cut under load.
+"""Cuts the power of real controllers under load, each on a forgetful file system of its own.
 
-Rule: a cut ends the processes first and forgets then, all of them before one starts again. What was
-acknowledged before the cut must be told by whoever leads afterwards, every time; at the end the
-three folders hold one history that verifies.
+Rule: a cut first ends all processes, then makes their file systems forget, and only then starts the
+processes again. After every cut, the next leader must have everything that was acknowledged before.
+At the end the three folders hold one history that verifies.
 """
 
 import sys

@@ -2,13 +2,13 @@
 
     python -m tests.power.forgetful MOUNTPOINT SEED
 
-Rule: what a real process finds after a loss of power is decided by the very model that the
-simulator uses (`runtime.simulated.platter`): a sync keeps a file's bytes, a sync of the folder
-keeps its names, and of all else any sectors and any names may be gone, by the dice. Setting the
-attribute `user.lose_power` on the mount does it; whoever does that has killed the processes first.
+Rule: the simulator's own model (`runtime.simulated.platter`) decides what a real process finds
+after a loss of power. A sync keeps a file's bytes, and a sync of the folder keeps its names. Of
+everything else, any sectors and any names may be lost, at random. A test loses the power by setting
+the attribute `user.lose_power` on the mount, after it has killed the processes.
 
-Nothing is cached by the kernel: it would remember what was lost. Files grow at their ends only, as
-`runtime.disk` has it; a write elsewhere is refused, so that it would be noticed.
+The kernel must cache nothing, since its cache would keep what was lost. Files grow only at their
+ends, as in `runtime.disk`. A write elsewhere is refused, so that a test notices it.
 """
 
 import errno

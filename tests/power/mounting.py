@@ -1,7 +1,7 @@
-"""A forgetful file system on a folder, as long as a context lasts.
+"""Mounts a forgetful file system on a folder inside a context.
 
-Rule: what mounts it is installed as `tests.debian` says; where it can't be had, who needs it is
-told why. Nothing is left mounted.
+Rule: `tests.debian` installs what mounting needs. Where that is not possible, the test says why.
+Nothing stays mounted.
 """
 
 import importlib.util

@@ -1,6 +1,6 @@
-"""`logberg` whose syncs of data do nothing: what a loss of power must find out.
+"""`logberg` with syncs that do nothing: a test that cuts the power must notice it.
 
-Names are still made durable: a node without its files would refuse to start, and say why.
+Names are still made durable. Otherwise the node would refuse to start without its files.
 
 python -m tests.power.no_sync controller --config FILE
 """

@@ -1,5 +1,6 @@
-"""Power is cut under real processes: nothing acknowledged is lost, and a build that syncs nothing
-is found out.
+"""Cuts the power under real processes: nothing acknowledged is lost.
+
+A build that syncs nothing is noticed.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""A real process on a folder whose disk fails as it is told; see faulty_disk.c.
+"""Runs a real process on a folder whose disk fails on command; see faulty_disk.c.
 
-It needs a C compiler and no rights: what a kernel would answer is answered by a library that is
-preloaded into the process. Absolute paths only, since processes change their folder.
+It needs a C compiler and no privileges: a library that is preloaded into the process answers in
+place of the kernel. Paths are absolute, since processes change their working folder.
 """
 
 import shutil

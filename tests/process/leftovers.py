@@ -1,4 +1,4 @@
-"""Which processes of a folder still run: none may, whatever ended the one that started them."""
+"""Finds processes that still use a folder. After a test there must be none."""
 
 import os
 import time

@@ -1,6 +1,6 @@
-"""Real agents that must be refused: another cluster's, a second one of the same id.
+"""Real agents that must be refused: one of another cluster, a second one with the same id.
 
-Each is told why, on its standard error or in its log; the broker that was there goes on.
+Each gets the reason, on its standard error or in its log. The broker with that id goes on.
 """
 
 import datetime as dt

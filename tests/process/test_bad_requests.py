@@ -1,6 +1,6 @@
-"""What clients, brokers and strangers can send, to a real cluster that goes on.
+"""Bad requests of clients, brokers and others to a real cluster, which goes on.
 
-Each test asserts what the sender is told; the last one, that nothing of it changed anything.
+Each test asserts the answer. The last one asserts that none of the requests changed anything.
 """
 
 import datetime as dt

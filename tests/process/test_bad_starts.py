@@ -1,6 +1,6 @@
-"""What keeps a process from starting: one sentence that says what to do, exit code 1, no trace.
+"""A process that can't start says in one sentence what to do, and exits with code 1, no traceback.
 
-2 is for wrong usage. Nothing in a folder is changed by a start that is refused.
+Wrong usage exits with 2. A refused start changes nothing in a folder.
 """
 
 import re

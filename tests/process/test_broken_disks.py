@@ -1,8 +1,8 @@
-"""Disks that fail and disks that are read-only, under real processes.
+"""Disks that fail and disks that become read-only, under real processes.
 
-One failed sync is the last: the node acknowledges nothing, syncs nothing again, and ends with exit
-code 74 and a sentence. On a disk that became read-only it ends in the same way, and however
-often it is started there, it says so each time. The others go on, and lose nothing.
+The node never repeats a failed sync: it acknowledges nothing more, and ends with exit code 74 and a
+sentence. On a disk that became read-only it ends in the same way, at each start again. The other
+nodes go on, and lose nothing.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""Files of a stopped controller are damaged by hand; then it starts, the others running.
+"""A test damages files of a stopped controller, and starts it while the others run.
 
-Each test asserts what the node says, that it mends itself from its peers or refuses with what to
-do, and that afterwards it holds the same as the others. What is promised of every single byte is
-tested on the journal's, the ledger's and the checkpoint's own units; here are the symptoms.
+Each test asserts what the node reports, that it repairs itself from its peers or says what to do,
+and that afterwards it holds the same as the others. The unit tests of journal, ledger and
+checkpoint cover every single byte; these tests cover the symptoms.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""The active controller is killed, or stands still: another takes over and no broker is fenced.
+"""The active controller is killed or paused: another takes over, and no broker is fenced.
 
-One trial each; how long it takes is measured by the benchmarks, over many.
+There is one trial of each. The benchmarks measure the time, over many trials.
 """
 
 import signal

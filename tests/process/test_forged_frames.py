@@ -1,8 +1,8 @@
-"""Whoever has a controller's certificate, and no more, can't end a quorum.
+"""A peer that only has a controller's certificate can't stop a quorum.
 
-The attack: a peer with the certificate of controller 3 and a directory of its own (a non-voter)
-says, over real TLS links, that the term is 2^62-1. Real controllers must elect and serve as soon
-as it is silent, also after all of them were restarted.
+The attack: a peer with the certificate of controller 3 and a directory id of its own (a non-voter)
+sends over real TLS links that the term is 2^62-1. Real controllers must elect a leader and serve as
+soon as the peer is silent, also after all of them were restarted.
 """
 
 import asyncio

@@ -1,11 +1,11 @@
-"""Disks without room, and disks that refuse: on one controller, and on all.
+"""Disks without room, and disks that refuse writes: on one controller, and on all.
 
-Almost full is noticed while there is room: such a node neither leads nor takes changes, goes on
-following, and recovers by itself. A write that fails in earnest ends the process with exit code
-74 and a sentence; started again with room, it holds all that it promised.
+A node notices an almost full disk while it still has room. It then neither leads nor takes changes,
+but follows, and recovers by itself. A write that fails ends the process with exit code 74 and a
+sentence. After a start with room, the node holds all that it promised.
 
-Small file systems in memory stand in for disks, which only root may mount; limits of file size
-need no rights.
+Small file systems in memory stand in for disks; only root may mount them. Limits of file size need
+no privileges.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Leaders die under load: what clients were told stands in every log once, at the offset told.
+"""Leaders are killed under load: everything acknowledged is in every log once, at its offset.
 
-Half a dozen here; hundreds by `python -m tests.kills`.
+Half a dozen kills here; hundreds by `python -m tests.kills`.
 """
 
 import asyncio

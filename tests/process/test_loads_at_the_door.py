@@ -1,7 +1,7 @@
-"""Strangers in numbers, at three real controllers with 1,024 descriptors each.
+"""Many unauthenticated connections to three real controllers with 1,024 descriptors each.
 
-Rows 8, 9 and 11 of docs/probes.md: whatever strangers hold open, the leader's epoch stays, changes
-are made, memory grows by 64 MiB at most and a broken link comes back. `benchmarks/door.py` has the
+Rows 8, 9 and 11 of docs/probes.md: whatever such connections do, the leader's epoch stays, changes
+are made, memory grows by at most 64 MiB, and a broken link comes back. `benchmarks/door.py` has the
 figures at full size.
 """
 

@@ -1,7 +1,8 @@
-"""Properties of the audit's tables: they say what the controllers' own images say.
+"""Properties of the audit's tables: they agree with the controllers' own images.
 
-The check is another way to the same answer: images are folded batch by batch and looked at where
-each batch ends; intervals must say the same there. So what was aborted, or is open, must be absent.
+The check computes the answer in another way: it replays batch by batch and looks at the image at
+each batch end. The tables must say the same there, so records that were aborted or are open must be
+absent.
 """
 
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""Generated histories of any shape: legal, chained, plausible, and the same when told twice."""
+"""Generated histories of any shape are legal, chained and plausible, and equal for equal seeds."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

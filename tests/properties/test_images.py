@@ -1,4 +1,4 @@
-"""Properties of images over legal histories: however it is told, the same log is the same state."""
+"""Properties of images over legal histories: one log gives one state, however its batches are split."""
 
 import random
 

@@ -1,7 +1,7 @@
-"""A node's folder, folded: {name: content} as it lies on its disk, read by docs/format.md.
+"""Replays a node's folder, {name: content} as on its disk, as docs/format.md says.
 
-Rule: of a log with gaps what lies behind the newest gap counts; a log that does not begin at 0 is
-folded on from the first checkpoint that stands in it.
+Rule: in a log with gaps, only what comes after the newest gap counts. A log that does not begin at
+0 is replayed from its first checkpoint on.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""From one batch to the next: docs/format/replay.md, section 3.
+"""Replays a batch: docs/format/replay.md, section 3.
 
-Rule: a batch is folded whole; what is only known at its end is written at its end.
+Rule: a batch is replayed whole. What is known only at its end is written at its end.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
-"""What each record of a log does to the state: docs/format/replay.md, sections 1 and 2.
+"""What each record does to the state: docs/format/replay.md, sections 1 and 2.
 
-Rule: a function reads and writes rows and nothing else; what a page doesn't let follow is refused.
+Rule: a function only reads and writes rows. It refuses what the page doesn't define.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""Batches and checkpoints from the bytes of files, as docs/format.md lays them out.
+"""Reads batches and checkpoints from the bytes of files, as docs/format.md describes them.
 
-Rule: every frame, every link of the chain and every order that the page promises is checked; a
-file's end that is not a whole frame is refused too, unless the caller says that the node lives.
+Rule: it checks every frame, every link of the chain and every order that the page promises. It also
+refuses an incomplete frame at a file's end, unless the caller says that the node runs.
 """
 
 import struct

@@ -1,8 +1,8 @@
-"""The state of a log at an offset, and what a transaction branches off from it.
+"""The state of a log at an offset, and the branch of an open transaction.
 
-Rule: the state is nothing but its own snapshot: plain dicts, table by table, of the records that a
-checkpoint would hold. A row is replaced, never changed, so that a transaction keeps what was
-before it by copying the dicts. There are no deltas, no indexes and nothing incremental here.
+Rule: the state is its own snapshot: plain dicts, table by table, of the records that a checkpoint
+would hold. A row is replaced and never changed. So a transaction keeps the state before it by a
+copy of the dicts. There are no deltas, no indexes and nothing incremental here.
 """
 
 from collections.abc import Iterable

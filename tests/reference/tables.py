@@ -1,6 +1,6 @@
-"""The rows of a state, by table, and what a checkpoint and the state hash make of them.
+"""The rows of a state by table, and their order in a checkpoint and in the state hash.
 
-Rule: a row is the record that a checkpoint holds of it, as a plain dict of its fields.
+Rule: a row is the record that a checkpoint holds for it, as a plain dict of its fields.
 """
 
 from collections.abc import Callable

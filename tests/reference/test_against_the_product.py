@@ -1,7 +1,6 @@
-"""The product's replay and the reference's fold the same histories to the same states.
+"""The product's replay and the reference's replay give the same states from the same histories.
 
-A comparison that no mistake can make fail would prove nothing: replay that is wrong in one place
-is among `tests/mutants`, and each must be seen.
+To prove that the comparison can fail, `tests/mutants` has mutants of replay, and it must find each.
 """
 
 from metadata.image import outcomes

@@ -1,7 +1,6 @@
-"""What each batch of a log changes for those who ask for topics.
+"""The visible effect of each batch of a log on topics.
 
-Rule: only what is visible counts, so what a transaction does is the effect of the batch that ends
-it.
+Rule: only visible changes count, so the effect of a transaction belongs to the batch that ends it.
 """
 
 from collections.abc import Collection, Iterable, Iterator

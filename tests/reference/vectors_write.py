@@ -1,6 +1,6 @@
 """Writes the vectors of replay: `python -m tests.reference.vectors_write`.
 
-Rule: what stands there stands for ever: only what is missing is written. A new record gets a
+Rule: a vector never changes; the script only adds those that are missing. A new record gets a
 folder of its own in `SEEDS`, with a seed whose history holds it. The product writes the vectors and
 the reference judges them, so this file imports the product and is no part of the reference.
 """

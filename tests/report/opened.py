@@ -1,4 +1,4 @@
-"""A page in the browser, and what a test asks of it."""
+"""A page in the browser, with what tests ask of it."""
 
 import json
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
-"""The pictures of the docs: `python -m tests.report.pictures`, with a browser and logberg[audit].
+"""Takes the pictures of the docs: `python -m tests.report.pictures`, with a browser.
 
-Rule: a generated month of seed 7, so that whoever takes them again gets the same report.
+Rule: the report is that of a generated month with seed 7, so that everybody gets the same. It needs
+logberg[audit].
 """
 
 import base64

@@ -1,6 +1,6 @@
-"""Facts of a made-up month, built by hand: what a page must show, known before it is made.
+"""Facts of an invented month, built by hand, so that a test knows what the page must show.
 
-Rule: names that users choose are hostile here; a page that shows them as markup is found.
+Rule: names that users choose are hostile here. A page that shows them as markup is noticed.
 """
 
 import random

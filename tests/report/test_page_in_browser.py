@@ -1,4 +1,4 @@
-"""The report in a real browser: it draws, sorts, filters, is quiet, and asks nobody."""
+"""The report in a real browser: it draws, sorts and filters, logs no error, and makes no request."""
 
 import http.server
 import re

@@ -1,7 +1,7 @@
 """The commands of the scenarios: one function each, from its words to the lines that it prints.
 
 `name=value` words are options; all others are arguments. A command prints what a reader of the
-scenario wants to know, and nothing that hangs on dice.
+scenario wants to know, and nothing that depends on random numbers.
 """
 
 from metadata.codec import decode_records

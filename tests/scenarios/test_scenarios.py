@@ -1,8 +1,8 @@
-"""Scenarios in text files: commands and what they print.
+"""Scenarios in text files: commands, and what they print.
 
-A file is one scenario. A line is a command (see `handlers`); the lines behind its `----`, up to a
-blank line, are what it prints. `#` begins a comment. With LOGBERG_REWRITE=1 in the environment
-the files are rewritten with what is printed now, to be read before they are committed.
+A file is one scenario. A line is a command (see `handlers`). The lines after its `----`, up to a
+blank line, are its output. `#` begins a comment. With LOGBERG_REWRITE=1 in the environment the test
+writes the present output into the files; read it before you commit it.
 """
 
 import os

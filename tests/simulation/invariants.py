@@ -1,8 +1,8 @@
-"""What must hold of a cluster, after every event and at the end.
+"""The invariants of a cluster, checked after every event and at the end.
 
-docs/simulation.md defines I1 to I15. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster. The
-answers to administrators (I7) are judged in `administrators` and `answers`, principals (I15) in
-`carriers`.
+docs/simulation.md defines I1 to I15. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
+`administrators` and `answers` check I7, the answers to administrators; `carriers` checks I15, the
+principals.
 """
 
 from collections import Counter

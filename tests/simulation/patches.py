@@ -1,4 +1,4 @@
-"""A build with something replaced, as long as a context lasts."""
+"""Replaces a part of the product inside a context."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
