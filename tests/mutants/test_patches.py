@@ -1,4 +1,4 @@
-"""A patch breaks the product inside its context, restores it afterwards, and fails if it can't apply."""
+"""A patch breaks the product in its context, restores it after that, and fails if it can't apply."""
 
 import pytest
 

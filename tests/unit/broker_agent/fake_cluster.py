@@ -1,4 +1,4 @@
-"""A log that is real and a controller that is not: it says what a test wants it to say.
+"""A real log, and controllers whose answers a test writes.
 
 `Log` seals batches and keeps the image, as a controller's ledger and image would. `Controllers` is
 a `Requester`: each request waits until the test answers it, or until its deadline; `obliging`

@@ -1,4 +1,4 @@
-"""An agent on a simulated machine, its controllers scripted, over as many lives as a test likes."""
+"""An agent on a simulated machine with scripted controllers, over as many incarnations as needed."""
 
 import random
 from typing import Any

@@ -1,4 +1,4 @@
-"""The agent's own HTTP interface: health, metrics, what clients see, and passing requests on."""
+"""The agent's own HTTP interface: health, metrics, metadata for clients, forwarding."""
 
 import json
 

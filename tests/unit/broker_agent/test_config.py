@@ -1,4 +1,4 @@
-"""A configuration that can't be is refused with sentences."""
+"""An invalid configuration is refused with a sentence for each problem."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Which controller is asked, when, for how long; and which answers count."""
+"""Which controller the agent asks, when, and for how long; and which answers count."""
 
 from itertools import pairwise
 

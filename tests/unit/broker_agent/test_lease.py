@@ -1,4 +1,4 @@
-"""Self-fencing: when exactly, and that nothing but contact undoes it."""
+"""Self-fencing: when exactly it happens, and that only contact ends it."""
 
 import pytest
 

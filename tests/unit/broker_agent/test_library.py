@@ -1,4 +1,4 @@
-"""The agent on a real loop, disk and socket, beside a controller that is only half real."""
+"""The agent on a real event loop, disk and socket, beside a small stand-in for a controller."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""From registration to the end: what the agent asks for, and what it is told."""
+"""From registration to the end: what the agent sends, and how it follows the answers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whatever answers, time-outs, pauses and lies come, in any order: who serves holds the lease."""
+"""After any sequence of answers, time-outs, pauses and wrong answers, only a lease allows to serve."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Images from disk and from controllers: whole and right, or not at all."""
+"""Images from disk and from controllers: complete and right, or not used."""
 
 import pytest
 

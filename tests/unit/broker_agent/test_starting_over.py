@@ -1,4 +1,4 @@
-"""A broker that differs stops serving, says why, and fetches everything anew, now and then."""
+"""A broker whose state differs stops serving, says why, and fetches everything again after a pause."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every row of the states table, and the right to serve beside it."""
+"""Every row of the table of states, and the right to serve in each."""
 
 from pathlib import Path
 

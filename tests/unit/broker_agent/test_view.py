@@ -1,4 +1,4 @@
-"""Batches onto an image: in order, all or none, and never onto another history."""
+"""Batches replayed onto an image: in order, all or none, and never onto another history."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What replay leaves behind is freed by reference counts: the collector may stay off for hours."""
+"""Replay leaves no reference cycles, so that Python's collector may stay off for hours."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""Request outcomes: kept so that nothing is done twice, let go in one order everywhere."""
+"""Request outcomes: no request is executed twice, and all nodes evict in the same order."""
 
 from collections.abc import Iterable
 

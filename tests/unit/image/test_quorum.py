@@ -1,4 +1,4 @@
-"""What the quorum says of itself: epochs, voters, generation."""
+"""The facts about the quorum: epochs, voters, generation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Configs, quotas, features, producer ids and who may do what."""
+"""Configs, quotas, features, producer ids, access control entries, credentials and tokens."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""SortedKeys: the order in which outcomes are let go."""
+"""SortedKeys: an immutable sorted sequence, which gives the order of eviction."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The state hash: what it is made of, and that it notices."""
+"""The state hash: its definition, and that it changes with the state."""
 
 from hashlib import sha256
 

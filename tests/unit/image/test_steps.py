@@ -1,4 +1,4 @@
-"""A large batch becomes an image in steps, so that a loop can go on between."""
+"""A large batch becomes an image in steps, so that an event loop can run in between."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""One encoding for one sequence of records, and nothing else is taken for one."""
+"""A sequence of records has one encoding, and the decoder accepts no other."""
 
 import contextlib
 import struct

@@ -1,4 +1,4 @@
-"""Every error has a status, someone whose fault it is, and a sentence that says what to do."""
+"""Every error has a status, a fault, and a sentence that says what to do."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Messages in both encodings, and what a client is told that sends a wrong one."""
+"""Messages in both encodings, and the errors for wrong ones."""
 
 import json
 from typing import Any

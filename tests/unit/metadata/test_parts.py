@@ -1,4 +1,4 @@
-"""A long message in parts is the same bytes as at once."""
+"""A long message in parts has the same bytes as when it is encoded at once."""
 
 from typing import Any
 

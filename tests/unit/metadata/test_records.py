@@ -1,4 +1,4 @@
-"""The record classes: ids, versions, and what makes a class fit to be a record."""
+"""The record classes: ids, versions, and the rules that every class must follow."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""The records' page of the docs says what the classes say."""
+"""The docs page of records agrees with the classes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Uuids: one text for one uuid, and only for that."""
+"""Uuids: each has one text, and no other text is accepted."""
 
 import uuid as standard
 

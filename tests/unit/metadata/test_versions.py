@@ -1,4 +1,4 @@
-"""Versions of requests: what a controller reads, and how a client comes to the highest one."""
+"""Versions of requests: what a controller reads, and how a client finds the highest one."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The real clock, the dice, and what a defect on the loop does."""
+"""The real clock, the random source, and defects in callbacks of the loop."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Log lines: their form, their level, and what never stands in them."""
+"""Log lines: their form, their level, and what they never contain."""
 
 import io
 import json

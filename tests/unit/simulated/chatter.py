@@ -1,7 +1,7 @@
-"""A small cluster that uses every twin under every fault: for tests of the simulator itself.
+"""A small cluster that uses every simulated part under every fault, to test the simulator itself.
 
-Each node keeps a file of numbered lines, syncs it, tells its peers what is durable, and asks
-one of them over a request. There is one promise to check: what was told survives.
+Each node keeps a file of numbered lines, syncs it, tells its peers what is durable, and asks one of
+them by a request. There is one promise to check: a line that a peer was told of survives.
 """
 
 from runtime.disk.interface import AppendFile

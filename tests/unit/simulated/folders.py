@@ -1,7 +1,4 @@
-"""A small cluster of folders: each node appends to files of its own, and knows whose folder it has.
-
-For tests of what the nemesis does to disks and folders; nothing is promised here but that.
-"""
+"""A small cluster in which each node appends to its own files, to test faults of disks and folders."""
 
 from collections.abc import Sequence
 

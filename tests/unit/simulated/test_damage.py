@@ -1,4 +1,4 @@
-"""Damage: it hits whom and what it may, is what it says, and is repeated by its seed."""
+"""Damage hits only allowed places, is what its name says, and is repeated by its seed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The nemesis: each kind strikes and ends, the whole is repeated by its seed, and peace comes."""
+"""The nemesis: each kind of fault begins and ends, a seed repeats all of them, and all are healed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Faults that only drawn schedules have: each strikes, ends, and does what it says."""
+"""Faults that only drawn schedules have: each begins, ends, and does what it says."""
 
 import errno
 import random

@@ -1,4 +1,4 @@
-"""Lives: timers, pauses, blocking calls, death, and the clocks of a machine."""
+"""Simulated processes: timers, pauses, blocking calls, death, and the clocks of a machine."""
 
 import pytest
 

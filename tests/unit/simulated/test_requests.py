@@ -1,4 +1,4 @@
-"""Requests: answered, refused, lost, late; and that each is settled exactly once."""
+"""Requests are answered, refused, lost or late; each is settled exactly once."""
 
 from collections.abc import Callable
 

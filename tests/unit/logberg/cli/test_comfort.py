@@ -1,4 +1,4 @@
-"""Environment variables, completion, suggestions, and readers who have had enough."""
+"""Environment variables, completion, suggestions, and output into a closed pipe."""
 
 import os
 import subprocess

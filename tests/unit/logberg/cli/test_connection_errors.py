@@ -1,4 +1,4 @@
-"""What stands between a command and its cluster is said in one sentence, also in JSON."""
+"""A command that can't reach its cluster says why in one sentence, also in JSON."""
 
 import json
 from collections.abc import Iterator

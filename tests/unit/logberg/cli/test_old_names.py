@@ -1,4 +1,4 @@
-"""What release 0.1 called otherwise: environment variables, and the folder of `up`."""
+"""The old names of release 0.1: environment variables, and the folder of `up`."""
 
 import json
 import os

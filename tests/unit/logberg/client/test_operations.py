@@ -1,4 +1,4 @@
-"""What a client makes of answers: typed, lists whole, and no guess about a change."""
+"""The client's answers: typed, lists complete, and no guess about the outcome of a change."""
 
 import inspect
 import json

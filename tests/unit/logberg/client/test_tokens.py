@@ -1,4 +1,4 @@
-"""Where a token goes, shown to real listening sockets: an honest one and a thief's."""
+"""Where a token is sent, with real listening sockets: an honest one, and an attacker's."""
 
 import asyncio
 import ssl

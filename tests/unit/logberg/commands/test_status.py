@@ -1,4 +1,4 @@
-"""What `status` and `up` make of controllers that answer late, or with something else."""
+"""`status` and `up` with controllers that answer late, or with something unexpected."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Nothing that others wrote is more than text on a terminal: every string field, every command.
+"""Text that others wrote never controls the terminal: every string field, every command.
 
 The matrix is generated: string fields from the messages' and the records' own classes, commands
 from the command tree. A command without a row in the tables below fails the first test.

@@ -1,4 +1,4 @@
-"""Who calls, by what they show."""
+"""The principal of a caller, from its credentials."""
 
 from hashlib import sha256
 

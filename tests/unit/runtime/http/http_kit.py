@@ -1,4 +1,4 @@
-"""A server with handlers that tests need, and raw bytes towards it."""
+"""A server with the handlers that tests need, and a client that sends raw bytes to it."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""A body that is not what was sent is not believed, without TLS either."""
+"""A body that does not fit its digest is refused, also without TLS."""
 
 import asyncio
 

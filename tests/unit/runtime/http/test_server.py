@@ -1,4 +1,4 @@
-"""The HTTP shell: what reaches the handler, and what never does."""
+"""The HTTP shell: which requests reach the handler, and which never do."""
 
 import asyncio
 import asyncio.sslproto

@@ -1,4 +1,4 @@
-"""Answers that are made while they are sent: whole, in turns, and not ahead of their reader."""
+"""Answers that are made while they are sent: complete, in turns, and not ahead of their reader."""
 
 import asyncio
 from collections.abc import Callable, Generator

@@ -1,4 +1,4 @@
-"""Frames between peers: whole, or the end of the link."""
+"""Frames between peers arrive whole, or the link ends."""
 
 import pytest
 from hypothesis import given

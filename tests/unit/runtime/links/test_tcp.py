@@ -1,4 +1,4 @@
-"""What only real sockets have: strangers, garbage, TLS, kills, routes that are gone."""
+"""Links over real sockets: unknown peers, garbage, TLS, kills, routes that are gone."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The collector leaves alone what has settled, and still frees what comes later."""
+"""Python's collector skips settled objects, and still frees those that come later."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""A loop on which a crowd waits its turn."""
+"""An event loop on which many callbacks wait for their turn."""
 
 import asyncio
 import selectors

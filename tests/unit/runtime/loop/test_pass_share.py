@@ -1,4 +1,4 @@
-"""Requests in crowds: a pass of the loop takes its share of them, and the rest waits in order."""
+"""One pass of the loop handles a bounded number of requests; the others wait in order."""
 
 import asyncio
 

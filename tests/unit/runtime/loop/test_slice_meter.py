@@ -1,4 +1,4 @@
-"""What a slice of the loop's work costs, on a thread clock of our own."""
+"""The meter of slices, on a thread clock of the test's own."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Long work and crowds of short work leave the loop to others in between."""
+"""Long work, and much short work, leaves time to others in between."""
 
 from collections import deque
 from collections.abc import Callable, Generator

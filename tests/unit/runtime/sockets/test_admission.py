@@ -1,4 +1,4 @@
-"""Places and slots: who ends for whom when connections become many."""
+"""Which connection is closed for which, when there are too many."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""One budget of bytes: who gives way to whom."""
+"""The shared budget of bytes: which caller gives way to which."""
 
 from runtime.loop.heap import TRIM_AFTER_BYTES, TRIM_DELAY_S, HeapTrimmer
 from runtime.sockets.byte_budget import ByteBudget, ByteClaim

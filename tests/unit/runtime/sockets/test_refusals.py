@@ -1,4 +1,4 @@
-"""Refused attempts: exact counts, bounded lines."""
+"""Refused attempts: all are counted, and the lines in the log are bounded."""
 
 from collections.abc import Callable
 

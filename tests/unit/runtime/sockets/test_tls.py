@@ -1,4 +1,4 @@
-"""Contexts from files: what is refused, and with which words."""
+"""TLS contexts from files: what is refused, and with which message."""
 
 import asyncio
 import ssl
