@@ -1,4 +1,4 @@
-"""A patch breaks the product in its context, restores it after that, and fails if it can't apply."""
+"""A patch breaks the product in its context and restores it; one that can't apply fails."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Properties of images over legal histories: a log gives one state, however its batches are split."""
+"""Properties of images over legal histories: a log gives one state, however batches are split."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The report in a real browser: it draws, sorts and filters, logs no error, and sends no request."""
+"""The report in a real browser: it draws, sorts, filters, logs no error, sends no request."""
 
 import http.server
 import re

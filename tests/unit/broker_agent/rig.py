@@ -1,4 +1,4 @@
-"""An agent on a simulated machine with scripted controllers, over as many incarnations as needed."""
+"""An agent on a simulated machine with scripted controllers, over several incarnations."""
 
 import random
 from typing import Any

@@ -1,4 +1,4 @@
-"""After any sequence of answers, time-outs, pauses and wrong answers, only a lease allows to serve."""
+"""After any sequence of answers, time-outs, pauses and lies, only a lease allows to serve."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""A broker whose state differs stops serving, says why, and fetches everything again after a pause."""
+"""A broker whose state differs stops serving, says why, and fetches everything again."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An agent uses the highest version that a controller reads, and goes back to that of release 0.1."""
+"""An agent uses the highest version that a controller reads, and 0.1's where it must."""
 
 from broker_agent.states import BrokerState
 from metadata.messages.versions import RANGE_HEADER, VERSION_HEADER

@@ -1,4 +1,4 @@
-"""A small cluster in which each node appends to its own files, to test faults of disks and folders."""
+"""A small cluster whose nodes append to their own files, to test faults of disks and folders."""
 
 from collections.abc import Sequence
 

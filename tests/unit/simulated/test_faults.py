@@ -1,4 +1,4 @@
-"""The nemesis: each kind of fault begins and ends, a seed repeats all of them, and all are healed."""
+"""The nemesis: each fault begins and ends, a seed repeats all of them, and all are healed."""
 
 import pytest
 

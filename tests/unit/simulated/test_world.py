@@ -1,4 +1,4 @@
-"""Order, random numbers, hooks, failures; and that a seed's run is the same under every hash seed."""
+"""Order, random numbers, hooks, failures; a seed's run is the same under every hash seed."""
 
 import os
 import subprocess
