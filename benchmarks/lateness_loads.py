@@ -14,6 +14,7 @@ import msgspec
 from benchmarks.http_pipe import Pipe
 from benchmarks.lateness_client_loads import CLIENT_LOADS
 from benchmarks.lateness_load import Load, Run
+from benchmarks.lateness_replica_loads import REPLICA_LOADS
 from benchmarks.lateness_stage import BIGGEST, BROKERS, Stage
 from benchmarks.simulated_brokers import PATH, SimulatedBroker
 from metadata.messages.fetch import MetadataFetchReply, MetadataFetchRequest, WantedState
@@ -446,4 +447,5 @@ LOADS = (
         ("PartitionChangeRecord", "BeginTransactionRecord", "EndTransactionRecord"),
     ),
     *CLIENT_LOADS,
+    *REPLICA_LOADS,
 )

@@ -85,6 +85,8 @@ class ErrorCode(StrEnum):
     INVALID_PARTITIONS = "INVALID_PARTITIONS"
     INVALID_REPLICATION_FACTOR = "INVALID_REPLICATION_FACTOR"
     INVALID_REPLICA_ASSIGNMENT = "INVALID_REPLICA_ASSIGNMENT"
+    NO_REASSIGNMENT_IN_PROGRESS = "NO_REASSIGNMENT_IN_PROGRESS"
+    NOT_LEADER_OR_FOLLOWER = "NOT_LEADER_OR_FOLLOWER"
     INVALID_CONFIG = "INVALID_CONFIG"
     POLICY_VIOLATION = "POLICY_VIOLATION"
     TOPIC_DELETION_DISABLED = "TOPIC_DELETION_DISABLED"
@@ -272,6 +274,12 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             False,
             "Number partitions from 0 without gaps; give each the same number of registered "
             "brokers, all different, at least one online.",
+        ),
+        _E.NO_REASSIGNMENT_IN_PROGRESS: ErrorFacts(
+            409, _CLIENT, False, "Do nothing: no reassignment of this partition is running."
+        ),
+        _E.NOT_LEADER_OR_FOLLOWER: ErrorFacts(
+            409, _CLIENT, False, "Read the metadata again: this broker has no such replica."
         ),
         _E.INVALID_CONFIG: ErrorFacts(
             400, _CLIENT, False, "Correct the config that the message names."

@@ -16,9 +16,10 @@ import msgspec
 
 from controller.config import ControllerConfig
 from controller.http.alter_partition import AlterPartition
+from controller.http.broker_requests import BrokerRequests
 from controller.http.call import Call, OnReply
 from controller.http.change_routes import CHANGES
-from controller.http.clients.answers import READS
+from controller.http.clients.answers import READS as CLIENT_READS
 from controller.http.clients.asked import Asked, ReadContext
 from controller.http.degraded import ask_of
 from controller.http.describe_configs import list_configs, one_config
@@ -29,20 +30,25 @@ from controller.http.node_view import NodeView
 from controller.http.openapi import openapi_document
 from controller.http.queries import (
     Queries,
+    broker_id_of,
     list_brokers,
     list_features,
     list_topics,
     one_broker,
     one_topic,
 )
+from controller.http.replicas.answers import READS as REPLICA_READS
+from controller.http.replicas.answers import READS_IN_STEPS
 from controller.http.route import Route
 from controller.http.routes import RouteMatch, find_route
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
 from controller.leader.changes import RequestedChange
+from controller.leader.identity import BrokerClaim
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
     AlterPartitionRequest,
+    AssignReplicasRequest,
     HealthReply,
     MetadataFetchReply,
     MetadataFetchRequest,
@@ -62,9 +68,13 @@ from metadata.messages.versions import (
     version_of,
 )
 from metadata.messages.wire import JSON
+from metadata.uuids import parse_uuid_of
 from runtime.clock import Clock
 from runtime.http.requests import Reply, Request
 from runtime.metrics import CONTENT_TYPE
+
+READS = {**CLIENT_READS, **REPLICA_READS}
+"""By the name of the route. `Api` itself has the other reads."""
 
 
 class Api:
@@ -81,6 +91,7 @@ class Api:
         metrics: ControllerMetrics,
         fetch: MetadataFetch,
         alter: AlterPartition,
+        assigning: BrokerRequests,
         queries: Queries,
         watch: Watch,
         snapshots: SnapshotRanges,
@@ -92,6 +103,7 @@ class Api:
         self._own_metrics = metrics
         self._fetch = fetch
         self._alter = alter
+        self._assigning = assigning
         self._queries = queries
         self._read_context = ReadContext(config, queries.pages)
         self._watch = watch
@@ -138,6 +150,12 @@ class Api:
             asked = Asked(call.request, call.arguments)
             read, context = READS[route.name], self._read_context
             self._queries.read(call.request, lambda view: read(view, asked, context), call.answer)
+        elif route.name in READS_IN_STEPS:
+            asked = Asked(call.request, call.arguments)
+            steps, context = READS_IN_STEPS[route.name], self._read_context
+            self._queries.read_in_steps(
+                call.request, lambda view: steps(view, asked, context), call.answer_later
+            )
         else:
             getattr(self, f"_{route.name}")(call)
 
@@ -174,6 +192,19 @@ class Api:
 
     def _alter_partition(self, call: Call) -> None:
         self._alter.handle(call.body(AlterPartitionRequest), call.request.caller, call.answer)
+
+    def _assign_replicas(self, call: Call) -> None:
+        broker_id = broker_id_of(call.arguments["id"])
+        message = call.body(AssignReplicasRequest)
+        incarnation_id = message.incarnation_id
+        claim = BrokerClaim(
+            broker_id,
+            message.broker_epoch,
+            message.cluster_id,
+            None if incarnation_id is None else parse_uuid_of("incarnationId", incarnation_id),
+        )
+        decide = self._leader.directories.assign(broker_id, message)
+        self._assigning.handle(claim, call.request.caller, decide, call.answer, in_rounds=True)
 
     def _read_snapshot(self, call: Call) -> None:
         call.on_reply(self._snapshots.read(call.request, call.arguments["id"]))

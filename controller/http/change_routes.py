@@ -11,6 +11,7 @@ from typing import Final
 from controller.http.clients import answers as clients
 from controller.http.clients.asked import Asked, MakeChange
 from controller.http.queries import broker_id_of, yes_or_no
+from controller.http.replicas import answers as replicas
 from controller.leader.changes import RequestedChange
 from controller.leader.parts import LeaderParts
 from controller.managers.features import update_features as decide_features
@@ -160,6 +161,7 @@ CHANGES: Final[Mapping[str, MakeChange]] = {
     **clients.CHANGES,
     "alter_config": alter_config,
     "alter_configs": alter_configs,
+    **replicas.CHANGES,
     "create_topics": create_topics,
     "delete_topic": delete_topic,
     "delete_topics": delete_topics,

@@ -32,7 +32,7 @@ def ask_of(route: Route, query: Mapping[str, str]) -> Ask:
     """Return what a request asks of the node."""
     if route.changes:
         return Ask.CHANGE
-    if route.name == "alter_partition":
+    if route.name in ("alter_partition", "assign_replicas"):
         return Ask.ISR
     fresh = "minOffset" not in query and query.get("consistency") != "stale"
     if fresh and set(READS) <= set(route.parameters):

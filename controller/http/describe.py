@@ -76,6 +76,7 @@ def describe_broker(
         ),
         rack=broker.rack,
         log_dirs=tuple(uuid_text(directory) for directory in broker.log_dirs),
+        cordoned_log_dirs=tuple(map(uuid_text, broker.cordoned_log_dirs or ())),
         leaders=image.topics.leads(broker.broker_id),
         replicas=image.topics.replicas_on(broker.broker_id),
         last_contact_ms=None if silence is None else int(silence * 1000),

@@ -33,6 +33,7 @@ from controller.leader.identity import (
     is_process,
 )
 from controller.managers.brokers import Beat, RegisteredState, has_caught_up
+from controller.managers.replica_directories import DirectoryReport, nothing_works
 from controller.managers.sweep import in_rounds
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, LogbergError
@@ -146,6 +147,8 @@ class MetadataFetch:
                     _provenance(caller, operation),
                     acted_as(caller, request.broker_id),
                 )
+            else:
+                self._report_directories(request, caller)
         except LogbergError as error:
             on_reply(self._refusal(error))
             return
@@ -227,14 +230,51 @@ class MetadataFetch:
         pending = self._leader.proposer.pending
         if pending is None or request.broker_id in self._deciding:
             return None
-        now, then = self._leader.brokers.state_change(pending.image, _beat_of(request))
+        now, then = self._leader.brokers.state_change(pending.image, self._beat_of(request))
         if now is then or (now is RegisteredState.FENCED and then is RegisteredState.SHUTDOWN_NOW):
             return None
         return _OPERATIONS[then]
 
+    def _report_directories(self, request: MetadataFetchRequest, caller: Caller) -> None:
+        """Decide about directories that have failed or are cordoned, if that is news.
+
+        Raises LogbergError INVALID_REQUEST.
+        """
+        pending = self._leader.proposer.pending
+        said = _directories_of(request)
+        if pending is None or said is None or request.broker_id in self._deciding:
+            return
+        directories = self._leader.directories
+        if not directories.news(pending.image, said):
+            return
+        self._deciding.add(request.broker_id)
+        self._leader.proposer.submit(
+            Decision(
+                in_rounds(lambda image, sweep: directories.report(image, said, sweep)),
+                _provenance(caller, "ReportDirectories"),
+                lambda _outcome: self._deciding.discard(request.broker_id),
+                first=True,
+                in_rounds=True,
+                acted_as=acted_as(caller, request.broker_id),
+            )
+        )
+
+    def _beat_of(self, request: MetadataFetchRequest) -> Beat:
+        """Return what a heartbeat asks for. A broker without a working directory can't serve."""
+        wanted = request.wanted_state
+        pending, said = self._leader.proposer.pending, _directories_of(request)
+        if (
+            pending is not None
+            and said is not None
+            and wanted is WantedState.ONLINE
+            and nothing_works(pending.image, request.broker_id, said.failed)
+        ):
+            wanted = WantedState.FENCED
+        return Beat(request.broker_id, request.broker_epoch, request.applied_offset, wanted)
+
     def _beat(self, request: MetadataFetchRequest, provenance: Provenance, as_whom: str) -> None:
         """Submit the decision that a heartbeat needs."""
-        beat = _beat_of(request)
+        beat = self._beat_of(request)
         self._deciding.add(request.broker_id)
 
         def done(outcome: Outcome) -> None:
@@ -382,7 +422,15 @@ def _claim_of(request: MetadataFetchRequest) -> BrokerClaim:
     )
 
 
-def _beat_of(request: MetadataFetchRequest) -> Beat:
-    return Beat(
-        request.broker_id, request.broker_epoch, request.applied_offset, request.wanted_state
+def _directories_of(request: MetadataFetchRequest) -> DirectoryReport | None:
+    """Return what a heartbeat says of directories; None if nothing. Raises LogbergError."""
+    if not request.offline_log_dirs and request.cordoned_log_dirs is None:
+        return None
+    return DirectoryReport(
+        request.broker_id,
+        request.broker_epoch,
+        frozenset(parse_uuid_of("offlineLogDirs", text) for text in request.offline_log_dirs),
+        None
+        if request.cordoned_log_dirs is None
+        else tuple(parse_uuid_of("cordonedLogDirs", t) for t in request.cordoned_log_dirs),
     )

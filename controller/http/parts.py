@@ -3,6 +3,7 @@
 from controller.config import ControllerConfig
 from controller.http.alter_partition import AlterPartition
 from controller.http.api import Api
+from controller.http.broker_requests import BrokerRequests
 from controller.http.fetch_content import FetchContent
 from controller.http.held_requests import HeldRequests
 from controller.http.metadata_fetch import MetadataFetch
@@ -46,6 +47,7 @@ class HttpParts:
             ControllerMetrics(registry, view, (self.held_requests, self.watching)),
             self.fetch,
             AlterPartition(config, view),
+            BrokerRequests(config, view, "AssignReplicasToDirs"),
             Queries(view, self.pages),
             Watch(storage.open_ledger, lambda: replica.image, self.watching, storage.files.damaged),
             SnapshotRanges(lambda: storage.files.store, self.fetch.note_piece),

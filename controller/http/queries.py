@@ -5,7 +5,8 @@ has its age too.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -36,6 +37,7 @@ TOPICS_LISTED_MAX = 1_000
 BROKERS_LISTED_MAX = 1_000
 PARTITIONS_LISTED_MAX = 10_000
 """The most entries of a page. If no page is asked for, all brokers or partitions are listed."""
+T = TypeVar("T")
 OnAnswer = Callable[[msgspec.Struct | LongMessage | LogbergError], None]
 
 
@@ -55,7 +57,23 @@ class Queries:
         on_answer: OnAnswer,
     ) -> None:
         """Call `answer` with an image that is new enough, and send what it returns."""
+        self._read(request, answer, on_answer)
 
+    def read_in_steps(
+        self,
+        request: Request,
+        answer: Callable[[View], Generator[None, None, LongMessage]],
+        on_answer: Callable[[Generator[None, None, LongMessage] | LogbergError], None],
+    ) -> None:
+        """Do the same for an answer that is found in steps. It raises its errors at once."""
+        self._read(request, answer, on_answer)
+
+    def _read(
+        self,
+        request: Request,
+        answer: Callable[[View], T],
+        on_answer: Callable[[T | LogbergError], None],
+    ) -> None:
         def answer_now(view: View) -> None:
             try:
                 on_answer(answer(view))

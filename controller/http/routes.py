@@ -1,7 +1,8 @@
 """The HTTP interface as a table: each route, its parameters and its answers.
 
 This is the only list. Requests are matched against it, and the OpenAPI document is made from it, so
-the two can't differ. Routes about clients stand in `controller.http.clients.routes`.
+the two can't differ. Routes about clients stand in `controller.http.clients.routes`, those
+about partitions and their replicas in `controller.http.replicas.routes`.
 """
 
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from controller.http.clients.routes import CLIENT_ROUTES
+from controller.http.replicas.routes import REPLICA_ROUTES
 from controller.http.route import DRY_RUN, FORCE, PAGE, READS, Parameter, Route
 from metadata.messages import (
     AlterConfigRequest,
@@ -73,6 +75,7 @@ ROUTES: tuple[Route, ...] = (
         "application/octet-stream",
         status=206,
     ),
+    *REPLICA_ROUTES,
     Route(
         "POST",
         "/v1/topics",

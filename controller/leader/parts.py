@@ -23,6 +23,9 @@ from controller.managers.clients.managers import ClientManagers
 from controller.managers.configs import ConfigManager
 from controller.managers.isr_changes import IsrManager
 from controller.managers.leader_elections import ElectionManager
+from controller.managers.partitions import PartitionManager
+from controller.managers.reassignments import ReassignmentManager
+from controller.managers.replica_directories import DirectoryManager
 from controller.managers.topic_rules import defaults_of
 from controller.managers.topics import TopicManager
 from controller.policies import NO_POLICIES, Policies
@@ -61,6 +64,9 @@ class LeaderParts:
         self.elections = ElectionManager(defaults)
         self.configs = ConfigManager(defaults, policies.alter_config)
         self.topics = TopicManager(config, random, self.configs, policies.create_topic)
+        self.partitions = PartitionManager(config, random)
+        self.reassignments = ReassignmentManager(defaults)
+        self.directories = DirectoryManager(defaults)
         self.clients = ClientManagers(random)
         self.quota = MutationQuota(
             clock, config.partition_mutations_per_s, config.partition_mutations_burst

@@ -2,5 +2,5 @@
 
 A manager reads an image and returns records (`controller.result`). Nothing here changes a state,
 waits or writes. Randomness comes from the caller. Door: `brokers`, `features`, `level_gate`,
-`sweep` and `topics`.
+`partitions`, `replica_directories`, `sweep` and `topics`.
 """

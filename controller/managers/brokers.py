@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from controller.managers.directories import may_cordon
 from controller.managers.partition_events import (
     elect_leaderless,
     leave_isr,
@@ -155,13 +156,14 @@ class BrokerManager:
             )
         check_registration(registration)
         log_dirs = _checked_directories(image, request.broker_id, registration)
+        cordoned = _checked_cordons(image, registration, log_dirs)
         _check_features(image, registration)
         leaving: list[Record] = []
         if before is not None and not same:
             leaving.extend((yield from self._leave(image, before, registration, sweep)))
         if leaving and sweep is not None and sweep.more:
             return ControllerResult(leaving, reason="registration", unfinished=True)
-        record = _registration(request, registration, incarnation_id, log_dirs)
+        record = _registration(request, registration, incarnation_id, log_dirs, cordoned)
         if before is not None and same:
             return ControllerResult((_amended(record, before),), reason="registration")
         return _with_epoch(record, leaving, image.offset)
@@ -325,6 +327,7 @@ def _registration(
     registration: Registration,
     incarnation_id: bytes,
     log_dirs: tuple[bytes, ...],
+    cordoned: tuple[bytes, ...] | None,
 ) -> RegisterBrokerRecord:
     """Return the record of a new process: fenced, with an epoch that is not known yet."""
     return RegisterBrokerRecord(
@@ -341,6 +344,7 @@ def _registration(
         ),
         registration.rack,
         log_dirs=log_dirs,
+        cordoned_log_dirs=cordoned,
     )
 
 
@@ -387,6 +391,25 @@ def _checked_directories(
         if other.broker_id != broker_id and shared:
             raise refuse(f"one of them belongs to broker {other.broker_id}: is the disk a copy?")
     return directories
+
+
+def _checked_cordons(
+    image: MetadataImage, registration: Registration, log_dirs: tuple[bytes, ...]
+) -> tuple[bytes, ...] | None:
+    """Return the directories that take no new replicas; None where nobody may note them.
+
+    Raises LogbergError INVALID_REGISTRATION.
+    """
+    said = registration.cordoned_log_dirs
+    if said is None:
+        return None
+    cordoned = tuple(parse_uuid_of("cordonedLogDirs", text) for text in said)
+    if not set(cordoned) <= set(log_dirs):
+        raise LogbergError(
+            ErrorCode.INVALID_REGISTRATION,
+            "cordonedLogDirs: one of them is not in logDirs; name only directories of this broker",
+        )
+    return cordoned if may_cordon(image) else None
 
 
 def _check_features(image: MetadataImage, registration: Registration) -> None:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 from controller.managers.brokers import registered
+from controller.managers.directories import may_lead
 from controller.managers.partition_change import Target, change_partition
-from controller.managers.partition_events import is_active
 from controller.managers.topic_rules import TopicDefaults, TopicRules
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, LogbergError
@@ -110,7 +110,7 @@ class IsrManager:
                 isr=_members(wanted),
                 recovery_state=wanted.leader_recovery_state,
             ),
-            acceptable=lambda replica: is_active(image, replica),
+            acceptable=may_lead(image, partition),
             rules=rules.of(key[0], partition),
         )
         return _Done(record, _answer(partition, record, wanted.partition_index))

@@ -7,6 +7,7 @@ their preferred one; never all partitions.
 
 from collections.abc import Generator, Iterable, Iterator
 
+from controller.managers.directories import with_online_directory
 from controller.managers.partition_change import ElectionMode, Target, change_partition
 from controller.managers.passes import Pass
 from controller.managers.sweep import ROUND, Change
@@ -73,7 +74,7 @@ class ElectionManager:
                 return None
             if partition.leader != NO_LEADER and not _can_prefer(partition, active):
                 return None
-            return _elected(key, partition, ElectionMode.PREFERRED, rules, active)
+            return _elected(image, key, partition, ElectionMode.PREFERRED, rules, active)
 
         unpreferred = image.topics.unpreferred
         records = yield from once.changes(
@@ -91,7 +92,7 @@ class ElectionManager:
             partition = partitions.get(key)
             if partition is None or active.isdisjoint(partition.replicas):
                 return None
-            return _elected(key, partition, None, rules, active)
+            return _elected(image, key, partition, None, rules, active)
 
         leaderless = image.topics.leaderless
         records = yield from once.changes(
@@ -155,7 +156,7 @@ class _Election:
             if self._needs_none(partition):
                 self._found[key] = ErrorCode.ELECTION_NOT_NEEDED
                 return None
-            record = _elected(key, partition, self._mode, rules, active)
+            record = _elected(image, key, partition, self._mode, rules, active)
             self._found[key] = self._unavailable
             if record is not None:
                 named = record.leader != NO_LEADER_CHANGE
@@ -244,6 +245,7 @@ def _can_prefer(partition: Partition, active: frozenset[int]) -> bool:
 
 
 def _elected(
+    image: MetadataImage,
     key: PlainPartitionKey,
     partition: Partition,
     mode: ElectionMode | None,
@@ -254,7 +256,7 @@ def _elected(
         *key,
         partition,
         Target(),
-        acceptable=active.__contains__,
+        acceptable=with_online_directory(image, partition, active.__contains__),
         rules=rules.of(key[0], partition, mode),
     )
 

@@ -4,8 +4,9 @@ Each function reads an image and returns records in the order of the partitions.
 now and then, because a broker may hold a hundred thousand replicas.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
+from controller.managers.directories import directory_of, with_online_directory
 from controller.managers.partition_change import Target, change_partition
 from controller.managers.sweep import Change, Changes, Sweep
 from controller.managers.topic_rules import TopicDefaults, TopicRules
@@ -57,6 +58,29 @@ def leave_isr_and_elr(
         _others(image, broker_id),
         unclean_shutdown=(broker_id,),
     )
+    return (sweep or Sweep()).changes(lambda: image.topics.held_by(broker_id), rank, change)
+
+
+def leave_directories(
+    image: MetadataImage,
+    broker_id: int,
+    directories: Collection[bytes],
+    defaults: TopicDefaults,
+    sweep: Sweep | None = None,
+) -> Changes:
+    """Take a broker out of the ISRs of its replicas in some directories, which don't work.
+
+    For these partitions the broker counts as gone (KIP-858).
+    """
+    partitions = image.topics.partitions
+
+    def rank(key: PlainPartitionKey) -> int | None:
+        partition = partitions[key]
+        if broker_id not in partition.isr or directory_of(partition, broker_id) not in directories:
+            return None
+        return int(partition.leader == broker_id)
+
+    change = _changing(image, defaults, _without(broker_id), _others(image, broker_id))
     return (sweep or Sweep()).changes(lambda: image.topics.held_by(broker_id), rank, change)
 
 
@@ -114,7 +138,7 @@ def _changing(
             *key,
             partition,
             Target(isr=wanted(partition.isr)),
-            acceptable=acceptable,
+            acceptable=with_online_directory(image, partition, acceptable),
             rules=rules.of(key[0], partition),
             unclean_shutdown=unclean_shutdown,
         )

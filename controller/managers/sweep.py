@@ -84,6 +84,13 @@ class Sweep:
         return found if is_all else None
 
 
+def in_key_order(
+    keys: Iterable[PlainPartitionKey],
+) -> Generator[None, None, Iterator[PlainPartitionKey]]:
+    """Sort keys in steps."""
+    return (yield from _sorted(keys, lambda _key: 0))
+
+
 def _sorted(
     keys: Iterable[PlainPartitionKey], rank: Rank
 ) -> Generator[None, None, Iterator[PlainPartitionKey]]:

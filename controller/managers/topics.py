@@ -9,12 +9,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 
 from controller.config import ControllerConfig
+from controller.managers.assignments import (
+    new_partition,
+    placed,
+    same_brokers,
+    why_not_assigned,
+)
 from controller.managers.configs import ConfigManager
-from controller.managers.partition_events import is_active
-from controller.managers.placement import Candidate, PlacementError, place
 from controller.policies import CreateTopicPolicy, ProposedTopic, judge
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, LogbergError
@@ -31,7 +35,6 @@ from metadata.messages import (
     error_reply,
 )
 from metadata.records import (
-    DIRECTORY_UNASSIGNED,
     PartitionRecord,
     Record,
     RemoveTopicRecord,
@@ -74,7 +77,7 @@ class TopicManager:
             if number % _TOPICS_STEP == 0:
                 yield
             try:
-                _check_once(times, topic.name)
+                check_once(times, topic.name)
                 self._check_name(image, topic.name, created)
                 mine = yield from self._records(image, topic, partitions)
             except LogbergError as error:
@@ -110,7 +113,7 @@ class TopicManager:
         total = 0
         for text in wanted:
             with suppress(LogbergError):
-                topic = _known_topic(image, text, by_id=not request.names)
+                topic = known_topic(image, text, by_id=not request.names)
                 total += len(image.topics.ids_of(topic.topic_id))
         limit = self._config.partitions_per_request_max
         if len(wanted) > 1 and total > limit:
@@ -154,7 +157,7 @@ class TopicManager:
             if number % _TOPICS_STEP == 0:
                 yield
             try:
-                _check_once(times, text)
+                check_once(times, text)
                 topic = self._deletable(image, text, by_id=by_id)
             except LogbergError as error:
                 if len(wanted) == 1:
@@ -179,7 +182,7 @@ class TopicManager:
     def _deletable(self, image: MetadataImage, text: str, *, by_id: bool) -> TopicRecord:
         if not self._config.topic_deletion:
             raise LogbergError(ErrorCode.TOPIC_DELETION_DISABLED)
-        return _known_topic(image, text, by_id=by_id)
+        return known_topic(image, text, by_id=by_id)
 
     def _check_name(self, image: MetadataImage, name: str, created: dict[str, str]) -> None:
         if name == _METADATA_TOPIC:
@@ -219,23 +222,8 @@ class TopicManager:
         self._judge(topic, count, len(first), configs)
         topic_id = self._free_id(image)
         records: list[Record] = [TopicRecord(topic.name, topic_id), *config_records]
-        rows = _with_first(first, rows)
-        for partition_id, replicas in enumerate(islice(rows, count)):
-            isr = tuple(broker for broker in replicas if is_active(image, broker))
-            records.append(
-                PartitionRecord(
-                    partition_id,
-                    topic_id,
-                    replicas,
-                    isr,
-                    (),
-                    (),
-                    isr[0],
-                    0,
-                    0,
-                    directories=tuple(_directory(image, broker) for broker in replicas),
-                )
-            )
+        for partition_id, replicas in enumerate(islice(chain((first,), rows), count)):
+            records.append(new_partition(image, topic_id, partition_id, replicas))
             if partition_id % _STEP == _STEP - 1:
                 yield
         return records
@@ -272,23 +260,8 @@ class TopicManager:
                 f"default ({self._config.default_partitions})",
             )
         count = self._config.default_partitions if count == -1 else count
-        candidates = [
-            Candidate(broker.broker_id, broker.rack, broker.fenced)
-            for broker in image.cluster.brokers.values()
-            if not broker.in_controlled_shutdown
-        ]
-        rows = place(
-            candidates,
-            self._config.default_replication_factor if factor == -1 else factor,
-            self._random,
-        )
-        try:
-            first = next(rows)
-        except PlacementError as error:
-            raise LogbergError(
-                ErrorCode.INVALID_REPLICATION_FACTOR, f"topic {topic.name!r}: {error}"
-            ) from None
-        return _with_first(first, rows), count
+        factor = self._config.default_replication_factor if factor == -1 else factor
+        return placed(image, factor, self._random, f"topic {topic.name!r}"), count
 
 
 def _still_right(
@@ -298,7 +271,7 @@ def _still_right(
 
     def still_right(later: MetadataImage) -> bool:
         topics = [record for record in records if isinstance(record, TopicRecord)]
-        return _same_brokers(image, later) and all(
+        return same_brokers(image, later) and all(
             later.topics.by_id.get(topic.topic_id) is None
             and later.topics.named(topic.name) is None
             and later.topics.spelled_alike(topic.name) is None
@@ -308,32 +281,15 @@ def _still_right(
     return still_right
 
 
-def _same_brokers(image: MetadataImage, later: MetadataImage) -> bool:
-    """Return whether the brokers of `image` have the same states, processes and directories."""
-    return image.cluster is later.cluster or all(
-        (broker := later.cluster.brokers.get(before.broker_id)) is not None
-        and (broker.active, broker.fenced) == (before.active, before.fenced)
-        and broker.broker_epoch == before.broker_epoch
-        and broker.log_dirs == before.log_dirs
-        for before in image.cluster.brokers.values()
-    )
-
-
 def _always(_later: MetadataImage) -> bool:
     """A deletion depends on its topic alone, and `touches` says that nobody changed that."""
     return True
 
 
-def _check_once(times: Counter[str], topic: str) -> None:
+def check_once(times: Counter[str], topic: str) -> None:
+    """Raise LogbergError INVALID_REQUEST if a topic is named twice."""
     if times[topic] > 1:
         raise LogbergError(ErrorCode.INVALID_REQUEST, f"topic {topic!r} is in the request twice")
-
-
-def _with_first(
-    first: tuple[int, ...], rest: Iterator[tuple[int, ...]]
-) -> Iterator[tuple[int, ...]]:
-    yield first
-    yield from rest
 
 
 def _assigned(
@@ -357,24 +313,10 @@ def _assigned(
     for index, replicas in rows:
         if index % _STEP == _STEP - 1:
             yield
-        if not replicas:
-            raise refuse(f"partition {index} has no replicas")
-        if len(set(replicas)) < len(replicas):
-            raise refuse(f"partition {index} names a broker twice")
-        for broker in replicas:
-            if image.cluster.brokers.get(broker) is None:
-                raise refuse(f"partition {index} names broker {broker}, which is not registered")
-        if len(replicas) != len(rows[0][1]):
-            raise refuse("all partitions have equally many replicas")
-        if not any(is_active(image, broker) for broker in replicas):
-            raise refuse(f"no replica of partition {index} is online")
+        why = why_not_assigned(image, replicas, len(rows[0][1]))
+        if why:
+            raise refuse(f"partition {index} {why}")
     return [replicas for _, replicas in rows]
-
-
-def _directory(image: MetadataImage, broker_id: int) -> bytes:
-    """Return the directory of a replica: the broker's only one, or unassigned: it chooses."""
-    log_dirs = image.cluster.brokers[broker_id].log_dirs
-    return log_dirs[0] if len(log_dirs) == 1 else DIRECTORY_UNASSIGNED
 
 
 def _created(records: Sequence[Record]) -> CreatedTopic:
@@ -389,7 +331,8 @@ def _created(records: Sequence[Record]) -> CreatedTopic:
     )
 
 
-def _known_topic(image: MetadataImage, text: str, *, by_id: bool) -> TopicRecord:
+def known_topic(image: MetadataImage, text: str, *, by_id: bool) -> TopicRecord:
+    """Return a topic by name or id. Raises LogbergError UNKNOWN_TOPIC_…."""
     if by_id:
         topic = image.topics.by_id.get(parse_uuid_of("topicIds", text))
         if topic is None:

@@ -2,7 +2,8 @@
 
 Rule: one method for each public route (`docs/reference.md` lists them). The client decides how a
 request reaches the active controller. Lists are complete and come from one image. Operations about
-clients stand in `client_operations`, those about configs in `config_operations`.
+clients stand in `client_operations`, those about configs in `config_operations`, those about
+partitions in `partition_operations`.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import msgspec
 from logberg.client.client_operations import ClientOperations
 from logberg.client.config_operations import ConfigOperations
 from logberg.client.paged_lists import all_pages
+from logberg.client.partition_operations import PartitionOperations
 from metadata.messages.brokers import (
     BrokerDescription,
     DescribeBrokerReply,
@@ -33,7 +35,7 @@ from metadata.messages.topics import (
 )
 
 
-class Operations(ClientOperations, ConfigOperations):
+class Operations(ClientOperations, ConfigOperations, PartitionOperations):
     """Every method raises ClientError."""
 
     async def status(self) -> StatusReply:

@@ -10,9 +10,11 @@ from logberg.cli.connection_options import (
     print_change,
 )
 from logberg.cli.output import facts, print_json, say, show, styled, table
+from logberg.cli.partition_names import broker_ids, ids
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
 from metadata.messages.brokers import BrokerDescription, DescribeBrokerReply
+from metadata.messages.losses import LostPartition
 
 
 @click.group("brokers", cls=SuggestingGroup)
@@ -78,6 +80,69 @@ def describe(*, broker_id: int, cluster: ClusterConnection, output: str) -> None
             ]
         )
     )
+
+
+@command.command("what-if")
+@click.option("--lost", help="Brokers that are lost, such as 3 or 3,4.")
+@click.option("--rack", help="All brokers of this rack are lost.")
+@click.option("--all", "all_changes", is_flag=True, help="List every partition that changes.")
+@cluster_options
+def what_if(
+    *,
+    lost: str | None,
+    rack: str | None,
+    all_changes: bool,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """Show what would happen if brokers or a rack were lost. Nothing is written.
+
+    Lists the partitions that would have no leader, or too few replicas in sync to take writes.
+    """
+    if lost is None and rack is None:
+        raise click.UsageError("say which brokers are lost: --lost 3, or --rack b")
+    brokers = () if lost is None else broker_ids(lost)
+    reply = cluster.ask(
+        lambda client: client.what_if_lost(brokers, rack=rack, all_changes=all_changes)
+    )
+    if output == "json":
+        print_json(reply)
+        return
+    show(
+        facts(
+            [
+                ("lost brokers", ids(reply.brokers)),
+                ("partitions with a replica there", reply.touched),
+                ("records that would be written", reply.changed + len(reply.broker_changes)),
+                ("without a leader", reply.leaderless),
+                ("under min.insync.replicas", reply.under_min_isr),
+                ("as of offset", f"{reply.offset} (epoch {reply.epoch})"),
+            ]
+        )
+    )
+    if reply.partitions:
+        show(
+            table(
+                ["partition", "leader", "then", "isr", "then", "trouble"],
+                [
+                    (
+                        f"{row.topic}-{row.partition}",
+                        "none" if row.leader < 0 else row.leader,
+                        "none" if row.leader_after < 0 else row.leader_after,
+                        ids(row.isr),
+                        ids(row.isr_after),
+                        _trouble(row),
+                    )
+                    for row in reply.partitions
+                ],
+            )
+        )
+
+
+def _trouble(row: LostPartition) -> str:
+    if row.leaderless:
+        return "no leader"
+    return "under min ISR" if row.under_min_isr else "-"
 
 
 @command.command("unregister")

@@ -6,16 +6,154 @@ from logberg.cli.connection_options import (
     ChangeOptions,
     ClusterConnection,
     change_options,
+    cluster_options,
 )
 from logberg.cli.failure import Failure
-from logberg.cli.output import print_json, say
+from logberg.cli.output import facts, print_json, say, show, table
+from logberg.cli.partition_names import broker_ids, ids, partition_named
 from logberg.cli.suggesting_group import SuggestingGroup
+from logberg.client.paged_lists import without_pages
 from metadata.messages.partitions import ElectionType, ElectLeadersReply, TopicPartitions
+from metadata.messages.topic_partitions import NewPartitions
 
 
 @click.group("partitions", cls=SuggestingGroup)
 def command() -> None:
-    """Elect leaders of partitions."""
+    """List and describe partitions, add some to a topic, and elect leaders."""
+
+
+@command.command("list")
+@click.option("--topic", help="Only those of this topic.")
+@click.option("--leaderless", is_flag=True, help="Only those without a leader.")
+@click.option(
+    "--under-replicated", is_flag=True, help="Only those with replicas that are not in sync."
+)
+@click.option("--reassigning", is_flag=True, help="Only those that are being reassigned.")
+@cluster_options
+def list_partitions(
+    *,
+    topic: str | None,
+    leaderless: bool,
+    under_replicated: bool,
+    reassigning: bool,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """List partitions. With several filters, those that fit all of them."""
+    reply = cluster.ask(
+        lambda client: client.partitions(
+            topic=topic,
+            leaderless=leaderless,
+            under_replicated=under_replicated,
+            reassigning=reassigning,
+        )
+    )
+    if output == "json":
+        print_json(without_pages(reply))
+        return
+    if not reply.partitions:
+        say("no such partition" if leaderless or under_replicated or reassigning else "none")
+        return
+    show(
+        table(
+            ["partition", "leader", "leader epoch", "replicas", "isr", "adding", "removing"],
+            [
+                (
+                    f"{row.topic}-{row.partition}",
+                    "none" if row.leader < 0 else row.leader,
+                    row.leader_epoch,
+                    ids(row.replicas),
+                    ids(row.isr),
+                    ids(row.adding_replicas),
+                    ids(row.removing_replicas),
+                )
+                for row in reply.partitions
+            ],
+        )
+    )
+
+
+@command.command("describe")
+@click.argument("partition")
+@cluster_options
+def describe(*, partition: str, cluster: ClusterConnection, output: str) -> None:
+    """Describe one partition, such as orders-0, and say what is not in order with it."""
+    topic, number = partition_named(partition)
+    reply = cluster.ask(lambda client: client.partition(topic, number))
+    if output == "json":
+        print_json(reply)
+        return
+    found = reply.partition
+    show(
+        facts(
+            [
+                ("partition", f"{reply.topic}-{found.partition}"),
+                ("topic id", reply.topic_id),
+                ("leader", "none" if found.leader < 0 else found.leader),
+                ("leader epoch", found.leader_epoch),
+                ("partition epoch", found.partition_epoch),
+                ("replicas", ids(found.replicas)),
+                ("in sync", ids(found.isr)),
+                ("eligible leaders", ids(found.elr)),
+                ("adding", ids(found.adding_replicas)),
+                ("removing", ids(found.removing_replicas)),
+                ("recovery", found.leader_recovery_state),
+                ("directories", " ".join(found.directories) or "-"),
+                ("as of offset", f"{reply.offset} (epoch {reply.epoch})"),
+            ]
+        )
+    )
+    for finding in reply.findings:
+        say(f"- {finding.says}")
+
+
+@command.command("add")
+@click.argument("topic")
+@click.argument("count", type=int)
+@click.option(
+    "--replicas",
+    "lists",
+    multiple=True,
+    help="Brokers of one added partition, such as 1,2,3; once for each of them.",
+)
+@change_options
+def add(
+    *,
+    topic: str,
+    count: int,
+    lists: tuple[str, ...],
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """Add partitions to a topic, so that it has COUNT of them."""
+    assignments = tuple(broker_ids(text) for text in lists) if lists else None
+    reply = cluster.ask(
+        lambda client: client.create_partitions(
+            NewPartitions(topic, count, assignments),
+            reason=change.reason,
+            request_id=change.request_id,
+            dry_run=change.dry_run,
+        )
+    )
+    if output == "json":
+        print_json(reply)
+    elif reply.dry_run:
+        print_json(reply.records)
+    else:
+        for made in reply.topics:
+            if made.error is None:
+                say(
+                    f"added {made.added} partitions to {made.name}: it has {made.count} "
+                    f"(offset {reply.offset})"
+                )
+    refused = [
+        f"{made.name}: {made.error.message} [{made.error.code}]"
+        for made in reply.topics
+        if made.error is not None
+    ]
+    if refused:
+        raise Failure("; ".join(refused))
 
 
 @command.command("elect")

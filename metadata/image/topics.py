@@ -51,17 +51,24 @@ class Partition(msgspec.Struct, frozen=True, gc=False):
     leader_epoch: int
     partition_epoch: int
 
+    @property
+    def moving(self) -> bool:
+        """A reassignment is running (KIP-455)."""
+        return bool(self.adding or self.removing)
+
 
 class Lacks(NamedTuple):
-    """How many partitions of one topic lack something."""
+    """How many partitions of one topic lack something, and how many are being reassigned."""
 
     leader: int
     """Partitions without a leader."""
     in_sync: int
     """Partitions of which not all replicas are in sync."""
+    moving: int
+    """Partitions that are being reassigned."""
 
 
-NOTHING: Final = Lacks(0, 0)
+NOTHING: Final = Lacks(0, 0, 0)
 
 
 class TopicsImage(msgspec.Struct, frozen=True):
@@ -85,7 +92,7 @@ class TopicsImage(msgspec.Struct, frozen=True):
     ids: SortedKeys[bytes]
     """The ids of all topics, in order."""
     lacks: BucketMap[bytes, Lacks]
-    """By topic id, for topics with partitions that lack something."""
+    """By topic id, for topics with partitions that lack something or are being reassigned."""
 
     def named(self, name: str) -> Topic | None:
         """Return the topic with this name; None: there is none."""

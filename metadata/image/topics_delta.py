@@ -297,7 +297,9 @@ class _Moves:
         self.unpreferred: dict[PlainPartitionKey, bool | None] = {}
         self._leader_lacks = defaultdict[bytes, int](int)
         self._in_sync_lacks = defaultdict[bytes, int](int)
-        """By topic: how many partitions more lack something; negative: fewer."""
+        self._moving = defaultdict[bytes, int](int)
+        """By topic: how many partitions more lack something or are being reassigned; negative:
+        fewer."""
 
     def find(
         self,
@@ -322,6 +324,11 @@ class _Moves:
             )
             if more:
                 self._in_sync_lacks[key[0]] += more
+            more = bool(after is not None and (after.adding or after.removing)) - bool(
+                before is not None and (before.adding or before.removing)
+            )
+            if more:
+                self._moving[key[0]] += more
             if before is None:
                 for broker_id in () if after is None else after.replicas:
                     came[broker_id].append(key)
@@ -381,11 +388,12 @@ class _Moves:
     ) -> Generator[None, None, BucketMap[bytes, Lacks]]:
         """Return the next map of the topics that lack something."""
         changes: dict[bytes, Lacks | None] = {}
-        for topic_id in {**self._leader_lacks, **self._in_sync_lacks}:
-            leader, in_sync = lacks.get(topic_id, NOTHING)
+        for topic_id in {**self._leader_lacks, **self._in_sync_lacks, **self._moving}:
+            leader, in_sync, moving = lacks.get(topic_id, NOTHING)
             now = Lacks(
                 leader + self._leader_lacks.get(topic_id, 0),
                 in_sync + self._in_sync_lacks.get(topic_id, 0),
+                moving + self._moving.get(topic_id, 0),
             )
             changes[topic_id] = None if now == NOTHING else now
         return (yield from lacks.changing(changes))

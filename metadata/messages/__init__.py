@@ -9,11 +9,16 @@ from metadata.messages.acls import *
 from metadata.messages.brokers import *
 from metadata.messages.clients import *
 from metadata.messages.configs import *
+from metadata.messages.directories import *
 from metadata.messages.errors import *
 from metadata.messages.features import *
 from metadata.messages.fetch import *
+from metadata.messages.findings import *
 from metadata.messages.log import *
+from metadata.messages.losses import *
 from metadata.messages.message import *
 from metadata.messages.partitions import *
 from metadata.messages.quorum import *
+from metadata.messages.reassignments import *
+from metadata.messages.topic_partitions import *
 from metadata.messages.topics import *

@@ -46,6 +46,8 @@ class BrokerDescription(ReplyMessage, frozen=True):
     features: tuple[FeatureDescription, ...] = ()
     rack: str | None = None
     log_dirs: tuple[str, ...] = ()
+    cordoned_log_dirs: tuple[str, ...] = ()
+    """Those of them that take no new replicas (KIP-1066)."""
     leaders: int = 0
     """How many partitions it leads."""
     replicas: int = 0

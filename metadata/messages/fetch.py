@@ -60,6 +60,9 @@ class Registration(RequestMessage, frozen=True, omit_defaults=True):
     features: Annotated[tuple[SupportedFeature, ...], Meta(max_length=256)] = ()
     rack: Annotated[str, Meta(max_length=249)] | None = None
     log_dirs: Annotated[tuple[UuidText, ...], Meta(max_length=1024)] = ()
+    """The directories that work (KIP-858)."""
+    cordoned_log_dirs: Annotated[tuple[UuidText, ...], Meta(max_length=1024)] | None = None
+    """From version 2 on: those of them that take no new replicas (KIP-1066); null: not said."""
     previous_broker_epoch: Annotated[int, Meta(ge=-1, le=2**63 - 1)] = -1
     """From version 2 on: the epoch of the process before this one, if that one stopped in order
     and lost no write (KIP-966); else -1."""
@@ -90,6 +93,10 @@ class MetadataFetchRequest(RequestMessage, frozen=True, omit_defaults=True):
     """The most bytes of batches; the first batch may be longer."""
     max_wait_ms: Annotated[int, Meta(ge=0, le=60_000)] = 0
     """How long the controller may hold the request while it has nothing new."""
+    offline_log_dirs: Annotated[tuple[UuidText, ...], Meta(max_length=1024)] = ()
+    """From version 2 on: directories that have failed since the registration (KIP-858)."""
+    cordoned_log_dirs: Annotated[tuple[UuidText, ...], Meta(max_length=1024)] | None = None
+    """From version 2 on: directories that take no new replicas (KIP-1066); null: not said."""
     software: Annotated[str, Meta(max_length=64)] | None = None
     """The agent's release, for people; from version 2 on."""
 

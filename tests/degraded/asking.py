@@ -11,6 +11,7 @@ import msgspec
 from controller.http.route import Route
 from controller.http.routes import ROUTES
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
+from metadata.uuids import uuid_text
 from runtime.http.requests import Reply, Request, whole
 from tests.degraded.table import Column, columns_of
 
@@ -76,11 +77,13 @@ def send(cluster: Any, node: int, route: Route, column: Column, broker: Any) -> 
 
 def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any) -> Request:
     path = route.path.replace("{name}", "t").replace("{id}", "1").replace("{type}", "group")
+    path = path.replace("{topic}", "moved").replace("{partition}", "0")
     query: dict[str, str] = {}
     headers: dict[str, str] = {}
     body = b""
     if column is Column.ISR:
-        body = json.dumps(_isr(broker)).encode()
+        said = _directories if route.name == "assign_replicas" else _isr
+        body = json.dumps(said(cluster, node, broker)).encode()
     elif column is Column.BROKER:
         body = msgspec.msgpack.encode(broker.request())
         headers = {"content-type": MSGPACK}
@@ -91,13 +94,15 @@ def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any)
     elif column is Column.AT_LEAST:
         query["minOffset"] = str(min(cluster.controllers[node].image.offset, 1))
     if route.request is not None and column in (Column.CHANGE, Column.DRY_RUN):
-        change = _change(cluster, route.name) | {"dryRun": column is Column.DRY_RUN}
+        change = _change(cluster, node, route.name) | {"dryRun": column is Column.DRY_RUN}
         body = json.dumps(change).encode()
     elif column is Column.DRY_RUN:
         query["dryRun"] = "true"
     if route.name == "check_acl":
         query |= {"principal": "User:a", "operation": "READ"}
         query |= {"resourceType": "TOPIC", "resourceName": "t"}
+    if route.name in ("plan_reassignments", "lose_brokers"):
+        query["brokers"] = "1"
     if route.name == "unregister_broker":
         # The broker of these tests is online.
         query["force"] = "true"
@@ -107,7 +112,25 @@ def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any)
 _CONFIG = {"name": "consumer.session.timeout.ms", "value": "50000"}
 
 
-def _isr(broker: Any) -> dict[str, Any]:
+def _directories(cluster: Any, node: int, broker: Any) -> dict[str, Any]:
+    """A replica lies in another directory each time."""
+    cluster.placed = getattr(cluster, "placed", 1_000) + 1
+    moved = cluster.controllers[node].image.topics.named("moved")
+    topic_id = bytes(16) if moved is None else moved.topic_id
+    replica = {
+        "topicId": uuid_text(topic_id),
+        "partition": 0,
+        "directory": uuid_text(cluster.placed.to_bytes(16, "big")),
+    }
+    request = broker.request()
+    return {
+        "clusterId": request.cluster_id,
+        "brokerEpoch": request.broker_epoch,
+        "replicas": [replica],
+    }
+
+
+def _isr(_cluster: Any, _node: int, broker: Any) -> dict[str, Any]:
     """The leader's own partition loses the other replica."""
     isr = [{"brokerId": broker.broker_id}]
     wanted = {"partitionIndex": 1, "leaderEpoch": 1, "partitionEpoch": 1, "newIsrWithEpochs": isr}
@@ -120,7 +143,15 @@ def _isr(broker: Any) -> dict[str, Any]:
     }
 
 
-def _change(cluster: Any, name: str) -> dict[str, Any]:
+def _change(cluster: Any, node: int, name: str) -> dict[str, Any]:
+    if name == "create_partitions":
+        cluster.count = getattr(cluster, "count", 1) + 1
+        return {"topics": [{"name": "moved", "count": cluster.count}]}
+    if name == "alter_reassignments":
+        topics = cluster.controllers[node].image.topics
+        known = topics.named("moved")
+        replicas = (1, 2) if known is None else topics.partitions[known.topic_id, 0].replicas
+        return {"partitions": [{"topic": "moved", "partition": 0, "replicas": replicas[::-1]}]}
     if name == "create_topics":
         cluster.named = getattr(cluster, "named", 0) + 1
         new = {"name": f"new-{cluster.named}", "numPartitions": 1, "replicationFactor": 1}

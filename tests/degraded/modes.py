@@ -50,6 +50,7 @@ def healthy(nodes: int = 3, **config: Any) -> Situation:
     cluster.create_topic("u", factor=1)
     # Broker 1 leads both, and is the preferred leader of neither: there is something to elect.
     cluster.assign("led", (2, 1), (2, 1))
+    cluster.assign("moved", (2, 1))
     led = cluster.image.topics.named("led").topic_id
     cluster.write(*(PartitionChangeRecord(n, led, leader=1) for n in (0, 1)))
     keep_alive(cluster, brokers, 2.0)

@@ -38,6 +38,7 @@ _BY_NAME: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
     {
         "metadata_fetch": (Column.BROKER,),
         "alter_partition": (Column.ISR,),
+        "assign_replicas": (Column.ISR,),
         "read_snapshot": (Column.SNAPSHOT,),
         "read_log": (Column.LOG,),
         "ready": (Column.READY,),

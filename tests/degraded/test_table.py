@@ -17,7 +17,15 @@ from tests.docs.degraded import PAGE, page
 
 pytestmark = pytest.mark.simulation
 
-NOTHING_THERE = ("describe_topic", "describe_broker", "read_snapshot")
+NOTHING_THERE = (
+    "describe_topic",
+    "describe_partition",
+    "describe_broker",
+    "explain_broker",
+    "plan_reassignments",
+    "lose_brokers",
+    "read_snapshot",
+)
 """Before the first start has ended there is nothing to describe."""
 
 

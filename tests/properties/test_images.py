@@ -84,11 +84,12 @@ def assert_sound(image: MetadataImage) -> None:
     assert {s: list(names) for s, names in topics.by_spelling.items()} == alike
     lacks: dict[bytes, list[int]] = {}
     for (topic_id, _), partition in topics.partitions.items():
-        counts = lacks.setdefault(topic_id, [0, 0])
+        counts = lacks.setdefault(topic_id, [0, 0, 0])
         counts[0] += partition.leader == -1
         counts[1] += len(partition.isr) < len(partition.replicas)
+        counts[2] += bool(partition.adding or partition.removing)
     assert {t: list(c) for t, c in topics.lacks.items()} == {
-        t: counts for t, counts in lacks.items() if counts != [0, 0]
+        t: counts for t, counts in lacks.items() if counts != [0, 0, 0]
     }
     assert list(image.outcomes.order) == list(image.outcomes.by_key)
     assert image.outcomes.size == sum(56 + len(o.answer) for o in image.outcomes.by_key.values())

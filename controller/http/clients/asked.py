@@ -1,6 +1,6 @@
 """What a function that answers a route gets: the request, with what was read from it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -35,3 +35,5 @@ MakeChange = Callable[[LeaderParts, Asked], RequestedChange]
 """Raises LogbergError for a request that needs no image to be refused."""
 Read = Callable[[View, Asked, ReadContext], msgspec.Struct | LongMessage]
 """Raises LogbergError."""
+ReadInSteps = Callable[[View, Asked, ReadContext], Generator[None, None, LongMessage]]
+"""Raises LogbergError at once; its steps raise none."""

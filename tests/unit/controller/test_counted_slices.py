@@ -36,6 +36,20 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
     "describe_topic": [("/v1/topics/wide", {}), ("/v1/topics/wide", {"limit": "10"})],
     "list_brokers": [("/v1/brokers", {}), ("/v1/brokers", {"limit": "1", "minOffset": "1"})],
     "describe_broker": [("/v1/brokers/1", {})],
+    "explain_broker": [("/v1/brokers/1/explain", {})],
+    "list_partitions": [
+        ("/v1/partitions", {}),
+        ("/v1/partitions", {"topic": "wide", "limit": "7"}),
+        ("/v1/partitions", {"leaderless": "true"}),
+        ("/v1/partitions", {"underReplicated": "true"}),
+    ],
+    "describe_partition": [("/v1/partitions/wide/29999", {})],
+    "list_reassignments": [("/v1/reassignments", {})],
+    "plan_reassignments": [("/v1/reassignments/plan", {"brokers": "1"})],
+    "lose_brokers": [
+        ("/v1/what-if/loss", {"brokers": "1,2"}),
+        ("/v1/what-if/loss", {"brokers": "1", "all": "true"}),
+    ],
     "describe_quorum": [("/v1/quorum", {})],
     "status": [("/v1/status", {})],
     "list_configs": [("/v1/configs", {}), ("/v1/configs", {"type": "topic", "limit": "10"})],
@@ -63,6 +77,9 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
     "metrics": [("/metrics", {})],
     "openapi_document": [("/v1/openapi.json", {})],
 }
+
+WALKS = ("/v1/reassignments/plan", "/v1/what-if/loss")
+"""What looks at all replicas of some brokers, in slices."""
 
 
 class Counter:
@@ -160,6 +177,8 @@ def test_reading_looks_at_little_in_one_slice(
     assert counter.most <= LIMIT
     if path == "/v1/topics/wide" and not query:
         assert counter.total >= WIDE, "the counter doesn't see what is looked at"
+    elif path in WALKS:
+        assert counter.total >= PARTITIONS, "the counter doesn't see what is looked at"
     elif query.get("format") == "json":
         assert counter.total >= PARTITIONS, "the counter doesn't see what is put into words"
     else:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.managers import topics
+from controller.managers import assignments
 from metadata.messages.topics import CreateTopicsRequest, NewTopic
 from metadata.records import PartitionRecord, TopicRecord
 from tests.unit.controller.cluster import Cluster
@@ -29,7 +29,7 @@ def left(cluster):
 def test_a_topic_of_a_million_partitions_is_refused_by_default_and_nothing_is_placed(monkeypatch):
     cluster = Cluster()
     cluster.online(1)
-    monkeypatch.setattr(topics, "place", lambda *_: pytest.fail("a replica was placed"))
+    monkeypatch.setattr(assignments, "place", lambda *_: pytest.fail("a replica was placed"))
     end = cluster.leader.ledger.log_end
     for dry_run in (False, True):
         status, reply = create(cluster, "huge", 1_000_000, dryRun=dry_run)

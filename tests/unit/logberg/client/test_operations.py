@@ -19,7 +19,9 @@ from metadata.messages import (
     ElectionType,
     FeatureUpdate,
     ListTopicsReply,
+    NewPartitions,
     NewTopic,
+    Reassignment,
     ReplyMessage,
     TopicSummary,
 )
@@ -37,6 +39,11 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "alter_configs_of": (
         ConfigResourceChange("broker", "default", (ConfigChange("min.insync.replicas", "2"),)),
     ),
+    "partition": ("a/b", 0),
+    "create_partitions": (NewPartitions("a", 2),),
+    "alter_reassignments": (Reassignment("a", 0, (1,)),),
+    "plan_reassignments": ((1, 2),),
+    "explain_broker": (7,),
     "unregister_broker": (7,),
     "update_features": (FeatureUpdate("metadata.version", 23),),
     "log": (0,),

@@ -28,6 +28,7 @@ from logberg import commands
 from logberg.cli.command_tree import cli
 from logberg.cli.output import drawn, print_json, print_line, shown, table
 from metadata.messages.errors import ErrorReply
+from metadata.messages.log import LogReply
 from metadata.records import RECORD_CLASSES, FeatureLevelRecord
 from tests.histories import History
 from tests.unit.audit.nodes import write_node
@@ -69,6 +70,16 @@ SERVER: dict[str, list[list[str]]] = {
     "topics list": [[]],
     "topics describe": [["a"]],
     "topics delete": [["a"], ["a", "--dry-run"]],
+    "partitions list": [[], ["--leaderless", "--topic", "a"]],
+    "partitions describe": [["a-0"]],
+    "partitions add": [["a", "2"], ["a", "2", "--replicas", "1,2", "--dry-run"]],
+    "reassign start": [["a-0=1,2"], ["a-0=1,2", "--dry-run"]],
+    "reassign cancel": [["a-0"], ["a-0", "--dry-run"], ["--all"]],
+    "reassign list": [[]],
+    "reassign plan": [["--off", "1"]],
+    "brokers what-if": [["--lost", "1"], ["--rack", "b", "--all"]],
+    "explain partition": [["a-0"]],
+    "explain broker": [["1"]],
 }
 """What asks controllers."""
 WHERE, OTHER = "<where>", "<other>"
@@ -167,7 +178,15 @@ def replies(nasty: str) -> Callable[[str, str], tuple[str, bytes]]:
             if route.method != method or len(segments) != len(wanted):
                 continue
             if all(a == b or a.startswith("{") for a, b in zip(segments, wanted, strict=True)):
-                body = build(inspect.type_info(route.reply), nasty)
+                in_words = "format=json" in parts.query
+                body = build(inspect.type_info(LogReply if in_words else route.reply), nasty)
+                if in_words:
+                    body["batches"][0]["offset"] = 0
+                    record = body["batches"][0]["records"][0]
+                    # `explain` shows records of the thing that it is asked about.
+                    topic_id = marked("DescribePartitionReply.topic_id", nasty)
+                    record["type"] = "PARTITION_BROKER" + record["type"]
+                    record["data"] |= {"topicId": topic_id, "partitionId": 0, "brokerId": 1}
                 body |= {"dryRun": "dryRun" in parts.query, "active": True}
                 for last in ("nextAfter", "next", "continuation"):
                     body.pop(last, None)

@@ -1,0 +1,27 @@
+"""What a controller finds when it is asked why something is as it is.
+
+Rule: a finding is a sentence that a person understands, and the thing that it is about, so that a
+program can look further. Each follows from the state that the answer was read from.
+"""
+
+from metadata.messages.message import ReplyMessage
+
+
+class Explanation(ReplyMessage, frozen=True):
+    """One reason."""
+
+    about: str
+    """`partition`, `replica:<broker>`, `broker:<id>`: as in `logberg audit who`."""
+    says: str
+    """A sentence."""
+
+
+class ExplainBrokerReply(ReplyMessage, frozen=True):
+    """Why a broker is fenced, or may not stop."""
+
+    offset: int
+    epoch: int
+    broker_id: int
+    state: str
+    findings: tuple[Explanation, ...]
+    age_ms: int | None = 0
