@@ -159,6 +159,11 @@ class AgentCore:
         return self._catching_up
 
     @property
+    def incarnation(self) -> str:
+        """The id of this process, 22 characters."""
+        return uuid_text(self._incarnation_id)
+
+    @property
     def controller_url(self) -> str:
         """The URL of the controller that gets the next fetch: the active one, as far as known."""
         return self._loop.url
@@ -200,7 +205,7 @@ class AgentCore:
             self._view.replace(saved)
         self._log.info(
             AGENT_STARTED,
-            incarnation=uuid_text(self._incarnation_id),
+            incarnation=self.incarnation,
             saved_offset=self._view.fetched_offset,
         )
         self._wake_in(self._config.registration_limit_ms, self._on_registration_limit)
@@ -237,7 +242,7 @@ class AgentCore:
             MetadataFetchRequest(
                 cluster_id=self._config.cluster_id,
                 broker_id=self._config.broker_id,
-                incarnation_id=uuid_text(self._incarnation_id),
+                incarnation_id=self.incarnation,
                 broker_epoch=self.broker_epoch,
                 registration=registration_of(self._config) if registering else None,
                 fetched_offset=self._view.fetched_offset,

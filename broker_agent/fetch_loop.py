@@ -19,7 +19,7 @@ from typing import Protocol
 import structlog
 
 from broker_agent.config import AgentConfig
-from broker_agent.target import Target
+from broker_agent.controller_choice import ControllerChoice
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.errors import ErrorReply
 from metadata.messages.fetch import MetadataFetchReply
@@ -87,7 +87,7 @@ class FetchLoop:
         fetching: Fetching,
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
-        self._target = Target(config.controllers, random, config.heartbeat_ms / 1000)
+        self._choice = ControllerChoice(config.controllers, random, config.heartbeat_ms / 1000)
         self._clock = clock
         self._requester = requester
         self._fetching = fetching
@@ -108,12 +108,12 @@ class FetchLoop:
     @property
     def url(self) -> str:
         """The controller that gets the next fetch: the active one, as far as known."""
-        return self._target.url
+        return self._choice.url
 
     @property
     def leader_epoch(self) -> int:
         """The newest epoch in any answer; -1: none yet."""
-        return self._target.epoch
+        return self._choice.epoch
 
     @property
     def settling(self) -> bool:
@@ -125,7 +125,7 @@ class FetchLoop:
         self._cancel_timer()
         if self._ended or self._in_flight is not None:
             return
-        url = self._target.url
+        url = self._choice.url
         max_wait_ms = self._fetching.held_ms() if url == self._settled_url else 0
         self._max_wait_ms = max_wait_ms
         deadline_s = (max_wait_ms + self._fetching.patience_ms()) / 1000
@@ -161,7 +161,7 @@ class FetchLoop:
             self._tell_at = now + _TELL_AGAIN_S
             self._log.warning(CONTROLLERS_UNUSABLE, why=why)
         self._note(why)
-        self.send_later(self._target.failed())
+        self.send_later(self._choice.failed())
 
     def end(self) -> None:
         """Stop for good."""
@@ -207,10 +207,10 @@ class FetchLoop:
             self.send()
         elif reply.error is not None:
             self._on_error(url, reply, reply.error)
-        elif reply.leader_epoch < self._target.epoch:
+        elif reply.leader_epoch < self._choice.epoch:
             self.fail(f"{url} answered for epoch {reply.leader_epoch}, which is over")
         else:
-            self._target.answered(reply.leader_epoch)
+            self._choice.answered(reply.leader_epoch)
             self.last_problem = ""
             self._tell_at = None
             self._settled_url = url
@@ -221,17 +221,17 @@ class FetchLoop:
         why = f"{url}: {error.code}: {error.message}"
         epoch = max(error.leader_epoch, reply.leader_epoch)
         foreign = code is ErrorCode.INCONSISTENT_CLUSTER_ID
-        if code in _EXPELLING and (foreign or epoch >= self._target.epoch):
+        if code in _EXPELLING and (foreign or epoch >= self._choice.epoch):
             self.end()
             self._fetching.on_expelled(why)
         elif code is ErrorCode.NOT_CONTROLLER:
             self._note(why)
-            self.send_later(self._target.hinted(error.leader_url or reply.leader_url, epoch))
+            self.send_later(self._choice.hinted(error.leader_url or reply.leader_url, epoch))
         elif code in _BY_THE_LEADER:
             if why != self.last_problem:
                 self._log.warning(FETCH_REFUSED, why=why)
             self._note(why)
-            self.send_later(self._target.refused((error.retry_after_ms or 0) / 1000))
+            self.send_later(self._choice.refused((error.retry_after_ms or 0) / 1000))
         else:
             self.fail(why)
 

@@ -23,10 +23,12 @@ from broker_agent.agent import AgentCore
 from broker_agent.api import AgentApi
 from broker_agent.config import AgentConfig, problems
 from broker_agent.health import Health, health_of
+from broker_agent.isr_requests import IsrRequests
 from broker_agent.publishers import Duties, PartitionDuties, Publisher
 from broker_agent.states import BrokerState
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from metadata.image import MetadataImage
+from metadata.partition_key import PartitionKey
 from runtime.asyncio_clock import AsyncioClock
 from runtime.disk.real import RealDisk
 from runtime.http.callers import Authenticate
@@ -75,6 +77,7 @@ class BrokerAgent:
         token: str | None = None,
         publishers: tuple[Publisher, ...] = (),
         duties: Duties | None = None,
+        on_isr: Callable[[PartitionKey], None] | None = None,
         server: OwnServer | None = None,
         log: structlog.typing.FilteringBoundLogger | None = None,
     ) -> None:
@@ -83,7 +86,8 @@ class BrokerAgent:
         `data` is the agent's folder. `tls` is the client context for connections to controllers;
         the agent adds the check that the server is a controller of this cluster, so that no request
         and no `token` reaches another server. `token` is a bearer token. The agent calls the
-        publishers in their order, and `duties` after them. `server`: also listen for HTTP. Raises
+        publishers in their order, and `duties` after them. It calls `on_isr` when a controller has
+        answered a change that `isr` asked for. `server`: also listen for HTTP. Raises
         ValueError for an invalid configuration, and for a `token` without TLS.
         """
         if found := problems(config):
@@ -104,6 +108,8 @@ class BrokerAgent:
         if duties is not None:
             self._publishers += (PartitionDuties(config.broker_id, duties),)
         self._own_server = server
+        self._on_isr = on_isr
+        self._isr: IsrRequests | None = None
         self._log = log if log is not None else structlog.get_logger()
         self._changed = asyncio.Event()
         self._ending: Ending | None = None
@@ -121,6 +127,13 @@ class BrokerAgent:
             stack.callback(disk.close)
             self._requester = HttpRequester(log=self._log, tls=self._tls, token=self._token)
             stack.push_async_callback(self._requester.close)
+            self._isr = isr = IsrRequests(
+                self._config.broker_id,
+                clock=clock,
+                requester=self._requester,
+                on_change=self._on_isr or _ignore,
+                log=self._log,
+            )
             self._core = core = AgentCore(
                 self._config,
                 clock=clock,
@@ -128,10 +141,12 @@ class BrokerAgent:
                 disk=disk,
                 requester=self._requester,
                 host=self,
-                publishers=self._publishers,
+                publishers=(isr, *self._publishers),
                 log=self._log,
             )
             stack.callback(core.abandon)
+            isr.follow(core)
+            stack.callback(isr.end)
             if self._own_server is not None:
                 own = self._own_server
                 api = AgentApi(
@@ -175,6 +190,12 @@ class BrokerAgent:
         """The agent's core; only inside `async with`."""
         assert self._core is not None, "use the agent inside `async with`"
         return self._core
+
+    @property
+    def isr(self) -> IsrRequests:
+        """The in-sync replicas of the partitions that this broker leads."""
+        assert self._isr is not None, "use the agent inside `async with`"
+        return self._isr
 
     @property
     def image(self) -> MetadataImage:
@@ -285,6 +306,10 @@ async def run_until_gone(
     finally:
         for number in (*stop_signals, *reload_signals):
             loop.remove_signal_handler(number)
+
+
+def _ignore(key: PartitionKey) -> None:
+    """For a host that does not ask for ISRs."""
 
 
 def _all_https(config: AgentConfig) -> bool:

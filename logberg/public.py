@@ -7,6 +7,7 @@ module when the first of them is asked for, so the command line doesn't pay for 
 from broker_agent.config import AgentConfig, Endpoint, FeatureRange
 from broker_agent.health import Health
 from broker_agent.image_store import WrongFolderError
+from broker_agent.isr_requests import IsrRequests, LedPartition
 from broker_agent.library import AgentGoneError, BrokerAgent, Ending, run_until_gone
 from broker_agent.publishers import Duties, Manifest, Publisher
 from broker_agent.states import BrokerState
@@ -100,6 +101,8 @@ __all__ = [
     "FolderInUseError",
     "Health",
     "ImageChanges",
+    "IsrRequests",
+    "LedPartition",
     "ListBrokersReply",
     "ListConfigsReply",
     "ListFeaturesReply",

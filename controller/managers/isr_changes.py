@@ -24,7 +24,7 @@ from metadata.messages import (
     AlteredTopic,
     AlterPartitionReply,
     AlterPartitionRequest,
-    BrokerState,
+    IsrMember,
     PartitionToAlter,
     TopicToAlter,
     error_reply,
@@ -207,14 +207,14 @@ def _check_isr(partition: Partition, wanted: PartitionToAlter) -> None:
             )
 
 
-def _check_members(image: MetadataImage, members: tuple[BrokerState, ...]) -> None:
+def _check_members(image: MetadataImage, members: tuple[IsrMember, ...]) -> None:
     """Check that each member may be in an ISR (KIP-841, 903)."""
     reasons = [reason for member in members if (reason := _ineligible(image, member))]
     if reasons:
         raise LogbergError(ErrorCode.INELIGIBLE_REPLICA, "newIsrWithEpochs: " + "; ".join(reasons))
 
 
-def _ineligible(image: MetadataImage, member: BrokerState) -> str:
+def _ineligible(image: MetadataImage, member: IsrMember) -> str:
     broker = image.cluster.brokers.get(member.broker_id)
     if broker is None:
         return f"broker {member.broker_id} is not registered"

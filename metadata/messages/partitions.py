@@ -22,7 +22,7 @@ ELECTED_MAX = 10_000
 _TOPICS_MAX = 10_000
 
 
-class BrokerState(RequestMessage, frozen=True):
+class IsrMember(RequestMessage, frozen=True):
     """A member of the ISR that a leader asks for."""
 
     broker_id: NodeId
@@ -36,7 +36,7 @@ class PartitionToAlter(RequestMessage, frozen=True):
     partition_index: Int32
     leader_epoch: Int32
     partition_epoch: Int32
-    new_isr_with_epochs: Annotated[tuple[BrokerState, ...], Meta(max_length=1_000)]
+    new_isr_with_epochs: Annotated[tuple[IsrMember, ...], Meta(max_length=1_000)]
     leader_recovery_state: Annotated[int, Meta(ge=0, le=1)] = 0
     """0 recovered, 1 recovering from an unclean election (KIP-704)."""
 

@@ -223,9 +223,13 @@ class RunningCluster:
                     return {b["brokerId"]: b["state"] for b in found.body["brokers"]}
         return {}
 
-    def create(self, name: str, *, partitions: int = 1) -> None:
+    def create(self, name: str, *, partitions: int = 1, replication_factor: int = 1) -> None:
         """Create a topic, by whoever leads, and remember it once that is acknowledged."""
-        new = {"name": name, "numPartitions": partitions, "replicationFactor": 1}
+        new = {
+            "name": name,
+            "numPartitions": partitions,
+            "replicationFactor": replication_factor,
+        }
 
         def attempt() -> bool:
             for n in self.local.controllers:

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
+from broker_agent.controller_choice import ControllerChoice
 from broker_agent.states import BrokerState
-from broker_agent.target import Target
 from metadata.errors import ErrorCode
 from metadata.messages.errors import ErrorReply
 from metadata.messages.fetch import MetadataFetchReply
@@ -124,7 +124,7 @@ def test_an_older_hint_is_ignored(rig):
     ],
 )
 def test_a_hint_is_followed_over_the_same_scheme_only(asked, named, followed):
-    target = Target((asked,), dice(), 1.0)
+    target = ControllerChoice((asked,), dice(), 1.0)
     target.hinted(named, 7)
     assert target.url == (named if followed else asked)
     assert may_follow(asked, named) is followed
@@ -243,7 +243,7 @@ def test_a_controller_that_holds_nothing_is_not_hammered(rig):
 
 
 def test_retries_spread_and_stay_below_half_a_heartbeat():
-    target = Target((ONE, TWO), dice(), 2.0)
+    target = ControllerChoice((ONE, TWO), dice(), 2.0)
     first, *rest = [target.failed() for _ in range(200)]
     assert first == 0.0
     assert all(0.02 <= delay <= 1.0 for delay in rest)
@@ -254,11 +254,15 @@ def test_retries_spread_and_stay_below_half_a_heartbeat():
 
 
 def test_not_every_agent_begins_with_the_same_controller():
-    assert {Target((ONE, TWO, THREE), dice(n), 1.0).url for n in range(20)} == {ONE, TWO, THREE}
+    assert {ControllerChoice((ONE, TWO, THREE), dice(n), 1.0).url for n in range(20)} == {
+        ONE,
+        TWO,
+        THREE,
+    }
 
 
 def test_nobody_can_fill_our_list():
-    target = Target((ONE,), dice(), 1.0)
+    target = ControllerChoice((ONE,), dice(), 1.0)
     for epoch in range(1000):
         target.hinted(f"http://{epoch}", epoch)
     assert len(target._urls) == 64

@@ -20,7 +20,7 @@ _URLS_MAX = 64
 names more is wrong."""
 
 
-class Target:
+class ControllerChoice:
     """The controllers that an agent knows, and the one to ask next."""
 
     def __init__(self, controllers: tuple[str, ...], random: Random, backoff_max_s: float) -> None:

@@ -1,0 +1,316 @@
+"""Asks the controller to change in-sync replica sets (ISRs) of partitions that this broker leads.
+
+Rule (KIP-497): a request names the partition epoch that the leader knows, and the controller
+applies it to exactly that epoch, so a repeated request does no harm. One request is under way at
+a time. What the host asks for meanwhile goes into the next one.
+
+Between a request and its outcome nobody knows which of the two ISRs holds. Until then the host
+must count a write as replicated only if the members of both have it: `LedPartition.maximal` is
+their union. The outcome is an answer, or a newer partition epoch or leader epoch in the metadata.
+If the answer is lost, as in a failover, the change stays open and the agent asks again.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import structlog
+
+from broker_agent.agent import AgentCore
+from broker_agent.publishers import Manifest
+from broker_agent.states import BrokerState
+from metadata.errors import ErrorCode, LogbergError
+from metadata.image import MetadataImage
+from metadata.messages.partitions import (
+    AlteredPartition,
+    AlterPartitionReply,
+    AlterPartitionRequest,
+    IsrMember,
+    PartitionToAlter,
+    TopicToAlter,
+)
+from metadata.messages.wire import MSGPACK, decode, decode_error, encode
+from metadata.partition_key import PartitionKey
+from metadata.uuids import parse_uuid, uuid_text
+from runtime.clock import Clock, Timer
+from runtime.http.requests import Reply, Request, Requester, Unreachable
+
+PATH = "/v1/partitions/alter"
+ISR_CHANGED = "isr_changed"
+ISR_NOT_CHANGED = "isr_not_changed"
+_PARTITIONS_MAX = 200
+"""In one request: with ISRs of a dozen members it stays within the controllers' limits."""
+_LIMIT_S = 5.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
+_LATER = frozenset(
+    {
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.NO_QUORUM,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.THROTTLED,
+        ErrorCode.DISK_FULL,
+    }
+)
+"""The same request may succeed later."""
+_OUTCOME_UNKNOWN = frozenset({ErrorCode.NO_QUORUM, ErrorCode.REQUEST_TIMED_OUT})
+_NOT_MADE = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_REQUEST})
+"""Refused at the partition epoch that we know. With other errors the controller knows a newer
+one, and the metadata will show which ISR holds."""
+_OK = 200
+
+
+class LedPartition(NamedTuple):
+    """A partition that this broker leads, as the newest of metadata and answers has it."""
+
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    """The ISR that is committed in the log."""
+    maximal: frozenset[int]
+    """The members of the ISR, and of one that was asked for and may hold already."""
+
+
+class _Asked(NamedTuple):
+    """A change whose outcome is open."""
+
+    leader_epoch: int
+    partition_epoch: int
+    members: frozenset[int]
+    lost: bool = False
+    """A request for it got no answer, so it may be applied at any time."""
+
+
+class IsrRequests:
+    """The ISR changes of one broker. It is a publisher: the agent calls `on_metadata`."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        *,
+        clock: Clock,
+        requester: Requester,
+        on_change: Callable[[PartitionKey], None],
+        log: structlog.typing.FilteringBoundLogger,
+    ) -> None:
+        """`on_change` is called when `of` of a partition may have changed by an answer."""
+        self._broker_id = broker_id
+        self._clock = clock
+        self._requester = requester
+        self._on_change = on_change
+        self._log = log.bind(broker_id=broker_id)
+        self._agent: AgentCore | None = None
+        self._wanted: dict[PartitionKey, dict[int, int]] = {}
+        """What the host asked for last: broker ids with their epochs."""
+        self._asked: dict[PartitionKey, _Asked] = {}
+        self._answered: dict[PartitionKey, LedPartition] = {}
+        """Answers that the image doesn't show yet."""
+        self._under_way = False
+        self._timer: Timer | None = None
+        self._failures = 0
+
+    def follow(self, agent: AgentCore) -> None:
+        """Ask the controllers that this agent follows, as its broker."""
+        self._agent = agent
+
+    def of(self, key: PartitionKey) -> LedPartition | None:
+        """Return what is known of a partition; None unless this broker leads it."""
+        if self._agent is None:
+            return None
+        answered = self._answered.get(key)
+        shown = self._agent.image.topics.partitions.get(key)
+        if shown is None or (
+            answered is not None and answered.partition_epoch > shown.partition_epoch
+        ):
+            found = answered
+        elif shown.leader == self._broker_id:
+            found = LedPartition(
+                shown.leader_epoch, shown.partition_epoch, shown.isr, frozenset(shown.isr)
+            )
+        else:
+            found = None
+        asked = self._asked.get(key)
+        if found is None or asked is None or asked.leader_epoch != found.leader_epoch:
+            return found
+        return found._replace(maximal=frozenset(found.isr) | asked.members)
+
+    def ask(self, key: PartitionKey, isr: Mapping[int, int]) -> bool:
+        """Ask for an ISR: broker ids, each with the broker epoch it fetches in (-1: any).
+
+        It replaces what was asked before and has not been sent. Returns False if this broker does
+        not lead the partition, or if the ISR is so already. `on_change` tells of the outcome. The
+        controller may refuse, so the host judges again from time to time.
+        """
+        now = self.of(key)
+        if now is None or (frozenset(isr) == frozenset(now.isr) == now.maximal):
+            self._wanted.pop(key, None)
+            return False
+        self._wanted[key] = dict(isr)
+        self._send()
+        return True
+
+    def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
+        """Forget what the metadata has overtaken."""
+        shown = after.topics.partitions.get
+        for key, answered in list(self._answered.items()):
+            partition = shown(key)
+            if partition is None or partition.partition_epoch >= answered.partition_epoch:
+                del self._answered[key]
+        for key, asked in list(self._asked.items()):
+            partition = shown(key)
+            if partition is None or partition.partition_epoch > asked.partition_epoch:
+                del self._asked[key]
+        for key in [key for key in self._wanted if self.of(key) is None]:
+            del self._wanted[key]
+
+    def end(self) -> None:
+        """Ask for nothing more."""
+        self._wanted.clear()
+        self._agent = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _send(self) -> None:
+        agent = self._agent
+        if self._under_way or self._timer is not None or agent is None or not self._wanted:
+            return
+        if agent.state is BrokerState.GONE or agent.broker_epoch < 0:
+            return
+        sent: dict[PartitionKey, PartitionToAlter] = {}
+        for key, isr in list(self._wanted.items()):
+            now = self.of(key)
+            if now is None or frozenset(isr) == frozenset(now.isr) == now.maximal:
+                del self._wanted[key]
+                continue
+            if len(sent) == _PARTITIONS_MAX:
+                break
+            self._note_asked(key, now, isr)
+            sent[key] = PartitionToAlter(
+                partition_index=key.partition,
+                leader_epoch=now.leader_epoch,
+                partition_epoch=now.partition_epoch,
+                new_isr_with_epochs=tuple(IsrMember(*member) for member in sorted(isr.items())),
+            )
+        if sent:
+            self._under_way = True
+            request = self._request(agent, sent)
+            self._requester.request(
+                agent.controller_url,
+                request,
+                lambda answer: self._on_answer(sent, answer),
+                _LIMIT_S,
+            )
+
+    def _note_asked(self, key: PartitionKey, now: LedPartition, isr: Mapping[int, int]) -> None:
+        members, before = frozenset(isr), self._asked.get(key)
+        if before is not None and before.lost and before.leader_epoch == now.leader_epoch:
+            # Either of the two may be the one that is applied.
+            self._asked[key] = before._replace(members=before.members | members)
+        else:
+            self._asked[key] = _Asked(now.leader_epoch, now.partition_epoch, members)
+
+    def _request(self, agent: AgentCore, sent: Mapping[PartitionKey, PartitionToAlter]) -> Request:
+        topics: dict[bytes, list[PartitionToAlter]] = {}
+        for key, partition in sent.items():
+            topics.setdefault(key.topic_id, []).append(partition)
+        message = AlterPartitionRequest(
+            cluster_id=agent.config.cluster_id,
+            broker_id=self._broker_id,
+            broker_epoch=agent.broker_epoch,
+            incarnation_id=agent.incarnation,
+            topics=tuple(
+                TopicToAlter(tuple(partitions), topic_id=uuid_text(topic_id))
+                for topic_id, partitions in topics.items()
+            ),
+        )
+        headers = {"content-type": MSGPACK, "accept": MSGPACK}
+        return Request("POST", PATH, encode(message, MSGPACK), headers=headers)
+
+    def _on_answer(
+        self, sent: Mapping[PartitionKey, PartitionToAlter], answer: Reply | Unreachable
+    ) -> None:
+        self._under_way = False
+        if isinstance(answer, Unreachable):
+            if not answer.refused:
+                self._note_lost(sent)
+            self._try_later()
+            return
+        content_type = answer.headers.get("content-type", "")
+        if answer.status != _OK:
+            if decode_error(answer.status, answer.body, content_type).code in _OUTCOME_UNKNOWN:
+                self._note_lost(sent)
+            self._try_later()
+            return
+        try:
+            reply = decode(AlterPartitionReply, answer.body, content_type, tolerant=True)
+        except LogbergError:
+            self._note_lost(sent)
+            self._try_later()
+            return
+        self._failures = 0
+        again = False
+        for topic in reply.topics:
+            topic_id = parse_uuid(topic.topic_id or "")
+            for partition in topic.partitions:
+                key = PartitionKey(topic_id, partition.partition_index)
+                if key in sent:
+                    again |= self._settle(key, sent[key], partition)
+        if again:
+            self._try_later()
+        else:
+            self._send()
+
+    def _note_lost(self, sent: Iterable[PartitionKey]) -> None:
+        for key in sent:
+            if key in self._asked:
+                self._asked[key] = self._asked[key]._replace(lost=True)
+
+    def _settle(self, key: PartitionKey, sent: PartitionToAlter, answer: AlteredPartition) -> bool:
+        """Take the outcome for one partition. Returns whether to ask for the same again."""
+        code = "" if answer.error is None else answer.error.code
+        if code in _LATER:
+            return True
+        members = {member.broker_id for member in sent.new_isr_with_epochs}
+        if self._wanted.get(key, {}).keys() == members:
+            del self._wanted[key]
+        if not code:
+            self._take(key, answer)
+        else:
+            self._log.info(
+                ISR_NOT_CHANGED,
+                topic_id=uuid_text(key.topic_id),
+                partition=key.partition,
+                wanted=sorted(members),
+                why=code,
+            )
+            asked = self._asked.get(key)
+            if code in _NOT_MADE and asked is not None and not asked.lost:
+                del self._asked[key]
+        self._on_change(key)
+        return False
+
+    def _take(self, key: PartitionKey, answer: AlteredPartition) -> None:
+        self._asked.pop(key, None)
+        shown = self._agent and self._agent.image.topics.partitions.get(key)
+        if answer.leader_id == self._broker_id and (
+            not shown or shown.partition_epoch < answer.partition_epoch
+        ):
+            self._answered[key] = LedPartition(
+                answer.leader_epoch, answer.partition_epoch, answer.isr, frozenset(answer.isr)
+            )
+        self._log.info(
+            ISR_CHANGED,
+            topic_id=uuid_text(key.topic_id),
+            partition=key.partition,
+            isr=list(answer.isr),
+            partition_epoch=answer.partition_epoch,
+        )
+
+    def _try_later(self) -> None:
+        if self._agent is None:
+            return
+        pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**self._failures)
+        self._failures = min(self._failures + 1, 10)
+        self._timer = self._clock.call_later(pause_s, self._again)
+
+    def _again(self) -> None:
+        self._timer = None
+        self._send()
