@@ -1,6 +1,6 @@
 """The real clock: an asyncio loop's time and timers, and the system's wall clock.
 
-Rule: there is one per process, created on its loop. Callbacks run on that loop, in order, one at a
+Rule: a process has one clock, made on its loop. Callbacks run on that loop, in order, one at a
 time, so no core needs a lock.
 """
 
@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 
 class AsyncioClock:
-    """`runtime.clock.Clock` over an event loop, the running one if none is given."""
+    """`runtime.clock.Clock` over an event loop: the given one, or the running one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = loop if loop is not None else asyncio.get_running_loop()
 
     def monotonic(self) -> float:
-        # Not the loop's own clock: that one stands still while the machine is suspended, and a
-        # broker would believe in its lease after it woke up.
+        # Not the loop's own clock, which stops while the machine is suspended. After waking up, a
+        # broker would still consider its lease valid.
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def wall_ms(self) -> int:
@@ -34,6 +34,6 @@ class AsyncioClock:
     def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
         """As `call_soon`, from any thread.
 
-        Raises RuntimeError when the loop is closed: nobody is left to be called.
+        Raises RuntimeError if the loop is closed.
         """
         self._loop.call_soon_threadsafe(callback)

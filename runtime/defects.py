@@ -27,7 +27,7 @@ def stop_the_process(error: BaseException) -> Never:
     """Print the traceback and end the process without any further step, from any thread."""
     lines = traceback.format_exception(error)
     text = "a defect stops this process:\n" + "".join(lines)
-    # Not by sys.stderr: its lock may be held by the thread that is stuck.
+    # Not through sys.stderr, because a thread that is stuck may hold its lock.
     os.write(2, text.encode(errors="backslashreplace"))
     os._exit(EXIT_DEFECT)
 
@@ -35,8 +35,8 @@ def stop_the_process(error: BaseException) -> Never:
 def watch_loop(loop: asyncio.AbstractEventLoop, on_defect: OnDefect = stop_the_process) -> None:
     """Have exceptions of callbacks and timers on `loop` reported as defects.
 
-    Without this, asyncio logs them and goes on. What it reports without a callback at fault
-    (an accept that failed for want of file handles, say) it still only logs.
+    Without this, asyncio logs them and continues. It still only logs errors that no callback
+    raised, for example an accept that failed because no file descriptor was free.
     """
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

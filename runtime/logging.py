@@ -21,7 +21,7 @@ SECRETS = frozenset(
 
 
 class _Level:
-    """The level of this process; structlog asks at every event."""
+    """The level of this process. structlog calls it for every event."""
 
     def __init__(self) -> None:
         self.value = LEVELS["info"]
@@ -66,7 +66,7 @@ def configure(level: str, *, stream: TextIO | None = None, **bound: Any) -> Filt
 
 
 class _FromLibraries(logging.Handler):
-    """Hands on what libraries log."""
+    """Logs what libraries log with Python's `logging`."""
 
     def __init__(self, log: FilteringBoundLogger) -> None:
         super().__init__()

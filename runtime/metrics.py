@@ -29,7 +29,7 @@ _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 class _Metric:
-    """What is common: a name, help, label names, and one child for each label set."""
+    """What all metrics have: name, help, label names, and a value for each label set."""
 
     kind = "untyped"
 
@@ -45,7 +45,7 @@ class _Metric:
         raise AssertionError(f"{type(self).__name__} has no samples")
 
     def label_text(self, values: Labels, more: str = "") -> str:
-        """Return `{name="value",...}`, nothing without labels."""
+        """Return `{name="value",...}`; the empty string without labels."""
         parts = [
             f'{name}="{_escaped(value)}"' for name, value in zip(self.labels, values, strict=True)
         ]
@@ -62,7 +62,7 @@ class _Metric:
 
 
 class Counter(_Metric):
-    """Counts up."""
+    """A number that only grows."""
 
     kind = "counter"
 
@@ -82,7 +82,7 @@ class Counter(_Metric):
 
 
 class Gauge(_Metric):
-    """Goes up and down."""
+    """A number that may grow and shrink."""
 
     kind = "gauge"
 
@@ -95,7 +95,7 @@ class Gauge(_Metric):
         self._values[self.bounded(self._values, labels)] = value
 
     def forget(self, *labels: str) -> None:
-        """Show nothing more for the label values: what they named is gone."""
+        """Remove the label values, because what they name no longer exists."""
         self._values.pop(labels, None)
 
     def samples(self) -> Iterator[Sample]:
@@ -104,7 +104,7 @@ class Gauge(_Metric):
 
 
 class Histogram(_Metric):
-    """Counts observations by size."""
+    """Counts observations by the size of their value."""
 
     kind = "histogram"
 
@@ -144,7 +144,7 @@ class Histogram(_Metric):
 
 
 class Read(_Metric):
-    """A counter or gauge that is kept elsewhere and read when it is asked for."""
+    """A counter or gauge that is kept elsewhere and read when the metrics are scraped."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class Read(_Metric):
 
 
 class ReadHistogram(_Metric):
-    """A histogram without labels that is kept elsewhere and read when it is asked for."""
+    """A histogram without labels that is kept elsewhere and read when metrics are scraped."""
 
     kind = "histogram"
 
@@ -243,7 +243,8 @@ class Registry:
     ) -> None:
         """Declare a histogram kept elsewhere.
 
-        `read` gives how many lie within each bound and beyond the last, and the sum of all.
+        `read` returns the number of observations up to each bound and beyond the last, each counted
+        once, and the sum of all values.
         """
         self._declared(ReadHistogram(name, text, bounds, read))
 

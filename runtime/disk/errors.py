@@ -1,8 +1,8 @@
 """Which disk errors end the process, and the messages for them.
 
 Rule: an error after which more than the failed write may be lost ends the process. After any other
-error, only that write is refused as a whole, and may be tried again. Only this module decides
-which is which.
+error only the failed write is refused, as a whole, and may be tried again. Only this module decides
+which errors are of which kind.
 """
 
 import errno
@@ -10,7 +10,7 @@ import errno
 BROKEN = (errno.EIO, errno.EROFS)
 """Errors after which more than the failed write may be lost: the node stops."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-"""Errors that end when disk space is freed."""
+"""Errors that go away when disk space is freed."""
 
 
 def explain(error: OSError, doing: str) -> OSError:

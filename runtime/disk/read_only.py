@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class OnlyRead:
-    """The refused half. `audit.places.tree_disk` adds the half that reads."""
+    """Refuses everything that writes. `audit.places.tree_disk` adds what reads."""
 
     location: str
-    """What a refusal names."""
+    """The place that the error message names."""
 
     def lock(self) -> None:
         """Do nothing: readers don't exclude each other."""

@@ -1,10 +1,10 @@
 """A node's folder on a real file system.
 
-Rule: it keeps the promises of `runtime.disk`, and undoes what failed halfway. If an append fails
-midway (a full disk), the file is truncated to its length before the append.
+Rule: it keeps the promises of `runtime.disk.interface`. It also undoes a write that failed halfway:
+if an append fails (for example on a full disk), the file is cut to its length before the append.
 
-Folders are made with mode 0700 and files with 0600: a metadata log names every topic, user and
-address of a cluster. Data is made durable with fdatasync, names by syncing their folder.
+Folders are made with mode 0700 and files with 0600, because a metadata log names every topic, user
+and address of a cluster. Data is made durable with fdatasync, names by an fsync of their folder.
 """
 
 import errno
@@ -73,7 +73,7 @@ class RealFile:
                 os.close(self._fd)
 
     def sync_now(self) -> None:
-        """Sync, also when the file was closed after the sync was asked for."""
+        """Sync, even if the file was closed after `expect_sync`."""
         if self._failed is not None:
             raise OSError(
                 errno.EIO, f"an earlier sync of this file failed ({self._failed})", self._name
@@ -85,12 +85,12 @@ class RealFile:
             raise
 
     def expect_sync(self) -> None:
-        """Keep the descriptor open, even over `close`, until `sync_ended`."""
+        """Keep the descriptor open until `sync_ended`, even after `close`."""
         self._check_usable()
         self._syncs_waiting += 1
 
     def sync_ended(self) -> None:
-        """See `expect_sync`; called on the loop, as `close` is."""
+        """A sync of `expect_sync` has ended. Called on the loop, as `close` is."""
         self._syncs_waiting -= 1
         if self._closed and self._syncs_waiting == 0:
             os.close(self._fd)
@@ -99,7 +99,7 @@ class RealFile:
         assert not self._closed, f"{self._name} was closed"
 
     def _take_back(self) -> None:
-        """Cut off what a failed append left; if even that fails, know the true size."""
+        """Cut off the bytes of a failed append. If that fails too, read the true size."""
         with suppress(OSError):
             os.ftruncate(self._fd, self._size)
         self._size = os.fstat(self._fd).st_size
@@ -108,8 +108,8 @@ class RealFile:
 class RealDisk:
     """`runtime.disk.interface.Disk` over a folder of the file system.
 
-    Without a clock (a tool that only reads, without a loop) there is no background work. The
-    folder is made by `lock`; reading needs no lock.
+    A program without a loop passes no clock. Then there is no background work. `lock` creates the
+    folder; reading needs no lock.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class RealDisk:
             os.close(fd)
             raise
         self._lock_fd = fd
-        # For the message above only: the lock itself is the kernel's and ends with the process.
+        # Only for the message above. The lock itself is in the kernel and ends with the process.
         with suppress(OSError):
             os.ftruncate(fd, 0)
             os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
@@ -227,7 +227,7 @@ class RealDisk:
                 os.close(fd)
             part.replace(path)
         except OSError:
-            # On a full disk the half-written file would hold the space that others need.
+            # On a full disk the incomplete file would take space that others need.
             with suppress(OSError):
                 part.unlink()
             raise
@@ -266,7 +266,7 @@ class RealDisk:
 
 
 def _write_all(fd: int, data: bytes) -> None:
-    """Write until nothing is left: the kernel may take less than it is given."""
+    """Write all bytes. The kernel may take fewer in one call."""
     written = os.write(fd, data)
     if written < len(data):
         rest = memoryview(data)[written:]
@@ -287,7 +287,7 @@ def _read_at(fd: int, position: int, wanted: int) -> bytes:
 
 
 def _make_folders(path: Path) -> None:
-    """Make a folder and its parents; each new name is made durable in the folder above it."""
+    """Make a folder and its parents, and sync the parent of each new folder."""
     if path.is_dir():
         return
     _make_folders(path.parent)

@@ -1,8 +1,8 @@
 """The one thread that does a disk's slow work, so that the loop never waits for a disk.
 
-Rule: first in, first out, one at a time: syncs and background work finish in the order of their
-calls. The journal relies on this order to know what is durable. The thread owns no state: it runs a
-function and passes the result to the loop.
+Rule: the thread runs one function at a time, in the order of the calls. So syncs and background
+work finish in that order, and the journal relies on it to know what is durable. The thread owns no
+state: it runs a function and passes the result to the loop.
 """
 
 import queue
@@ -17,7 +17,7 @@ OnDone = Callable[[object, OSError | None], None]
 
 
 class DiskThread:
-    """A FIFO of work, one thread behind it, started when it is first needed."""
+    """A queue of work and the thread that does it. The thread starts with the first work."""
 
     def __init__(self, name: str, clock: ThreadsafeClock, on_defect: OnDefect) -> None:
         self._name = name
@@ -28,13 +28,14 @@ class DiskThread:
         self._closed = False
 
     def submit(self, work: Work, on_done: OnDone | None) -> None:
-        """Run `work` after all that was submitted before; then `on_done` on the loop.
+        """Run `work` after everything submitted before, then call `on_done` on the loop.
 
-        An exception other than OSError goes to `on_defect`, on the thread.
+        An exception other than OSError is passed to `on_defect`, on the thread.
         """
         assert not self._closed, "work for a disk that was closed"
         if self._thread is None:
-            # A daemon: a process that ends by an exception must not hang on a stuck disk.
+            # A daemon thread, because a process that ends by an exception must not wait for a disk
+            # that doesn't answer.
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
         self._queue.put((work, on_done))
@@ -66,5 +67,5 @@ class DiskThread:
         try:
             self._clock.call_soon_threadsafe(lambda: on_done(result, error))
         except RuntimeError:
-            # The loop is closed: the process is ending and nobody waits for the outcome.
+            # The loop is closed: the process is ending, and nobody waits for the result.
             return

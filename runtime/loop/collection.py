@@ -1,14 +1,17 @@
 """Keeps Python's garbage collector from scanning large long-lived state.
 
-Rule: the owner of a large state reports when the state has settled (it was loaded, or written to a
-checkpoint). From then on the collector never scans it again. A full collection over a million
+Rule: the owner of a large state calls `settled` after the state was loaded or written to a
+checkpoint. From then on the collector never scans it again. A full collection over a million
 objects stops the loop for 0.3 s and finds nothing: an image has no cycles, so reference counts free
 all of it.
 
 A state that grows triggers full collections, each over everything that was added since the last
 one. They took half of the time in which 100,000 partitions were created, in pauses of up to 0.1 s.
 So a process that holds an image calls `begin`, which turns automatic full collections off, and
-calls `tend` now and then, which runs one when it is short.
+calls `tend` now and then, which runs one while it is short.
+
+This needs a collector with generations. Python 3.14.0 to 3.14.4 have another one, which ignores the
+third threshold; Python 3.14.5 has the old one again.
 """
 
 import gc
@@ -20,25 +23,27 @@ from runtime.clock import Clock
 
 TEND_EVERY_S = 10.0
 _FEW = 3
-"""Collections of the middle ones. What has grown old since then is looked at within 25 ms."""
+"""Collections of the middle generation since the last full one. After so few, a full collection
+takes 25 ms at most."""
 _LONG_S = 0.008
-"""A collection that takes longer looked at too much to do the same again."""
+"""After a full collection that takes longer, the next one leaves out what this one scanned."""
 _YOUNG, _MIDDLE = 200, 1
-"""New objects before Python collects the youngest, and such collections before it collects the
-middle ones. Python looks at each new object twice, whatever these numbers are: they only say how
-many it looks at in one go. With 1,000 and 15 that took 60 ms, with 700 and 1 up to 35 ms on a busy
-machine, since each new bucket of a large image refers to 60 objects, most of them in no cache."""
+"""The number of new objects after which Python collects the youngest generation, and the number of
+such collections after which it collects the middle one too. Python scans each new object twice,
+whatever these numbers are. They only decide how many objects it scans at a time. With 1,000 and 15
+that took 60 ms, with 700 and 1 up to 35 ms on a busy machine: each new bucket of a large image
+refers to 60 objects, most of them not in the processor's cache."""
 
 
 def begin() -> None:
-    """Let Python look at young objects only, from now on; the process calls `tend`."""
+    """Turn automatic full collections off. From now on the process must call `tend`."""
     gc.set_threshold(_YOUNG, _MIDDLE, sys.maxsize >> 32)
 
 
 def tend(clock: Clock) -> None:
-    """Collect what is old if it is little; else it is a state that grows: leave it out for good.
+    """Run a full collection if few objects have grown old; else leave them out for good.
 
-    Call it every `TEND_EVERY_S`.
+    Many old objects are a state that grows. To be called every `TEND_EVERY_S`.
     """
     if not gc.isenabled():
         return
@@ -47,12 +52,12 @@ def tend(clock: Clock) -> None:
     started = clock.monotonic()
     gc.collect()
     if clock.monotonic() - started > _LONG_S:
-        # What it found alive has grown since the last time. Little of it is garbage now.
+        # The objects that survived it are a state that grew. Few of them will become garbage.
         gc.freeze()
 
 
 def keep_tended(clock: Clock) -> None:
-    """Begin, and tend for as long as the process lives."""
+    """Call `begin`, then `tend` for as long as the process lives."""
 
     def again() -> None:
         tend(clock)
@@ -63,15 +68,15 @@ def keep_tended(clock: Clock) -> None:
 
 
 def loading() -> None:
-    """Begin to build up a state: nothing is collected until `settled`."""
+    """Turn the collector off while a state is built up, until `settled`."""
     gc.disable()
 
 
 def settled() -> None:
-    """What is in memory now mostly stays: leave it out of every later collection.
+    """Leave all objects of the process out of every later collection.
 
-    The young objects are looked at first (a few milliseconds), so that hardly any garbage stays;
-    behind `loading` all are young, and next to none of them garbage.
+    The young objects are collected first, in a few milliseconds, so that little garbage stays. Not
+    so after `loading`: then all objects are young, and hardly any is garbage.
     """
     if gc.isenabled():
         gc.collect(1)
@@ -81,7 +86,7 @@ def settled() -> None:
 
 @contextmanager
 def resting() -> Iterator[None]:
-    """Build up a state and be done with it: nothing is collected inside, all is as before after."""
+    """Turn the collector off inside; afterwards it is as before."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,15 +1,15 @@
 """An event loop that stays responsive when very many connections are ready at once.
 
 Rule: one pass of the loop handles a few ready sockets, not all, and the preferred ones first.
-asyncio handles every ready socket before it looks at its timers again. When a thousand brokers send
+asyncio handles every ready socket before it looks at its timers again. If a thousand brokers send
 requests at once, such a pass takes 0.2 s and more. In that time the node sends no heartbeat of the
 quorum and answers no vote. The kernel returns ready sockets in turn (epoll, level-triggered), so no
 socket starves.
 
-Links between controllers are preferred. Otherwise an acknowledgement would wait behind all other
-connections, and the leader would conclude that it is cut off. Hastened connections come next, also
-a few at a time: a broker's heartbeat doesn't wait behind the requests of users, and many brokers at
-once still leave time for the others.
+There are three classes of sockets. Preferred ones come first, and all of them: links between
+controllers. Otherwise an acknowledgement would wait behind all other connections, and the leader
+would conclude that it is cut off. Hastened ones come next, a few at a time: a broker's heartbeat
+doesn't wait behind the requests of users. All others come last, and always get a part of the pass.
 """
 
 import asyncio
@@ -27,16 +27,16 @@ from runtime.loop.slice_meter import SliceMeter
 T = TypeVar("T")
 
 READY_MAX = 24
-"""Sockets in one pass: some 5 ms of requests."""
+"""The most sockets in one pass, besides the preferred ones: about 5 ms of requests."""
 OTHERS_MIN = 4
-"""Sockets in one pass that are neither preferred nor hastened."""
+"""So many sockets that are neither preferred nor hastened have room in every pass."""
 
 
 class FewAtATime(selectors.BaseSelector):
-    """Over epoll: a call gives at most `READY_MAX` sockets, the next call the next ones.
+    """A selector over epoll: each call of `select` returns a few ready sockets, in turn.
 
-    All that are preferred come besides, and first; those that are hastened before the others. They
-    are in epoll sets of their own, which are themselves members of the first.
+    The preferred and the hastened sockets have an epoll set of their own each. These two sets are
+    members of the main set, so one poll of the main set waits for all sockets.
     """
 
     def __init__(self) -> None:
@@ -47,9 +47,9 @@ class FewAtATime(selectors.BaseSelector):
             self._epoll.register(nested.fileno(), select.EPOLLIN)
         self._keys: dict[int, selectors.SelectorKey] = {}
         self._sets: dict[int, select.epoll] = {}
-        """Of those that are not in the common one."""
+        """The epoll sets of the descriptors that are not in the main set."""
         self.meter = SliceMeter()
-        """Of the work between two calls of `select`."""
+        """Measures the work between two calls of `select`."""
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         fd = _descriptor(fileobj)
@@ -62,7 +62,7 @@ class FewAtATime(selectors.BaseSelector):
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
         key = self._keys.pop(self.get_key(fileobj).fd)
         with contextlib.suppress(OSError):
-            # A file that was closed before is not in the kernel's set any more.
+            # The kernel has already removed a file that was closed.
             self._of(key.fd).unregister(key.fd)
         self._sets.pop(key.fd, None)
         return key
@@ -75,13 +75,14 @@ class FewAtATime(selectors.BaseSelector):
         return key
 
     def prefer(self, fd: int) -> None:
-        """Give this descriptor first, until it is unregistered."""
+        """Return this descriptor before all others, until it is unregistered."""
         self._move(fd, self._first)
 
     def hasten(self, fd: int) -> None:
-        """Give this descriptor before those that are neither, until it is unregistered.
+        """Return this descriptor before the others, after the preferred ones.
 
-        One that isn't registered now may be another connection's when it is.
+        This holds until it is unregistered. A descriptor that is not registered now is ignored:
+        when it is registered later, it may belong to another connection.
         """
         if fd in self._keys:
             self._move(fd, self._soon)
@@ -101,14 +102,14 @@ class FewAtATime(selectors.BaseSelector):
     def get_key(self, fileobj: Any) -> selectors.SelectorKey:
         key = self._keys.get(_descriptor(fileobj))
         if key is None:
-            # A file that was closed has lost its number.
+            # A closed file has no number any more. Search for the object itself.
             key = next((key for key in self._keys.values() if key.fileobj is fileobj), None)
         if key is None:
             raise KeyError(f"{fileobj!r} is not registered")
         return key
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return who is ready. The loop works from the end of this call to the next one."""
+        """Return the ready sockets. The meter measures from the end of a call to the next call."""
         self.meter.ended()
         ready = self._ready(timeout)
         self.meter.began()
@@ -118,7 +119,7 @@ class FewAtATime(selectors.BaseSelector):
         if timeout is None:
             seconds = -1.0
         else:
-            # Up to epoll's next millisecond: a timer must be due when the loop looks.
+            # Round up to epoll's milliseconds, so that the loop's next timer is due afterwards.
             seconds = math.ceil(max(0.0, timeout) * 1e3) * 1e-3
         try:
             events = self._poll(seconds)
@@ -128,7 +129,7 @@ class FewAtATime(selectors.BaseSelector):
         for fd, event in events:
             key = self._keys.get(fd)
             if key is not None:
-                # An error or a hang-up is for whoever waits: reader, writer or both.
+                # An error or a hang-up is reported to reader and writer, whichever is registered.
                 writes = selectors.EVENT_WRITE if event & ~select.EPOLLIN else 0
                 reads = selectors.EVENT_READ if event & ~select.EPOLLOUT else 0
                 ready.append((key, (writes | reads) & key.events))
@@ -138,11 +139,11 @@ class FewAtATime(selectors.BaseSelector):
         if not self._sets:
             return self._epoll.poll(seconds, READY_MAX)
         first, soon = self._poll_first()
-        # Two are the sets themselves.
+        # Two of the results may be the nested sets themselves.
         room = max(READY_MAX - len(soon), OTHERS_MIN) + 2
         others = self._epoll.poll(0 if first or soon else seconds, room)
         if not first and not soon:
-            # Something may have come while we waited.
+            # The poll of the main set waited. The nested sets may have ready sockets now.
             first, soon = self._poll_first()
         return first + soon + others
 
@@ -175,7 +176,7 @@ _SELECTORS: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, FewAtATime]" =
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """Make such a loop."""
+    """Return a new loop with this selector."""
     selector = FewAtATime()
     loop = asyncio.SelectorEventLoop(selector)
     _SELECTORS[loop] = selector
@@ -183,26 +184,26 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run` on such a loop."""
+    """Do as `asyncio.run`, on such a loop."""
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(main)
 
 
 def meter() -> SliceMeter | None:
-    """Return what measures the running loop's slices; None on another kind of loop."""
+    """Return the slice meter of the running loop; None on another kind of loop."""
     selector = _SELECTORS.get(asyncio.get_running_loop())
     return None if selector is None else selector.meter
 
 
 def prefer(sock: socket.socket) -> None:
-    """Handle a connection's data before all others; on another kind of loop, do nothing."""
+    """Serve a connection before all others; on another kind of loop, do nothing."""
     selector = _SELECTORS.get(asyncio.get_running_loop())
     if selector is not None:
         selector.prefer(sock.fileno())
 
 
 def hasten(sock: socket.socket) -> None:
-    """Handle a connection's data before strangers'; on another kind of loop, do nothing."""
+    """Serve a connection before ordinary ones; on another kind of loop, do nothing."""
     selector = _SELECTORS.get(asyncio.get_running_loop())
     if selector is not None:
         selector.hasten(sock.fileno())

@@ -1,10 +1,11 @@
 """Gives memory that was freed back to the operating system.
 
-Rule: glibc keeps freed memory below the top of its heap for the process. After a burst of TLS
-connections or bodies almost all of it is free and none of it goes back: 500 TLS connections left
-25 to 139 MB behind, and `malloc_trim` returned all but 3 MB (measured). So code that frees much
-memory reports it here, and one later call trims the heap. The call walks the whole heap (50 ms for
-a fragmented GiB, measured), so it runs on a thread, and only after something large was freed.
+Rule: code that frees much memory reports it here, and one later call of `malloc_trim` returns it.
+
+glibc keeps freed memory below the top of its heap for the process. After a burst of TLS connections
+or bodies almost all of the heap is free and none of it goes back: 500 TLS connections left 25 to
+139 MB behind, and `malloc_trim` returned all but 3 MB (measured). The call walks the whole heap
+(50 ms for a fragmented GiB, measured), so it runs on a thread, and only after much was freed.
 """
 
 import asyncio
@@ -46,7 +47,7 @@ def _trim_in_a_thread() -> None:
 
 
 def _malloc_trim() -> None:
-    """Call glibc's function; another C library has none, and keeps nothing back for long."""
+    """Call glibc's function. Other C libraries have none and don't need it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

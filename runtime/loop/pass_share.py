@@ -1,8 +1,8 @@
 """Limits how much of one pass of the loop requests may take.
 
-Rule: one request is short, but many in one pass would hold up everything else. When a pass has used
-its share, further requests wait for later passes, in order of arrival, the hastened ones first.
-Each pass runs at least one.
+Rule: one request is short, but many in one pass would delay everything else. When the requests of
+a pass have used its share, further requests wait for later passes, in order of arrival, the
+hastened ones first. Each pass runs at least one request.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from collections.abc import Callable
 from runtime.loop import fair_loop
 
 SHARE_S = 0.006
-"""Processor time of a pass, from its beginning, after which no more requests are taken up."""
+"""Processor time from the beginning of a pass, in seconds. After it no request is begun."""
 
 
 class PassShare:
     """Runs callbacks, at once or in a later pass of the running loop."""
 
     def __init__(self, spent_s: Callable[[], float], share_s: float = SHARE_S) -> None:
-        """`spent_s` tells the processor time of the present pass."""
+        """`spent_s` returns the processor time of the present pass, in seconds."""
         self._spent_s = spent_s
         self._share_s = share_s
         self._first: deque[Callable[[], None]] = deque()
@@ -27,7 +27,7 @@ class PassShare:
         self._scheduled = False
 
     def call(self, run: Callable[[], None], *, first: bool = False) -> None:
-        """Call `run`, which raises nothing, when there is time for it."""
+        """Call `run`, now or in a later pass. It must not raise. `first`: it is hastened."""
         waiting = self._first if first else self._others
         if not waiting and self._spent_s() < self._share_s:
             run()
@@ -56,6 +56,9 @@ class PassShare:
 
 
 def of_running_loop() -> PassShare:
-    """Return one that knows the running loop's passes; on another kind of loop nothing waits."""
+    """Return a share of the running loop's passes.
+
+    On a loop that is not a fair loop, every callback runs at once.
+    """
     meter = fair_loop.meter()
     return PassShare((lambda: 0.0) if meter is None else meter.spent_s)

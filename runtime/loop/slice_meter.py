@@ -2,12 +2,12 @@
 
 Rule: it always measures, and the figures are among the process's metrics. A slice is the work of
 the loop between two polls of its sockets. Within a slice the loop starts no other work, reads no
-heartbeat and answers no vote. The measure is processor time of the loop's thread, since wall time
-on a busy machine also includes other processes; `stalls` measures wall time. A pause of Python's
-garbage collector counts in its slice, and is also shown on its own.
+heartbeat and answers no vote. The meter measures the processor time of the loop's thread, because
+wall time on a busy machine also includes other processes; `stalls` measures wall time. A pause of
+Python's garbage collector counts in its slice, and is also counted separately.
 
-Two readings of the thread's clock a slice and one count: about 1 µs together, beside the 30 µs and
-more that a slice takes.
+To measure a slice takes two readings of the thread's clock: about 1 µs, while a slice takes 30 µs
+and more.
 """
 
 import asyncio
@@ -25,33 +25,33 @@ BOUNDS_S: Final = (
     *(0.02, 0.025, 0.03, 0.035, 0.04, 0.045, 0.05, 0.06, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5),
     *(0.75, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0),
 )
-"""Upper bounds of the histogram, in seconds: close together where the bounds of promises lie."""
+"""Upper bounds of the histogram, in seconds. They are close together around the promised limits."""
 LONG_S: Final = 0.02
-"""A callback that takes longer is named, where that is asked for."""
+"""`name_long_callbacks` reports callbacks that take longer."""
 
 
 class SliceMeter:
     """Counts slices of one loop; `began` and `ended` are called by the loop's selector."""
 
     def __init__(self, thread_time: Callable[[], float] = time.thread_time) -> None:
-        """`thread_time` gives the calling thread's processor time in seconds."""
+        """`thread_time` returns the calling thread's processor time in seconds."""
         self._thread_time = thread_time
         self.counts = [0] * (len(BOUNDS_S) + 1)
         self.total_s = 0.0
         self.worst_s = 0.0
         self.pauses = 0
-        """Of the garbage collector."""
+        """The number of pauses of the garbage collector."""
         self.pauses_s = 0.0
         self.worst_pause_s = 0.0
         self._began: float | None = None
         self._pause_began = 0.0
 
     def began(self) -> None:
-        """The loop has looked at its sockets and goes to work."""
+        """The loop has polled its sockets: a slice begins."""
         self._began = self._thread_time()
 
     def ended(self) -> None:
-        """The loop's work is done for now."""
+        """The loop polls its sockets again: the slice is over."""
         if self._began is None:
             return
         took = self._thread_time() - self._began
@@ -70,7 +70,7 @@ class SliceMeter:
             gc.callbacks.append(self._on_collection)
 
     def stop(self) -> None:
-        """Measure no more pauses."""
+        """Stop measuring pauses."""
         if self._on_collection in gc.callbacks:
             gc.callbacks.remove(self._on_collection)
 
@@ -85,7 +85,7 @@ class SliceMeter:
         self.worst_pause_s = max(self.worst_pause_s, took)
 
     def show(self, registry: Registry) -> None:
-        """Put the figures among a process's metrics."""
+        """Declare the figures as metrics."""
         registry.read_histogram(
             "logberg_loop_slice_cpu_seconds",
             "Processor time that one slice of work on the loop takes",
@@ -119,10 +119,11 @@ def name_long_callbacks(
     long_s: float = LONG_S,
     thread_time: Callable[[], float] = time.thread_time,
 ) -> Callable[[], None]:
-    """Tell each callback of any loop that takes longer than `long_s`: its name, and seconds.
+    """Call `on_long` for each callback of any loop that takes longer than `long_s`.
 
-    For diagnosis: it replaces a method of asyncio's own handles, and costs some 0.6 µs a callback.
-    Returns a function that ends it.
+    Its arguments are the callback's name, and its processor time in seconds. For diagnosis: this
+    replaces a method of asyncio's handles, and costs about 0.6 µs a callback. Returns a function
+    that ends it.
     """
     run = asyncio.Handle._run  # noqa: SLF001 - asyncio offers nothing for this but its debug mode
 
@@ -142,7 +143,7 @@ def name_long_callbacks(
 
 
 def _name_of(callback: object) -> str:
-    """The function that a callback runs; of a task its coroutine, of sliced work its generator."""
+    """Name the function that a callback runs: for a task its coroutine."""
     owner = getattr(callback, "__self__", None)
     if isinstance(owner, SliceTurns):
         return f"slice of {owner.name}"

@@ -16,10 +16,10 @@ SLICE_S = 0.005
 
 
 class LoopShare:
-    """How much of one pass of the loop a kind of work may take, when it comes in crowds.
+    """Limits how much of one pass of the loop many short pieces of work may take together.
 
-    Each piece is short, but a thousand requests that arrive together are not. Ask `spent` before
-    each piece; when it says so, stop: `on_next` is called in a later pass.
+    Each piece is short, but a thousand requests may arrive together. Call `spent` before each
+    piece. If it returns True, stop; `on_next` is called in a later pass.
     """
 
     def __init__(self, clock: Clock, on_next: Callable[[], None], share_s: float = SLICE_S) -> None:
@@ -30,7 +30,7 @@ class LoopShare:
         self._stopped = False
 
     def spent(self) -> bool:
-        """Tell whether this pass has had its share of it."""
+        """Tell whether the share of this pass is used up."""
         now = self._clock.monotonic()
         if self._until is None:
             self._until = now + self._share_s
@@ -49,9 +49,9 @@ class LoopShare:
 def run_in_slices(
     clock: Clock, work: Generator[None, None, None], on_done: Callable[[], None]
 ) -> Callable[[], None]:
-    """Step `work` to its end, at most `SLICE_S` at a time, then call `on_done`.
+    """Run `work` to its end in slices of at most `SLICE_S`, then call `on_done`.
 
-    Returns a function that cancels. An exception of `work` goes to the loop.
+    Returns a function that cancels the work. An exception of `work` reaches the loop.
     """
     turns = _TURNS.get(clock)
     if turns is None:
@@ -129,7 +129,7 @@ class SlicedWork:
         return str(getattr(self._work, "__qualname__", self._work))
 
     def cancel(self) -> None:
-        """Step no more. Work that cancels itself is closed once it has yielded."""
+        """Run no further slice. Work that cancels itself is closed after its next yield."""
         self.cancelled = True
         if not self._stepping:
             self._work.close()
@@ -150,6 +150,6 @@ class SlicedWork:
         return not finished
 
     def _run_slice(self) -> bool:
-        """Tell whether the work is done."""
+        """Run the work for one slice; tell whether it is done."""
         until = self._clock.monotonic() + SLICE_S
         return not any(self.cancelled or self._clock.monotonic() >= until for _ in self._work)

@@ -1,9 +1,8 @@
 """Measures how late the loop runs its timers.
 
-Rule: it measures always, and the figures are among a process's metrics. One loop owns all state, so
-a long computation stalls everything else. A timer that is due every 10 ms notes how late it is
-called. It sees a stall shorter than the time to the next tick only in part, and a long stall nearly
-whole.
+Rule: it always measures, and the figures are among the process's metrics. One loop owns all state,
+so a long computation delays everything else. A timer that is due every 10 ms records how late it is
+called. It misses the part of a stall before the timer was due, up to 10 ms.
 """
 
 from runtime.clock import Clock, Timer
