@@ -1,9 +1,9 @@
 """Runs long work in short slices, so that it never blocks the loop for long.
 
 Rule: work that can take longer than a few milliseconds is a generator that yields often; it
-runs in slices, and other due work runs between them. Works on one loop take turns: a pass of the
-loop runs a slice of one of them. The state that the generator reads must be immutable, or its owner
-must accept that it changes between slices.
+runs in slices, and other due work runs between them. Pieces of work on one loop take turns: a pass
+of the loop runs a slice of one of them. The state that the generator reads must be immutable, or
+its owner must accept that it changes between slices.
 """
 
 import weakref
@@ -62,7 +62,7 @@ def run_in_slices(
 
 
 class SliceTurns:
-    """The sliced works of one loop, in the order of their turns.
+    """The pieces of long work of one loop, in the order of their turns.
 
     Without turns, a checkpoint, a large change and the release of an old image would each take
     `SLICE_S` of the same pass.
@@ -74,10 +74,10 @@ class SliceTurns:
         self._waiting: deque[SlicedWork] = deque()
         self._scheduled = False
         self.name = ""
-        """Of the work whose turn it is, or was last; for diagnosis."""
+        """The name of the work whose turn it is, or was last; for diagnosis."""
 
     def add(self, work: "SlicedWork") -> None:
-        """Give `work` its turn behind those that wait."""
+        """Give `work` its turn after the work that waits already."""
         self._waiting.append(work)
         self._schedule()
 

@@ -1,7 +1,7 @@
 """The clock of a simulated process.
 
-Rule: time doesn't advance within an event. A core that loops until some time has passed would loop
-for ever; `cost_us` makes each reading take time.
+Rule: time doesn't advance within an event. Code that loops until some time has passed would never
+end; `cost_us` makes each reading take time.
 """
 
 import math
@@ -14,7 +14,7 @@ class SimulatedClock:
     """`runtime.clock.Clock` of one process."""
 
     SOON_US = 0
-    """Delay of a `call_soon` callback, in true microseconds."""
+    """Delay of a `call_soon` callback, in microseconds of the world."""
 
     def __init__(self, process: Process) -> None:
         self.cost_us = 0
@@ -38,7 +38,7 @@ class SimulatedClock:
         if not self._process.alive:
             event.cancel()
             return event
-        # Rounded up, so that a timer is never early and a tiny delay still moves time.
+        # Round up, so that a timer is never early and a tiny delay still advances time.
         delay_us = math.ceil(delay_s * US) if delay_s > 0 else 0
         event.due_local_us = self._machine.local_us() + delay_us
         self._world.push(event, self._world.now_us + self._machine.true_us(delay_us))

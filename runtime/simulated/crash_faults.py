@@ -1,4 +1,4 @@
-"""Faults of processes: killed, killed in the middle of a write, without power, frozen."""
+"""Faults of processes: a kill, a kill in the middle of a write, a loss of power, a pause."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -7,7 +7,7 @@ from runtime.simulated.fault_injector import FaultInjector
 
 
 class CrashFaults:
-    """Each ends with the process running again."""
+    """The crash faults. Each ends with the process running again."""
 
     def __init__(self, injector: FaultInjector) -> None:
         self._injector = injector
@@ -29,7 +29,7 @@ class CrashFaults:
         injector.for_a_while("kill", node_id, partial(injector.start, node_id))
 
     def _kill_at_step(self) -> None:
-        """Let a process die at one of its next changes of its disk, in the middle of a write."""
+        """Kill a process at one of its next changes of its disk, even in the middle of a write."""
         injector = self._injector
         node_id = injector.any()
         injector.on([node_id])
@@ -43,7 +43,7 @@ class CrashFaults:
         injector.for_a_while("kill at step", node_id, end)
 
     def _kill_at_start(self) -> None:
-        """Kill a process, and its successor while it opens its folder."""
+        """Kill a process, and then the next one while it opens its folder."""
         injector = self._injector
         node_id = injector.any()
         injector.on([node_id])

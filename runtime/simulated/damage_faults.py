@@ -1,10 +1,12 @@
 """Damage faults: corrupted or misplaced bytes, lost, cut or old files, swapped folders.
 
-Rule: what must hold after damage depends on what it hits, so it stays within what is promised.
-Only nodes out of a minority are ever damaged, those that were drawn first; and bytes whose loss
-no reader could notice (the newest of the journal, an old folder whole) only while the ward says
-that a majority of the others holds everything that stood there. Folders change hands between any
-two nodes, since that must be refused, and go back.
+Rule: damage stays within what Logberg promises to survive.
+
+- Only a minority of the nodes is damaged; the seed chooses it at the start.
+- Some damage can't be noticed by a reader: to the newest bytes of the journal, or a whole folder
+  that is replaced by an older copy. It happens only while the fault atlas says that a majority of
+  the other nodes holds everything that was there.
+- Any two nodes may get each other's folder. Both must refuse it, and later get their own back.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,35 +24,35 @@ MISDIRECTED_BYTES = (1, 16, 100, 512, 4096)
 
 
 class FaultAtlas(Protocol):
-    """What a cluster says of its nodes' files."""
+    """Says which files of a cluster may be damaged, and is told what was damaged."""
 
     def open_to_damage(self) -> bool:
-        """Tell whether every node has found its place: a first start is not judged."""
+        """Tell whether damage may begin: every node has completed its first start."""
 
     def files(self, node_id: int) -> Sequence[str]:
-        """Return the files that damage is promised to be found in, by name."""
+        """Return the names of the files in which a node promises to find damage."""
 
     def has_begun(self, node_id: int) -> bool:
-        """Tell whether a node runs and has taken its folder for its own."""
+        """Tell whether a node is running and has accepted its folder as its own."""
 
     def seen_below(self, node_id: int, name: str) -> int:
-        """Return up to which byte of a file damage is surely seen, when it is read next."""
+        """Return the length of a file's part in which the next read surely finds damage."""
 
     def is_deep(self, name: str) -> bool:
-        """Tell whether what a node promised hangs on a file."""
+        """Tell whether a node's promises to the quorum depend on a file."""
 
     def is_covered(self, node_id: int) -> bool:
-        """Tell whether a majority of others holds all that a node may have promised."""
+        """Tell whether a majority of the others holds all that a node may have promised."""
 
     def forgot(self, node_id: int) -> None:
-        """Take note that a node may know less than before."""
+        """The node was damaged: it may know less than before."""
 
     def changed_hands(self, nodes: Sequence[int]) -> None:
-        """Take note that these nodes have each other's folders; none: they are back."""
+        """These nodes have each other's folders now. If empty, they have their own again."""
 
 
 class DamageFaults:
-    """Damages a few nodes, and lets folders change hands."""
+    """The damage faults."""
 
     def __init__(self, injector: FaultInjector, fault_atlas: FaultAtlas) -> None:
         self._injector = injector
@@ -76,15 +78,18 @@ class DamageFaults:
             "old_file": partial(self._put_back_saved, "old file", self._put_back_file),
             "old_folder": partial(self._put_back_saved, "old folder", self._put_back_folder),
         }
-        """Put back what `would_hit` has saved before."""
+        """The faults that put back the copy that `would_hit` has saved."""
 
     def heal(self) -> None:
-        """Give swapped folders back. What is damaged stays: its node must help itself."""
+        """Give swapped folders back. Damage stays: the node must repair itself."""
         if self._swapped is not None:
             self._swap_back(self._swapped)
 
     def would_hit(self, kind: str, node_id: int) -> bool:
-        """Tell whether a fault would hit a node now; what may be put back later is saved."""
+        """Tell whether a fault would hit a node now.
+
+        For a fault that puts old files back, the first call saves a copy of the node's files.
+        """
         if kind == "swapped_folders":
             return self._swapped is None and self._fault_atlas.open_to_damage()
         if node_id not in self._free() or not self._fault_atlas.open_to_damage():
@@ -99,7 +104,7 @@ class DamageFaults:
         return [n for n in self.victims if self._swapped is None or n not in self._swapped]
 
     def _victim(self) -> int | None:
-        """Pick who is hit, unless this is no time for it."""
+        """Pick the node to damage; None: no node may be damaged now."""
         free = self._free()
         if not free or not self._fault_atlas.open_to_damage():
             return None
@@ -109,7 +114,7 @@ class DamageFaults:
     # -- bytes -------------------------------------------------------------------------------
 
     def _rot(self) -> None:
-        """Turn bits over under a running process: it reads them so from now on."""
+        """Invert bits while the process runs. It reads the changed bits from now on."""
         node_id = self._victim()
         place = None if node_id is None else self._place(node_id, covered=False)
         if node_id is not None and place is not None:
@@ -117,7 +122,10 @@ class DamageFaults:
             self._flip(node_id, *place)
 
     def _misdirect(self) -> None:
-        """Find that bytes written once landed elsewhere: zeros in their place, others gone."""
+        """Let bytes that were written be elsewhere.
+
+        Their place holds zeros, and they replace other bytes.
+        """
         node_id = self._victim()
         if node_id is None:
             return
@@ -138,7 +146,7 @@ class DamageFaults:
         self._injector.record(f"misdirected write {node_id}: {what}")
 
     def _place(self, node_id: int, *, covered: bool) -> tuple[str, int] | None:
-        """Draw a file, and say how many of its bytes may be hit."""
+        """Draw a file; return its name and how many of its bytes may be damaged."""
         platter, fault_atlas = self._injector.host(node_id).platter, self._fault_atlas
         names = [name for name in fault_atlas.files(node_id) if platter.names[name].content]
         if not names:
@@ -149,7 +157,7 @@ class DamageFaults:
         return (name, bound) if bound else None
 
     def _draw_file(self, names: Sequence[str]) -> str:
-        """Draw a folder first; seldom the top, whose files leave a node without a way on."""
+        """Draw a folder, rarely the top one, then a file in it. Damage to the top can be final."""
         folders = sorted({folder_of(name) for name in names})
         often = [folder for folder in folders for _ in range(8 if folder else 1)]
         folder = self._dice.choice(often)
@@ -167,7 +175,7 @@ class DamageFaults:
     # -- files and folders, while the node is down --------------------------------------------
 
     def _at_rest(self, what: str, act: Callable[[int, bool], None]) -> None:
-        """Stop a node, damage what it has, and let it begin again."""
+        """Stop a node, damage its files, and start it again later."""
         node_id = self._victim()
         if node_id is not None:
             self._stop_and(what, node_id, act, covered=self._fault_atlas.is_covered(node_id))
@@ -214,10 +222,10 @@ class DamageFaults:
     def _wipe(self, node_id: int, covered: bool) -> None:
         self._injector.host(node_id).platter.wipe()
 
-    # -- what a back-up brings back ------------------------------------------------------------
+    # -- files and folders from a back-up ------------------------------------------------------
 
     def _later(self, what: str, act: Callable[[int, dict[str, bytes]], None]) -> None:
-        """Take a back-up now, and put it back when some time has passed."""
+        """Take a back-up now, and put it back some time later."""
         node_id = self._victim()
         if node_id is None:
             return
@@ -257,7 +265,7 @@ class DamageFaults:
     # -- folders of two nodes ------------------------------------------------------------------
 
     def _swap(self) -> None:
-        """Start two nodes, each on the other's folder, or journal: both must refuse."""
+        """Start two nodes, each on the other's folder or journal. Both must refuse."""
         injector = self._injector
         nodes = [n for n in injector.nodes() if self._has_promised(n)]
         if len(nodes) < 2 or self._swapped is not None or not self._fault_atlas.open_to_damage():
@@ -276,7 +284,7 @@ class DamageFaults:
         injector.for_a_while("swapped folders", pair, partial(self._swap_back, self._swapped))
 
     def _has_promised(self, node_id: int) -> bool:
-        """Tell whether a folder is anybody's: one that was just emptied may be given to all."""
+        """Tell whether the node has promised anything. Nobody can refuse an empty folder."""
         return any(map(self._fault_atlas.is_deep, self._fault_atlas.files(node_id)))
 
     def _see_refused(self, pair: tuple[int, int]) -> None:
@@ -304,7 +312,7 @@ def _swap_folders(one: SimulatedHost, other: SimulatedHost) -> None:
 
 
 def _swap_journals(one: SimulatedHost, other: SimulatedHost) -> None:
-    """Mix two folders: each keeps its ledger and its manifest, and has the other's journal."""
+    """Swap the journals of two folders. Each keeps its ledger and its manifest."""
     journals = [
         {name: data for name, data in host.platter.snapshot().items() if _is_of_journal(name)}
         for host in (one, other)

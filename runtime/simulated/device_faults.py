@@ -8,11 +8,11 @@ from runtime.simulated.disk_faults import FAST, SLOW, STUCK, DiskProfile
 from runtime.simulated.fault_injector import FaultInjector
 
 _CHANGES = ("write", "sync", "create", "rename", "unlink", "sync_folder")
-"""What may fail with EIO, and all that fails on a read-only file system."""
+"""The operations that may fail with EIO. On a read-only file system all of them fail."""
 
 
 class DeviceFaults:
-    """Each ends with the device as it was, and with the node running."""
+    """The device faults. Each ends with the device as before, and with the node running."""
 
     def __init__(self, injector: FaultInjector) -> None:
         self._injector = injector
@@ -50,13 +50,13 @@ class DeviceFaults:
         def end() -> None:
             for node_id, host in zip(nodes, hosts, strict=True):
                 host.faults.capacity_bytes = None
-                # It may have stopped itself, as it says it does.
+                # The node may have stopped itself: that is its rule on a full disk.
                 injector.start(node_id)
 
         injector.for_a_while("full disk", nodes, end)
 
     def _read_only(self) -> None:
-        """What is there can be read, and nothing can be changed: a file system after an error."""
+        """Let every change fail with EROFS, as on a file system after an error."""
         injector = self._injector
         node_id = injector.any_or_leader()
         injector.on([node_id])
@@ -66,7 +66,7 @@ class DeviceFaults:
         injector.for_a_while("read-only disk", node_id, partial(self._succeed, node_id))
 
     def _disk_error(self) -> None:
-        """Fail one change of a disk that comes soon; the node may stop itself."""
+        """Fail one of the next changes of a disk. The node may stop itself."""
         injector = self._injector
         node_id = injector.any_or_leader()
         injector.on([node_id])
@@ -76,7 +76,7 @@ class DeviceFaults:
         injector.for_a_while(what, node_id, partial(self._succeed, node_id))
 
     def _read_error(self) -> None:
-        """Fail one read that comes soon."""
+        """Fail one of the next reads."""
         injector = self._injector
         node_id = injector.any()
         injector.on([node_id])

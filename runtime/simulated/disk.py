@@ -1,8 +1,8 @@
-"""`runtime.disk.interface.Disk` on a platter, for one run of a process.
+"""A simulated disk: `runtime.disk.interface.Disk` on a platter, for one process.
 
-Rule: reads and writes take effect at once and take no time; syncs and background work take
-the time that the profile draws, and finish in the order of their calls. Every fault comes
-from `DiskFaults`, which belongs to the platter's node and outlives its processes.
+Rule: reads and writes take effect at once and take no time. Syncs and background work take a time
+that the profile draws, and finish in the order of their calls. Every fault comes from `DiskFaults`,
+which belongs to the node and outlives its processes.
 """
 
 import errno
@@ -18,17 +18,17 @@ from runtime.simulated.process import Death, SimulatedProcess
 
 T = TypeVar("T")
 BESIDE = ".part"
-"""What `replace` writes before it renames has this at the end of its name."""
+"""The suffix of the file that `replace` writes before it renames it."""
 
 
 class _Job(NamedTuple):
     run: Callable[[], Callable[[], None]]
-    """Does the work and returns the call back."""
+    """Does the work and returns the callback."""
     label: str
 
 
 class SimulatedFile:
-    """An open file; after a failed sync it never syncs again."""
+    """An open file. After a failed sync it never syncs again."""
 
     def __init__(self, disk: "SimulatedDisk", name: str, inode: Inode) -> None:
         self.inode = inode
@@ -64,7 +64,7 @@ class SimulatedFile:
         self._closed = True
 
     def sync_now(self, upto: int) -> None:
-        """Make the changes before number `upto` durable, also when the file was closed since."""
+        """Make the changes before number `upto` durable, even if the file is closed now."""
         if self._failed:
             raise OSError(errno.EIO, "an earlier sync of this file failed (simulated)", self._name)
         try:
@@ -78,7 +78,7 @@ class SimulatedFile:
 
 
 class SimulatedDisk:
-    """One node's folder, in one life of its process."""
+    """One node's folder, as one of its processes uses it."""
 
     def __init__(self, process: SimulatedProcess, platter: Platter, faults: DiskFaults) -> None:
         self._process = process
@@ -213,7 +213,7 @@ class SimulatedDisk:
         return self._faults.free_bytes(self._platter.used_bytes())
 
     def write(self, inode: Inode, data: bytes) -> None:
-        """Append all of it, or nothing and raise; only a kill leaves a part."""
+        """Append all bytes, or raise and append none. Only a kill leaves a part."""
         torn = self._faults.torn_at_this_step(len(data))
         if torn is not None:
             inode.append(data[:torn])
@@ -226,7 +226,7 @@ class SimulatedDisk:
             inode.append(data)
 
     def sync_inode(self, inode: Inode, upto: int) -> None:
-        """Make changes durable now; a failure loses them for good, as a kernel does."""
+        """Make changes durable now. If that fails they are lost for good, as in a kernel."""
         try:
             self.step("sync")
         except OSError:
@@ -235,7 +235,7 @@ class SimulatedDisk:
         inode.sync(upto)
 
     def step(self, operation: str) -> None:
-        """Count one change of the disk; die or fail here if that was asked for."""
+        """Count one change of the disk; be killed or fail here if a fault says so."""
         self._process.ensure_alive()
         if self._faults.dies_at_this_step():
             self._process.kill()
@@ -243,7 +243,7 @@ class SimulatedDisk:
         self._faults.check(operation)
 
     def block(self) -> None:
-        """Let a blocking sync take its time: on the loop, all else waits for it."""
+        """Let a blocking sync take time: if it runs on the loop, the process waits for it."""
         if not self._in_background and self._process.world.current is self._process:
             self._process.hold(self._faults.profile.draw_us(self._random) or 0)
 
@@ -279,7 +279,7 @@ class SimulatedDisk:
             self._start_next()
 
     def _finish(self, job: _Job) -> None:
-        # The call back is an event of its own: a kill can come between the two.
+        # The callback is an event of its own, so that a kill can come between the two.
         self._process.schedule(0, job.run(), job.label)
 
     def _die(self, how: Death) -> None:

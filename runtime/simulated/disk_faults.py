@@ -14,14 +14,14 @@ UNLIMITED_BYTES = 1 << 50
 
 
 class DiskProfile(NamedTuple):
-    """How long a sync or a piece of background work takes."""
+    """How long a sync or a piece of background work takes, in microseconds."""
 
     low_us: int
     high_us: int
     tail: float = 0.0
-    """Share of those that take up to ten times the upper bound."""
+    """The share of operations that take ten times as long."""
     stuck: bool = False
-    """Nothing ever completes, until the profile changes."""
+    """Nothing completes until the profile changes."""
 
     def draw_us(self, random: Random) -> int | None:
         """Return microseconds; None while stuck."""
@@ -39,23 +39,23 @@ STUCK = DiskProfile(0, 0, stuck=True)
 
 
 class DiskFaults:
-    """The state of a node's disk as a device; outlives processes."""
+    """The faults of one node's disk. They outlive its processes."""
 
     def __init__(self) -> None:
         self.profile = FAST
         self.capacity_bytes: int | None = None
-        """Total room; None is unlimited."""
+        """The size of the disk; None: unlimited."""
         self.steps = 0
-        """Changes so far: writes, truncations, syncs, creations, renames, unlinks."""
+        """The number of changes so far: writes, cuts, syncs, creations, renames, unlinks."""
         self.holder: object | None = None
-        """The disk of the process that has the folder."""
+        """The disk object whose process has locked the folder."""
         self._kill_at: int | None = None
         self._torn: float = 0.0
         self._failing: dict[str, tuple[int, int, bool]] = {}
         self._on_profile: list[Callable[[], None]] = []
 
     def set_profile(self, profile: DiskProfile) -> None:
-        """Be fast, slow or stuck from now on; what waits on a stuck disk goes on."""
+        """Be fast, slow or stuck from now on. Work that waits on a stuck disk continues."""
         self.profile = profile
         for callback in list(self._on_profile):
             callback()
@@ -65,26 +65,26 @@ class DiskFaults:
         self._on_profile.append(callback)
 
     def drop_on_profile(self, callback: Callable[[], None]) -> None:
-        """Do not call back any more."""
+        """Don't call back any more."""
         if callback in self._on_profile:
             self._on_profile.remove(callback)
 
     def kill_at(self, steps_from_now: int, torn: float = 0.0) -> None:
         """Kill the process before its next step (0), the one after (1), ...
 
-        When that step is a write, the first `torn` (0 to 1) of its bytes are written.
+        If that step is a write, a part of its bytes is written: `torn`, from 0 to 1.
         """
         self._kill_at = self.steps + steps_from_now
         self._torn = torn
 
     def spare(self) -> None:
-        """Undo a `kill_at` that has not come to pass."""
+        """Undo a `kill_at` that has not happened yet."""
         self._kill_at = None
 
     def fail(
         self, operation: str, skip: int = 0, error: int = errno.EIO, *, lasting: bool = False
     ) -> None:
-        """Let an operation fail after `skip` more that succeed; once, or from then on.
+        """Let an operation fail, after `skip` more that succeed: once, or always if `lasting`.
 
         Operations: read, write, sync, create, rename, unlink, sync_folder.
         """
@@ -102,17 +102,17 @@ class DiskFaults:
         self.set_profile(FAST)
 
     def free_bytes(self, used_bytes: int) -> int:
-        """Room that is left."""
+        """Return how many bytes are free."""
         if self.capacity_bytes is None:
             return UNLIMITED_BYTES
         return max(self.capacity_bytes - used_bytes, 0)
 
     def torn_at_this_step(self, size: int) -> int | None:
-        """Return how much of a write comes through before the kill at this step; None: no kill."""
+        """Return how many bytes are written before the kill at this step; None: no kill."""
         return int(size * self._torn) if self._kill_at == self.steps else None
 
     def dies_at_this_step(self) -> bool:
-        """Count a step; tell whether the process dies instead of making it."""
+        """Count a step; tell whether the process is killed instead."""
         dies = self._kill_at == self.steps
         self.steps += 1
         if dies:
@@ -120,7 +120,7 @@ class DiskFaults:
         return dies
 
     def check(self, operation: str) -> None:
-        """Raise the OSError that is due for this operation, if one is."""
+        """Raise the OSError that `fail` asked for, if it is due for this operation."""
         failing = self._failing.get(operation)
         if failing is None:
             return

@@ -1,4 +1,4 @@
-"""What every kind of fault needs: random numbers, target nodes, a duration, and a record.
+"""What every kind of fault uses: random numbers, target nodes, a duration, and a record.
 
 Rule: a fault picks its targets before it acts, so coverage counts the operations that were in
 progress when the fault started.
@@ -14,20 +14,20 @@ from runtime.simulated.network import SimulatedNetwork
 from runtime.simulated.world import US, World
 
 UnderWay = Callable[[Sequence[int]], Sequence[str]]
-"""Tells which operations are under way on some nodes."""
+"""Returns the names of the operations that are under way on these nodes."""
 
 
 def nothing_to_tell(_nodes: Sequence[int]) -> Sequence[str]:
-    """Say of no operation that it is under way."""
+    """Return no operation: for a cluster that doesn't report any."""
     return ()
 
 
 class FaultTarget(Protocol):
-    """What a nemesis needs of the cluster that it disturbs."""
+    """The cluster that a nemesis disturbs."""
 
     @property
     def world(self) -> World:
-        """The world that it lives in."""
+        """The world of the cluster."""
 
     @property
     def network(self) -> SimulatedNetwork:
@@ -35,20 +35,20 @@ class FaultTarget(Protocol):
 
     @property
     def hosts(self) -> Mapping[int, SimulatedHost]:
-        """The machines of the nodes that may be disturbed, by node id."""
+        """The hosts of the nodes that may be disturbed, by node id."""
 
     def start(self, node_id: int) -> None:
         """Start a node whose process is dead: boot its host and build its core."""
 
     def leader(self) -> int | None:
-        """The node that leads now, as far as anybody can tell from outside."""
+        """Return the present leader; None if there seems to be none."""
 
     def reset_link(self, one: int, other: int) -> None:
         """Break the link between two nodes (`SimulatedLinks.reset`), if there is one."""
 
 
 class FaultInjector:
-    """Picks victims, keeps times, and remembers."""
+    """Picks the nodes that a fault hits, ends faults in time, and keeps a record."""
 
     def __init__(
         self, cluster: FaultTarget, fault_schedule: FaultSchedule, under_way: UnderWay
@@ -61,20 +61,20 @@ class FaultInjector:
         self.dice = cluster.world.random("nemesis")
         self.going = False
         self.kind = ""
-        """Of the fault that strikes now."""
+        """The kind of the fault that begins now."""
         self.aim: int | None = None
-        """Whom it must hit, if that was decided already."""
+        """The node that the fault must hit; None: the fault picks one."""
         self.history: list[str] = []
         self.counts: Counter[str] = Counter()
         self.met: dict[str, Counter[str]] = {}
 
     def on(self, nodes: Sequence[int]) -> None:
-        """Count a strike, and what it meets; just before it takes effect."""
+        """Count a fault and the operations under way. To be called before it takes effect."""
         self.counts[self.kind] += 1
         self.met.setdefault(self.kind, Counter()).update(self.under_way(nodes))
 
     def for_a_while(self, what: str, whom: object, end: Callable[[], None]) -> None:
-        """Draw how long a fault lasts; `end` ends it, unless everything was healed before."""
+        """Draw how long a fault lasts. Call `end` after that, unless everything is healed."""
         low, high = self.fault_schedule.length_s
         length_s = low * (high / low) ** self.dice.random()
         self.record(f"{what} {whom} for {length_s:.3f} s")
@@ -90,11 +90,11 @@ class FaultInjector:
         self.history.append(f"{self.world.now:10.4f} {text}")
 
     def nodes(self) -> list[int]:
-        """Return everybody."""
+        """Return all nodes."""
         return list(self.cluster.hosts)
 
     def host(self, node_id: int) -> SimulatedHost:
-        """Return a node's machine."""
+        """Return a node's host."""
         return self.cluster.hosts[node_id]
 
     def any(self) -> int:
@@ -102,24 +102,24 @@ class FaultInjector:
         return self.dice.choice(self.nodes()) if self.aim is None else self.aim
 
     def leader(self) -> int:
-        """Pick the leader, or anybody when there is none."""
+        """Pick the leader, or any node if there is none."""
         leader = self.cluster.leader() if self.aim is None else self.aim
         if leader is None or leader not in self.cluster.hosts:
             return self.any()
         return leader
 
     def any_or_leader(self) -> int:
-        """Pick the leader as often as anybody."""
+        """Pick the leader in half of all cases, else any node."""
         return self.leader() if self.dice.random() < 0.5 else self.any()
 
     def some(self, count: int) -> list[int]:
-        """Pick some nodes, in an order that was drawn."""
+        """Pick `count` nodes, in random order."""
         chosen = self.dice.sample(self.nodes(), min(count, len(self.nodes())))
         if self.aim is not None and self.aim not in chosen:
             chosen[0] = self.aim
         return chosen
 
     def start(self, node_id: int) -> None:
-        """Start a node, unless it runs."""
+        """Start a node unless it is running."""
         if not self.host(node_id).running:
             self.cluster.start(node_id)

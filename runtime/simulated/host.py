@@ -1,7 +1,8 @@
 """A simulated machine: its disk, its clocks, its address, and its current process.
 
-Rule: the host owns what survives a process. After each `boot`, a harness gets the parts of the new
-process from the host. A harness keeps one host for each node and builds the node's core from it.
+Rule: the host owns what outlives a process. A test harness keeps one host for each node. After each
+`boot` it gets the disk, links and requests of the new process from the host, and builds the node's
+core from them.
 """
 
 from runtime.http.requests import Caller
@@ -27,7 +28,7 @@ class SimulatedHost:
         self.platter = Platter(world.random(f"platter/{node_id}"))
         self.faults = DiskFaults()
         self.incarnations = 0
-        """How many processes have run here."""
+        """The number of processes that have run here."""
         self._process: SimulatedProcess | None = None
 
     @property
@@ -37,24 +38,24 @@ class SimulatedHost:
 
     @property
     def process(self) -> SimulatedProcess:
-        """The newest process, dead or alive."""
+        """The newest process, alive or not."""
         assert self._process is not None, f"node {self.node_id} was never booted"
         return self._process
 
     @property
     def running(self) -> bool:
-        """Whether a process lives here, paused or not."""
+        """True if a process is alive here, paused or not."""
         return self._process is not None and self._process.alive
 
     def boot(self) -> SimulatedProcess:
-        """Begin another life."""
+        """Start a new process."""
         assert not self.running, f"node {self.node_id} is running"
         self.incarnations += 1
         self._process = SimulatedProcess(self.world, self.node_id)
         return self._process
 
     def disk(self) -> SimulatedDisk:
-        """Return the folder, for the process that runs now."""
+        """Return the disk of the process that runs now."""
         return SimulatedDisk(self.process, self.platter, self.faults)
 
     def links(self, on_rejected: OnRejected | None = None) -> SimulatedLinks:
@@ -62,26 +63,26 @@ class SimulatedHost:
         return SimulatedLinks(self.network, self.process, on_rejected=on_rejected)
 
     def requests(self, caller: Caller | None = None) -> SimulatedRequests:
-        """Return a requester for the process that runs now; `caller`: whose credential it has."""
+        """Return a requester for the process that runs now; servers see `caller`."""
         return SimulatedRequests(self.network, self.process, caller)
 
     def kill(self) -> None:
-        """Kill the process, as SIGKILL does. Harmless when none runs."""
+        """Kill the process, as SIGKILL does. Do nothing if none runs."""
         if self.running:
             self.process.kill()
 
     def lose_power(self) -> None:
-        """Stop everything at once, and forget what was not synced. Running or not."""
+        """Kill the process, if one runs, and lose what was not synced."""
         if self._process is not None:
             self._process.kill(Death.POWER)
         self.platter.lose_power()
 
     def pause(self) -> None:
-        """Freeze the process, as SIGSTOP does. Harmless when none runs."""
+        """Pause the process, as SIGSTOP does. Do nothing if none runs."""
         if self.running:
             self.process.pause()
 
     def resume(self) -> None:
-        """Let the process go on. Harmless when it is not frozen."""
+        """Continue the process, as SIGCONT does. Do nothing if it is not paused."""
         if self._process is not None:
             self._process.resume()

@@ -1,8 +1,8 @@
-"""`runtime.links.interface.PeerLinks` over the simulated network.
+"""Simulated links: `runtime.links.interface.PeerLinks` over the simulated network.
 
 Rule: as with sockets, each side dials the peers to which it has no link. If two connections cross,
-one is kept. A killed peer shows as `RESET`, then `REFUSED`. A peer without power or behind a cut
-shows as silence, then `UNREACHABLE`. A paused peer shows only as silence.
+one is kept. A node sees a killed peer as `RESET`, then `REFUSED`. From a peer without power or
+behind a cut it hears nothing, then sees it as `UNREACHABLE`. From a paused peer it hears nothing.
 """
 
 import errno
@@ -19,7 +19,8 @@ DIAL_TIMEOUT_US = 1_000_000
 REDIAL_FIRST_US = 20_000
 REDIAL_MOST_US = 500_000
 LASTED_US = 100_000
-"""A link that broke sooner is not redialled at once; otherwise two nodes could loop."""
+"""A link that broke sooner is redialled with back-off. Otherwise two nodes could dial each other in
+a busy loop."""
 QUEUE_BYTES_MAX = 64 * 1024 * 1024
 
 
@@ -38,7 +39,7 @@ class _Dial:
 
 
 class _Side(Stream):
-    """One end of a connection, and the stream that goes out from there."""
+    """One end of a connection, and the stream of frames from there to the other end."""
 
     def __init__(self, owner: "SimulatedLinks", node_id: int, path: Path) -> None:
         super().__init__()
@@ -48,11 +49,11 @@ class _Side(Stream):
         self.open = False
         self.opened_us = 0
         self.queued = 0
-        """Bytes sent from here that have not arrived."""
+        """The number of bytes that were sent from here and have not arrived."""
         self.other: _Side = self
 
     def arrive(self, frame: bytes, size: int) -> None:
-        """Take a frame from the other end; `size` is 0 for one that nobody sent just now."""
+        """Take a frame from the other end; `size` is 0 for a repeated or old frame."""
         self.other.queued -= size
         if self.open:
             self.owner.take(self, frame)
@@ -60,12 +61,12 @@ class _Side(Stream):
             self.owner.refuse(self)
 
     def arrival(self, frame: bytes) -> Callable[[], None]:
-        """Return the arrival of a frame that nobody sent just now."""
+        """Return what delivers a repeated or old frame."""
         return partial(self.arrive, frame, 0)
 
 
 class SimulatedLinks:
-    """All links of one node, in one life of its process."""
+    """All links of one process of a node."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class SimulatedLinks:
 
     @property
     def listening(self) -> bool:
-        """Whether a dial is answered."""
+        """True if dials are answered."""
         return self._handler is not None and self.process.alive
 
     def start(self, handler: LinkHandler) -> None:
@@ -144,23 +145,23 @@ class SimulatedLinks:
         self._network.drop_on_cut(self._cut)
 
     def reset(self, node_id: int) -> None:
-        """Break the link to a peer, if there is one: a fault."""
+        """Break the link to a peer, if there is one. For faults."""
         side = self._sides.get(node_id)
         if side is not None:
             self._after(0, side, LinkEnd.RESET)
             side.other.owner._after(0, side.other, LinkEnd.RESET)  # noqa: SLF001 - its twin
 
     def take(self, side: _Side, frame: bytes) -> None:
-        """Hand a frame up; for `_Side`."""
+        """Pass a frame to the handler. Called by `_Side`."""
         if self._handler is not None:
             self.process.world.note("frame", self.process.node_id, zlib.crc32(frame))
             self._handler.on_frame(side.node_id, frame)
 
     def refuse(self, side: _Side) -> None:
-        """Have the system answer that it knows no such connection; for `_Side`.
+        """Have the operating system answer that it knows no such connection. Called by `_Side`.
 
         The message that closed the connection may have been lost. Without this answer the other
-        end would consider the connection open and send into it for ever.
+        end would consider the connection open, and send frames into it for ever.
         """
         self._tell(side.other, LinkEnd.RESET)
 
@@ -180,7 +181,7 @@ class SimulatedLinks:
         self._path_to(peer).carry(len(greeting), knock, None, "dial")
 
     def _knock(self, dial: _Dial, greeting: bytes) -> None:
-        """Arrive at the peer's machine; nobody's event, since its system answers."""
+        """A dial arrives at the peer's machine. Its operating system answers, not a process."""
         target = self._network.listeners.get((dial.peer.host, dial.peer.port))
         if target is not None and target.listening:
             assert isinstance(target, SimulatedLinks), "nothing else listens for links"
@@ -204,7 +205,7 @@ class SimulatedLinks:
             back.carry(0, rejected, dialler.process, "rejected")
             return
         if self._keeps_another(verdict, dialler):
-            # Close silently: the dialler has, or will get, the other connection.
+            # Close without a report: the dialler has the other connection, or will get it.
             closed = partial(dialler._dial_failed, dial, LinkEnd.CLOSED)  # noqa: SLF001
             back.carry(0, closed, dialler.process, "crossed")
             return
@@ -284,7 +285,7 @@ class SimulatedLinks:
             return
         side.open = False
         del self._sides[side.node_id]
-        # Redial at once, so that a dead peer is known to be dead. Later redials back off.
+        # Redial at once, to learn soon whether the peer's process is dead. Later redials back off.
         if end is LinkEnd.RESET and self.process.world.now_us - side.opened_us >= LASTED_US:
             self.process.schedule(0, partial(self._dial, side.node_id), "redial")
         else:
@@ -299,7 +300,7 @@ class SimulatedLinks:
             self._down(side, end)
 
     def _tell(self, side: _Side, end: LinkEnd) -> None:
-        """Let the far side of a connection know that it is over, if word gets through."""
+        """Send the other side that the connection is over. The message may be lost."""
         path = self._network.path(self.process.node_id, side.owner.process.node_id)
         down = partial(side.owner._down, side, end)  # noqa: SLF001 - its twin
         path.carry(0, down, side.owner.process, f"end-{end.value}", side.other)
@@ -308,7 +309,7 @@ class SimulatedLinks:
         self.process.schedule(delay_us, partial(self._down, side, end), f"end-{end.value}")
 
     def _send_to_the_dead(self, side: _Side) -> None:
-        """Have the peer's system, if it runs, answer that it knows no such connection."""
+        """Have the dead peer's operating system, if it runs, reset the connection."""
         dead = side.other.owner
         back = self._network.path(dead.process.node_id, self.process.node_id)
         if dead.process.machine.powered and not side.path.blocked:
@@ -324,7 +325,7 @@ class SimulatedLinks:
                 side.other.owner._after(SILENCE_US, side.other, LinkEnd.UNREACHABLE)  # noqa: SLF001
 
     def _cut(self, path: Path) -> None:
-        """Give a connection up when its path, in either direction, stays cut for long."""
+        """Give connections up whose path, in either direction, stays cut for `SILENCE_US`."""
         me = self.process.node_id
         for side in list(self._sides.values()):
             back = self._network.path(side.path.target, me)
@@ -344,6 +345,6 @@ class SimulatedLinks:
         return self._network.path(self.process.node_id, self._world_id(peer))
 
     def _world_id(self, peer: Peer) -> int:
-        """Return whose machine an address is."""
+        """Return the id of the node that listens at an address."""
         listener = self._network.listeners.get((peer.host, peer.port))
         return peer.node_id if listener is None else listener.process.node_id

@@ -1,7 +1,7 @@
 """The clocks of one machine. They survive its processes.
 
 Rule: a machine's monotonic clock starts at a random value and may run fast or slow. Its wall clock
-may be wrong and may jump. So a test exposes code that compares readings of two machines or boots.
+may be wrong and may jump. So a test finds code that compares readings of two machines or boots.
 """
 
 import math
@@ -12,7 +12,7 @@ _BOOTED_AT_MOST_S = 100_000
 
 
 class TrueTime(Protocol):
-    """What a machine needs of the `World` that it is part of."""
+    """The part of `World` that a machine uses."""
 
     now_us: int
 
@@ -29,12 +29,15 @@ class Machine:
     def __init__(self, world: TrueTime, node_id: int) -> None:
         self.node_id = node_id
         self.rate = 1.0
-        """Seconds that pass here while a true second passes."""
+        """How many seconds pass here in one second of the world."""
         self.slowest = 1.0
         """The lowest rate so far."""
         self.wall_offset_us = 0
         self.powered = False
-        """Whether the operating system runs; it resets connections to processes that don't run."""
+        """True if the operating system runs.
+
+        It resets connections to a process that doesn't run.
+        """
         self._world = world
         self._random = world.random(f"machine/{node_id}")
         self._true_us = 0
@@ -42,26 +45,26 @@ class Machine:
         self.reboot()
 
     def reboot(self) -> None:
-        """Let the monotonic clock begin anew; a process that starts here has power again."""
+        """Start the monotonic clock anew. The next process that starts switches the power on."""
         self.powered = False
         self._true_us = self._world.now_us
         self._local_us = self._random.randrange(_BOOTED_AT_MOST_S * 1_000_000)
 
     def local_us(self) -> int:
-        """Microseconds on the monotonic clock."""
+        """Return the reading of the monotonic clock, in microseconds."""
         passed = self._world.now_us - self._true_us
         if self.rate == 1.0:
             return self._local_us + passed
         return self._local_us + int(passed * self.rate)
 
     def true_us(self, local_us: int) -> int:
-        """Convert a duration on the monotonic clock to true microseconds, rounded up."""
+        """Convert a duration on the monotonic clock to microseconds of the world, rounded up."""
         if self.rate == 1.0:
             return local_us
         return math.ceil(local_us / self.rate)
 
     def set_rate(self, rate: float) -> None:
-        """Run fast (above 1) or slow from now on."""
+        """Run the monotonic clock fast (above 1) or slow (below 1) from now on."""
         if rate <= 0:
             raise ValueError("a monotonic clock never goes back, nor stands still")
         self._local_us = self.local_us()

@@ -1,8 +1,8 @@
-"""The nemesis: injects random faults of every kind into a cluster, and ends them all.
+"""The nemesis: injects random faults of every kind into a cluster, and ends all of them.
 
-Rule: only the nemesis begins and ends faults, at times drawn from its own random stream, so a seed
-repeats a run. Faults overlap. `heal` ends all of them at once and starts the nodes that are down.
-From then on the cluster must recover; that is the test of liveness.
+Rule: only the nemesis begins and ends faults. It draws their times from a random stream of its own,
+so a seed repeats a run. Faults overlap. `heal` ends all of them at once and starts the nodes that
+are down. From then on the cluster must recover; that is the test of liveness.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from runtime.simulated.world import US
 
 
 class Nemesis:
-    """Begins faults until it is told to heal."""
+    """Begins faults until `heal` is called."""
 
     def __init__(
         self,
@@ -32,9 +32,10 @@ class Nemesis:
         targeted: Sequence[Pair] = (),
         more_acts: Mapping[str, Callable[[], None]] | None = None,
     ) -> None:
-        """`under_way` tells what a strike meets, of what `operations` lists; no ward, no damage.
+        """`under_way` returns the operations under way on some nodes, out of `operations`.
 
-        `targeted` are pairs for a hunt, `more_acts` faults that only a hunt has use for.
+        Without a `fault_atlas` there are no damage faults. `targeted` are the pairs of
+        `TargetedFaults`, `more_acts` are faults that only it uses.
         """
         self._cluster = cluster
         self._world = cluster.world
@@ -59,44 +60,44 @@ class Nemesis:
 
     @property
     def history(self) -> list[str]:
-        """Each fault, as a line: when, what, whom, how long."""
+        """A line for each fault: when, what, on which nodes, how long."""
         return self._injector.history
 
     @property
     def counts(self) -> Counter[str]:
-        """How often each kind has struck."""
+        """The number of faults of each kind."""
         return self._injector.counts
 
     @property
     def met(self) -> dict[str, Counter[str]]:
-        """By kind, which operations were under way where it struck."""
+        """By kind of fault, the operations that were under way on the nodes that it hit."""
         return self._injector.met
 
     @property
     def victims(self) -> list[int]:
-        """Who may be damaged."""
+        """The nodes that damage faults may hit."""
         return [] if self._damage is None else self._damage.victims
 
     def start(self) -> None:
-        """Begin."""
+        """Begin to inject faults."""
         self._injector.going = True
         self._plan_next(self._injector.fault_schedule.first_s)
         self._targeted.start()
 
     def run_until(self, time: float) -> None:
-        """Begin, and heal at `time` seconds of the world."""
+        """Begin to inject faults, and heal when the world's clock is at `time` seconds."""
         self.start()
         self._world.schedule(round(time * US) - self._world.now_us, self.heal, None, "heal")
 
     def heal(self) -> None:
-        """End every fault, start every node that is down, and begin no more."""
+        """End every fault, start every node that is down, and begin no more faults."""
         self._injector.going = False
         self._cluster.network.heal()
         for host in self._cluster.hosts.values():
             host.faults.heal()
             if host.machine.rate != 1.0:
                 host.machine.set_rate(1.0)
-        # Not before: who gets its folder back starts at once, and must not meet a fault.
+        # Only now: a node that gets its folder back starts at once, and must not meet a fault.
         if self._damage is not None:
             self._damage.heal()
         for node_id, host in self._cluster.hosts.items():
@@ -105,7 +106,7 @@ class Nemesis:
         self._injector.record("heal")
 
     def inject(self, kind: str) -> None:
-        """Begin one fault of a kind now."""
+        """Begin one fault of this kind now."""
         self._injector.kind = kind
         self._acts[kind]()
 

@@ -1,9 +1,9 @@
 """The network between simulated nodes: a path for each direction of each pair, and its faults.
 
-Rule: the plain profile keeps the promise of `runtime.links`: frames arrive in order, and whole or
-not at all. That promise allows loss. It forbids frames that arrive twice, too late, or from an
-earlier connection of the link. They come only if a profile says so. The quorum must survive them
-too, since one mistake in a transport is enough to produce each.
+Rule: the plain profile keeps the promise of `runtime.links.interface`: frames arrive in order, and
+whole or not at all. That promise allows loss. It forbids frames that arrive twice, too late, or
+from an earlier connection of the link. Only some profiles produce such frames. The quorum must
+survive them too, since one mistake in a transport would be enough to produce them.
 """
 
 from collections import deque
@@ -25,22 +25,23 @@ _HISTORY = 128
 
 
 class PathProfile(NamedTuple):
-    """How one direction of a pair carries frames."""
+    """How the path from one node to another carries frames. Times are in microseconds."""
 
     low_us: int = 50
     high_us: int = 300
     tail: float = 0.002
-    """Share of frames that take up to twenty times the upper bound."""
+    """The share of frames that take twenty times as long."""
     bytes_per_us: int = 125
-    """A gigabit a second."""
+    """125 is a gigabit a second."""
     loss: float = 0.0
+    """The share that is lost."""
     duplicate: float = 0.0
-    """Share that arrives twice, the second time up to `late_us` later."""
+    """The share that arrives twice, the second time up to `late_us` later."""
     late: float = 0.0
-    """Share that is overtaken by what was sent up to `late_us` later."""
+    """The share that arrives up to `late_us` later, after frames that were sent after it."""
     late_us: int = 1_000_000
     replay: float = 0.0
-    """Share that is followed by a frame from long ago, of this life of the link or another."""
+    """The share that is followed by an old frame, of this connection or an earlier one."""
 
     def draw_us(self, random: Random) -> int:
         """Return a delay."""
@@ -53,19 +54,19 @@ class PathProfile(NamedTuple):
 PLAIN = PathProfile()
 LOSSY = PathProfile(loss=0.3)
 WILD = PathProfile(loss=0.02, duplicate=0.15, late=0.08, late_us=2_500_000, replay=0.05)
-"""Beyond the promise."""
+"""This breaks the promise of `runtime.links.interface`."""
 SLOW = PathProfile(low_us=20_000, high_us=300_000, tail=0.0, bytes_per_us=1)
 
 
 class Stream:
-    """One direction of one connection: what goes over it stays in order."""
+    """One direction of one connection. Frames on it stay in order."""
 
     def __init__(self) -> None:
         self.last_due_us = 0
 
 
 class History:
-    """Frames of a whole run, evenly spread over it, and the connection that stands now."""
+    """Frames of a whole run, evenly spread over it, and the present connection."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
@@ -80,7 +81,7 @@ class History:
         again: Callable[[bytes], Callable[[], None]],
         process: Process,
     ) -> None:
-        """Note that a frame is sent; whenever there are too many, every other one is forgotten."""
+        """Record a sent frame. If there are too many, every second one is forgotten."""
         self.again, self.process = again, process
         self._seen += 1
         if self._seen % self._every:
@@ -92,14 +93,14 @@ class History:
 
 
 class Path:
-    """One direction between two nodes."""
+    """The path from one node to another."""
 
     def __init__(self, world: World, source: int, target: int) -> None:
         self.source = source
         self.target = target
         self.profile = PLAIN
         self.cuts = 0
-        """How often it was cut; distinguishes one cut from the next."""
+        """How often the path was cut. It distinguishes one cut from the next."""
         self.old_frames: deque[bytes] = deque(maxlen=_MEMORY)
         self.history: History | None = None
         """The frames of the whole run; None unless `remember` was called."""
@@ -111,14 +112,14 @@ class Path:
 
     @property
     def blocked(self) -> bool:
-        """Whether nothing comes through."""
+        """True if nothing arrives."""
         return self._blocks > 0
 
     def block(self, *, hold: bool = False) -> None:
-        """Let nothing through, until as many `unblock`s.
+        """Let nothing arrive, until `unblock` was called as often as `block`.
 
-        With `hold`, what is sent meanwhile arrives after the block: as on a connection that
-        outlives it and sends again. Else it is lost.
+        With `hold`, what is sent meanwhile arrives afterwards, as on a connection that survives
+        the block and retransmits. Else it is lost.
         """
         if not self._blocks:
             self.cuts += 1
@@ -126,7 +127,7 @@ class Path:
         self._holds = hold
 
     def unblock(self) -> None:
-        """Undo one block. Harmless when there is none."""
+        """Undo one block. Do nothing if there is none."""
         self._blocks = max(self._blocks - 1, 0)
         if not self._blocks:
             held, self._held = self._held, []
@@ -146,9 +147,9 @@ class Path:
         label: str,
         stream: Stream | None = None,
     ) -> bool:
-        """Deliver something surely, unless blocked, and in order within a stream.
+        """Deliver a greeting, a reset or a request, in order within a stream.
 
-        For greetings, resets, requests. Returns False when it is lost.
+        It always arrives, unless the path is blocked. Returns False if it is lost.
         """
         if self._blocks:
             if self._holds:
@@ -165,9 +166,9 @@ class Path:
         process: Process,
         stream: Stream,
     ) -> bool:
-        """Deliver a frame as the profile has it; `again` makes deliveries that nobody sent.
+        """Deliver a frame as the profile says. `again` returns what delivers a frame once more.
 
-        Returns False when it is lost.
+        Returns False if the frame is lost.
         """
         profile = self.profile
         if self.history is not None:
@@ -192,7 +193,7 @@ class Path:
         return True
 
     def send_old(self, dice: Random) -> int:
-        """Deliver some frames of any earlier time on the connection of today; tell how many."""
+        """Deliver some earlier frames on the present connection; return how many."""
         if self.history is None or self.history.process is None:
             return 0
         frames = dice.sample(self.history.frames, min(len(self.history.frames), 8))
@@ -234,7 +235,7 @@ class Path:
 
 
 class ListeningLinks(Protocol):
-    """A `SimulatedLinks` that listens at an address, as the network knows it."""
+    """What listens for links at an address: `SimulatedLinks`."""
 
     @property
     def process(self) -> Process: ...
@@ -244,7 +245,7 @@ class ListeningLinks(Protocol):
 
 
 class Server(Protocol):
-    """A `SimulatedServer` under a URL, as the network knows it."""
+    """What serves requests under a URL: `SimulatedServer`."""
 
     @property
     def process(self) -> Process: ...
@@ -275,11 +276,11 @@ class SimulatedNetwork:
         self._on_cut: list[Callable[[Path], None]] = []
 
     def peer(self, node_id: int) -> Peer:
-        """Return a name and a port for a node: any will do, if everybody uses the same."""
+        """Return the address of a node."""
         return Peer(node_id, f"node-{node_id}", 9093)
 
     def path(self, source: int, target: int) -> Path:
-        """Return the direction from one node to another."""
+        """Return the path from one node to another."""
         path = self._paths.get((source, target))
         if path is None:
             path = self._paths[source, target] = Path(self.world, source, target)
@@ -294,17 +295,17 @@ class SimulatedNetwork:
             path.history = path.history or History()
 
     def paths(self) -> list[Path]:
-        """Return all paths that were ever used or asked for, in the order of first use."""
+        """Return all paths that were ever used, in the order of first use."""
         return list(self._paths.values())
 
     def set_profile(self, profile: PathProfile) -> None:
-        """Give every path, present and future, this profile."""
+        """Give every path this profile, also those that are first used later."""
         self._profile = profile
         for path in self._paths.values():
             path.profile = profile
 
     def block(self, source: int, target: int, *, hold: bool = False) -> None:
-        """Cut one direction; connections over it break after `SILENCE_US`."""
+        """Cut one path. Connections over it break after `SILENCE_US`."""
         path = self.path(source, target)
         path.block(hold=hold)
         self.world.note("block", source, target)
@@ -312,12 +313,12 @@ class SimulatedNetwork:
             callback(path)
 
     def unblock(self, source: int, target: int) -> None:
-        """Undo one `block` of one direction."""
+        """Undo one `block` of one path."""
         self.path(source, target).unblock()
         self.world.note("unblock", source, target)
 
     def cut(self, one: Iterable[int], other: Iterable[int], *, hold: bool = False) -> None:
-        """Cut both directions between every node of one side and every one of the other."""
+        """Cut the paths in both directions between the nodes of `one` and those of `other`."""
         others = list(other)
         for a in one:
             for b in others:
@@ -339,10 +340,10 @@ class SimulatedNetwork:
             path.unblock_all()
 
     def on_cut(self, callback: Callable[[Path], None]) -> None:
-        """Call back when a direction is cut."""
+        """Call back when a path is cut."""
         self._on_cut.append(callback)
 
     def drop_on_cut(self, callback: Callable[[Path], None]) -> None:
-        """Do not call back any more."""
+        """Don't call back any more."""
         if callback in self._on_cut:
             self._on_cut.remove(callback)

@@ -9,7 +9,7 @@ from runtime.simulated.world import US
 
 
 class NetworkFaults:
-    """Each mends what it cut."""
+    """The network faults. Each ends with the paths as before."""
 
     def __init__(self, injector: FaultInjector) -> None:
         self._injector = injector
@@ -50,7 +50,7 @@ class NetworkFaults:
         self._cut("isolate", [leader], self._others(leader))
 
     def _stranded_leader(self) -> None:
-        """Pause the leader and let it wake among its clients, cut off from its peers."""
+        """Cut the leader off from its peers and pause it; it continues while still cut off."""
         leader = self._injector.leader()
         host = self._injector.host(leader)
         self._cut("strand", [leader], self._others(leader))
@@ -58,13 +58,13 @@ class NetworkFaults:
         self._injector.for_a_while("while it pauses", leader, host.resume)
 
     def _bridge(self) -> None:
-        """Leave two halves that meet in one node only."""
+        """Cut the cluster into two halves. Only one node can still reach both."""
         nodes = self._injector.some(len(self._injector.nodes()))[1:]
         half = len(nodes) // 2
         self._cut("bridge", nodes[:half], nodes[half:])
 
     def _one_way(self) -> None:
-        """Cut what one node sends, or what it receives, to or from some of the others."""
+        """Cut one direction between one node and some of the others."""
         injector = self._injector
         node_id = injector.any_or_leader()
         others = [n for n in injector.some(len(injector.nodes())) if n != node_id]
@@ -74,7 +74,7 @@ class NetworkFaults:
         self._block("one way", node_id, pairs, hold=False)
 
     def _hold(self) -> None:
-        """Keep back all that one node sends, or gets, and then let it through at once."""
+        """Hold everything that one node sends, or receives; then deliver it all at once."""
         injector = self._injector
         node_id = injector.any_or_leader()
         outward = injector.dice.random() < 0.5
@@ -95,7 +95,7 @@ class NetworkFaults:
         self._injector.for_a_while(what, pairs, end)
 
     def _flapping(self) -> None:
-        """Cut and mend one pair again and again."""
+        """Cut and mend the paths between two nodes again and again."""
         injector = self._injector
         one, other = injector.some(2) if len(injector.nodes()) > 1 else (0, 0)
         injector.on([one, other])
@@ -132,7 +132,7 @@ class NetworkFaults:
         self._injector.for_a_while(what, "all", partial(self._network.set_profile, PLAIN))
 
     def _old_frames(self) -> None:
-        """Let frames of any earlier time, and so of earlier terms, arrive on links of today."""
+        """Let frames of any earlier time, and so of earlier terms, arrive on the present links."""
         injector = self._injector
         injector.on(injector.nodes())
         sent = sum(path.send_old(injector.dice) for path in self._network.paths())

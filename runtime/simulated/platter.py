@@ -1,15 +1,15 @@
-"""The content of a simulated disk: as written, and as it would be after a loss of power.
+"""The content of a simulated disk: what was written, and what a loss of power leaves of it.
 
-Rule: the platter survives processes. A kill loses nothing that was written. A loss of power keeps
-exactly what was synced. The seed decides about everything else:
+Rule: a platter outlives processes. A kill loses nothing that was written. A loss of power keeps
+everything that was synced. The seed decides what it keeps of the rest:
 
-- each 512-byte sector of unsynced bytes by itself: kept, not written (old bytes or zeros), or
-  garbled; the file's length is anywhere between the durable and the written one;
-- each creation, rename and unlink since the folder's last sync by itself: kept or undone; but
-  one that is undone takes the later ones of the same name with it.
+- Each 512-byte sector of unsynced bytes is kept, or not written (old bytes or zeros), or garbled.
+  The file's length is any value between the durable length and the written one.
+- Each creation, rename and unlink since the folder's last sync is kept or undone. If one is undone,
+  all later ones of the same name are undone too.
 
-A sector that holds synced bytes too keeps them: drives write a sector whole, so a rewrite of
-its durable half leaves that half as it was.
+Synced bytes stay, even in a sector that also has unsynced bytes. A drive writes whole sectors, and
+the synced part is rewritten with the same bytes.
 """
 
 from random import Random
@@ -20,7 +20,11 @@ _SALVAGE = ("all", "none", "prefix", "mixed", "mixed")
 
 
 class Inode:
-    """The bytes of one file: as a process reads them, as the medium holds them, and between."""
+    """The bytes of one file.
+
+    `content` is what a process reads, `durable` what the medium holds. Between them are the changes
+    that are not synced yet.
+    """
 
     def __init__(self) -> None:
         self.content = bytearray()
@@ -30,21 +34,21 @@ class Inode:
 
     @property
     def changes(self) -> int:
-        """How many changes were ever made: what a sync that starts now has to cover."""
+        """The number of changes so far. A sync that starts now must cover all of them."""
         return self._retired + len(self._pending)
 
     @property
     def synced(self) -> bool:
-        """Whether a loss of power would change nothing."""
+        """True if all changes are durable."""
         return not self._pending
 
     def append(self, data: bytes) -> None:
-        """Write at the end; pending until a sync."""
+        """Write at the end. The change is pending until a sync."""
         self._pending.append((len(self.content), data))
         self.content += data
 
     def truncate(self, size: int) -> None:
-        """Cut; pending until a sync."""
+        """Cut to `size` bytes. The change is pending until a sync."""
         if size < len(self.content):
             self._pending.append((size, None))
             del self.content[size:]
@@ -55,20 +59,20 @@ class Inode:
             _apply(self.durable, position, data)
 
     def fail_sync(self, upto: int) -> None:
-        """Lose the changes before number `upto`: the kernel calls their pages clean.
+        """Lose the changes before number `upto`: the kernel marks their pages clean.
 
-        What a process reads stays as it was until `forget_cache`.
+        A process still reads them, until `forget_cache`.
         """
         self._take(upto)
 
     def forget_cache(self) -> None:
-        """Read from the medium again what a failed sync has lost. When the process is gone."""
+        """The process has ended: from now on, what a failed sync has lost is not read any more."""
         self.content = bytearray(self.durable)
         for position, data in self._pending:
             _apply(self.content, position, data)
 
     def lose_power(self, random: Random) -> None:
-        """Decide what is left of the pending changes."""
+        """Draw what is left of the pending changes."""
         if self._pending:
             self.durable = self._salvage(random)
             self._retired += len(self._pending)
@@ -76,7 +80,10 @@ class Inode:
         self.content = bytearray(self.durable)
 
     def overwrite(self, position: int, data: bytes) -> None:
-        """Put other bytes in the place of some, wherever they stand: no write, but damage."""
+        """Replace bytes wherever they are: in the content, durable, or pending.
+
+        This is damage, not a write.
+        """
         for whole in (self.content, self.durable):
             piece = data[: max(len(whole) - position, 0)]
             whole[position : position + len(piece)] = piece
@@ -140,19 +147,19 @@ class Inode:
 
 
 class _NameChange(NamedTuple):
-    """A change of names that a loss of power may undo."""
+    """A creation, rename or unlink that a loss of power may undo."""
 
     source: str | None
-    """The name that goes away."""
+    """The name that is removed; None for a creation."""
     target: str | None
-    """The name that comes to stand for the inode."""
+    """The new name of the inode; None for an unlink."""
     inode: Inode
     source_synced: bool = False
-    """The source's folder was synced, but not yet the target's."""
+    """True if the source's folder was synced, but not yet the target's."""
 
 
 class Platter:
-    """The files of one node, over all its lives."""
+    """The files of one node. They outlive its processes."""
 
     def __init__(self, random: Random) -> None:
         self.names: dict[str, Inode] = {}
@@ -162,7 +169,7 @@ class Platter:
         self._random = random
 
     def used_bytes(self) -> int:
-        """Bytes in all files."""
+        """Return the number of bytes in all files."""
         return sum(len(inode.content) for inode in self.names.values())
 
     def create(self, name: str) -> Inode:
@@ -172,20 +179,20 @@ class Platter:
         return inode
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name; what bore it is gone."""
+        """Rename a file. A file that had the new name is removed."""
         inode = self.names.pop(source)
         self.names[target] = inode
         self._pending.append(_NameChange(source, target, inode))
 
     def unlink(self, name: str) -> None:
-        """Take a name away."""
+        """Remove a name."""
         self._pending.append(_NameChange(name, None, self.names.pop(name)))
 
     def sync_folder(self, folder: str) -> None:
         """Make the names in a folder durable.
 
-        A rename out of another folder leaves the name there until that one is synced too; it
-        never loses the file, unless another one is given the old name before that.
+        After a rename from another folder, the old name stays durable until that folder is synced
+        too. The file itself is not lost, unless another file gets the old name before that.
         """
         left: list[_NameChange] = []
         for change in self._pending:
@@ -203,16 +210,17 @@ class Platter:
         self._pending = left
 
     def forget_caches(self) -> None:
-        """The process is gone: what failed syncs have lost is not read from memory any more."""
+        """The process has ended: what failed syncs have lost is not read any more."""
         for inode in self.names.values():
             inode.forget_cache()
 
     def lose_power(self) -> None:
-        """Decide what is left of all that was not synced."""
+        """Draw what is left of everything that was not synced."""
         keep = self._random.choice((0.0, 0.5, 1.0))
         undone: set[str | None] = set()
         for source, target, inode, source_synced in self._pending:
-            # What happened to one name is kept up to some point in time, as journals do it.
+            # The changes of one name are kept up to some point in time, as file systems with a
+            # journal do. So a change after an undone one is undone too.
             if self._random.random() >= keep or not undone.isdisjoint({source, target} - {None}):
                 undone |= {source, target}
                 continue
@@ -228,23 +236,23 @@ class Platter:
             self.names[name].lose_power(self._random)
 
     def flip_bit(self, name: str, position: int, bit: int = 0) -> None:
-        """Rot: turn over one bit at rest."""
+        """Invert one bit of a stored file."""
         inode = self.names[name]
         for data in (inode.content, inode.durable):
             if position < len(data):
                 data[position] ^= 1 << bit
 
     def overwrite(self, name: str, position: int, data: bytes) -> None:
-        """Put other bytes in the place of some, durably, past all rules; also under a process."""
+        """Replace bytes durably, without a write; even while a process uses the file."""
         self.names[name].overwrite(position, data)
 
     def durable_files(self) -> dict[str, bytes]:
-        """Copy what no loss of power could take: durable bytes under durable names."""
+        """Return what every loss of power leaves: the durable bytes under durable names."""
         names = self._durable_names
         return {name: bytes(names[name].durable) for name in sorted(names)}
 
     def put(self, name: str, data: bytes) -> None:
-        """Place a file whole and durable, past all rules: a meddling operator."""
+        """Store a whole file durably, as an operator could do behind the node's back."""
         inode = Inode()
         inode.content = bytearray(data)
         inode.durable = bytearray(data)
@@ -253,28 +261,28 @@ class Platter:
         self._add_folders(folder_of(name))
 
     def remove(self, name: str) -> None:
-        """Take a file away, durably, past all rules."""
+        """Remove a file durably, behind the node's back."""
         del self.names[name]
         self._settle(name)
         self._durable_names.pop(name, None)
 
     def cut(self, name: str, size: int) -> None:
-        """Shorten a file, durably, past all rules."""
+        """Shorten a file durably, behind the node's back."""
         self.put(name, bytes(self.names[name].content[:size]))
 
     def wipe(self) -> None:
-        """Lose everything: a new disk."""
+        """Remove everything, as if the disk were replaced by a new one."""
         self.names.clear()
         self._durable_names.clear()
         self._pending.clear()
         self.folders = [""]
 
     def snapshot(self) -> dict[str, bytes]:
-        """Copy every file, as a back-up would."""
+        """Return a copy of every file, as a back-up holds it."""
         return {name: bytes(self.names[name].content) for name in sorted(self.names)}
 
     def restore(self, files: dict[str, bytes]) -> None:
-        """Put a back-up in the place of everything."""
+        """Replace everything by a back-up."""
         folders = self.folders
         self.wipe()
         self.folders = folders
@@ -282,11 +290,11 @@ class Platter:
             self.put(name, data)
 
     def add_folder(self, folder: str) -> None:
-        """Make a folder and its parents; durable at once."""
+        """Make a folder and its parents. They are durable at once."""
         self._add_folders(folder)
 
     def _settle(self, name: str) -> None:
-        """Let nothing that is pending bear on a name any more."""
+        """Forget the pending changes of a name."""
         left = []
         for change in self._pending:
             source = None if change.source == name else change.source
@@ -296,7 +304,7 @@ class Platter:
         self._pending = left
 
     def _drop_unless_back(self, name: str, inode: Inode) -> None:
-        """Take a durable name away, unless the file got it back later, in a folder synced since."""
+        """Remove a durable name, unless the file has the name again."""
         if self.names.get(name) is not inode:
             _drop(self._durable_names, name, inode)
 
@@ -307,7 +315,7 @@ class Platter:
 
 
 def folder_of(name: str) -> str:
-    """Return the folder that a name is in; "" for the top."""
+    """Return the folder of a name; "" for the node's own folder."""
     return name.rpartition("/")[0]
 
 

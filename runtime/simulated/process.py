@@ -1,9 +1,9 @@
 """One run of a node's process: it runs, may be paused, and ends for good.
 
-Rule: a dead process runs no more timers, callbacks or background work. A restarted node is another
-`SimulatedProcess` on the same machine, disk and address.
+Rule: a process that was killed runs no more timers, callbacks or background work. A restarted node
+is another `SimulatedProcess` on the same machine, disk and address.
 
-A pause (SIGSTOP, a long garbage collection, a stolen CPU) holds back everything that becomes due.
+A pause (SIGSTOP, a long garbage collection, a busy processor) delays everything that becomes due.
 When the process resumes, all of it runs at once, in the order in which it became due.
 """
 
@@ -16,16 +16,16 @@ from runtime.simulated.world import ProcessKilledError, ScheduledEvent, World
 
 
 class Death(Enum):
-    """How a process ended, as far as others can tell."""
+    """How a process ended, as other nodes see it."""
 
     KILLED = "killed"
-    """The operating system still runs: it resets the connections and refuses new ones."""
+    """The operating system still runs. It resets the connections and refuses new ones."""
     POWER = "power"
-    """The machine is off: nothing answers."""
+    """The machine is off. Nothing answers."""
 
 
 class SimulatedProcess:
-    """One run of node `node_id`; node ids are unique in a world, over all kinds of nodes."""
+    """One process of node `node_id`. Node ids are unique in a world, over all kinds of nodes."""
 
     def __init__(self, world: World, node_id: int) -> None:
         self.world = world
@@ -35,35 +35,38 @@ class SimulatedProcess:
         self.alive = True
         self.paused = False
         self.waiting: deque[ScheduledEvent] | None = None
-        """What became due while the process could not run; None while it runs."""
+        """The events that became due while the process could not run; None while it can."""
         self._held_until_us = 0
         self._drain: ScheduledEvent | None = None
         self._on_death: list[Callable[[Death], None]] = []
         self.clock = SimulatedClock(self)
 
     def on_death(self, callback: Callable[[Death], None]) -> None:
-        """Call back when the process dies; for its disk and links, not for its cores."""
+        """Call back when the process ends. For its disk and links, not for its cores."""
         self._on_death.append(callback)
 
     def schedule(self, delay_us: int, callback: Callable[[], None], label: str) -> ScheduledEvent:
-        """Let something happen in this process, `delay_us` true microseconds from now."""
+        """Call back in this process, `delay_us` microseconds of the world from now."""
         return self.world.schedule(delay_us, callback, self, label)
 
     def run(self, callback: Callable[[], None], label: str = "run") -> None:
         """Run code of this process now, as one event: for a harness that calls into a node.
 
-        It may kill itself on the way; other exceptions fail the run, as those of any event.
+        The code may kill this process. Any exception fails the run, as in every event.
         """
         self.ensure_alive()
         self.world.execute(ScheduledEvent(callback, self, label))
 
     def ensure_alive(self) -> None:
-        """Raise ProcessKilledError in code that goes on after its process was killed."""
+        """Raise ProcessKilledError if the process was killed while its code was running."""
         if not self.alive:
             raise ProcessKilledError
 
     def kill(self, how: Death = Death.KILLED) -> None:
-        """Die, in the middle of an event too; a dead one's machine may still lose its power."""
+        """End the process, even in the middle of an event.
+
+        A loss of power also reboots the machine of a process that has ended already.
+        """
         if not self.alive:
             if how is Death.POWER:
                 self.machine.reboot()
@@ -78,21 +81,21 @@ class SimulatedProcess:
             self.machine.reboot()
 
     def pause(self) -> None:
-        """Freeze: what becomes due waits. Harmless when paused or dead."""
+        """Pause: events that become due wait. Do nothing if it is paused or has ended."""
         if self.alive and not self.paused:
             self.paused = True
             self._freeze()
             self.world.note("pause", self.node_id)
 
     def resume(self) -> None:
-        """Go on: what waited happens now, in order. Harmless when not paused."""
+        """Continue: events that waited happen now, in order. Do nothing if it is not paused."""
         if self.alive and self.paused:
             self.paused = False
             self.world.note("resume", self.node_id)
             self._go_on()
 
     def hold(self, delay_us: int) -> None:
-        """Keep the loop busy for so long from now: a blocking call takes its time."""
+        """Keep the loop busy for so long from now, as a blocking call does."""
         if not self.alive or delay_us <= 0:
             return
         self._held_until_us = max(self._held_until_us, self.world.now_us) + delay_us
@@ -115,7 +118,7 @@ class SimulatedProcess:
         self._drain = self.world.schedule(wait_us, self._run_waiting, None, "go-on")
 
     def _run_waiting(self) -> None:
-        """Run one waiting event, so that hooks and other nodes come between them."""
+        """Run one waiting event. Hooks and events of other nodes can come before the next."""
         self._drain = None
         waiting = self.waiting
         if not self._may_run() or waiting is None:

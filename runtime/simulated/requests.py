@@ -1,7 +1,7 @@
-"""`runtime.http.requests.Requester` over the simulated network, and its servers.
+"""Simulated requests: `runtime.http.requests.Requester` over the simulated network.
 
-Rule: the network can lose a request or its reply. The caller can't distinguish them; it learns only
-that its deadline passed. `refused` is true only if the request certainly had no effect.
+Rule: the network can lose a request or its reply. The caller can't distinguish the two; it learns
+only that its deadline passed. `refused` is true only if the request certainly had no effect.
 """
 
 import errno
@@ -18,7 +18,7 @@ from runtime.simulated.world import ScheduledEvent
 
 
 class SimulatedServer:
-    """A server of one run of a process, under a URL."""
+    """A server of one process, under a URL."""
 
     def __init__(
         self, network: SimulatedNetwork, process: SimulatedProcess, url: str, handler: Handler
@@ -36,21 +36,21 @@ class SimulatedServer:
 
     @property
     def serving(self) -> bool:
-        """Whether connections are accepted."""
+        """True if connections are accepted."""
         return self.process.alive and not self._stopped
 
     def stop(self) -> None:
-        """Refuse connections from now on; what was accepted is still answered."""
+        """Refuse connections from now on. Accepted requests are still answered."""
         self._stopped = True
 
     def begin(self, broken: Callable[[], None]) -> int:
-        """Note a request; `broken` is called if the process is killed before the `end`."""
+        """Record a request. `broken` is called if the process is killed before `end`."""
         self._accepted += 1
         self._under_way[self._accepted] = broken
         return self._accepted
 
     def end(self, number: int) -> None:
-        """Note that a request was answered."""
+        """Record that a request was answered."""
         del self._under_way[number]
 
     def _die(self, how: Death) -> None:
@@ -62,7 +62,7 @@ class SimulatedServer:
 
 
 class PendingSimulatedRequest:
-    """A request on its way."""
+    """A request that was sent."""
 
     def __init__(self, on_reply: OnReply) -> None:
         self.timer: ScheduledEvent | None = None
@@ -82,12 +82,12 @@ class PendingSimulatedRequest:
 
 
 class SimulatedRequests:
-    """Sends the requests of one run of a process."""
+    """Sends the requests of one process."""
 
     def __init__(
         self, network: SimulatedNetwork, process: SimulatedProcess, caller: Caller | None = None
     ) -> None:
-        """`caller`: the caller that servers see, by the credential of this process."""
+        """`caller`: the caller that servers see; None: the one that the request names."""
         self._network = network
         self._process = process
         self._caller = caller
@@ -118,7 +118,7 @@ class SimulatedRequests:
         return pending
 
     def _arrive(self, target: str, request: Request, pending: PendingSimulatedRequest) -> None:
-        """Arrive at the server's machine; nobody's event, since its system answers."""
+        """A request arrives at the server's machine. Its operating system may refuse it."""
         server = self._network.servers[target]
         if server.serving:
             serve = partial(self._serve, server, request, pending)

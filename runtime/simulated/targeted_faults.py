@@ -1,8 +1,8 @@
 """Targeted faults: each waits for one operation, and happens while it is in progress.
 
-Rule: it checks after every event, so it also meets operations that last less than a millisecond.
-The caller chooses the pairs of fault and operation, for example by the seed's number. Then as many
-runs as there are pairs cover all of them, and no pair depends on luck.
+Rule: it checks after every event, so it also finds operations that last less than a millisecond.
+The caller chooses the pairs of fault and operation, for example by the seed's number. Then a number
+of runs equal to the number of pairs covers all pairs, and none depends on luck.
 """
 
 from collections import deque
@@ -15,11 +15,14 @@ from runtime.simulated.world import US, Process
 Pair = tuple[str, str]
 """A fault, and the operation that it waits for."""
 PATIENCE_S = 2.5
-"""For one pair; then it is another's turn."""
+"""How long it waits for one pair before it takes the next one."""
 
 
 class TargetedFaults:
-    """Hunts its pairs in turn, those first that were not met yet, while the nemesis goes on."""
+    """Waits for its pairs in turn, as long as the nemesis injects faults.
+
+    Every pair is injected once before any is injected again.
+    """
 
     def __init__(
         self,
@@ -28,18 +31,18 @@ class TargetedFaults:
         pairs: Sequence[Pair],
         ready: Callable[[str, int], bool],
     ) -> None:
-        """`ready` tells whether a fault would hit a node now."""
+        """`ready` tells whether a kind of fault can hit a node now."""
         self._injector = injector
         self._acts = acts
         self._every = tuple(pairs)
         self._left = deque(pairs)
-        """Those that have not been met since all were."""
+        """The pairs that are still to be injected in this round."""
         self._ready = ready
         self._wanted: Pair | None = None
         self._turn = 0
 
     def start(self) -> None:
-        """Begin with the first pair at once: a start can be hunted too."""
+        """Begin to wait for the first pair at once, since its operation may be a node's start."""
         if self._every:
             self._injector.world.after_event(self._look)
             self._next()

@@ -1,4 +1,4 @@
-"""A triggered fault: it waits until a certain operation is in progress, and then happens.
+"""A triggered fault: it waits until a certain operation is under way, and then happens.
 
 Rule: rare operations (a catch-up, a checkpoint being loaded) take milliseconds. Faults at random
 times would miss them for thousands of seeds.
@@ -10,11 +10,11 @@ from runtime.simulated.fault_injector import FaultInjector
 
 LOOK_EVERY_US = 4_000
 LOOKS_MAX = 500
-"""Two seconds; then the ambush is given up."""
+"""The fault is given up after so many looks, two seconds in all."""
 
 
 class TriggeredFault:
-    """Lies in wait for operations that the cluster tells of."""
+    """Injects faults at operations that the cluster reports."""
 
     def __init__(
         self,
@@ -22,7 +22,7 @@ class TriggeredFault:
         acts: Mapping[str, Callable[[], None]],
         operations: Sequence[str],
     ) -> None:
-        """`operations` are the operations that are waited for, `acts` what may strike them."""
+        """`operations`: those to wait for. `acts`: the faults to draw from, by kind."""
         self._injector = injector
         self._known = acts
         self._kinds = sorted(acts)

@@ -1,10 +1,10 @@
-"""Virtual time: one heap of events for all simulated nodes, from a seed.
+"""The simulated world: one clock and one heap of events for all nodes, from a seed.
 
-Rule: events run one at a time, in the order of (time, order of scheduling). Time moves only between
-events. Every random choice is drawn from `World.random`, so the seed alone decides. After every
-event the hooks run; they check the invariants.
+Rule: events run one at a time, ordered by time and then by when they were scheduled. Time advances
+only between events. Every random choice comes from `World.random`, so the seed alone determines a
+run. After every event the hooks run; they check the invariants.
 
-Time is in whole microseconds, since the sum of floats depends on the order of summing.
+Time is in whole microseconds, because a sum of floats depends on the order of summing.
 """
 
 import hashlib
@@ -28,14 +28,14 @@ _NEVER = -1
 
 
 class ProcessKilledError(BaseException):
-    """Unwinds the code of a process that was killed in the middle of an event.
+    """Ends the code of a process that was killed in the middle of an event.
 
-    Not an `Exception`, so that a core's `except Exception` doesn't outlive its own death.
+    It is no `Exception`, so that an `except Exception` of a core doesn't catch it.
     """
 
 
 class SimulationFailedError(Exception):
-    """A run ended badly: an exception in a node or in a check; the message tells where."""
+    """A node or a check raised an exception; the message says where and when."""
 
     def __init__(self, message: str, seed: int, node_id: int | None) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class SimulationFailedError(Exception):
 
 
 class Process(Protocol):
-    """What the world and the network need of a `SimulatedProcess`, which is built on them."""
+    """The part of `SimulatedProcess` that the world and the network use."""
 
     world: "World"
     node_id: int
@@ -53,11 +53,11 @@ class Process(Protocol):
     waiting: "deque[ScheduledEvent] | None"
 
     def schedule(self, delay_us: int, callback: Callable[[], None], label: str) -> "ScheduledEvent":
-        """Schedule a callback in this process, `delay_us` true microseconds from now."""
+        """Call back in this process, `delay_us` microseconds of the world from now."""
 
 
 class ScheduledEvent:
-    """Something that will happen; also the `Timer` that a core is given."""
+    """A callback that is scheduled. It is also the `Timer` that a core gets."""
 
     __slots__ = ("callback", "due_local_us", "label", "process", "sequence")
 
@@ -67,10 +67,10 @@ class ScheduledEvent:
         self.label = label
         self.sequence = 0
         self.due_local_us = _NEVER
-        """For timers: when, on the machine's own monotonic clock."""
+        """For timers: when it is due, on the machine's monotonic clock."""
 
     def cancel(self) -> None:
-        """Make sure it does not happen. Harmless when it already has."""
+        """Don't call back. If it has happened already, do nothing."""
         self.callback = None
 
 
@@ -85,11 +85,11 @@ class World:
         self.seed = seed
         self.now_us = 0
         self.executed = 0
-        """How many events have happened."""
+        """The number of events that have happened."""
         self.current: Process | None = None
         """The process whose code is running; None between events and in events of no process."""
         self.on_exception: OnException | None = None
-        """Asked about an exception of a node's callback; True means it was expected."""
+        """Called with an exception of a node's callback. True: the exception was expected."""
         self._heap: list[tuple[int, int, ScheduledEvent]] = []
         self._sequence = 0
         self._streams: dict[str, random.Random] = {}
@@ -103,13 +103,13 @@ class World:
 
     @property
     def now(self) -> float:
-        """Seconds since the run began: true time, which no node sees."""
+        """Seconds since the run began. No node sees this time."""
         return self.now_us / US
 
     def random(self, name: str) -> random.Random:
-        """Return the random stream called `name`; it depends only on the seed and the name.
+        """Return the random stream called `name`. It depends only on the seed and the name.
 
-        So a new consumer of randomness does not change what the others draw.
+        So new code with a stream of its own doesn't change what other code draws.
         """
         stream = self._streams.get(name)
         if stream is None:
@@ -118,14 +118,14 @@ class World:
         return stream
 
     def machine(self, node_id: int) -> Machine:
-        """Return the clocks of the machine that node `node_id` runs on, over all its processes."""
+        """Return the machine of node `node_id`. It outlives the node's processes."""
         machine = self._machines.get(node_id)
         if machine is None:
             machine = self._machines[node_id] = Machine(self, node_id)
         return machine
 
     def after_event(self, hook: AfterEvent) -> None:
-        """Call `hook` after every event, with the process whose event it was (None: nobody's).
+        """Call `hook` after every event, with the event's process (None: it had none).
 
         An exception of a hook fails the run.
         """
@@ -138,7 +138,7 @@ class World:
         process: Process | None = None,
         label: str = "event",
     ) -> ScheduledEvent:
-        """Let `callback` happen `delay_us` from now, in `process` if one is given."""
+        """Call back `delay_us` microseconds from now, in `process` if one is given."""
         event = ScheduledEvent(callback, process, label)
         self.push(event, self.now_us + max(delay_us, 0))
         return event
@@ -162,32 +162,32 @@ class World:
             self.push(event, self.now_us + machine.true_us(event.due_local_us - machine.local_us()))
 
     def note(self, label: str, node_id: int, value: int = 0) -> None:
-        """Add what happened to the digest and the trace of the run."""
+        """Add something that happened to the digest and the trace of the run."""
         self._mix(label, node_id, value)
         self._trace.append((self.now_us, node_id, label, value))
 
     def digest(self) -> str:
-        """Digest of all that has happened: equal for equal runs."""
+        """Return a digest of everything that has happened. Equal runs have equal digests."""
         return f"{self.executed}-{self._digest:016x}"
 
     def trace(self, last: int = 60) -> str:
-        """Return the last events, one a line: seconds, node (-1 nobody's), what."""
+        """Return the last events, one a line: seconds, node (-1: none), what happened."""
         lines = []
         for time_us, node_id, label, detail in list(self._trace)[-last:]:
             lines.append(f"{time_us / US:12.6f}  {node_id:4d}  {label} {_describe(detail)}")
         return "\n".join(lines)
 
     def run(self, events_max: int) -> bool:
-        """Run until nothing is left to happen (True) or `events_max` events have happened."""
+        """Run until no event is left (True), or for `events_max` events (False)."""
         until = self.executed + events_max
         while self._heap and self.executed < until:
             self._step()
         return not self._heap
 
     def run_until(self, time: float, stop: Callable[[], bool] | None = None) -> bool:
-        """Run to `time` seconds since the start, or until `stop` says so after an event.
+        """Run to `time` seconds since the start, or until `stop` returns True after an event.
 
-        Returns whether `stop` did.
+        Returns whether `stop` ended the run.
         """
         end_us = round(time * US)
         heap = self._heap
@@ -204,7 +204,7 @@ class World:
         return self.run_until(self.now + duration, stop)
 
     def execute(self, event: ScheduledEvent) -> None:
-        """Let an event happen now, as if its time had come."""
+        """Let an event happen now."""
         callback = event.callback
         if callback is None:
             return
@@ -235,7 +235,7 @@ class World:
                 self.fail(f"a check failed: {error!r}", node_id, error)
 
     def fail(self, what: str, node_id: int | None, cause: BaseException | None = None) -> None:
-        """End the run with an error that tells the seed, the time, the node and the trace."""
+        """End the run with an error that names seed, time and node, and has the trace."""
         where = "" if node_id is None or node_id < 0 else f" node {node_id}"
         raise SimulationFailedError(
             f"seed {self.seed} at {self.now:.6f} s{where}: {what}\n{self.trace()}",
@@ -281,7 +281,7 @@ class World:
 
 
 def _describe(detail: object) -> str:
-    """Name a callback without its address, which would differ from run to run."""
+    """Name a callback without its memory address, which would differ between runs."""
     if isinstance(detail, int):
         return str(detail)
     function = getattr(detail, "func", detail)
