@@ -1,6 +1,6 @@
 """The one exception that ends a command with exit code 1."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -21,3 +21,14 @@ class Failure(click.ClickException):
         super().__init__(message)
         self.lines = (message, *more)
         self.reply = reply or ErrorReply("NOT_DONE", message, whose_fault=Fault.CLIENT.value)
+
+
+def fail_for(answers: Iterable[tuple[str, ErrorReply | None]]) -> None:
+    """Raise Failure with every reason, if something was refused: (what it was, its error)."""
+    refused = [
+        f"{what}{': ' if what else ''}{error.message} [{error.code}]"
+        for what, error in answers
+        if error is not None
+    ]
+    if refused:
+        raise Failure("; ".join(refused))

@@ -1,26 +1,87 @@
-"""What every client can do: read, change, and ask one controller.
+"""Asks the controllers: finds the active one, retries safely, answers with typed messages.
 
-Operations are made of these three. The client decides how a request reaches the active controller.
+Rule: a change carries one request id through all its tries, so a retry after a lost answer never
+acts twice (the controllers remember outcomes by that id). The client follows the leader that an
+answer names. When a controller doesn't answer, it tries the next one. When a controller is
+overloaded, it waits for the time that the answer gives. At its deadline it gives up with the last
+reason. It follows a leader's URL only over the scheme of the answer that names it. It never
+follows HTTP redirects. `logberg.client.access` decides which controllers get the token.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, TypeVar
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import aiohttp
+import msgspec
+
+from logberg.client.access import Access, AccessError
+from logberg.client.client_errors import ClientError, unknown_outcome
+from logberg.client.tries import Retry, UrlOrder, broken, not_connected, read_answer
+from metadata.errors import ErrorCode
+from metadata.messages.versions import Agreed
+from metadata.uuids import uuid7, uuid_text
+from runtime.randomness import from_system
 
 T = TypeVar("T")
 
+REQUEST_ID = "x-logberg-request-id"
+_TRY_S = 5.0
 
-class Asking(ABC):
-    """Every method raises ClientError."""
 
-    @abstractmethod
+class Asking:
+    """What every operation of a client is made of: read, change, and ask one controller."""
+
+    def __init__(
+        self,
+        controllers: Sequence[str],
+        access: Access | None = None,
+        deadline_s: float = 10.0,
+        client_id: str = "logberg-cli",
+    ) -> None:
+        """`controllers`: their URLs. Raises ValueError without one."""
+        if not controllers:
+            raise ValueError("name at least one controller's URL")
+        self._named = frozenset(controllers)
+        self._urls = list(controllers)
+        self._access = access or Access()
+        self._deadline_s = deadline_s
+        self._client_id = client_id
+        self._random = from_system()
+        self._session: aiohttp.ClientSession | None = None
+        self._agreed = Agreed()
+        self.in_doubt: set[str] = set()
+        """Request ids of changes that were sent and have not been answered."""
+
+    async def __aenter__(self) -> Self:
+        """Raises runtime.sockets.tls.TlsFilesError."""
+        # No answer over http:// leads to https://, and reading the system's CAs takes long.
+        needs_tls = any(url.startswith("https://") for url in self._urls)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=self._access.context() if needs_tls else True),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trace_configs=[_noting_what_is_sent()],
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
     async def get(self, path: str, reply: type[T], query: Mapping[str, str] | None = None) -> T:
         """Read, and return the answer as a `reply`; for routes that have no method here.
 
         Linearizable unless the query says otherwise. Raises ClientError.
         """
+        return await self._call("GET", path, reply, None, query or {}, {})
 
-    @abstractmethod
     async def change(
         self,
         method: str,
@@ -37,8 +98,13 @@ class Asking(ABC):
         `reason`: kept in the log. `request_id`: that of an earlier call whose outcome is unknown,
         to find it out. Raises ClientError; REQUEST_TIMED_OUT means that the outcome is unknown.
         """
+        if request_id is None:
+            request_id = uuid_text(uuid7(int(time.time() * 1000), self._random.getrandbits(74)))
+        headers = {REQUEST_ID: request_id}
+        if reason:
+            headers["x-logberg-reason"] = reason
+        return await self._call(method, path, reply, body, query or {}, headers)
 
-    @abstractmethod
     async def from_one(
         self,
         url: str,
@@ -48,3 +114,156 @@ class Asking(ABC):
         deadline_s: float = 2.0,
     ) -> T:
         """Ask exactly the controller at `url`, once. Raises ClientError."""
+        try:
+            return await self._once(url, "GET", path, reply, None, query or {}, {}, deadline_s)
+        except Retry as retry:
+            raise retry.error from None
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        reply: type[T],
+        body: Mapping[str, Any] | None,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+    ) -> T:
+        until = time.monotonic() + self._deadline_s
+        request_id = headers.get(REQUEST_ID, "")
+        order = UrlOrder(self._urls, self._random)
+        while (left := until - time.monotonic()) > 0 and order.url is not None:
+            try:
+                found = await self._once(
+                    order.url, method, path, reply, body, query, headers, min(left, _TRY_S)
+                )
+            except Retry as retry:
+                await asyncio.sleep(min(order.after(retry), left))
+            except ClientError as error:
+                if request_id not in self.in_doubt:
+                    raise
+                raise unknown_outcome(request_id, str(error), error.status) from None
+            else:
+                self.in_doubt.discard(request_id)
+                return found
+        raise self._given_up(order.why, request_id)
+
+    def _given_up(self, last: ClientError, request_id: str) -> ClientError:
+        """The error after the last try."""
+        if request_id not in self.in_doubt:
+            if not last.reply.retriable:
+                return last
+            message = f"{last} (tried for {self._deadline_s:g} s)"
+            reply = msgspec.structs.replace(last.reply, message=message)
+            return ClientError(last.code, message, last.status, reply)
+        return unknown_outcome(request_id, str(last), last.status)
+
+    async def _once(
+        self,
+        url: str,
+        method: str,
+        path: str,
+        reply: type[T],
+        body: Mapping[str, Any] | None,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        deadline_s: float,
+    ) -> T:
+        """Ask `url` once. Raises Retry where another try may help, ClientError where not."""
+        if self._session is None:
+            raise RuntimeError("use the client in `async with`")
+        try:
+            shown = self._access.authorization(url, named=url in self._named)
+        except AccessError as error:
+            raise Retry(ClientError("TOKEN_NOT_SENT", str(error)), hopeless=True) from None
+        headers = {
+            "x-logberg-client-id": self._client_id,
+            "accept": "application/json",
+            **self._agreed.headers(url),
+            **headers,
+        }
+        # From here on the change may be made, until an answer or an error rules it out.
+        doubt, trail = _Doubt(self.in_doubt, headers.get(REQUEST_ID)), _Trail()
+        try:
+            async with self._session.request(
+                method,
+                url + path,
+                params=dict(query),
+                json=body,
+                headers={**self._agreed.named(url, headers), **shown},
+                allow_redirects=False,
+                trace_request_ctx=trail,
+                timeout=aiohttp.ClientTimeout(total=deadline_s, sock_connect=deadline_s * 0.9),
+            ) as answer:
+                status, said = answer.status, await answer.read()
+                self._agreed.heard(url, answer.headers)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            self._agreed.forget(url)
+            doubt.none_from_this()
+            raise not_connected(url, error) from None
+        except aiohttp.InvalidURL:
+            doubt.none_from_this()
+            wrong = ClientError("NO_ANSWER", f"{url} is not a usable URL")
+            raise Retry(wrong, hopeless=True) from None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            silent = isinstance(error, TimeoutError)
+            self._agreed.forget(url)
+            if not trail.sent:
+                # The deadline passed before the connection was made.
+                doubt.none_from_this()
+            raise Retry(broken(url, error, deadline_s), silent=silent) from None
+        try:
+            return read_answer(status, said, url, reply)
+        except (Retry, ClientError) as answered:
+            refused = answered.error if isinstance(answered, Retry) else answered
+            if refused.code not in _IN_DOUBT and not _is_a_proxys(refused):
+                doubt.none_from_this()
+            raise
+
+
+class _Trail:
+    """How far one try got."""
+
+    sent = False
+    """Whether the request's head was sent, or was about to be."""
+
+
+def _noting_what_is_sent() -> aiohttp.TraceConfig:
+    """Return a trace configuration that marks each request's `_Trail` as sent."""
+
+    async def headers_sent(_session: Any, context: Any, _sent: Any) -> None:
+        context.trace_request_ctx.sent = True
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_headers_sent.append(headers_sent)
+    return tracing
+
+
+class _Doubt:
+    """Whether one try of a change may have made it."""
+
+    def __init__(self, in_doubt: set[str], request_id: str | None) -> None:
+        self._in_doubt = in_doubt
+        self._request_id = request_id
+        self._before = request_id in in_doubt
+        if request_id is not None:
+            in_doubt.add(request_id)
+
+    def none_from_this(self) -> None:
+        """Note that this try changed nothing. An earlier try may have."""
+        if self._request_id is not None and not self._before:
+            self._in_doubt.discard(self._request_id)
+
+
+_IN_DOUBT = frozenset(
+    code.value
+    for code in (
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.SHUTTING_DOWN,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    )
+)
+"""A change that gets one of these answers may have been made."""
+
+
+def _is_a_proxys(error: ClientError) -> bool:
+    return error.status >= 500 and error.code == f"HTTP_{error.status}"

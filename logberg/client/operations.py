@@ -1,6 +1,6 @@
 """The operations of a client, each with its typed answer.
 
-Rule: one method for each public route (`docs/reference.md` lists them). The client decides how a
+Rule: one method for each public route (`docs/reference.md` lists them). `asking` decides how a
 request reaches the active controller. Lists are complete and come from one image. Operations about
 clients stand in `client_operations`, those about configs in `config_operations`, those about
 partitions in `partition_operations`.

@@ -7,8 +7,9 @@ from logberg.cli.connection_options import (
     ClusterConnection,
     change_options,
     cluster_options,
+    print_change,
 )
-from logberg.cli.failure import Failure
+from logberg.cli.failure import fail_for
 from logberg.cli.output import print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
@@ -65,21 +66,16 @@ def add(
         )
         for operation in operations.split(",")
     ]
-    reply = cluster.ask(
-        lambda client: client.create_acls(
-            *entries, reason=change.reason, request_id=change.request_id, dry_run=change.dry_run
-        )
+    reply = cluster.ask(lambda client: client.create_acls(*entries, **change.arguments()))
+    made = f"added (offset {reply.offset})"
+    said = (
+        f"{entry.operation} on {resource} for {principal}: "
+        f"{'is there already' if added.existed else made}, id {added.id}"
+        for entry, added in zip(entries, reply.acls, strict=False)
+        if added.error is None
     )
-    if output == "json":
-        print_json(reply)
-    elif reply.dry_run:
-        print_json(reply.records)
-    else:
-        for entry, added in zip(entries, reply.acls, strict=False):
-            if added.error is None:
-                what = "is there already" if added.existed else f"added (offset {reply.offset})"
-                say(f"{entry.operation} on {resource} for {principal}: {what}, id {added.id}")
-    _fail_for([f"{e.error.message} [{e.error.code}]" for e in reply.acls if e.error is not None])
+    print_change(reply, output, *said)
+    fail_for(("", each.error) for each in reply.acls)
 
 
 def _filter_options(command: click.decorators.FC) -> click.decorators.FC:
@@ -127,21 +123,13 @@ def remove(
     wanted = _wanted(principal, resource, pattern, operation, permission, host)
     if wanted == AclFilter() and not everything:
         raise click.UsageError("this would remove every entry: name some, or say --all")
-    reply = cluster.ask(
-        lambda client: client.delete_acls(
-            wanted, reason=change.reason, request_id=change.request_id, dry_run=change.dry_run
-        )
-    )
-    if output == "json":
-        print_json(reply)
-    elif reply.dry_run:
-        print_json(reply.records)
-    else:
-        for each in reply.filters:
-            if each.error is None:
-                say(f"removed {each.count} entries (offset {reply.offset})")
-                _show(each.acls)
-    _fail_for([f"{e.error.message} [{e.error.code}]" for e in reply.filters if e.error is not None])
+    reply = cluster.ask(lambda client: client.delete_acls(wanted, **change.arguments()))
+    print_change(reply, output)
+    for each in reply.filters:
+        if each.error is None and not reply.dry_run and output != "json":
+            say(f"removed {each.count} entries (offset {reply.offset})")
+            _show(each.acls)
+    fail_for(("", each.error) for each in reply.filters)
 
 
 @command.command("list")
@@ -257,9 +245,3 @@ def _parsed(resource: str) -> tuple[str, str]:
     if not name:
         raise click.BadParameter(f"{resource!r}: give a type and a name, such as topic:orders")
     return kind, name
-
-
-def _fail_for(refused: list[str]) -> None:
-    """Exit 1 when something was refused, with every reason."""
-    if refused:
-        raise Failure("; ".join(refused))

@@ -9,6 +9,7 @@ from logberg.cli.connection_options import (
     ClusterConnection,
     change_options,
     cluster_options,
+    print_change,
 )
 from logberg.cli.key_and_value import key_and_value
 from logberg.cli.output import print_json, say, show, table
@@ -68,22 +69,32 @@ def describe(
     show(table(["key", "value", "source"], [(e.name, _value(e), e.source) for e in shown]))
 
 
-@command.command("set")
-@_type
-@_name
-@_pairs
-@change_options
-def set_configs(
-    *,
-    kind: str,
-    name: str,
-    pairs: tuple[str, ...],
-    change: ChangeOptions,
-    cluster: ClusterConnection,
-    output: str,
-) -> None:
-    """Give keys new values: all of them, or none."""
-    _alter(cluster, kind, name, _changes(pairs, ConfigOperation.SET), change, output)
+def _command_of_pairs(operation: ConfigOperation, text: str) -> None:
+    """Make the command of an operation on pairs of keys and values."""
+
+    @command.command(operation.value.lower(), help=text)
+    @_type
+    @_name
+    @_pairs
+    @change_options
+    def alter(
+        *,
+        kind: str,
+        name: str,
+        pairs: tuple[str, ...],
+        change: ChangeOptions,
+        cluster: ClusterConnection,
+        output: str,
+    ) -> None:
+        changes = [ConfigChange(*key_and_value(pair), operation) for pair in pairs]
+        _alter(cluster, kind, name, changes, change, output)
+
+
+_command_of_pairs(ConfigOperation.SET, "Give keys new values: all of them, or none.")
+_command_of_pairs(ConfigOperation.APPEND, "Add entries to the lists that are values of keys.")
+_command_of_pairs(
+    ConfigOperation.SUBTRACT, "Take entries out of the lists that are values of keys."
+)
 
 
 @command.command("delete")
@@ -105,46 +116,6 @@ def delete(
     _alter(cluster, kind, name, changes, change, output)
 
 
-@command.command("append")
-@_type
-@_name
-@_pairs
-@change_options
-def append(
-    *,
-    kind: str,
-    name: str,
-    pairs: tuple[str, ...],
-    change: ChangeOptions,
-    cluster: ClusterConnection,
-    output: str,
-) -> None:
-    """Add entries to lists, those that they have not."""
-    _alter(cluster, kind, name, _changes(pairs, ConfigOperation.APPEND), change, output)
-
-
-@command.command("subtract")
-@_type
-@_name
-@_pairs
-@change_options
-def subtract(
-    *,
-    kind: str,
-    name: str,
-    pairs: tuple[str, ...],
-    change: ChangeOptions,
-    cluster: ClusterConnection,
-    output: str,
-) -> None:
-    """Take entries out of lists."""
-    _alter(cluster, kind, name, _changes(pairs, ConfigOperation.SUBTRACT), change, output)
-
-
-def _changes(pairs: Iterable[str], operation: ConfigOperation) -> list[ConfigChange]:
-    return [ConfigChange(*key_and_value(pair), operation) for pair in pairs]
-
-
 def _alter(
     cluster: ClusterConnection,
     kind: str,
@@ -154,27 +125,15 @@ def _alter(
     output: str,
 ) -> None:
     reply = cluster.ask(
-        lambda client: client.alter_configs(
-            kind,
-            name,
-            *changes,
-            reason=change.reason,
-            request_id=change.request_id,
-            dry_run=change.dry_run,
-        )
+        lambda client: client.alter_configs(kind, name, *changes, **change.arguments())
     )
-    if output == "json":
-        print_json(reply)
-        return
-    if reply.dry_run:
-        print_json(reply.records)
-        return
-    for resource in reply.resources:
-        if resource.changed:
-            keys = ", ".join(resource.changed)
-            say(f"changed {kind} {name}: {keys} (offset {reply.offset})")
-        else:
-            say(f"{kind} {name} has these values already")
+    said = (
+        f"changed {kind} {name}: {', '.join(resource.changed)} (offset {reply.offset})"
+        if resource.changed
+        else f"{kind} {name} has these values already"
+        for resource in reply.resources
+    )
+    print_change(reply, output, *said)
 
 
 def _value(entry: ConfigEntry) -> str:

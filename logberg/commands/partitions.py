@@ -1,5 +1,7 @@
 """`logberg partitions`."""
 
+from collections.abc import Iterator
+
 import click
 
 from logberg.cli.connection_options import (
@@ -7,8 +9,9 @@ from logberg.cli.connection_options import (
     ClusterConnection,
     change_options,
     cluster_options,
+    print_change,
 )
-from logberg.cli.failure import Failure
+from logberg.cli.failure import Failure, fail_for
 from logberg.cli.output import facts, print_json, say, show, table
 from logberg.cli.partition_names import broker_ids, ids, partition_named
 from logberg.cli.suggesting_group import SuggestingGroup
@@ -130,30 +133,16 @@ def add(
     assignments = tuple(broker_ids(text) for text in lists) if lists else None
     reply = cluster.ask(
         lambda client: client.create_partitions(
-            NewPartitions(topic, count, assignments),
-            reason=change.reason,
-            request_id=change.request_id,
-            dry_run=change.dry_run,
+            NewPartitions(topic, count, assignments), **change.arguments()
         )
     )
-    if output == "json":
-        print_json(reply)
-    elif reply.dry_run:
-        print_json(reply.records)
-    else:
-        for made in reply.topics:
-            if made.error is None:
-                say(
-                    f"added {made.added} partitions to {made.name}: it has {made.count} "
-                    f"(offset {reply.offset})"
-                )
-    refused = [
-        f"{made.name}: {made.error.message} [{made.error.code}]"
+    said = (
+        f"added {made.added} partitions to {made.name}: it has {made.count} (offset {reply.offset})"
         for made in reply.topics
-        if made.error is not None
-    ]
-    if refused:
-        raise Failure("; ".join(refused))
+        if made.error is None
+    )
+    print_change(reply, output, *said)
+    fail_for((made.name, made.error) for made in reply.topics)
 
 
 @command.command("elect")
@@ -183,21 +172,8 @@ def elect(
         raise click.UsageError("name partitions, such as orders:0,1, or give --all")
     partitions = None if everything else tuple(_parsed(text) for text in wanted)
     kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
-    reply = cluster.ask(
-        lambda client: client.elect_leaders(
-            kind,
-            partitions,
-            reason=change.reason,
-            request_id=change.request_id,
-            dry_run=change.dry_run,
-        )
-    )
-    if output == "json":
-        print_json(reply)
-    elif reply.dry_run:
-        print_json(reply.records)
-    else:
-        _show_elected(reply)
+    reply = cluster.ask(lambda client: client.elect_leaders(kind, partitions, **change.arguments()))
+    print_change(reply, output, *_elected(reply))
     _fail_for(reply)
 
 
@@ -210,27 +186,23 @@ def _parsed(text: str) -> TopicPartitions:
     return TopicPartitions(topic, tuple(map(int, ids)))
 
 
-def _show_elected(reply: ElectLeadersReply) -> None:
+def _elected(reply: ElectLeadersReply) -> Iterator[str]:
     shown = 0
     for topic in reply.replica_election_results:
         for partition in topic.partition_result:
             if partition.error is None:
                 shown += 1
-                say(f"{topic.topic}-{partition.partition_id}: broker {partition.leader_id} leads")
+                yield f"{topic.topic}-{partition.partition_id}: broker {partition.leader_id} leads"
     more = f", {shown} of them shown" if shown < reply.elected else ""
-    say(f"{reply.elected} elected, {reply.failed} not{more} (offset {reply.offset})")
+    yield f"{reply.elected} elected, {reply.failed} not{more} (offset {reply.offset})"
 
 
 def _fail_for(reply: ElectLeadersReply) -> None:
     """Exit 1 when an election failed, with every reason."""
-    refused = [
-        f"{topic.topic}-{partition.partition_id}: {partition.error.message} "
-        f"[{partition.error.code}]"
+    fail_for(
+        (f"{topic.topic}-{partition.partition_id}", partition.error)
         for topic in reply.replica_election_results
         for partition in topic.partition_result
-        if partition.error is not None
-    ]
-    if refused:
-        raise Failure("; ".join(refused))
+    )
     if reply.failed:
         raise Failure(f"{reply.failed} partitions could not be given the leader that was asked for")

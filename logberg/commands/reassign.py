@@ -236,9 +236,7 @@ def _ask(
         lambda client: client.alter_reassignments(
             *some,
             allow_replication_factor_change=may_change,
-            reason=change.reason,
-            request_id=change.request_id,
-            dry_run=change.dry_run,
+            **change.arguments(),
         )
     )
 

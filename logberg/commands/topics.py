@@ -1,7 +1,5 @@
 """`logberg topics`."""
 
-from collections.abc import Sequence
-
 import click
 
 from logberg.cli.connection_options import (
@@ -11,12 +9,12 @@ from logberg.cli.connection_options import (
     cluster_options,
     print_change,
 )
-from logberg.cli.failure import Failure
+from logberg.cli.failure import fail_for
 from logberg.cli.key_and_value import key_and_value
 from logberg.cli.output import facts, print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
-from metadata.messages.topics import CreatedTopic, DeletedTopic, NewTopic
+from metadata.messages.topics import NewTopic
 
 
 @click.group("topics", cls=SuggestingGroup)
@@ -60,7 +58,7 @@ def create(
         if topic.error is None
     )
     print_change(reply, output, *created)
-    _fail_for(reply.topics)
+    fail_for((topic.name, topic.error) for topic in reply.topics)
 
 
 @command.command("list")
@@ -131,15 +129,4 @@ def delete(*, name: str, change: ChangeOptions, cluster: ClusterConnection, outp
         f"deleted {name} (offset {reply.offset})" for topic in reply.topics if topic.error is None
     )
     print_change(reply, output, *deleted)
-    _fail_for(reply.topics)
-
-
-def _fail_for(topics: Sequence[CreatedTopic | DeletedTopic]) -> None:
-    """Exit 1 when a topic was refused, with every reason."""
-    refused = [
-        f"{topic.name}: {topic.error.message} [{topic.error.code}]"
-        for topic in topics
-        if topic.error is not None
-    ]
-    if refused:
-        raise Failure("; ".join(refused))
+    fail_for((topic.name, topic.error) for topic in reply.topics)

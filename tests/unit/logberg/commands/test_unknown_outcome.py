@@ -26,6 +26,13 @@ CHANGES: dict[str, list[str]] = {
     "brokers unregister": ["7"],
     "features upgrade": ["a=1"],
     "features downgrade": ["a=1"],
+    "acls add": ["User:a", "read", "topic:a"],
+    "acls remove": ["--all"],
+    "configs set": ["topic", "a", "retention.ms=5"],
+    "configs append": ["topic", "a", "cleanup.policy=compact"],
+    "configs subtract": ["topic", "a", "cleanup.policy=compact"],
+    "configs delete": ["topic", "a", "retention.ms"],
+    "partitions elect": ["--all"],
 }
 DONE = json.dumps(
     {
@@ -33,6 +40,12 @@ DONE = json.dumps(
         "dryRun": False,
         "topics": [],
         "features": [],
+        "acls": [],
+        "filters": [],
+        "resources": [],
+        "replicaElectionResults": [],
+        "elected": 0,
+        "failed": 0,
         "records": [],
         "offset": 5,
         "epoch": 1,
