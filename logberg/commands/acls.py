@@ -9,7 +9,7 @@ from logberg.cli.connection_options import (
     cluster_options,
     print_change,
 )
-from logberg.cli.failure import fail_for
+from logberg.cli.failure import Failure, fail_for
 from logberg.cli.output import print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages

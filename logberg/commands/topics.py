@@ -58,7 +58,7 @@ def create(
         if topic.error is None
     )
     print_change(reply, output, *created)
-    fail_for((topic.name, topic.error) for topic in reply.topics)
+    fail_for((topic.name or "", topic.error) for topic in reply.topics)
 
 
 @command.command("list")
@@ -129,4 +129,4 @@ def delete(*, name: str, change: ChangeOptions, cluster: ClusterConnection, outp
         f"deleted {name} (offset {reply.offset})" for topic in reply.topics if topic.error is None
     )
     print_change(reply, output, *deleted)
-    fail_for((topic.name, topic.error) for topic in reply.topics)
+    fail_for((topic.name or "", topic.error) for topic in reply.topics)

@@ -33,6 +33,9 @@ CHANGES: dict[str, list[str]] = {
     "configs subtract": ["topic", "a", "cleanup.policy=compact"],
     "configs delete": ["topic", "a", "retention.ms"],
     "partitions elect": ["--all"],
+    "partitions add": ["a", "3"],
+    "reassign start": ["a-0=1,2"],
+    "reassign cancel": ["a-0"],
 }
 DONE = json.dumps(
     {
@@ -43,6 +46,7 @@ DONE = json.dumps(
         "acls": [],
         "filters": [],
         "resources": [],
+        "partitions": [],
         "replicaElectionResults": [],
         "elected": 0,
         "failed": 0,
