@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 
 from controller.leader.decisions import Decision, LeadershipLost, Outcome
 from controller.leader.proposer import Proposer
-from controller.managers.passes import Pass
+from controller.managers.passes import LOOKS_MAX, Pass
 from controller.result import ControllerResult
 from ledger.batch import Provenance
 from metadata.errors import LogbergError
@@ -45,7 +45,7 @@ class PeriodicElection:
         self._decide = decide
         self._provenance = provenance
         self._timer: Timer | None = None
-        self._once = Pass(PASS_MAX)
+        self._once = Pass(PASS_MAX, LOOKS_MAX)
 
     def begin(self) -> None:
         """This controller is active now."""
@@ -61,7 +61,7 @@ class PeriodicElection:
         """Hold the next pass in so many seconds; it goes on with `once` if there is one."""
         self.end()
         if self._interval_s > 0:
-            self._once = once or Pass(PASS_MAX)
+            self._once = once or Pass(PASS_MAX, LOOKS_MAX)
             self._timer = self._clock.call_later(seconds, self._pass)
 
     def _pass(self) -> None:

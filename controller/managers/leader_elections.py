@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Iterator
 
 from controller.managers.directories import with_online_directory
 from controller.managers.partition_change import ElectionMode, Target, change_partition
-from controller.managers.passes import Pass
+from controller.managers.passes import LOOKS_MAX, Pass
 from controller.managers.sweep import ROUND, Change
 from controller.managers.topic_rules import TopicDefaults, TopicRules
 from controller.result import ControllerResult, Decide
@@ -48,7 +48,7 @@ class ElectionManager:
         Raises LogbergError INVALID_REQUEST.
         """
         _check_size(request)
-        return _Election(request, self._defaults, Pass(ROUND)).decide
+        return _Election(request, self._defaults, Pass(ROUND, LOOKS_MAX)).decide
 
     def show(self, request: ElectLeadersRequest) -> Decide:
         """Return the decision of a dry run: all in one round."""

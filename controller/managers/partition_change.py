@@ -122,18 +122,10 @@ def change_partition(
     `default_directory` returns the directory of a replica that the partition did not have.
     """
     wanted = _completed(_assignment(partition, target))
-    isr, elr = wanted.isr, _eligible(partition, wanted, rules, unclean_shutdown)
-    leader, unclean = _elect(partition, wanted, elr, acceptable, rules)
-    recovery = partition.leader_recovery_state
-    if target.recovery_state is not None:
-        recovery = target.recovery_state
-    if unclean:
-        isr, elr = (leader,), ()
-        recovery = int(LeaderRecoveryState.RECOVERING)
-    elif leader != NO_LEADER and leader not in isr:
-        isr, elr = (leader,), tuple(replica for replica in elr if replica != leader)
-    elif not isr and not rules.elr:
-        isr = partition.isr
+    eligible = _eligible(partition, wanted, rules, unclean_shutdown)
+    elected = _elect(partition, wanted, eligible, acceptable, rules)
+    leader = elected.leader
+    isr, elr = _sets(partition, wanted, eligible, elected, rules)
     named = leader != partition.leader or _loses_one(partition.replicas, wanted.replicas)
     change = PartitionChangeRecord(
         partition_id,
@@ -143,11 +135,7 @@ def change_partition(
         replicas=_if_new(wanted.replicas, partition.replicas),
         removing_replicas=_if_new(wanted.removing, partition.removing),
         adding_replicas=_if_new(wanted.adding, partition.adding),
-        leader_recovery_state=(
-            LEADER_RECOVERY_STATE_UNTOUCHED
-            if recovery == partition.leader_recovery_state
-            else recovery
-        ),
+        leader_recovery_state=_recovery_state(partition, target, elected),
         directories=_directories(partition, wanted.replicas, target, default_directory),
         eligible_leader_replicas=_if_new(elr, partition.elr),
         last_known_elr=_if_new(
@@ -220,6 +208,34 @@ def _elect(
             if acceptable(replica):
                 return _Elected(replica, unclean=True)
     return _Elected(NO_LEADER)
+
+
+def _sets(
+    partition: Partition,
+    wanted: _Assignment,
+    eligible: tuple[int, ...],
+    elected: _Elected,
+    rules: Rules,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return ISR and ELR after the election."""
+    leader = elected.leader
+    if elected.unclean:
+        return (leader,), ()
+    if leader != NO_LEADER and leader not in wanted.isr:
+        return (leader,), tuple(replica for replica in eligible if replica != leader)
+    if not wanted.isr and not rules.elr:
+        return partition.isr, eligible
+    return wanted.isr, eligible
+
+
+def _recovery_state(partition: Partition, target: Target, elected: _Elected) -> int:
+    """Return the recovery state for the record: a new one, or that it is untouched (KIP-704)."""
+    state = target.recovery_state
+    if elected.unclean:
+        state = int(LeaderRecoveryState.RECOVERING)
+    if state is None or state == partition.leader_recovery_state:
+        return LEADER_RECOVERY_STATE_UNTOUCHED
+    return state
 
 
 def _last_known(

@@ -19,7 +19,7 @@ _STEP = 64
 class Pass:
     """How far the rounds are."""
 
-    def __init__(self, changes_max: int | None, looks_max: int | None = LOOKS_MAX) -> None:
+    def __init__(self, changes_max: int | None, looks_max: int | None) -> None:
         """The most changes and looks of one round; None: no limit."""
         self._changes_max = changes_max
         self._looks_max = looks_max

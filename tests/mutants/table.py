@@ -11,6 +11,7 @@ from tests.mutants.levelling import LEVELLING
 from tests.mutants.mutant import Mutant
 from tests.mutants.patches import patched
 from tests.mutants.replaying import REPLAYING
+from tests.mutants.replicating import REPLICATING
 from tests.mutants.serving import SERVING
 from tests.mutants.voting import VOTING
 
@@ -24,6 +25,7 @@ ALL = (
     *LEVELLING,
     *SERVING,
     *REPLAYING,
+    *REPLICATING,
 )
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 

@@ -125,11 +125,9 @@ class Administrators:
             every = self.cluster.shape.large_topics
             if every and zlib.crc32(change.topic.encode()) % every == 0:
                 partitions = 12
-            body = {
-                "topics": [
-                    {"name": change.topic, "numPartitions": partitions, "replicationFactor": 1}
-                ]
-            }
+            factor = 3 if self.cluster.shape.replicated else 1
+            topic = {"name": change.topic, "numPartitions": partitions}
+            body = {"topics": [{**topic, "replicationFactor": factor}]}
             request = Request("POST", "/v1/topics", json.dumps(body).encode(), headers=headers)
         self.requests.request(
             self._url(), request, lambda answer: self._answered(change, answer), 2.0

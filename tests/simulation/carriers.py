@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ledger.batch import BatchHeader, Provenance
-from metadata.messages import MetadataFetchRequest
+from metadata.messages import AlterPartitionRequest, MetadataFetchRequest
 from runtime.http.requests import Caller, Reply, Request
 
 FETCH = "/v1/metadata/fetch"
@@ -24,11 +24,16 @@ OWN = frozenset(
         "RegisterController",
         "BeginFeatureLevels",
         "ElectLeaders",
+        "BalanceLeaders",
     }
 )
 """What a controller decides without a request. It waits for a stopping broker: what that broker
 asked for and was refused (a full disk) may be decided when it no longer asks."""
-_decode = msgspec.msgpack.Decoder(MetadataFetchRequest).decode
+_DECODE: dict[str, Callable[[bytes], Any]] = {
+    FETCH: msgspec.msgpack.Decoder(MetadataFetchRequest).decode,
+    "/v1/partitions/alter": msgspec.msgpack.Decoder(AlterPartitionRequest).decode,
+}
+"""By path: how to read requests of brokers."""
 
 
 def credential_of(broker_id: int) -> Caller:
@@ -117,7 +122,8 @@ def _who(said: Provenance) -> tuple[object, ...]:
 
 def _role(request: Request) -> str:
     """What a request acts as, beside its carrier's own name."""
-    if request.path != FETCH:
+    decode = _DECODE.get(request.path)
+    if decode is None:
         return ""
-    role = f"Broker:{_decode(request.body).broker_id}"
+    role = f"Broker:{decode(request.body).broker_id}"
     return "" if request.caller.principal == role else role

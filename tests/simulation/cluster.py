@@ -38,6 +38,7 @@ from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
 from tests.simulation.invariants import Invariants
 from tests.simulation.quorum_cluster import quiet_log, raise_it
 from tests.simulation.releases import Releases
+from tests.simulation.replicas import MIN_ISR, Replicas
 
 CLUSTER_ID = "simulated-cluster-0002"
 FIRST_BROKER_HOST = 101
@@ -75,6 +76,8 @@ class Shape:
     """Release 0.1 began the log, and nodes are upgraded one by one (see `releases`)."""
     duplicate_brokers: bool = False
     """Second processes for brokers' ids."""
+    replicated: bool = False
+    """Topics have three replicas; leaders change ISRs, and elections are held (see `replicas`)."""
     checkpoint_bytes: int = 20_000
     tail_bytes: int = 8_000
     segment_bytes: int = 16_000
@@ -149,6 +152,7 @@ class Cluster:
         self.rivals = Rivals(self, shape.rivals)
         self.duplicate_brokers = DuplicateBrokers(self)
         self.releases = Releases(self) if shape.old_release else None
+        self.replicas = Replicas(self)
         self.dice = self.world.random("brokers' fate")
         self.world.after_event(self.invariants.after_event)
 
@@ -206,6 +210,7 @@ class Cluster:
                 scrub_interval_s=shape.scrub_s,
                 partition_mutations_per_s=shape.mutations_per_s or 20_000,
                 partition_mutations_burst=2 * shape.mutations_per_s or 200_000,
+                **(self._replication() if shape.replicated else {}),
             ),
             clock=process.clock,
             random=dice,
@@ -236,6 +241,15 @@ class Cluster:
         if self.fault_atlas is not None:
             self.fault_atlas.started(node_id)
         SimulatedServer(self.network, process, url_of(node_id), handler)
+
+    def _replication(self) -> dict[str, Any]:
+        """Return settings with which replication is at work in a short run."""
+        return {
+            "min_insync_replicas": MIN_ISR,
+            "unclean_leader_election": self.seed % 3 == 0,
+            "unclean_election_s": 3.0,
+            "leader_balance_s": 2.0,
+        }
 
     def _on_stopped(self, node_id: int, process: SimulatedProcess, reason: str) -> None:
         """A node that stops itself is a violation, unless its disk made it.
@@ -317,6 +331,7 @@ class Cluster:
             log=quiet_log(),
         )
         incarnation.agent.start()
+        self.replicas.begin_leader(incarnation, host, host.requests(credential_of(broker_id)))
         return incarnation
 
     def incarnation_on(self, host_id: int) -> BrokerIncarnation | None:
@@ -390,6 +405,8 @@ class Cluster:
             self.duplicate_brokers.start()
         if self.releases is not None:
             self.releases.start()
+        if self.shape.replicated:
+            self.replicas.start()
         self.later(2.0, self.inject_broker_faults)
 
     def heal_brokers(self) -> None:
@@ -414,6 +431,7 @@ class Cluster:
         )
         followed = {incarnation.agent.image.offset for incarnation in incarnations}
         settled = self.releases is None or self.releases.settled()
+        settled = settled and (not self.shape.replicated or self.replicas.settled())
         return online and len(offsets) == 1 and followed <= offsets and settled
 
     def unrest(self) -> str:

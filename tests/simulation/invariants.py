@@ -1,8 +1,8 @@
 """The invariants of a cluster, checked after every event and at the end.
 
-docs/simulation.md defines I1 to I15. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
+docs/simulation.md defines I1 to I16. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
 `administrators` and `answers` check I7, the answers to administrators; `carriers` checks I15, the
-principals.
+principals; `replicas` checks I16, leaders and ISRs.
 """
 
 from collections import Counter
@@ -84,6 +84,7 @@ class Invariants:
         if image.transaction is None and image.state_hash is not None:
             self.state_at(offset, image.state_hash.shared, f"controller {node_id}")
             self._check_leaders(image, node_id)
+            self.cluster.replicas.check(image, node_id)
         ledger = controller.ledger
         if ledger is not None and ledger.log_end == offset:
             expected = self._heads.setdefault(offset, ledger.head)
@@ -150,7 +151,7 @@ class Invariants:
         twice = [request_id for request_id, times in effects.items() if times > 1]
         if twice:
             cluster.world.fail(f"I9: took effect more than once: {twice}", None)
-        return facts + cluster.judgement.judge()
+        return facts + cluster.replicas.judge() + cluster.judgement.judge()
 
     def _check_literal(self, image: MetadataImage, records: list[Any]) -> None:
         """A reader that takes a registration at its word has the registration that holds."""
@@ -185,6 +186,8 @@ class Invariants:
             image = delta.apply()
             if image.transaction is None:
                 self._check_leaders(image, None)
+                self.cluster.replicas.check(image, None)
+                self.cluster.replicas.note(image, records)
                 self._check_literal(image, records)
             # A transaction has one outcome, in the last of its batches.
             done = any(isinstance(record, RequestOutcomeRecord) for record in records)

@@ -1,0 +1,207 @@
+"""Mutants of replication: ISRs, elections, ELR, reassignments."""
+
+from tests.mutants.mutant import Mutant, searched_in
+from tests.mutants.patches import Patch, edited, gives, instead
+
+REPLICAS = searched_in("cluster", "replicas")
+_CHANGE = "controller.managers.partition_change."
+_ISR = "controller.managers.isr_changes."
+
+
+def _edit(target: str, *changes: tuple[str, str]) -> tuple[Patch, ...]:
+    return (Patch(target, edited(*changes)),)
+
+
+REPLICATING = (
+    Mutant(
+        "a fenced broker stays in the ISR",
+        "17, I16",
+        "Who is fenced or stops stays in its ISRs.",
+        (
+            Patch(
+                "controller.managers.partition_events._without",
+                instead(lambda _broker_id: lambda isr: isr),
+            ),
+        ),
+        REPLICAS,
+    ),
+    Mutant(
+        "an ineligible replica enters an ISR",
+        "17, I16",
+        "Nobody asks whether a member is fenced, stopping, unregistered or another process.",
+        (Patch(_ISR + "_ineligible", gives("")),),
+        REPLICAS,
+    ),
+    Mutant(
+        "another process of a member enters an ISR",
+        "17, I16",
+        "The broker epoch of a member is not compared (KIP-903).",
+        _edit(
+            _ISR + "_ineligible",
+            ("if member.broker_epoch not in (-1, broker.broker_epoch):", "if False:"),
+        ),
+    ),
+    Mutant(
+        "an old partition epoch changes an ISR",
+        "17, I16",
+        "A leader changes a state that it doesn't know.",
+        _edit(
+            _ISR + "_check_epochs", ("if wanted.partition_epoch < partition_epoch:", "if False:")
+        ),
+    ),
+    Mutant(
+        "an old leader epoch changes an ISR",
+        "17, I16",
+        "A leader of an epoch that has ended is not told so.",
+        _edit(_ISR + "_check_epochs", ("if wanted.leader_epoch < leader_epoch:", "if False:")),
+    ),
+    Mutant(
+        "a controller that is behind decides",
+        "17, I16",
+        "Epochs that this controller has not seen yet are taken.",
+        _edit(
+            _ISR + "_check_epochs",
+            ("if wanted.leader_epoch > leader_epoch or ", "if False and "),
+        ),
+    ),
+    Mutant(
+        "any broker changes an ISR",
+        "17, I16",
+        "Nobody asks who leads.",
+        _edit(_ISR + "_check_epochs", ("if broker_id != partition.leader:", "if False:")),
+    ),
+    Mutant(
+        "strangers in the ISR",
+        "17, I16",
+        "The members of an ISR need not be replicas.",
+        _edit(_ISR + "_check_isr", (" or not set(isr) <= set(partition.replicas)", "")),
+    ),
+    Mutant(
+        "an ISR without its leader",
+        "17, I16",
+        "A leader may leave the ISR.",
+        _edit(_ISR + "_check_isr", ("if partition.leader not in isr:", "if False:")),
+    ),
+    Mutant(
+        "the ISR grows while the leader recovers",
+        "17, I16",
+        "A recovering leader may have followers in sync.",
+        _edit(_ISR + "_check_isr", ("if len(isr) > 1:", "if False:")),
+    ),
+    Mutant(
+        "anybody speaks for a leader",
+        "3, I15",
+        "AlterPartition doesn't look at credentials.",
+        (Patch("controller.leader.identity.IdentityCheck._check_speaks_for", gives(None)),),
+    ),
+    Mutant(
+        "a stale process changes ISRs",
+        "17, I16",
+        "The broker epoch of the leader is not compared. Guarded twice: both are off.",
+        (
+            Patch("controller.http.alter_partition.check_process", gives(None)),
+            Patch(_ISR + "registered", gives(None)),
+        ),
+    ),
+    Mutant(
+        "the last member leaves the ISR",
+        "17, I16",
+        "Without ELR an ISR becomes empty.",
+        _edit(_CHANGE + "_sets", ("if not wanted.isr and not rules.elr:", "if False:")),
+        REPLICAS,
+    ),
+    Mutant(
+        "a replica that can't lead is elected",
+        "17, I16",
+        "Nobody asks whether a candidate is alive.",
+        _edit(
+            _CHANGE + "_elect",
+            ("if replica in candidates and acceptable(replica):", "if replica in candidates:"),
+        ),
+        REPLICAS,
+    ),
+    Mutant(
+        "a replica out of sync is elected",
+        "17, I16",
+        "Any live replica is valid.",
+        _edit(
+            _CHANGE + "_elect",
+            ("if replica in candidates and acceptable(replica):", "if acceptable(replica):"),
+        ),
+    ),
+    Mutant(
+        "a preferred election turns unclean",
+        "17, I16",
+        "A preferred election takes any live replica.",
+        _edit(
+            _CHANGE + "_elect",
+            (
+                "if rules.mode is ElectionMode.UNCLEAN:",
+                "if rules.mode is not ElectionMode.ONLINE:",
+            ),
+        ),
+    ),
+    Mutant(
+        "an unclean election leaves no trace",
+        "17, I16",
+        "A leader that may have lost writes is not recovering.",
+        _edit(_CHANGE + "_recovery_state", ("if elected.unclean:", "if False:")),
+    ),
+    Mutant(
+        "the last known leader leads though it is down",
+        "17, I16",
+        "As in Kafka, nobody asks whether it is alive.",
+        _edit(
+            _CHANGE + "_elect",
+            ("if last_known in wanted.replicas and acceptable(last_known):", "if True:"),
+        ),
+        REPLICAS,
+    ),
+    Mutant(
+        "who may have lost writes stays eligible",
+        "17, I16",
+        "An unclean restart keeps its place in the ELR.",
+        _edit(_CHANGE + "_eligible", (" - {*unclean_shutdown}", "")),
+    ),
+    Mutant(
+        "a clean restart loses its place in the ELR",
+        "17, I16",
+        "Every new process counts as one that may have lost writes.",
+        _edit("controller.managers.brokers.BrokerManager._leave", ("and not clean", "and True")),
+    ),
+    Mutant(
+        "an ELR beside an ISR that is large enough",
+        "17, I16",
+        "The ELR is never emptied.",
+        _edit(_CHANGE + "_eligible", (" or len(wanted.isr) >= rules.min_isr", "")),
+        REPLICAS,
+    ),
+    Mutant(
+        "a reassignment ends too early",
+        "17, I16",
+        "A replica is dropped before all new ones are in sync.",
+        _edit(_CHANGE + "_completed", (" or not set(replicas) <= set(isr)", "")),
+    ),
+    Mutant(
+        "the leader epoch stays when a replica is lost",
+        "17, I16",
+        "A replica that was removed may go on fetching in its epoch.",
+        (Patch(_CHANGE + "_loses_one", gives(False)),),
+    ),
+    Mutant(
+        "leaders never return",
+        "17, I12",
+        "Nobody balances leaders.",
+        (Patch("controller.leader.periodic_elections.PeriodicElection._pass", gives(None)),),
+        REPLICAS,
+    ),
+    Mutant(
+        "a pass without an end",
+        "17, I12",
+        "A pass changes any number of partitions at once.",
+        _edit(
+            "controller.managers.passes.Pass.changes",
+            ("if len(found) == self._changes_max or number == self._looks_max:", "if False:"),
+        ),
+    ),
+)
