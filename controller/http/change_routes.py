@@ -110,14 +110,19 @@ def elect_leaders(leader: LeaderParts, asked: Asked) -> RequestedChange:
 
 
 def update_features(leader: LeaderParts, asked: Asked) -> RequestedChange:
-    """Raise or lower feature levels."""
+    """Raise or lower feature levels. Switching ELR off may take rounds."""
     message: UpdateFeaturesRequest = asked.message
     own = leader.own_configs
+
+    def update(image: MetadataImage, sweep: Sweep | None = None) -> Decided:
+        return decide_features(image, _voters(leader), message, own, sweep)
+
     return RequestedChange(
         operation="UpdateFeatures",
         meaning=lambda: canonical(message),
         reply_type=UpdateFeaturesReply,
-        decide=lambda image: decide_features(image, _voters(leader), message, own),
+        decide=update if message.dry_run else in_rounds(update),
+        in_rounds=not message.dry_run,
         mutations=lambda _image: 0,
         dry_run=message.dry_run,
     )

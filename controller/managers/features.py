@@ -8,10 +8,12 @@ could lose what such records hold.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from controller.managers.configs import elr_safety_records
+from controller.managers.elr import empty_elrs
+from controller.managers.sweep import Sweep
 from controller.managers.topic_rules import elr_enabled
 from controller.result import ControllerResult
 from metadata.configs.effective import OwnConfigs
@@ -73,11 +75,16 @@ def has_levels(image: MetadataImage) -> bool:
 
 
 def update_features(
-    image: MetadataImage, voters: Iterable[int], request: UpdateFeaturesRequest, own: OwnConfigs
-) -> ControllerResult:
+    image: MetadataImage,
+    voters: Iterable[int],
+    request: UpdateFeaturesRequest,
+    own: OwnConfigs,
+    sweep: Sweep | None = None,
+) -> Generator[None, None, ControllerResult]:
     """Raise or lower levels: all that the request names, or none.
 
-    `own`: the controllers' own configs. To switch ELR on needs one min ISR for all brokers.
+    `own`: the controllers' own configs. To switch ELR on needs one min ISR for all brokers. To
+    switch it off empties all ELRs first, in the rounds of `sweep`.
 
     Raises LogbergError: INVALID_UPDATE_VERSION for a level that is not possible,
     FEATURE_UPDATE_FAILED if the cluster is not ready for any update.
@@ -114,6 +121,12 @@ def update_features(
     records: list[Record] = [FeatureLevelRecord(*change) for change in sorted(changes.items())]
     if changes.get(ELR_VERSION, 0) and not elr_enabled(image):
         records = [*elr_safety_records(image, own), *records]
+    if changes.get(ELR_VERSION) == 0 and elr_enabled(image):
+        sweep = sweep or Sweep()
+        emptied = yield from empty_elrs(image, sweep)
+        if sweep.more:
+            return ControllerResult(emptied, reason="ELR is switched off", unfinished=True)
+        records = [*emptied, *records]
     return ControllerResult(records, reply)
 
 
@@ -160,10 +173,9 @@ def _check_step(update: FeatureUpdate, current: int) -> None:
 
 
 def _what_could_be_lost(name: str, level: int, current: int) -> str:
-    if level >= current:
+    if level >= current or name == ELR_VERSION:
+        # What ELR brought is emptied before it is switched off.
         return ""
-    if name == ELR_VERSION:
-        return "eligible leader replicas"
     return ", ".join(brought_between(name, level, current))
 
 

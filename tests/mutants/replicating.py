@@ -1,11 +1,18 @@
 """Mutants of replication: ISRs, elections, ELR, reassignments."""
 
+from collections.abc import Generator
+
 from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, edited, gives, instead
 
 REPLICAS = searched_in("cluster", "replicas")
 _CHANGE = "controller.managers.partition_change."
 _ISR = "controller.managers.isr_changes."
+
+
+def _nothing(*_args: object) -> Generator[None, None, list[object]]:
+    yield
+    return []
 
 
 def _edit(target: str, *changes: tuple[str, str]) -> tuple[Patch, ...]:
@@ -174,6 +181,20 @@ REPLICATING = (
         "17, I16",
         "The ELR is never emptied.",
         _edit(_CHANGE + "_eligible", (" or len(wanted.isr) >= rules.min_isr", "")),
+        REPLICAS,
+    ),
+    Mutant(
+        "ELRs stay when ELR is switched off",
+        "17, I16",
+        "Nobody empties them.",
+        (Patch("controller.managers.features.empty_elrs", instead(_nothing)),),
+        REPLICAS,
+    ),
+    Mutant(
+        "ELR is switched off over empty ISRs",
+        "17, I16",
+        "Nobody looks for partitions that only an ELR could save.",
+        (Patch("controller.managers.elr._check_isrs", gives(())),),
         REPLICAS,
     ),
     Mutant(

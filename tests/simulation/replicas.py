@@ -94,10 +94,14 @@ class Replicas:
             return
         levels = self._cluster.controllers[leader].image.features.levels
         turn = self._dice.random()
+        elr = levels.get(ELR_VERSION, 0)
         if turn < 0.3 and levels.get(METADATA_VERSION, 0) < 23:
             self._send("/v1/features", {"updates": [_level(METADATA_VERSION, 23)]})
-        elif turn < 0.3 and self._cluster.seed % 2 and not levels.get(ELR_VERSION, 0):
+        elif turn < 0.3 and self._cluster.seed % 2 and not elr:
             self._send("/v1/features", {"updates": [_level(ELR_VERSION, 1)]})
+        elif turn < 0.1 and elr:
+            off = {"feature": ELR_VERSION, "maxVersionLevel": 0, "upgradeType": "safe_downgrade"}
+            self._send("/v1/features", {"updates": [off]})
         else:
             kind = "UNCLEAN" if self._dice.random() < 0.3 else "PREFERRED"
             self._send("/v1/partitions/elect", {"electionType": kind, "topicPartitions": None})
@@ -111,8 +115,10 @@ class Replicas:
         request = Request("POST", path, json.dumps(message).encode(), headers=headers)
 
         def answered(answer: Reply | Unreachable) -> None:
-            if isinstance(answer, Reply) and answer.status == 200 and path.endswith("elect"):
-                self.counts["elected by request"] += json.loads(answer.body)["elected"]
+            if isinstance(answer, Reply) and answer.status == 200:
+                reply = json.loads(answer.body)
+                self.counts[f"done: {path}"] += 1
+                self.counts["elected by request"] += reply.get("elected", 0)
 
         self._requests.request(
             f"http://controller-{self._cluster.leader()}", request, answered, _TRY_S

@@ -33,9 +33,12 @@ TOPIC = "t"
 class Case:
     """One controller, brokers 1 to 4, and a topic."""
 
-    def __init__(self, *, elr: bool = False, partitions: int = 1, **config: Any) -> None:
+    def __init__(
+        self, *, elr: bool = False, partitions: int = 1, features: Any = (), **config: Any
+    ) -> None:
         self.cluster: Any = Cluster(nodes=1, min_insync_replicas=2, **config)
-        self.brokers = {b.broker_id: b for b in self.cluster.online(1, 2, 3, 4)}
+        online = self.cluster.online(1, 2, 3, 4, features=features)
+        self.brokers = {b.broker_id: b for b in online}
         self.cluster.assign(TOPIC, *[(1, 2, 3)] * partitions)
         if elr:
             self.cluster.write(
