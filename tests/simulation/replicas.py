@@ -21,7 +21,7 @@ from metadata.image import MetadataImage, Partition
 from metadata.messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
-    BrokerState,
+    IsrMember,
     PartitionToAlter,
     TopicToAlter,
 )
@@ -235,7 +235,7 @@ class _Leader:
             )
         return TopicToAlter(tuple(found), topic_id=uuid_text(topic_id)) if found else None
 
-    def _members(self, image: MetadataImage, partition: Partition) -> tuple[BrokerState, ...]:
+    def _members(self, image: MetadataImage, partition: Partition) -> tuple[IsrMember, ...]:
         dice, faults = self._dice, not self._cluster.healed
         act = dice.random() if faults else 0.0
         members = []
@@ -246,7 +246,7 @@ class _Leader:
             lies = 0.7 < act <= 0.8
             if (good and not shrinks) or lies or replica == partition.leader:
                 epoch = -1 if broker is None or dice.random() < 0.5 else broker.broker_epoch
-                members.append(BrokerState(replica, epoch))
+                members.append(IsrMember(replica, epoch))
         return tuple(members)
 
     def _answered(self, answer: Reply | Unreachable) -> None:
