@@ -7,7 +7,7 @@ from typing import Protocol
 import structlog
 
 from runtime.asyncio_clock import AsyncioClock
-from runtime.links.interface import LinkEnd, Peer, PeerLinks
+from runtime.links.interface import LinkEnd, LinkHandler, Peer, PeerLinks
 from runtime.links.tcp import TcpLinks
 from runtime.randomness import seeded
 from tests.conformance.ports import free_port
@@ -128,7 +128,7 @@ class OnLoop:
     def __init__(self, links: TcpLinks, loop: asyncio.AbstractEventLoop) -> None:
         self._links, self._loop = links, loop
 
-    def start(self, handler: Recorder) -> None:
+    def start(self, handler: LinkHandler) -> None:
         self._call(lambda: self._links.start(handler))
 
     def set_peers(self, peers: tuple[Peer, ...]) -> None:

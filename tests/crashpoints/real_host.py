@@ -34,6 +34,7 @@ class RealHost(SimulatedHost):
         self._disks.clear()
         return super().boot()
 
+    # RealDisk keeps the same promises as the SimulatedDisk that it replaces.
     def disk(self) -> RealDisk:  # type: ignore[override]
         self._disks.append(_WorldDisk(self))
         return self._disks[-1]

@@ -4,7 +4,7 @@ The same on real processes: tests/process/test_broken_disks.py.
 """
 
 import errno
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_a_build_that_tries_again_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
 
     def try_again(writer: SegmentWriter, error: OSError | None) -> None:
         if error is not None:
-            writer._file._failed = False
+            cast("Any", writer._file)._failed = False
             writer._disk.sync(writer._file, writer._one_done)
             return
         _one_done(writer, error)

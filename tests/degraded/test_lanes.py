@@ -1,7 +1,10 @@
 """The two lanes of requests: their order, their refusals, their pace."""
 
+from typing import cast
+
 import pytest
 
+import runtime.clock
 from controller.leader.lanes import WAIT_MAX_S, Lanes
 
 
@@ -22,7 +25,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def lanes(clock: Clock) -> Lanes[str]:
-    return Lanes(clock, 100)  # type: ignore[arg-type]
+    return Lanes(cast("runtime.clock.Clock", clock), 100)
 
 
 def crowd(lanes: Lanes[str], clock: Clock, count: int, pace_s: float) -> None:

@@ -7,7 +7,7 @@ is not in it.
 import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 RECORDED = Path(__file__).parent / "recorded.csv"
 
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 def read_rows(path: Path = RECORDED) -> list[Row]:
     """Read the file. Raises OSError, ValueError, TypeError."""
     with path.open(encoding="utf-8", newline="") as file:
-        rows = [Row(**row) for row in csv.DictReader(file)]  # type: ignore[arg-type]
+        rows = [Row(**cast("dict[str, Any]", row)) for row in csv.DictReader(file)]
     return [
         row._replace(
             count=int(row.count),
@@ -59,7 +59,8 @@ def write_rows(rows: Iterable[Row], path: Path = RECORDED) -> None:
         writer.writerow(Row._fields)
         for row in rows:
             figures = " ".join(f"{name}={value:.15g}" for name, value in row.figures.items())
-            writer.writerow(row._replace(figures=figures, seconds=round(row.seconds)))  # type: ignore[arg-type]
+            fields = row._asdict() | {"figures": figures, "seconds": round(row.seconds)}
+            writer.writerow(fields.values())
 
 
 _NO_COUNTS = ("depth", "invariants", "pythons", "hash_seeds")

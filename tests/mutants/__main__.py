@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.evidence.pieces import write_piece
 from tests.mutants.judging import Judged, Search, judge_by_name, shortened
 from tests.mutants.kept import Killer, read_killers, write_killers
-from tests.mutants.mutant import Seed, Test
+from tests.mutants.mutant import DirectedTest, Seed
 from tests.mutants.table import MUTANTS
 
 SEEDS = 10
@@ -46,7 +46,7 @@ def keep(judged: Judged, kept: list[Killer]) -> list[Killer]:
         return kept
     newest = shortened(MUTANTS[judged.name], judged.killer)
     seeds = [newest, *(killer for killer in kept if isinstance(killer, Seed))]
-    tests = [killer for killer in kept if isinstance(killer, Test)]
+    tests = [killer for killer in kept if isinstance(killer, DirectedTest)]
     return [*seeds[:KEPT_SEEDS], *tests]
 
 

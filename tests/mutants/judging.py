@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tests.mutants.directed import Run, run_forked
 from tests.mutants.kept import Killer
-from tests.mutants.mutant import Mutant, Seed, Test
+from tests.mutants.mutant import DirectedTest, Mutant, Seed
 from tests.mutants.seed_searches import said, search_seeds
 from tests.mutants.table import MUTANTS
 
@@ -90,7 +90,7 @@ def judge(mutant: Mutant, kept: Sequence[Killer], wanted: Search) -> Judged:
 
 def killed(mutant: Mutant, killer: Killer) -> str:
     """Return what a kept killer says of a mutant; empty: not what it is kept for."""
-    if isinstance(killer, Test):
+    if isinstance(killer, DirectedTest):
         broken, sound = (run_forked(Run(name, killer.node)) for name in (mutant.name, ""))
         dies = broken.outcome == "failed" and killer.says in broken.says
         return broken.says if dies and sound.outcome == "passed" else ""

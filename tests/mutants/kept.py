@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.mutants.mutant import Seed, SeedSearch, Test
+from tests.mutants.mutant import DirectedTest, Seed, SeedSearch
 
 FILE = Path(__file__).parent / "kept.json"
-Killer = Seed | Test
+Killer = Seed | DirectedTest
 
 
 def read_killers() -> dict[str, list[Killer]]:
@@ -30,13 +30,13 @@ def write_killers(killers: Mapping[str, Sequence[Killer]]) -> None:
 
 def _killer(fields: dict[str, Any]) -> Killer:
     if "test" in fields:
-        return Test(fields["test"], fields["says"])
+        return DirectedTest(fields["test"], fields["says"])
     search = SeedSearch(fields["simulator"], fields.get("kind", ""), fields.get("nodes"))
     return Seed(search, fields["seed"], fields["says"], fields.get("faults_s"))
 
 
 def _fields(killer: Killer) -> dict[str, Any]:
-    if isinstance(killer, Test):
+    if isinstance(killer, DirectedTest):
         return {"test": killer.node, "says": killer.says}
     fields = {
         "simulator": killer.search.simulator,

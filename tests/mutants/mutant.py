@@ -37,13 +37,12 @@ class Seed(NamedTuple):
         )
 
 
-class Test(NamedTuple):
+class DirectedTest(NamedTuple):
     """A test that kills."""
 
     node: str
     """As pytest names it."""
     says: str = ""
-    __test__ = False
 
     def __str__(self) -> str:
         return f"test {self.node}"

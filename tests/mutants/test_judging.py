@@ -6,7 +6,7 @@ from tests.evidence.kinds import KINDS
 from tests.mutants import kept
 from tests.mutants.__main__ import figures, keep
 from tests.mutants.judging import Judged, gist, killed
-from tests.mutants.mutant import Seed, SeedSearch, Test
+from tests.mutants.mutant import DirectedTest, Seed, SeedSearch
 from tests.mutants.table import MUTANTS
 
 HISTORY = Seed(SeedSearch("reference"), 1, "I13: the reference has another state")
@@ -33,10 +33,10 @@ def test_a_seed_that_says_something_else_does_not_kill():
 
 def test_what_is_kept_is_read_as_it_was_written(tmp_path, monkeypatch):
     monkeypatch.setattr(kept, "FILE", tmp_path / "kept.json")
-    some = {
+    some: dict[str, list[Seed | DirectedTest]] = {
         "one": [
             Seed(SeedSearch("quorum", "wire", 5), 3, "I5: lost", 4.0),
-            Test("tests/x.py::test_y"),
+            DirectedTest("tests/x.py::test_y"),
         ],
         "other": [HISTORY],
     }
@@ -46,7 +46,7 @@ def test_what_is_kept_is_read_as_it_was_written(tmp_path, monkeypatch):
 
 def test_new_seeds_come_before_old_ones_and_tests_stay():
     old, older = (HISTORY._replace(number=number) for number in (2, 3))
-    test = Test("tests/x.py::test", "")
+    test = DirectedTest("tests/x.py::test", "")
     judged = Judged("partition epoch stands still", "3", HISTORY, "I13", 0.1)
     assert keep(judged, [old, older, test]) == [HISTORY, old, test]
     assert keep(judged._replace(killer=test), [old, test]) == [old, test]

@@ -11,7 +11,7 @@ import pytest
 from tests.mutants.directed import Run, Verdict, run_apart
 from tests.mutants.judging import killed
 from tests.mutants.kept import read_killers
-from tests.mutants.mutant import Seed, Test
+from tests.mutants.mutant import DirectedTest, Seed
 from tests.mutants.seed_searches import SIMULATORS, said
 from tests.mutants.table import ALL, MUTANTS, broken
 from tests.simulation import quorum_seeds, seeds
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.simulation
 
 KEPT = read_killers()
 BY_SEED = [name for name, some in KEPT.items() if isinstance(some[0], Seed)]
-BY_TEST = [name for name, some in KEPT.items() if isinstance(some[0], Test)]
+BY_TEST = [name for name, some in KEPT.items() if isinstance(some[0], DirectedTest)]
 ASKED_FOR = 20
 """Mutants, at least."""
 
@@ -55,9 +55,9 @@ def test_a_mutant_dies_of_its_seed(name):
     assert any(killed(MUTANTS[name], killer) for killer in KEPT[name])
 
 
-def _test(name: str, place: int) -> Test:
+def _test(name: str, place: int) -> DirectedTest:
     killer = KEPT[name][place]
-    assert isinstance(killer, Test)
+    assert isinstance(killer, DirectedTest)
     return killer
 
 

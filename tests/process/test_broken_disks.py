@@ -23,13 +23,20 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("broken")
 
 
+class WithFaultyDisk(RunningCluster):
+    """A cluster of which one controller has a disk that fails on command."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(place / "cluster", brokers=1)
+        self.disk = FaultyDisk(place, self.data(VICTIM))
+
+
 @pytest.fixture(scope="module")
-def cluster(place: Path) -> Iterator[RunningCluster]:
-    cluster = RunningCluster(place / "cluster", brokers=1)
-    cluster.disk = FaultyDisk(place, cluster.data(VICTIM))  # type: ignore[attr-defined]
+def cluster(place: Path) -> Iterator[WithFaultyDisk]:
+    cluster = WithFaultyDisk(place)
     patch = pytest.MonkeyPatch()
     try:
-        for name, value in cluster.disk.environment.items():  # type: ignore[attr-defined]
+        for name, value in cluster.disk.environment.items():
             patch.setenv(name, value)
         cluster.start()
         cluster.create("before")
@@ -40,10 +47,9 @@ def cluster(place: Path) -> Iterator[RunningCluster]:
 
 
 @pytest.fixture
-def disk(cluster: RunningCluster) -> Iterator[FaultyDisk]:
-    disk: FaultyDisk = cluster.disk  # type: ignore[attr-defined]
-    yield disk
-    disk.fail("")
+def disk(cluster: WithFaultyDisk) -> Iterator[FaultyDisk]:
+    yield cluster.disk
+    cluster.disk.fail("")
 
 
 def lead(cluster: RunningCluster, wanted: bool) -> None:

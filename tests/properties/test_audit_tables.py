@@ -197,7 +197,11 @@ def test_outcomes_are_those_that_a_reader_of_the_whole_log_gives(seed, length) -
         stops = (AbortTransactionRecord, EndTransactionRecord, BeginEpochRecord)
         end = next((i for i in range(at, len(records)) if isinstance(records[i], stops)), None)
         kind = type(records[end]) if end is not None else None
-        outcome = {EndTransactionRecord: "settled", None: "open"}.get(kind, "aborted")
+        outcome = "aborted"
+        if kind is None:
+            outcome = "open"
+        elif kind is EndTransactionRecord:
+            outcome = "settled"
         until = len(records) if end is None else end + (kind is not BeginEpochRecord)
         expected.update(dict.fromkeys(range(at, until), outcome))
         at = until

@@ -272,7 +272,11 @@ class Cluster:
         end()
         if self.healed:
             # No fault is left whose end would start it again.
-            self.later(0.5, lambda: self.hosts[node_id].running or self.start(node_id))
+            self.later(0.5, partial(self._start_again, node_id))
+
+    def _start_again(self, node_id: int) -> None:
+        if not self.hosts[node_id].running:
+            self.start(node_id)
 
     def running(self) -> dict[int, Controller]:
         """The controllers whose processes live."""

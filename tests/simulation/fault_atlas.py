@@ -10,7 +10,7 @@ folder away that a node refuses.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import structlog
 
@@ -20,6 +20,7 @@ from quorum.journal.chain import read_chain, read_files
 from quorum.journal.identity import FOLDER, SUFFIX
 from quorum.journal.manifest import FILE as MANIFEST
 from quorum.journal.manifest_copies import COPY
+from runtime.disk.interface import Disk
 from runtime.simulated.platter import folder_of
 from runtime.simulated.world import US
 
@@ -125,7 +126,7 @@ class ClusterFaultAtlas:
         if name not in durable:
             return 0
         try:
-            chain = read_chain(read_files(_Files(durable), self.cluster_id, node_id))
+            chain = read_chain(read_files(cast("Disk", _Files(durable)), self.cluster_id, node_id))
         except (DamagedError, WrongFolderError):
             return 0
         for file in chain.files:

@@ -7,6 +7,7 @@ held. A forger that is a voter can raise terms only as far as the ceiling allows
 """
 
 import random as random_module
+from collections.abc import Callable
 from random import Random
 
 from quorum.guard.ceiling import CLIMB_ALONE
@@ -61,8 +62,8 @@ class Forgery:
         """Plan its first time."""
         self._in(self.dice.uniform(0.3, 1.5), self._begin)
 
-    def _in(self, seconds: float, act: object) -> None:
-        self.cluster.world.schedule(int(seconds * US), act, None, "forger")  # type: ignore[arg-type]
+    def _in(self, seconds: float, act: Callable[[], None]) -> None:
+        self.cluster.world.schedule(int(seconds * US), act, None, "forger")
 
     def _begin(self) -> None:
         if not self.goes_on:

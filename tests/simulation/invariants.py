@@ -18,7 +18,7 @@ from metadata.image import EMPTY, MetadataDelta, MetadataImage, image_from_recor
 from metadata.image.cluster import broker_record
 from metadata.records import RegisterBrokerRecord, RequestOutcomeRecord
 from metadata.uuids import uuid_text
-from runtime.simulated.process import SimulatedProcess
+from runtime.simulated.world import Process
 from snapshots.store import finish_steps, list_checkpoints, load_steps
 
 
@@ -62,8 +62,7 @@ class Invariants:
         if self.states.setdefault(offset, shared) != shared:
             self.cluster.world.fail(f"I4: {who} has another state at offset {offset}", None)
 
-    def after_event(self, process: SimulatedProcess | None) -> None:
-
+    def after_event(self, process: Process | None) -> None:
         if process is None:
             return
         controller = self.cluster.controllers.get(process.node_id)

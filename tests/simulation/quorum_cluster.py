@@ -20,6 +20,7 @@ from quorum.api import (
     Mark,
     NoRoomError,
     NotLeaderError,
+    PeerFile,
     QuorumStoppedError,
 )
 from quorum.config import QuorumConfig
@@ -166,15 +167,15 @@ class Owner:
             self._store(mark, got)
             return
 
-        def arrived(piece: object) -> None:
+        def arrived(piece: PeerFile | None) -> None:
             if self.catching_up != mark or self.stopped:
                 return
-            if piece is None or not piece.data:  # type: ignore[attr-defined]
+            if piece is None or not piece.data:
                 others = [n for n in self.cluster.hosts if n != self.node_id]
                 next_source = others[(others.index(source) + 1) % len(others)]
                 self.process.clock.call_later(0.1, lambda: self._fetch(mark, next_source, got))
                 return
-            self._fetch(mark, source, got + piece.data[:wanted])  # type: ignore[attr-defined]
+            self._fetch(mark, source, got + piece.data[:wanted])
 
         self.quorum.read_file(source, STORE, len(got), min(wanted, 4096), arrived)
 

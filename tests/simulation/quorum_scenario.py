@@ -5,15 +5,17 @@ acknowledged entry is in no leader's log, the run fails (I5). So a scenario that
 nothing was lost.
 """
 
+from typing import Any
+
 from quorum.journal.frames import JournalFrameKind, find_frames
 from quorum.journal.identity import read_opening
 from runtime.simulated.platter import Platter
 from tests.simulation.quorum_cluster import QuorumCluster, Shape
 
 
-def cluster(seed: int = 5, nodes: int = 3, **shape: object) -> QuorumCluster:
-    fields = {"nodes": nodes, "proposals_per_s": 30.0, "reads_per_s": 5.0} | shape
-    return under_way(QuorumCluster(seed, Shape(**fields)))  # type: ignore[arg-type]
+def cluster(seed: int = 5, nodes: int = 3, **shape: Any) -> QuorumCluster:
+    fields: dict[str, Any] = {"nodes": nodes, "proposals_per_s": 30.0, "reads_per_s": 5.0} | shape
+    return under_way(QuorumCluster(seed, Shape(**fields)))
 
 
 def under_way(made: QuorumCluster, seconds: float = 2) -> QuorumCluster:

@@ -1,9 +1,11 @@
 """When the faults end, a node that was just ending is started again."""
 
 import errno
+from typing import cast
 
 import pytest
 
+from quorum.node import QuorumNode
 from runtime.simulated.disk_faults import DiskProfile
 from runtime.simulated.fault_schedules import FaultSchedule
 from runtime.simulated.nemesis import Nemesis
@@ -52,7 +54,7 @@ def test_a_node_that_stopped_itself_on_a_slow_disk() -> None:
     cluster = a_cluster()
     host = cluster.hosts[2]
     host.faults.fail("sync", error=errno.EROFS, lasting=True)
-    context = cluster.controllers[2].quorum.context  # type: ignore[attr-defined]
+    context = cast("QuorumNode", cluster.controllers[2].quorum).context
     assert cluster.world.run_for(3, lambda: context.stopped)
     host.process.hold(300_000)
     comes_back(cluster, 2)

@@ -1,6 +1,7 @@
 """Scenarios of one simulated quorum, told by hand: what happens, and when it is over."""
 
 from collections import deque
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,8 @@ from tests.simulation.quorum_scenario import leader_of, settles, under_way
 pytestmark = pytest.mark.simulation
 
 
-def cluster(nodes: int = 3, seed: int = 5, **shape: object) -> QuorumCluster:
-    made = QuorumCluster(seed, Shape(nodes=nodes, **shape))  # type: ignore[arg-type]
+def cluster(nodes: int = 3, seed: int = 5, **shape: Any) -> QuorumCluster:
+    made = QuorumCluster(seed, Shape(nodes=nodes, **shape))
     return under_way(made, seconds=1)
 
 

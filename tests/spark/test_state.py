@@ -63,7 +63,9 @@ def fold_rows(batches):
             continue
         if isinstance(record, ClearElrRecord):
             parts = range(PARTS)
-        elif of_partition or isinstance(record, TopicRecord | RemoveTopicRecord):
+        elif isinstance(
+            record, PartitionRecord | PartitionChangeRecord | TopicRecord | RemoveTopicRecord
+        ):
             parts = [record.topic_id[0] % PARTS]
         else:
             parts = []

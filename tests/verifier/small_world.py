@@ -7,7 +7,7 @@ apart into frames, so that a way to tamper is a change in a list.
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -64,6 +64,7 @@ class Small(NamedTuple):
 @cache
 def small(seed: int, cluster: str = "") -> Small:
     """A realistic ledger; the same for the same arguments."""
+    named: dict[str, Any] = {"cluster_id": cluster} if cluster else {}
     with TemporaryDirectory() as folder:
         history = write_history(
             Path(folder),
@@ -73,7 +74,7 @@ def small(seed: int, cluster: str = "") -> Small:
             topics=3,
             checkpoint_every=60,
             segment_bytes=9_000,
-            **({"cluster_id": cluster} if cluster else {}),
+            **named,
         )
         node = history.nodes[0]
         files = {

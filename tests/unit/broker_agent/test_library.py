@@ -7,6 +7,7 @@ import signal
 import ssl
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 import structlog
@@ -23,7 +24,7 @@ from runtime.disk.interface import FolderInUseError
 from runtime.http.client import HttpRequester
 from runtime.http.requests import ANONYMOUS, Reply, Request, Unreachable
 from runtime.sockets.tls import client_context, server_context
-from tests.unit.broker_agent.fake_cluster import BROKER, CLUSTER_ID, Active, Asked, Log
+from tests.unit.broker_agent.fake_cluster import BROKER, CLUSTER_ID, Active, Asked, Controllers, Log
 from tests.unit.runtime.certificates import Authority
 from tests.unit.runtime.http.http_kit import authenticate, make_server, on_error
 
@@ -39,7 +40,7 @@ class Controller:
         self.on_ask = lambda asked: None
         self.log = Log()
         self.log.fill(3)
-        self.active = Active(self.log, self)
+        self.active = Active(self.log, cast("Controllers", self))
         self.active.may_stop = True
         self.server = make_server(self.handle, tls=tls)
         self.server.start()

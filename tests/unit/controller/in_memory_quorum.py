@@ -83,7 +83,7 @@ class InMemoryQuorum:
         self.leading = 0
         self.seen = LeaderAndEpoch(None, 0)
         self.waiting = []
-        self.catching_up = None
+        self.catching_up: Mark | None = None
         self.resigned = []
         self.room = None
         """How many proposals its journal has room for; None: no end."""

@@ -1,7 +1,7 @@
 """One way for the tests here to replay records."""
 
 from collections.abc import Generator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from metadata.image import EMPTY, MetadataDelta, MetadataImage
 from metadata.records import (
@@ -35,7 +35,7 @@ def replayed(
 
 def registration(broker: int = 1, incarnation: int = 1, **fields: object) -> RegisterBrokerRecord:
     """A broker process registers."""
-    whole = {
+    whole: dict[str, Any] = {
         "broker_id": broker,
         "incarnation_id": bytes([incarnation]) * 16,
         "broker_epoch": 10 * incarnation,
@@ -43,12 +43,12 @@ def registration(broker: int = 1, incarnation: int = 1, **fields: object) -> Reg
         "features": (),
         "rack": None,
     } | fields
-    return RegisterBrokerRecord(**whole)  # type: ignore[arg-type]
+    return RegisterBrokerRecord(**whole)
 
 
 def partition(number: int = 0, topic_id: bytes = TOPIC_ID, **fields: object) -> PartitionRecord:
     """A partition on brokers 1, 2 and 3, led by 1."""
-    whole = {
+    whole: dict[str, Any] = {
         "partition_id": number,
         "topic_id": topic_id,
         "replicas": (1, 2, 3),
@@ -59,7 +59,7 @@ def partition(number: int = 0, topic_id: bytes = TOPIC_ID, **fields: object) -> 
         "leader_epoch": 0,
         "partition_epoch": 0,
     } | fields
-    return PartitionRecord(**whole)  # type: ignore[arg-type]
+    return PartitionRecord(**whole)
 
 
 def with_topic(*partitions: PartitionRecord) -> MetadataImage:

@@ -1,5 +1,7 @@
 """Brokers and controllers: what each record about them does to the image."""
 
+from typing import Any
+
 import pytest
 
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, ReplayError
@@ -18,8 +20,8 @@ from metadata.records import (
 from tests.unit.image.replaying import registration, replayed
 
 
-def change(**fields: object) -> BrokerRegistrationChangeRecord:
-    return BrokerRegistrationChangeRecord(1, 10, **fields)  # type: ignore[arg-type]
+def change(**fields: Any) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(1, 10, **fields)
 
 
 def test_a_registration_is_born_fenced() -> None:

@@ -1,5 +1,7 @@
 """Topics and partitions: what each record about them does to the image."""
 
+from typing import Any
+
 import pytest
 
 from metadata.image import EMPTY, MetadataDelta, MetadataImage, ReplayError
@@ -22,8 +24,8 @@ from tests.unit.image.replaying import (
 KEY = (TOPIC_ID, 0)
 
 
-def changed(image: MetadataImage | None = None, **fields: object) -> MetadataImage:
-    record = PartitionChangeRecord(0, TOPIC_ID, **fields)  # type: ignore[arg-type]
+def changed(image: MetadataImage | None = None, **fields: Any) -> MetadataImage:
+    record = PartitionChangeRecord(0, TOPIC_ID, **fields)
     return replayed(record, image=image or with_topic())
 
 

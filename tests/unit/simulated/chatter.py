@@ -4,6 +4,8 @@ Each node keeps a file of numbered lines, syncs it, tells its peers what is dura
 them by a request. There is one promise to check: a line that a peer was told of survives.
 """
 
+from collections.abc import Callable
+
 from runtime.disk.interface import AppendFile
 from runtime.http.requests import Reply, Request, Unreachable
 from runtime.links.interface import LinkEnd
@@ -78,8 +80,8 @@ class ChatterNode:
     def replied(self, outcome: Reply | Unreachable) -> None:
         self.cluster.outcomes[type(outcome).__name__] += 1
 
-    def answer(self, request: Request, reply: "object") -> None:
-        reply(Reply(200, request.body))  # type: ignore[operator]
+    def answer(self, request: Request, reply: Callable[[Reply], None]) -> None:
+        reply(Reply(200, request.body))
 
     def greeting(self) -> bytes:
         return str(self.id).encode()

@@ -159,7 +159,12 @@ def build(of: Any, nasty: str, field: str = "") -> Any:
         return next(iter(of.cls)).value
     if isinstance(of, inspect.StrType):
         return marked(field, nasty)
-    return {inspect.BoolType: True, inspect.IntType: 1, inspect.FloatType: 1.0}.get(type(of))
+    plain: dict[type, object] = {
+        inspect.BoolType: True,
+        inspect.IntType: 1,
+        inspect.FloatType: 1.0,
+    }
+    return plain.get(type(of))
 
 
 def _richness(of: inspect.Type) -> int:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from quorum.guard.appends import Append, Conflict, Matched, Missing, judge
 from quorum.journal import Entry, LogView
+from quorum.journal.journal import RaftJournal
 from quorum.journal.state import JournalState
 
 Log = list[int]
@@ -25,7 +26,7 @@ def view(terms: Log, first: int = 1) -> LogView:
     journal = SimpleNamespace(
         first_index=state.first_index, last_index=state.last_index, entry=entry
     )
-    return LogView(cast("object", journal))  # type: ignore[arg-type]
+    return LogView(cast("RaftJournal", journal))
 
 
 def entries(previous: int, terms: list[int]) -> tuple[Entry, ...]:

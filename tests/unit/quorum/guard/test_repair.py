@@ -13,7 +13,7 @@ def bench() -> Bench:
     bench.append(2, 1, 3, 1, 0, 1, 1, 1, 1, 1)
     bench.settle(1.2)
     bench.host.kill()
-    [name] = bench.disk_names = [n for n in bench.host.platter.names if n.endswith(".wal")]  # type: ignore[attr-defined]
+    [name] = [n for n in bench.host.platter.names if n.endswith(".wal")]
     data = bytes(bench.host.platter.names[name].content)
     bench.host.platter.flip_bit(name, data.index(b"4/1"))
     bench.boot()

@@ -4,12 +4,14 @@ If a new release fails here, read its source before changing a test.
 """
 
 import random
+from typing import cast
 
 import pysyncobj.syncobj as core_module
 import pytest
 
 from quorum.config import QuorumConfig
 from quorum.journal import Entry
+from quorum.journal.manifest_store import ManifestStore
 from quorum.raft import core_world
 from quorum.raft.core import Core, Role
 from quorum.raft.core_node import CoreNode
@@ -55,7 +57,7 @@ class Bench:
         self.core = Core(
             CONFIG,
             world=self,
-            manifests=NoManifest(),  # type: ignore[arg-type]
+            manifests=cast("ManifestStore", NoManifest()),
             self_node=ME,
             others=others,
             on_send=self._send,

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,8 @@ def asked() -> Asked:
 async def serve(asked: Asked) -> AsyncIterator[Callable[..., HttpServer]]:
     servers: list[HttpServer] = []
 
-    def start(**more: object) -> HttpServer:
-        server = make_server(asked, **more)  # type: ignore[arg-type]
+    def start(**more: Any) -> HttpServer:
+        server = make_server(asked, **more)
         server.start()
         servers.append(server)
         return server

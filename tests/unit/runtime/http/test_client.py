@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -33,8 +34,8 @@ async def server(asked: Asked) -> AsyncIterator[HttpServer]:
 async def client() -> AsyncIterator[Client]:
     made: list[HttpRequester] = []
 
-    def make(**more: object) -> HttpRequester:
-        made.append(HttpRequester(log=structlog.get_logger(), **more))  # type: ignore[arg-type]
+    def make(**more: Any) -> HttpRequester:
+        made.append(HttpRequester(log=structlog.get_logger(), **more))
         return made[-1]
 
     yield make

@@ -1,6 +1,7 @@
 """A body that does not fit its digest is refused, also without TLS."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 import structlog
@@ -37,9 +38,9 @@ async def exchange(body: bytes, *, harm_request: bool, harm_answer: bool) -> Rep
     """Ask an echoing server over a cable that flips one bit of a body."""
     asked = Asked()
 
-    def echo(request: Request, reply: object) -> None:
+    def echo(request: Request, reply: Callable[[Reply], None]) -> None:
         asked.requests.append(request)
-        reply(Reply(200, request.body))  # type: ignore[operator]
+        reply(Reply(200, request.body))
 
     server = make_server(echo)
     server.start()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import structlog
@@ -324,7 +324,7 @@ async def test_a_link_that_ended_on_one_side_only_is_replaced(
     await settle(lambda: loser.recorder.is_linked(believing))
     await settle(lambda: believer.links.counters["links_opened"] == 2)
     assert believer.recorder.heard[-2:] == [("down", losing, LinkEnd.RESET), ("up", losing)]
-    connection._transport._force_close(None)  # type: ignore[attr-defined]
+    cast("Any", connection._transport)._force_close(None)
 
 
 async def test_when_a_link_is_up_no_dial_is_left_over(start: Start) -> None:

@@ -1,5 +1,7 @@
 """The shared budget of bytes: which caller gives way to which."""
 
+from collections.abc import Callable
+
 from runtime.loop.heap import TRIM_AFTER_BYTES, TRIM_DELAY_S, HeapTrimmer
 from runtime.sockets.byte_budget import ByteBudget, ByteClaim
 
@@ -68,7 +70,7 @@ def test_what_a_claim_gives_back_is_told() -> None:
 def test_the_heap_is_trimmed_once_a_while_after_much_was_freed() -> None:
     timers: list[float] = []
     calls: list[object] = []
-    due: list[object] = []
+    due: list[Callable[[], object]] = []
     trimmer = HeapTrimmer(
         lambda delay, call: (timers.append(delay), due.append(call)), lambda: calls.append(1)
     )
@@ -77,7 +79,7 @@ def test_the_heap_is_trimmed_once_a_while_after_much_was_freed() -> None:
     trimmer.freed(1)
     trimmer.freed(TRIM_AFTER_BYTES)
     assert timers == [TRIM_DELAY_S]
-    due[0]()  # type: ignore[operator]
+    due[0]()
     assert calls == [1]
     trimmer.freed(1)
     assert len(timers) == 1
