@@ -59,7 +59,7 @@ class OwnConfigs(NamedTuple):
     """Its configs, as those of a broker with this number, count for topics and groups."""
 
 
-class Candidate(NamedTuple):
+class SourcedValue(NamedTuple):
     """A value that one source has, under the name that it has there."""
 
     name: str
@@ -74,7 +74,7 @@ class EffectiveConfig(NamedTuple):
     value: str | None
     source: ConfigSource
     sensitive: bool
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[SourcedValue, ...]
     """All sources that have a value, the one that applies first."""
 
 
@@ -132,25 +132,25 @@ class Effective:
 
     def _candidates(
         self, resource_type: int, key: str, mine: Mapping[str, str], name: str
-    ) -> Iterator[Candidate]:
+    ) -> Iterator[SourcedValue]:
         if key in mine:
             default = (resource_type, name) == (_BROKER, "")
             source = ConfigSource.CLUSTER if default else _OF_RESOURCE[resource_type]
-            yield Candidate(key, mine[key], source)
+            yield SourcedValue(key, mine[key], source)
         known = definition(resource_type, key)
         if (resource_type, name) == (_BROKER, "") or known is None:
             return
         if resource_type == _BROKER:
             if key in self._cluster:
-                yield Candidate(key, self._cluster[key], ConfigSource.CLUSTER)
+                yield SourcedValue(key, self._cluster[key], ConfigSource.CLUSTER)
             if name == str(self._own.node_id) and key in self._own.values:
-                yield Candidate(key, self._own.values[key], ConfigSource.OWN)
+                yield SourcedValue(key, self._own.values[key], ConfigSource.OWN)
         else:
             yield from _by_synonym(known, self._node, ConfigSource.BROKER)
             yield from _by_synonym(known, self._cluster, ConfigSource.CLUSTER)
             yield from _by_synonym(known, self._own.values, ConfigSource.OWN)
         if known.default is not None:
-            yield Candidate(key, known.default, ConfigSource.DEFAULT)
+            yield SourcedValue(key, known.default, ConfigSource.DEFAULT)
 
 
 def own_or_default(resource_type: int, key: str, own: OwnConfigs) -> str | None:
@@ -164,11 +164,11 @@ def own_or_default(resource_type: int, key: str, own: OwnConfigs) -> str | None:
 
 def _by_synonym(
     known: Definition, values: Mapping[str, str], source: ConfigSource
-) -> Iterator[Candidate]:
+) -> Iterator[SourcedValue]:
     """Yield what brokers' configs say about a topic's or a group's key."""
     for synonym, factor in known.synonyms:
         text = values.get(synonym)
         if text is not None and factor == 1:
-            yield Candidate(synonym, text, source)
+            yield SourcedValue(synonym, text, source)
         elif text is not None and _WHOLE.fullmatch(text.strip()):
-            yield Candidate(synonym, str(int(text) * factor), source)
+            yield SourcedValue(synonym, str(int(text) * factor), source)

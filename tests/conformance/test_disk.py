@@ -1,4 +1,4 @@
-"""What every disk promises to the cores: `runtime.disk`, sentence by sentence."""
+"""What every disk promises to the cores: `runtime.disk.interface`, sentence by sentence."""
 
 import pytest
 

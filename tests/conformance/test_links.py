@@ -1,4 +1,4 @@
-"""What all links promise to the cores: `runtime.links`, sentence by sentence."""
+"""What all links promise to the cores: `runtime.links.interface`, sentence by sentence."""
 
 from collections.abc import Callable
 

@@ -8,7 +8,7 @@ everything else, any sectors and any names may be lost, at random. A test loses 
 the attribute `user.lose_power` on the mount, after it has killed the processes.
 
 The kernel must cache nothing, since its cache would keep what was lost. Files grow only at their
-ends, as in `runtime.disk`. A write elsewhere is refused, so that a test notices it.
+ends, as in `runtime.disk.interface`. A write elsewhere is refused, so that a test notices it.
 """
 
 import errno

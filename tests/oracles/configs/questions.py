@@ -1,6 +1,6 @@
 """What Kafka is asked: one question a line, JSON.
 
-Operations and resolution are rows of a table, each with the part of the spec that it is about. The
+Operations and resolution are rows of a table, each with the section that it is about. The
 values of every key are made from its definition: its limits, one off, and what no key takes.
 
     python -m tests.oracles.configs.questions > questions.jsonl
