@@ -32,6 +32,7 @@ from tests.simulation.administrators import Administrators
 from tests.simulation.answers import Answers, Judgement
 from tests.simulation.answers_rivals import Rivals
 from tests.simulation.carriers import Carriers, credential_of
+from tests.simulation.configurers import Configurers
 from tests.simulation.coverage import of_cluster
 from tests.simulation.duplicate_brokers import DuplicateBrokers
 from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
@@ -43,6 +44,7 @@ from tests.simulation.replicas import MIN_ISR, Replicas
 CLUSTER_ID = "simulated-cluster-0002"
 FIRST_BROKER_HOST = 101
 ADMIN_HOST = 900
+CONFIGURER_HOST = 910
 BROKER_ACTS = ("kill", "power", "pause", "stop")
 FULL = "the disk is full"
 FAILED = os.strerror(errno.EIO)
@@ -74,6 +76,8 @@ class Shape:
     """Clients who contend for a few names, and read in every way."""
     old_release: bool = False
     """Release 0.1 began the log, and nodes are upgraded one by one (see `releases`)."""
+    configurers: bool = False
+    """Administrators who alter configs, which elections and reads follow."""
     duplicate_brokers: bool = False
     """Second processes for brokers' ids."""
     replicated: bool = False
@@ -150,6 +154,7 @@ class Cluster:
         self.answers, self.judgement = Answers(self.world), Judgement(self)
         self.admins = Administrators(self, ADMIN_HOST)
         self.rivals = Rivals(self, shape.rivals)
+        self.configurers = Configurers(self, CONFIGURER_HOST)
         self.duplicate_brokers = DuplicateBrokers(self)
         self.releases = Releases(self) if shape.old_release else None
         self.replicas = Replicas(self)
@@ -405,6 +410,8 @@ class Cluster:
         self.admins.start()
         if self.shape.rivals:
             self.rivals.start()
+        if self.shape.configurers:
+            self.configurers.start()
         if self.shape.duplicate_brokers:
             self.duplicate_brokers.start()
         if self.releases is not None:

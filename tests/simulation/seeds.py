@@ -82,6 +82,11 @@ MORE_KINDS: dict[str, FaultSchedule | None] = {
         gap_s=(0.2, 2.0),
         length_s=(0.1, 4.0),
     ),
+    "configs": FaultSchedule(
+        {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 1.0, "full_disk": 0.5},
+        gap_s=(0.3, 2.5),
+        length_s=(0.1, 3.0),
+    ),
     "drawn": None,
     "damage": None,
     "hunt": None,
@@ -153,6 +158,7 @@ def shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedul
     if kind == "replicas":
         shape.replicated, shape.brokers, shape.topics_max = True, 4, 12
         shape.broker_fault_schedule = 0.6
+    shape.configurers = kind == "configs"
     shape.old_release = kind == "releases"
     if fault_schedule is None:
         dice = drawn.dice_of(seed, kind)
@@ -259,6 +265,8 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
         put_bad_checkpoints_aside(cluster)
         outcome.facts += cluster.fault_atlas.judge_folders()
     outcome.facts += cluster.invariants.at_the_end()
+    if cluster.shape.configurers:
+        outcome.facts += cluster.configurers.at_the_end()
     if cluster.releases is not None:
         outcome.facts += cluster.releases.at_the_end()
 

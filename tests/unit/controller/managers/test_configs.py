@@ -187,6 +187,14 @@ def test_a_resource_is_named_once(names):
     assert result.records == ()
 
 
+def test_a_brokers_own_min_isr_does_not_count_while_elr_is_on():
+    """A log of another program may hold one; nobody can alter it (KIP-966)."""
+    case = {"topics": ["t"], "before": [["broker", "9", MIN_ISR, "3"]]}
+    own = OwnConfigs({}, NODE)
+    assert Effective(image_of(case), own).value(TOPIC, "t", MIN_ISR) == "3"
+    assert Effective(image_of({**case, "elr": True}), own).value(TOPIC, "t", MIN_ISR) == "1"
+
+
 def with_elr(partitions):
     """Topic a with these partitions, and topic b with two; (isr, elr, last known elr) each."""
     records: list[Any] = [FeatureLevelRecord(METADATA_VERSION, 30)]

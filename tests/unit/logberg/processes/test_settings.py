@@ -106,3 +106,19 @@ def test_an_address_without_host_or_port_is_refused(text: str) -> None:
 
 def test_an_ipv6_address_keeps_its_colons() -> None:
     assert host_and_port("[::1]:9091", "quorum") == ("::1", 9091)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('"min.insync.replicas" = "2"', None),
+        ('"min.insync.replicas" = "0"', "configs: Invalid value 0 for configuration min.insync"),
+        ('"log.retention.hours" = "two"', "Not a number of type INT."),
+        ('"min.insnc.replicas" = "2"', "configs: min.insnc.replicas is not a config of Kafka's"),
+    ],
+)
+def test_kafkas_own_keys_are_checked(tmp_path: Path, line: str, said: str | None) -> None:
+    path = write(tmp_path)
+    path.write_text(f"{path.read_text()}\n[configs]\n{line}\n")
+    problems = check_controller(load(path, ControllerSettings))
+    assert problems == [] if said is None else any(said in problem for problem in problems)
