@@ -1,19 +1,20 @@
-"""The loads of `make lateness` for the routes about clients: ACLs.
+"""The loads of `make lateness` for the routes about clients.
 
 Rule: as in `lateness_loads`, which takes these rows into its table.
 """
 
+from base64 import b64encode
 from typing import Any
 
 from benchmarks.lateness_load import Load
-from benchmarks.lateness_stage import Stage
+from benchmarks.lateness_stage import TOKEN, Stage
 
 _ACLS = 2_000
 """Entries in one request: the most."""
 
 
 async def _changed(stage: Stage, method: str, path: str, body: dict[str, Any]) -> Any:
-    status, answer = await stage.change(method, path, body)
+    status, answer = await stage.change(method, path, body, bearer=TOKEN)
     assert status == 200, answer
     return answer
 
@@ -41,11 +42,103 @@ async def _acls(stage: Stage) -> None:
             await _changed(stage, "DELETE", "/v1/acls", body)
 
 
+async def _quotas(stage: Stage) -> None:
+    """1,000 entities at a time get quotas, are listed and lose them."""
+    for turn in stage.going_on():
+        for value in (1024.0, None):
+            entries = [
+                {
+                    "entity": [{"entityType": "user", "entityName": f"u-{turn}-{number}"}],
+                    "operations": [{"key": "producer_byte_rate", "value": value}],
+                }
+                for number in range(1_000)
+            ]
+            await _changed(stage, "POST", "/v1/quotas", {"entries": entries})
+            await stage.json("/v1/quotas?userMatch=any")
+            await stage.json(f"/v1/quotas/resolve?user=u-{turn}-1&clientId=c")
+
+
+async def _users(stage: Stage) -> None:
+    """1,000 credentials at a time are sealed, listed and removed."""
+    for turn in stage.going_on():
+        names = [f"user-{turn}-{number}" for number in range(1_000)]
+        secrets = {
+            "iterations": 4096,
+            "salt": "c2FsdA==",
+            "saltedPassword": b64encode(bytes(32)).decode(),
+        }
+        wanted = [{"name": name, "mechanism": "SCRAM-SHA-256", **secrets} for name in names]
+        await _changed(stage, "POST", "/v1/users/scram", {"upsertions": wanted})
+        await stage.json("/v1/users")
+        await stage.json(f"/v1/users/{names[0]}")
+        gone = [{"name": name, "mechanism": "SCRAM-SHA-256"} for name in names]
+        await _changed(stage, "POST", "/v1/users/scram", {"deletions": gone})
+
+
+async def _tokens(stage: Stage) -> None:
+    """Tokens are made, renewed, listed and ended."""
+    for _ in stage.going_on():
+        made = await _changed(stage, "POST", "/v1/tokens", {"renewers": ["User:a"]})
+        path, held = f"/v1/tokens/{made['token']['tokenId']}", {"hmac": made["hmac"]}
+        await _changed(stage, "POST", f"{path}/renew", {**held, "renewPeriodMs": 60_000})
+        await stage.json("/v1/tokens?owner=User:a")
+        await _changed(stage, "POST", f"{path}/expire", held)
+
+
+async def _producer_ids(stage: Stage) -> None:
+    """A broker takes block after block."""
+    broker = stage.brokers.brokers[0]
+    for _ in stage.going_on():
+        body = {"brokerId": broker.broker_id, "brokerEpoch": broker.epoch}
+        await _changed(stage, "POST", "/v1/producer-ids", body)
+
+
+async def _controller_forgotten(stage: Stage) -> None:
+    """A standby is forgotten, and registers itself again. Levels stay raised: this load is last."""
+    update = {"feature": "metadata.version", "maxVersionLevel": 33}
+    await _changed(stage, "POST", "/v1/features", {"updates": [update]})
+    standby = next(n for n in stage.controllers.ports if n != stage.leader)
+    for _ in stage.going_on():
+        status, answer = await stage.change("DELETE", f"/v1/controllers/{standby}?force=true")
+        again = status == 404 and answer["code"] == "CONTROLLER_ID_NOT_REGISTERED"
+        assert status == 200 or again, answer
+
+
 CLIENT_LOADS = (
     Load(
         "10,000 access control entries come and go",
         ("create_acls", "delete_acls", "list_acls", "check_acl"),
         _acls,
         ("AccessControlEntryRecord", "RemoveAccessControlEntryRecord"),
+    ),
+    Load(
+        "1,000 quotas come and go",
+        ("alter_quotas", "list_quotas", "resolve_quotas"),
+        _quotas,
+        ("ClientQuotaRecord",),
+    ),
+    Load(
+        "1,000 SCRAM credentials come and go",
+        ("alter_scram", "list_users", "describe_user"),
+        _users,
+        ("UserScramCredentialRecord", "RemoveUserScramCredentialRecord"),
+    ),
+    Load(
+        "delegation tokens",
+        ("create_token", "renew_token", "expire_token", "list_tokens"),
+        _tokens,
+        ("DelegationTokenRecord", "RemoveDelegationTokenRecord"),
+    ),
+    Load(
+        "blocks of producer ids",
+        ("allocate_producer_ids",),
+        _producer_ids,
+        ("ProducerIdsRecord",),
+    ),
+    Load(
+        "a controller is forgotten and comes back",
+        ("unregister_controller",),
+        _controller_forgotten,
+        ("UnregisterControllerRecord",),
     ),
 )

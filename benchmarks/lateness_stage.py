@@ -9,6 +9,7 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from benchmarks.cluster import Controllers
 from benchmarks.http_pipe import NoAnswerError, request_id
 from benchmarks.simulated_brokers import SimulatedBrokers
 from benchmarks.topics import create
+from metadata.sealing import KEY_BYTES
+from runtime.disk.secret_file import write_new_secret
 from runtime.http.requests import JSON
 
 BROKERS = 100
@@ -27,11 +30,13 @@ _BIGGEST_SHARE = 10
 """One topic has a tenth of all partitions."""
 _MANY = 10
 """Partitions of each small topic; together they are a fifth of all."""
+TOKEN = "qk_of-a-user-who-measures"
 _SETTINGS: dict[str, Any] = {
     # While topics are created, brokers that are not heard shall not be fenced.
     "session_ms": 60_000,
     # The quota is judged by its own load; the state is made as fast as can be.
     "partition_mutations_per_s": 0,
+    "tokens": [{"principal": "User:bench", "sha256": sha256(TOKEN.encode()).hexdigest()}],
 }
 
 
@@ -105,12 +110,13 @@ class Stage:
         return answer
 
     async def change(
-        self, method: str, path: str, message: object | None = None
+        self, method: str, path: str, message: object | None = None, bearer: str = ""
     ) -> tuple[int, dict[str, Any]]:
         """A change with a request id of its own; status and answer."""
         name, _, value = request_id().strip().partition(": ")
+        headers = {name: value} | ({"authorization": f"Bearer {bearer}"} if bearer else {})
         body = b"" if message is None else msgspec.json.encode(message)
-        status, answer = await self.ask(method, path, body, headers={name: value}, keep=True)
+        status, answer = await self.ask(method, path, body, headers=headers, keep=True)
         return status, json.loads(answer)
 
     def going_on(self) -> Iterator[int]:
@@ -127,7 +133,9 @@ async def stage(folder: Path, partitions: int, **settings: Any) -> AsyncIterator
     """A cluster with so many partitions, its brokers online and heartbeating."""
     # A checkpoint for some 100,000 partitions that are made: the folders hold a few.
     wanted = {"checkpoint_bytes": max(1 << 20, 20 * partitions), **_SETTINGS, **settings}
-    async with Controllers(folder, **wanted) as controllers:
+    key = folder / "cluster.key"
+    write_new_secret(key, KEY_BYTES)
+    async with Controllers(folder, cluster_key=str(key), **wanted) as controllers:
         port = controllers.ports[await controllers.active()]
         async with SimulatedBrokers(port, BROKERS) as brokers:
             made = Stage(controllers, brokers)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from metadata.messages.versions import NEWEST
+from metadata.sealing import ClusterKey
 
 MIB = 1024 * 1024
 
@@ -39,6 +40,12 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Principals that may do everything, whatever the access control entries say."""
     allow_if_no_acl: bool = False
     """Whether everybody may use a resource that no access control entry is about."""
+    cluster_key: ClusterKey | None = None
+    """Seals secrets, and makes the HMACs of tokens; the same on all controllers (ADR 0031)."""
+    token_max_lifetime_ms: int = 7 * 24 * 3_600_000
+    """The greatest age of a delegation token."""
+    token_period_ms: int = 24 * 3_600_000
+    """How long a delegation token lives without a renewal."""
 
     default_partitions: int = 1
     """How many partitions a topic gets that is created with -1 partitions."""

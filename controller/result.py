@@ -32,6 +32,8 @@ class ControllerResult(NamedTuple):
     rests_on: "Callable[[MetadataImage], bool] | None" = None
     """Returns whether the records are still right in a later image. Only for records that add or
     remove whole topics: such changes may be prepared beside others (see `large_changes`)."""
+    salted_hashes: tuple[bytes, ...] = ()
+    """Of the records' sealed fields, in their order (`metadata.sealing`)."""
     touches: frozenset[bytes] = frozenset()
     """With `rests_on`: the ids of those topics. If another change writes a record about one of
     them in the meantime, the decision must be made again."""

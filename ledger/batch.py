@@ -34,9 +34,11 @@ BATCH_BYTES_MAX = 1024 * 1024
 HASH_BYTES = 32
 REQUEST_ID_BYTES = 16
 EXTENSION_KEY_MAX = 2**32 - 1
+SEALED = 1
+"""Extension: the salted hashes of the sealed fields of the batch's decision, in MessagePack."""
 ACTED_AS = 2
 """Extension: what the principal acted as, such as `Broker:7`, if that is not its own name.
-UTF-8. Key 1 is reserved for sealed blocks."""
+UTF-8."""
 
 HEAD = struct.Struct(">4sHHIIqqq32sII")
 HEAD_BYTES = HEAD.size

@@ -96,6 +96,21 @@ class ErrorCode(StrEnum):
     ELECTION_NOT_NEEDED = "ELECTION_NOT_NEEDED"
     PREFERRED_LEADER_NOT_AVAILABLE = "PREFERRED_LEADER_NOT_AVAILABLE"
     ELIGIBLE_LEADERS_NOT_AVAILABLE = "ELIGIBLE_LEADERS_NOT_AVAILABLE"
+    # Users, credentials and tokens.
+    RESOURCE_NOT_FOUND = "RESOURCE_NOT_FOUND"
+    DUPLICATE_RESOURCE = "DUPLICATE_RESOURCE"
+    UNACCEPTABLE_CREDENTIAL = "UNACCEPTABLE_CREDENTIAL"
+    UNSUPPORTED_SASL_MECHANISM = "UNSUPPORTED_SASL_MECHANISM"
+    SECURITY_DISABLED = "SECURITY_DISABLED"
+    INVALID_PRINCIPAL_TYPE = "INVALID_PRINCIPAL_TYPE"
+    DELEGATION_TOKEN_AUTH_DISABLED = "DELEGATION_TOKEN_AUTH_DISABLED"  # noqa: S105 - a code
+    DELEGATION_TOKEN_NOT_FOUND = "DELEGATION_TOKEN_NOT_FOUND"  # noqa: S105 - a code
+    DELEGATION_TOKEN_OWNER_MISMATCH = "DELEGATION_TOKEN_OWNER_MISMATCH"  # noqa: S105 - a code
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"  # noqa: S105 - a code
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = "DELEGATION_TOKEN_AUTHORIZATION_FAILED"  # noqa: S105 - a code
+    DELEGATION_TOKEN_EXPIRED = "DELEGATION_TOKEN_EXPIRED"  # noqa: S105 - a code
+    # Controllers.
+    CONTROLLER_ID_NOT_REGISTERED = "CONTROLLER_ID_NOT_REGISTERED"
     # Room and disks.
     THROTTLED = "THROTTLED"
     THROTTLING_QUOTA_EXCEEDED = "THROTTLING_QUOTA_EXCEEDED"
@@ -310,6 +325,45 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
         ),
         _E.ELIGIBLE_LEADERS_NOT_AVAILABLE: ErrorFacts(
             503, _CLUSTER, True, "Start a broker that holds a replica, then ask again."
+        ),
+        _E.RESOURCE_NOT_FOUND: ErrorFacts(
+            404, _CLIENT, False, "Check the name; `logberg users list` shows those that exist."
+        ),
+        _E.DUPLICATE_RESOURCE: ErrorFacts(
+            400, _CLIENT, False, "Name each credential once in a request."
+        ),
+        _E.UNACCEPTABLE_CREDENTIAL: ErrorFacts(
+            400, _CLIENT, False, "Correct the credential's field that the message names."
+        ),
+        _E.UNSUPPORTED_SASL_MECHANISM: ErrorFacts(
+            400, _CLIENT, False, "Use SCRAM-SHA-256 or SCRAM-SHA-512."
+        ),
+        _E.SECURITY_DISABLED: ErrorFacts(
+            403, _SERVER, False, "Give every controller the cluster key; see the runbook."
+        ),
+        _E.INVALID_PRINCIPAL_TYPE: ErrorFacts(
+            400, _CLIENT, False, "Name a user, such as User:alice."
+        ),
+        _E.DELEGATION_TOKEN_AUTH_DISABLED: ErrorFacts(
+            403, _SERVER, False, "Give every controller the cluster key; see the runbook."
+        ),
+        _E.DELEGATION_TOKEN_NOT_FOUND: ErrorFacts(
+            404, _CLIENT, False, "Check the token's id and its HMAC; it may have expired."
+        ),
+        _E.DELEGATION_TOKEN_OWNER_MISMATCH: ErrorFacts(
+            403, _CLIENT, False, "Ask as the token's owner, or as one of its renewers."
+        ),
+        _E.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: ErrorFacts(
+            403, _CLIENT, False, "Ask as a user that authenticated itself, by another way."
+        ),
+        _E.DELEGATION_TOKEN_AUTHORIZATION_FAILED: ErrorFacts(
+            403, _CLIENT, False, "Ask as the owner, or as one who may create tokens for it."
+        ),
+        _E.DELEGATION_TOKEN_EXPIRED: ErrorFacts(
+            410, _CLIENT, False, "Create a new token: this one has expired."
+        ),
+        _E.CONTROLLER_ID_NOT_REGISTERED: ErrorFacts(
+            404, _CLIENT, False, "Check the id; `logberg features list` shows the controllers."
         ),
         _E.THROTTLED: ErrorFacts(
             429, _CLIENT, True, "Ask more slowly; retry after the time that the answer gives."

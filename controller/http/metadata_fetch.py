@@ -26,7 +26,6 @@ from controller.http.node_view import NodeView
 from controller.leader.decisions import Decision, LeadershipLost, Outcome
 from controller.leader.identity import (
     BrokerClaim,
-    IdentityCheck,
     acted_as,
     check_incarnation,
     check_process,
@@ -79,9 +78,7 @@ class MetadataFetch:
         self._config = config
         self._node = node
         self._leader = node.leader
-        self._identity = IdentityCheck(
-            config.cluster_id, require_authentication=config.require_authentication
-        )
+        self._identity = node.leader.identity
         self._content = content
         self._held_requests = held_requests
         self._deciding: set[int] = set()

@@ -94,6 +94,11 @@ class ControllerMetrics:
             "Changes that the quota refused",
             lambda: leader.quota.refused,
         )
+        counter(
+            "logberg_client_mutations_throttled_total",
+            "Changes that a client's quota for partitions (controller_mutation_rate) refused",
+            lambda: leader.client_quotas.refused,
+        )
         gauge(
             "logberg_state_diverged",
             "1 while the controller's state differs from the others'",

@@ -23,7 +23,7 @@ KEPT_S: Final = 60.0
 """How long an image is kept after its last page."""
 KEPT_MAX: Final = 64
 """The most images that are kept. For a further one, the least recently used is dropped."""
-TOKEN_CHARACTERS_MAX: Final = 1024
+TOKEN_CHARACTERS_MAX: Final = 4096
 
 
 class _Token(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -19,7 +19,7 @@ from controller.leader.idempotency import Answer, outcome_record
 from controller.leader.large_changes import Preparation, cut
 from controller.replica.pending import Pending
 from controller.result import ControllerResult
-from ledger.batch import ACTED_AS, Batch, BatchHeader, Provenance, array_head, seal
+from ledger.batch import ACTED_AS, SEALED, Batch, BatchHeader, Provenance, array_head, seal
 from ledger.errors import LedgerError
 from metadata.codec import RecordDecodeError, decode_record, decode_records, encode_record
 from metadata.errors import ErrorCode, LogbergError
@@ -246,7 +246,7 @@ class BatchWriter:
             timestamp_ms,
             plan.provenance,
             mark.head,
-            {ACTED_AS: decision.acted_as.encode()} if decision.acted_as else {},
+            _extensions(decision, plan.result if last else None),
         )
         return seal(header, array_head(len(encoded)) + b"".join(encoded))
 
@@ -261,6 +261,16 @@ class BatchWriter:
             raise
         self.wrote_some = True
         pending.push(batch, image)
+
+
+def _extensions(decision: Decision, result: ControllerResult | None) -> dict[int, bytes]:
+    """Return a batch's extensions; `result` only for the last batch of a decision."""
+    extensions = {}
+    if result is not None and result.salted_hashes:
+        extensions[SEALED] = msgspec.msgpack.encode(result.salted_hashes)
+    if decision.acted_as:
+        extensions[ACTED_AS] = decision.acted_as.encode()
+    return extensions
 
 
 def _pause(records: int) -> Iterator[None]:

@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from controller.config import ControllerConfig
+from controller.leader.client_mutation_quotas import ClientMutationQuotas, Payer, payer_of
 from controller.leader.decisions import Decision, LeadershipLost, Outcome, Written
 from controller.leader.delegation import ON_BEHALF_OF, on_behalf_of
 from controller.leader.idempotency import Answer, Idempotency, JoinResult, RequestKey, request_key
 from controller.leader.mutation_quota import MutationQuota
 from controller.leader.proposer import Proposer
+from controller.leader.token_bucket import TokenBucket
 from controller.managers.level_gate import LevelGate
 from controller.result import ControllerResult, Decide, Decided
 from ledger.batch import Provenance
@@ -49,6 +51,8 @@ class _Receipt:
     """What a change has paid to the quota. It pays once, however often it is decided."""
 
     partitions = 0
+    bucket: TokenBucket | None = None
+    """Of the client; None if no quota applies to it."""
     wrote = False
 
 
@@ -65,6 +69,10 @@ class RequestedChange(NamedTuple):
     dry_run: bool
     in_rounds: bool = False
     """The decision may be `unfinished`; its next round goes on from there."""
+    complete: Callable[[Any], Any] = lambda reply: reply
+    """Adds to a reply what the log must not remember, each time that it is given."""
+    acted_as: str = ""
+    """The broker for which the caller spoke, if that isn't its own."""
 
 
 class Changes:
@@ -77,6 +85,7 @@ class Changes:
         random: Random,
         proposer: Proposer,
         quota: MutationQuota,
+        client_quotas: ClientMutationQuotas,
         confirm: Callable[[Callable[[bool], None]], None],
     ) -> None:
         """`confirm` asks a majority whether this controller leads, and calls back."""
@@ -86,7 +95,13 @@ class Changes:
         self._random = random
         self._proposer = proposer
         self._quota = quota
+        self._client_quotas = client_quotas
         self._idempotency = Idempotency(config.request_id_ahead_ms)
+
+    def asks_for(self, request: Request) -> str:
+        """Return the principal for whom a request asks. Raises LogbergError."""
+        provenance = provenance_of(request, "", self._config.delegations)
+        return provenance.on_behalf_of or provenance.principal
 
     def submit(self, request: Request, change: RequestedChange, on_answer: OnAnswer) -> None:
         """Decide, write and answer. A dry run only decides and shows the records."""
@@ -113,7 +128,7 @@ class Changes:
             remembered = self._idempotency.recall(key, pending.image, now_ms)
             if remembered is not None:
                 pending.when_committed(
-                    lambda ok: on_answer(_again(remembered, change.reply_type, key, ok), _id(key))
+                    lambda ok: on_answer(_again(remembered, change, key, ok), _id(key))
                 )
                 return
             if self._joined(key, on_answer) is JoinResult.JOINED:
@@ -128,12 +143,15 @@ class Changes:
             except LogbergError:
                 return False
 
-        receipt = _Receipt()
+        receipt, payer = _Receipt(), payer_of(provenance)
 
         def decide_once(image: MetadataImage) -> ControllerResult | Generator[None, None, Any]:
             # Check again: the log may have forgotten the id while this waited for its turn.
             self._idempotency.recall(key, image, now_ms)
-            return self._paid(change.decide, change.mutations, image, not_remembered, receipt)
+            return self._paid(change, image, payer, not_remembered, receipt)
+
+        def finish(sure: Outcome) -> None:
+            self._idempotency.finish(key, _answered(sure, change, key))
 
         provenance = msgspec.structs.replace(
             provenance, request_id=key.request_id, request_digest=key.digest
@@ -143,32 +161,32 @@ class Changes:
                 decide_once,
                 provenance,
                 lambda outcome: self._confirmed(
-                    outcome, lambda sure: self._idempotency.finish(key, _answered(sure, key))
+                    outcome,
+                    lambda sure: self._idempotency.finish(key, _answered(sure, change, key)),
                 ),
                 key,
                 in_rounds=change.in_rounds,
+                acted_as=change.acted_as,
             )
         )
 
     def _paid(
         self,
-        decide: Decide,
-        mutations: Callable[[MetadataImage], int],
+        change: RequestedChange,
         image: MetadataImage,
+        payer: Payer,
         not_remembered: Callable[[MetadataImage], bool],
         receipt: "_Receipt",
     ) -> Generator[None, None, ControllerResult]:
-        """Charge the quota, then decide. A change that writes nothing is free.
+        """Charge the quotas, then decide. A change that writes nothing is free.
 
         A long preparation must not be written if the log has forgotten its request id meanwhile, so
         `rests_on` checks that too.
         """
         if not receipt.wrote:
-            partitions = mutations(image)
-            self._quota.charge(partitions, self._proposer.epoch)
-            receipt.partitions = partitions
+            self._charge(change.mutations(image), image, payer, receipt)
         try:
-            decided = decide(image)
+            decided = change.decide(image)
             result = (yield from decided) if isinstance(decided, Generator) else decided
             receipt.wrote = bool(result.records)
             if (rests_on := result.rests_on) is not None:
@@ -179,7 +197,23 @@ class Changes:
         finally:
             if not receipt.wrote:
                 self._quota.refund(receipt.partitions)
-                receipt.partitions = 0
+                if receipt.bucket is not None:
+                    receipt.bucket.take(-receipt.partitions)
+                receipt.partitions, receipt.bucket = 0, None
+
+    def _charge(
+        self, partitions: int, image: MetadataImage, payer: Payer, receipt: "_Receipt"
+    ) -> None:
+        """Charge the client's quota and the cluster's: both, or none. Raises LogbergError."""
+        epoch = self._proposer.epoch
+        bucket = self._client_quotas.charge(partitions, payer, image.client_quotas, epoch)
+        try:
+            self._quota.charge(partitions, epoch)
+        except LogbergError:
+            if bucket is not None:
+                bucket.take(-partitions)
+            raise
+        receipt.partitions, receipt.bucket = partitions, bucket
 
     def _within_limits(self, decide: Decide, mutations: Callable[[MetadataImage], int]) -> Decide:
         """Refuse a dry run for its size, as the change would be. It uses up no quota."""
@@ -282,7 +316,9 @@ def provenance_of(
     )
 
 
-def _answered(outcome: Outcome, key: RequestKey) -> msgspec.Struct | LogbergError:
+def _answered(
+    outcome: Outcome, change: RequestedChange, key: RequestKey
+) -> msgspec.Struct | LogbergError:
     if isinstance(outcome, LogbergError):
         return outcome
     if not isinstance(outcome, Written):
@@ -292,16 +328,17 @@ def _answered(outcome: Outcome, key: RequestKey) -> msgspec.Struct | LogbergErro
         )
         return LogbergError(unknown)
     assert outcome.result.reply is not None
-    return _placed(outcome.result.reply, outcome.offset, outcome.epoch, key)
+    reply = change.complete(outcome.result.reply)
+    return _placed(reply, outcome.offset, outcome.epoch, key)
 
 
 def _again(
-    answer: Answer, reply_type: type[Any], key: RequestKey, committed: bool
+    answer: Answer, change: RequestedChange, key: RequestKey, committed: bool
 ) -> msgspec.Struct | LogbergError:
     """Return the answer that was given before."""
     if not committed:
         return LogbergError(ErrorCode.REQUEST_TIMED_OUT)
-    reply = msgspec.msgpack.decode(answer.body, type=reply_type)
+    reply = change.complete(msgspec.msgpack.decode(answer.body, type=change.reply_type))
     return _placed(reply, answer.offset, answer.epoch, key)
 
 

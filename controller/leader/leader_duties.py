@@ -22,6 +22,7 @@ from controller.leader.leftover_elections import LeftoverElections
 from controller.leader.periodic_elections import PeriodicElection
 from controller.leader.proposer import Proposer
 from controller.leader.self_registration import SelfRegistration
+from controller.leader.token_expiry import TokenExpiry
 from controller.replica.applier import Applier
 from controller.replica.pending import Pending
 from ledger.batch import Provenance
@@ -57,6 +58,7 @@ class LeaderDuties:
         leftover_elections: LeftoverElections,
         periodic_elections: Sequence[PeriodicElection],
         self_registration: SelfRegistration,
+        token_expiry: TokenExpiry,
         voters: Callable[[], tuple[Voter, ...]],
         log: FilteringBoundLogger,
     ) -> None:
@@ -68,6 +70,7 @@ class LeaderDuties:
         self._leftover_elections = leftover_elections
         self._periodic_elections = periodic_elections
         self._self_registration = self_registration
+        self._token_expiry = token_expiry
         self._voters = voters
         self._log = log
         self._elected = -1
@@ -94,6 +97,7 @@ class LeaderDuties:
         self._applier.leading_epoch = -1
         self._fencing.end()
         self._self_registration.end()
+        self._token_expiry.end()
         self._leftover_elections.end()
         for elections in self._periodic_elections:
             elections.end()
@@ -148,6 +152,7 @@ class LeaderDuties:
                 self.active = True
                 self._log.info("controller_active", epoch=epoch, offset=outcome.offset)
                 self._self_registration.begin()
+                self._token_expiry.begin()
                 self._leftover_elections.begin()
                 for elections in self._periodic_elections:
                     elections.begin()

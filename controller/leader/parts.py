@@ -9,8 +9,10 @@ from structlog.typing import FilteringBoundLogger
 
 from controller.config import ControllerConfig
 from controller.leader.changes import Changes
+from controller.leader.client_mutation_quotas import ClientMutationQuotas
 from controller.leader.fencing import Fencing
 from controller.leader.heartbeats import AwakeTime, Heartbeats
+from controller.leader.identity import IdentityCheck
 from controller.leader.leader_duties import LeaderDuties, provenance_of_node
 from controller.leader.leadership_check import LeadershipCheck
 from controller.leader.leftover_elections import LeftoverElections
@@ -18,6 +20,7 @@ from controller.leader.mutation_quota import MutationQuota
 from controller.leader.periodic_elections import PeriodicElection
 from controller.leader.proposer import Proposer
 from controller.leader.self_registration import SelfRegistration, registration_of
+from controller.leader.token_expiry import TokenExpiry
 from controller.managers.brokers import BrokerManager
 from controller.managers.clients.managers import ClientManagers
 from controller.managers.configs import ConfigManager
@@ -53,6 +56,7 @@ class LeaderParts:
     ) -> None:
         """`on_defect` gets the exception of a decision that failed."""
         self._log = log
+        self.node_id = config.node_id
         self.own_provenance = provenance_of_node(config.node_id)
         self.voters = quorum.voters
         self.awake = AwakeTime(clock, config.beat_s, self._on_stall)
@@ -67,10 +71,14 @@ class LeaderParts:
         self.partitions = PartitionManager(config, random)
         self.reassignments = ReassignmentManager(defaults)
         self.directories = DirectoryManager(defaults)
-        self.clients = ClientManagers(random)
+        self.clients = ClientManagers(config, random, clock.wall_ms)
+        self.identity = IdentityCheck(
+            config.cluster_id, require_authentication=config.require_authentication
+        )
         self.quota = MutationQuota(
             clock, config.partition_mutations_per_s, config.partition_mutations_burst
         )
+        self.client_quotas = ClientMutationQuotas(clock)
         self.proposer = Proposer(
             clock,
             quorum.propose,
@@ -105,6 +113,9 @@ class LeaderParts:
                 lambda: self.own_provenance("ElectLeaders"),
             ),
         )
+        self.token_expiry = TokenExpiry(
+            clock, self.clients.tokens, self.proposer, lambda: replica.image, self.own_provenance
+        )
         self.self_registration = SelfRegistration(
             registration_of(config, random.randbytes(16)),
             clock,
@@ -124,11 +135,18 @@ class LeaderParts:
             self.leftover_elections,
             self.periodic_elections,
             self.self_registration,
+            self.token_expiry,
             quorum.voters,
             log,
         )
         self.changes = Changes(
-            config, clock, random, self.proposer, self.quota, replica.reads.linearizable
+            config,
+            clock,
+            random,
+            self.proposer,
+            self.quota,
+            self.client_quotas,
+            replica.reads.linearizable,
         )
 
     @property

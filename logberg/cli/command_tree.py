@@ -22,11 +22,15 @@ _HELP_LINES = {
     "explain": "Why a partition has no leader, why a broker is fenced.",
     "acls": "Who may do what: add, remove, list and check.",
     "configs": "Show and change configs of topics, brokers, groups.",
+    "quotas": "How much clients may do: set, remove, list and resolve.",
+    "users": "Set, delete and list users' SCRAM credentials.",
+    "tokens": "Create, renew, expire and list delegation tokens.",
     "log": "Dump, replay and verify a log on disk.",
     "audit": "Query and verify a log: past states, who changed what, damage.",
     "controller": "Run a controller in the foreground.",
     "broker": "Run a broker agent in the foreground.",
     "cluster-id": "Generate an id for a new cluster.",
+    "cluster-key": "Generate the key that seals a cluster's secrets.",
     "completion": "Print a script that lets a shell complete commands.",
 }
 

@@ -1,7 +1,11 @@
-"""The operations about clients: who may do what.
+"""The operations about clients: who may do what, how much, and how a client proves who it is.
 
 Rule: as in `operations`: one method for each public route, and lists are complete.
 """
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 import msgspec
 
@@ -14,6 +18,27 @@ from metadata.messages.acls import (
     CreateAclsReply,
     DeleteAclsReply,
     ListAclsReply,
+)
+from metadata.messages.producer_ids import AllocateProducerIdsReply
+from metadata.messages.quorum import UnregisterControllerReply
+from metadata.messages.quotas import (
+    AlterQuotasReply,
+    ListQuotasReply,
+    QuotaAlteration,
+    ResolveQuotasReply,
+)
+from metadata.messages.scram import (
+    AlterScramReply,
+    DescribeUserReply,
+    ListUsersReply,
+    ScramDeletion,
+    ScramUpsertion,
+    UserDescription,
+)
+from metadata.messages.tokens import (
+    ChangeTokenReply,
+    CreateTokenReply,
+    ListTokensReply,
 )
 
 
@@ -71,7 +96,174 @@ class ClientOperations(Asking):
         }
         return await self.get("/v1/acls/check", CheckAclReply, query)
 
+    async def alter_quotas(
+        self,
+        *entries: QuotaAlteration,
+        reason: str = "",
+        request_id: str | None = None,
+        dry_run: bool = False,
+    ) -> AlterQuotasReply:
+        """Set and remove client quotas as one change. An entity that is refused has its `error`."""
+        body = {"entries": msgspec.to_builtins(entries), "dryRun": dry_run}
+        return await self.change(
+            "POST", "/v1/quotas", AlterQuotasReply, body, reason, request_id=request_id
+        )
+
+    async def quotas(self, query: Mapping[str, str] | None = None) -> ListQuotasReply:
+        """Return the entities with quotas that match; `query` is that of `GET /v1/quotas`."""
+        return await all_pages(self.get, "/v1/quotas", ListQuotasReply, _more_quotas, query)
+
+    async def resolve_quotas(
+        self, *, user: str | None = None, client_id: str | None = None, ip: str | None = None
+    ) -> ResolveQuotasReply:
+        """Return the quotas that apply to a client, and whose they are."""
+        given = {"user": user, "clientId": client_id, "ip": ip}
+        query = {name: value for name, value in given.items() if value is not None}
+        return await self.get("/v1/quotas/resolve", ResolveQuotasReply, query)
+
+    async def alter_scram(
+        self,
+        upsertions: Sequence[ScramUpsertion] = (),
+        deletions: Sequence[ScramDeletion] = (),
+        *,
+        reason: str = "",
+        request_id: str | None = None,
+        dry_run: bool = False,
+    ) -> AlterScramReply:
+        """Set and remove SCRAM credentials. A user that is refused has its `error`."""
+        body = {
+            "upsertions": msgspec.to_builtins(upsertions),
+            "deletions": msgspec.to_builtins(deletions),
+            "dryRun": dry_run,
+        }
+        return await self.change(
+            "POST", "/v1/users/scram", AlterScramReply, body, reason, request_id=request_id
+        )
+
+    async def users(self) -> ListUsersReply:
+        """Return the users that have SCRAM credentials, by name; no secret is shown."""
+        return await all_pages(self.get, "/v1/users", ListUsersReply, _more_users)
+
+    async def user(self, name: str) -> DescribeUserReply:
+        """Return one user's SCRAM credentials; no secret is shown."""
+        return await self.get(f"/v1/users/{quote(name, safe='')}", DescribeUserReply)
+
+    async def create_token(
+        self,
+        *,
+        owner: str | None = None,
+        renewers: Sequence[str] = (),
+        max_lifetime_ms: int = -1,
+        reason: str = "",
+        request_id: str | None = None,
+        dry_run: bool = False,
+    ) -> CreateTokenReply:
+        """Make a delegation token. Only this answer has its `hmac`."""
+        body = {
+            "owner": owner,
+            "renewers": list(renewers),
+            "maxLifetimeMs": max_lifetime_ms,
+            "dryRun": dry_run,
+        }
+        return await self.change(
+            "POST", "/v1/tokens", CreateTokenReply, body, reason, request_id=request_id
+        )
+
+    async def renew_token(
+        self,
+        token_id: str,
+        hmac: bytes,
+        *,
+        period_ms: int = -1,
+        reason: str = "",
+        request_id: str | None = None,
+        dry_run: bool = False,
+    ) -> ChangeTokenReply:
+        """Let a delegation token live longer; -1: for the controllers' own period."""
+        body = {"renewPeriodMs": period_ms, "hmac": _base64(hmac), "dryRun": dry_run}
+        path = f"/v1/tokens/{quote(token_id, safe='')}/renew"
+        return await self.change(
+            "POST", path, ChangeTokenReply, body, reason, request_id=request_id
+        )
+
+    async def expire_token(
+        self,
+        token_id: str,
+        hmac: bytes,
+        *,
+        period_ms: int = -1,
+        reason: str = "",
+        request_id: str | None = None,
+        dry_run: bool = False,
+    ) -> ChangeTokenReply:
+        """Let a delegation token end in `period_ms`; -1: at once."""
+        body = {"expiryTimePeriodMs": period_ms, "hmac": _base64(hmac), "dryRun": dry_run}
+        path = f"/v1/tokens/{quote(token_id, safe='')}/expire"
+        return await self.change(
+            "POST", path, ChangeTokenReply, body, reason, request_id=request_id
+        )
+
+    async def tokens(self, owner: str | None = None) -> ListTokensReply:
+        """Return delegation tokens by id, without their HMACs; `owner`: only this principal's."""
+        query = {} if owner is None else {"owner": owner}
+        return await all_pages(self.get, "/v1/tokens", ListTokensReply, _more_tokens, query)
+
+    async def allocate_producer_ids(
+        self, broker_id: int, broker_epoch: int, *, request_id: str | None = None
+    ) -> AllocateProducerIdsReply:
+        """Hand out the next block of producer ids to a broker's current process."""
+        body = {"brokerId": broker_id, "brokerEpoch": broker_epoch}
+        return await self.change(
+            "POST", "/v1/producer-ids", AllocateProducerIdsReply, body, request_id=request_id
+        )
+
+    async def unregister_controller(
+        self,
+        controller_id: int,
+        *,
+        force: bool = False,
+        reason: str = "",
+        request_id: str | None = None,
+        dry_run: bool = False,
+    ) -> UnregisterControllerReply:
+        """Forget a controller's registration; `force`: also that of a voter."""
+        flags = {"dryRun": dry_run, "force": force}
+        return await self.change(
+            "DELETE",
+            f"/v1/controllers/{controller_id}",
+            UnregisterControllerReply,
+            None,
+            reason,
+            request_id=request_id,
+            query={name: "true" for name, given in flags.items() if given},
+        )
+
 
 def _more_acls(pages: list[ListAclsReply]) -> ListAclsReply:
     acls = tuple(acl for page in pages for acl in page.acls)
     return msgspec.structs.replace(pages[0], acls=acls, continuation=None)
+
+
+def _more_quotas(pages: list[ListQuotasReply]) -> ListQuotasReply:
+    entries = tuple(entry for page in pages for entry in page.entries)
+    return msgspec.structs.replace(pages[0], entries=entries, continuation=None)
+
+
+def _more_tokens(pages: list[ListTokensReply]) -> ListTokensReply:
+    tokens = tuple(token for page in pages for token in page.tokens)
+    return msgspec.structs.replace(pages[0], tokens=tokens, continuation=None)
+
+
+def _more_users(pages: list[ListUsersReply]) -> ListUsersReply:
+    """Join the pages. One user's credentials may lie on two of them."""
+    users: dict[str, UserDescription] = {}
+    for page in pages:
+        for user in page.users:
+            before = users.get(user.name)
+            credentials = (*(before.credentials if before else ()), *user.credentials)
+            users[user.name] = UserDescription(user.name, credentials)
+    return msgspec.structs.replace(pages[0], users=tuple(users.values()), continuation=None)
+
+
+def _base64(secret: bytes) -> str:
+    return b64encode(secret).decode()

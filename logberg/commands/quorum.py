@@ -9,8 +9,13 @@ from typing import Any
 
 import click
 
-from logberg.cli.connection_options import ClusterConnection, cluster_options
-from logberg.cli.output import facts, print_json, show, styled, table
+from logberg.cli.connection_options import (
+    ChangeOptions,
+    ClusterConnection,
+    change_options,
+    cluster_options,
+)
+from logberg.cli.output import facts, print_json, say, show, styled, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
@@ -130,3 +135,37 @@ def _role(member: QuorumMember, leader: object) -> str:
 
 def _or(value: object, otherwise: str) -> object:
     return otherwise if value is None else value
+
+
+@command.command("unregister-controller")
+@click.argument("controller_id", type=int)
+@click.option("--force", is_flag=True, help="Also if it is a voter; never if it is active.")
+@change_options
+def unregister_controller(
+    *,
+    controller_id: int,
+    force: bool,
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """Forget the registration of a controller that will not come back.
+
+    A stale registration keeps feature levels from being raised. A controller that still runs
+    registers itself again. Needs metadata.version 33.
+    """
+    reply = cluster.ask(
+        lambda client: client.unregister_controller(
+            controller_id,
+            force=force,
+            reason=change.reason,
+            request_id=change.request_id,
+            dry_run=change.dry_run,
+        )
+    )
+    if output == "json":
+        print_json(reply)
+    elif reply.dry_run:
+        print_json(reply.records)
+    else:
+        say(f"controller {controller_id} is unregistered (offset {reply.offset})")

@@ -8,6 +8,7 @@ tokens as everywhere.
     DIR/controller-1 …        a controller's folder (journal, log, checkpoints)
     DIR/broker-1 …            an agent's folder (image)
     DIR/config, DIR/certs     the cluster's identity and configuration files; certificates
+    DIR/config/cluster.key    the key that seals the cluster's secrets, 0600
     DIR/admin.token           the administrator's token, 0600
     DIR/tokens                tokens of other principals, such as Broker-7.token, 0600
     DIR/output                what the processes wrote
@@ -28,7 +29,9 @@ import msgspec
 from logberg.client.access import Access, read_token
 from logberg.local.child import Child, stop_all
 from logberg.local.local_ca import LocalCertificateAuthority
+from metadata.sealing import KEY_BYTES
 from metadata.uuids import uuid4_from, uuid_text
+from runtime.disk.secret_file import write_new_secret
 from runtime.randomness import from_system
 
 CLUSTER_FILE = "cluster.json"
@@ -173,6 +176,8 @@ class LocalCluster:
         self._write(IDENTITY_FILE, msgspec.structs.replace(self.file, nodes=()))
         (self.folder / CLUSTER_FILE).unlink(missing_ok=True)
         tokens = self._tokens()
+        if not self._cluster_key.exists():
+            write_new_secret(self._cluster_key, KEY_BYTES)
         authority = LocalCertificateAuthority(
             self.folder / "certs", self.cluster_id, dt.datetime.now(dt.UTC)
         )
@@ -284,6 +289,10 @@ class LocalCluster:
             return self.folder / TOKEN_FILE
         return self.folder / TOKENS_FOLDER / f"{principal.replace(':', '-', 1)}.token"
 
+    @property
+    def _cluster_key(self) -> Path:
+        return self.folder / "config" / "cluster.key"
+
     def _tokens(self) -> dict[str, str]:
         """Issue missing tokens. Returns the SHA-256 of every principal's token."""
         folder = self.folder / TOKENS_FOLDER
@@ -310,6 +319,8 @@ class LocalCluster:
             "cluster_id": self.cluster_id,
             "node_id": n,
             "data": str(self.folder / f"controller-{n}"),
+            "cluster_key": str(self._cluster_key),
+            "super_users": [ADMIN],
             "session_ms": self.timing.session_ms,
             "heartbeat_ms": self.timing.heartbeat_ms,
             "require_authentication": True,

@@ -16,6 +16,7 @@ from controller.config import ControllerConfig
 from controller.controller import Controller
 from controller.http.routes import HEARTBEATS
 from logberg.processes import process_metrics
+from logberg.processes.cluster_key import load_cluster_key
 from logberg.processes.credential_reload import CredentialReload
 from logberg.processes.log_level import follow_signals
 from logberg.processes.policy_loading import load_policies
@@ -24,6 +25,7 @@ from logberg.processes.settings import ControllerSettings, host_and_port, resolv
 from logberg.processes.tls_files import tls_files
 from logberg.version import VERSION
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
+from metadata.sealing import ClusterKey
 from quorum.api import Quorum, QuorumListener
 from quorum.config import QuorumConfig
 from quorum.node import QuorumNode
@@ -79,6 +81,9 @@ class ControllerProcess:
             log=self._log,
             tls=None if files is None else peer_tls(files),
         )
+        cluster_key = load_cluster_key(settings, config_file)
+        if cluster_key is not None:
+            self._log.info("cluster_key_loaded", key_id=cluster_key.id.hex())
         disk = RealDisk(resolve(config_file, settings.data), clock)
 
         def make_quorum(listener: QuorumListener) -> Quorum:
@@ -93,7 +98,7 @@ class ControllerProcess:
             )
 
         self.controller = Controller(
-            controller_config(settings),
+            controller_config(settings, cluster_key),
             clock=clock,
             random=random,
             disk=disk,
@@ -207,7 +212,9 @@ def quorum_config(settings: ControllerSettings) -> QuorumConfig:
     )
 
 
-def controller_config(settings: ControllerSettings) -> ControllerConfig:
+def controller_config(
+    settings: ControllerSettings, cluster_key: ClusterKey | None = None
+) -> ControllerConfig:
     """The controller's part of its settings."""
     return ControllerConfig(
         cluster_id=settings.cluster_id,
@@ -217,6 +224,9 @@ def controller_config(settings: ControllerSettings) -> ControllerConfig:
         delegations={grant.broker: frozenset(grant.users) for grant in settings.delegations},
         super_users=frozenset(settings.super_users),
         allow_if_no_acl=settings.allow_if_no_acl,
+        cluster_key=cluster_key,
+        token_max_lifetime_ms=settings.token_max_lifetime_ms,
+        token_period_ms=settings.token_period_ms,
         session_s=settings.session_ms / 1000,
         heartbeat_s=settings.heartbeat_ms / 1000,
         checkpoint_bytes=settings.checkpoint_bytes,

@@ -85,6 +85,12 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Principals that `acls check` allows everything, such as User:admin."""
     allow_if_no_acl: bool = False
     """`acls check` allows what no entry is about (Kafka's allow.everyone.if.no.acl.found)."""
+    cluster_key: str | None = None
+    """File of the cluster key, the same on all controllers; default: cluster.key in `data`."""
+    token_max_lifetime_ms: int = 604_800_000
+    """The greatest age of a delegation token."""
+    token_period_ms: int = 86_400_000
+    """How long a delegation token lives without a renewal."""
     insecure_network: bool = False
     """Listen beyond this machine without TLS; also --insecure-network."""
     log_level: str = "info"
@@ -243,6 +249,8 @@ def check_controller(settings: ControllerSettings) -> list[str]:
             ("min_insync_replicas", settings.min_insync_replicas, 1),
             ("unclean_leader_election_ms", settings.unclean_leader_election_ms, 0),
             ("leader_imbalance_check_ms", settings.leader_imbalance_check_ms, 1),
+            ("token_max_lifetime_ms", settings.token_max_lifetime_ms, 1),
+            ("token_period_ms", settings.token_period_ms, 1),
         )
         if value < least
     ]

@@ -1,7 +1,8 @@
 """Client quotas by entity (KIP-546).
 
 Rule: an entity's key has its parts sorted by type, whatever their order in a record. An entity
-whose last quota is removed is removed from the map.
+whose last quota is removed is removed from the map. `order` is derived from `entities`, and is
+in no snapshot.
 """
 
 from collections.abc import Generator
@@ -12,6 +13,7 @@ import msgspec
 from metadata.buckets import BucketMap, mix_entity
 from metadata.image.overlay import Overlay
 from metadata.image.replay_error import ReplayError
+from metadata.image.sorted_keys import SortedKeys
 from metadata.image.table import ImageTable, replays
 from metadata.records import ClientQuotaRecord, EntityData, EntityKey, Record, entity_key
 
@@ -23,13 +25,15 @@ class ClientQuotasImage(msgspec.Struct, frozen=True):
     """The quotas of each entity that has quotas."""
 
     entities: BucketMap[EntityKey, QuotaValues]
+    order: SortedKeys[EntityKey]
+    """Of all entities."""
 
     def of(self, *entity: EntityData) -> dict[str, float]:
         """Return an entity's own quotas, sorted by key."""
         return dict(self.entities.get(entity_key(entity), ()))
 
 
-EMPTY_CLIENT_QUOTAS = ClientQuotasImage(BucketMap(mix_entity))
+EMPTY_CLIENT_QUOTAS = ClientQuotasImage(BucketMap(mix_entity), SortedKeys())
 
 
 def quota_records(key: EntityKey, values: QuotaValues) -> tuple[Record, ...]:
@@ -42,10 +46,14 @@ class ClientQuotasDelta:
     """Replays the records of client quotas."""
 
     def __init__(self, image: ClientQuotasImage) -> None:
+        self._order = image.order
         self.entities = Overlay(image.entities)
 
     def apply_in_steps(self) -> Generator[None, None, ClientQuotasImage]:
-        return ClientQuotasImage((yield from self.entities.apply_in_steps()))
+        return ClientQuotasImage(
+            (yield from self.entities.apply_in_steps()),
+            (yield from self._order.changing(self.entities.changed)),
+        )
 
     @replays(ClientQuotaRecord)
     def set_quota(self, record: ClientQuotaRecord, offset: int) -> None:

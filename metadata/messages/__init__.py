@@ -18,7 +18,11 @@ from metadata.messages.log import *
 from metadata.messages.losses import *
 from metadata.messages.message import *
 from metadata.messages.partitions import *
+from metadata.messages.producer_ids import *
 from metadata.messages.quorum import *
+from metadata.messages.quotas import *
 from metadata.messages.reassignments import *
+from metadata.messages.scram import *
+from metadata.messages.tokens import *
 from metadata.messages.topic_partitions import *
 from metadata.messages.topics import *

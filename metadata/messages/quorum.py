@@ -1,5 +1,7 @@
 """Replies about the controllers: `GET /v1/quorum`, `GET /v1/status`, `GET /health/...`."""
 
+from typing import Any
+
 from metadata.messages.message import ReplyMessage
 
 
@@ -96,3 +98,14 @@ class HealthReply(ReplyMessage, frozen=True):
     role: str = ""
     offset: int = -1
     epoch: int = -1
+
+
+class UnregisterControllerReply(ReplyMessage, frozen=True):
+    """The controller's registration is forgotten."""
+
+    controller_id: int
+    offset: int = -1
+    epoch: int = -1
+    request_id: str | None = None
+    dry_run: bool = False
+    records: tuple[dict[str, Any], ...] = ()

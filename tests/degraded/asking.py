@@ -10,12 +10,30 @@ import msgspec
 
 from controller.http.route import Route
 from controller.http.routes import ROUTES
+from metadata.features import ELR_VERSION
 from metadata.messages.wire import MSGPACK, decode_fetch_reply
 from metadata.uuids import uuid_text
-from runtime.http.requests import Reply, Request, whole
+from runtime.http.requests import Caller, Reply, Request, whole
 from tests.degraded.table import Column, columns_of
 
 PATIENCE_S = 40.0
+CALLER = Caller("User:alice", "token", "10.0.0.7")
+_ENTRY = {"resourceType": "TOPIC", "resourceName": "t", "operation": "READ"}
+CLIENTS: dict[str, dict[str, Any]] = {
+    "create_acls": {"acls": [_ENTRY | {"principal": "User:a"}]},
+    "delete_acls": {"filters": [{}]},
+    "alter_quotas": {
+        "entries": [
+            {
+                "entity": [{"entityType": "user", "entityName": "a"}],
+                "operations": [{"key": "producer_byte_rate", "value": 1.0}],
+            }
+        ]
+    },
+    "alter_scram": {"deletions": [{"name": "t", "mechanism": "SCRAM-SHA-256"}]},
+    "create_token": {},
+}
+"""Bodies of changes of the routes about clients."""
 
 
 class Answer(NamedTuple):
@@ -76,8 +94,10 @@ def send(cluster: Any, node: int, route: Route, column: Column, broker: Any) -> 
 
 
 def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any) -> Request:
-    path = route.path.replace("{name}", "t").replace("{id}", "1").replace("{type}", "group")
-    path = path.replace("{topic}", "moved").replace("{partition}", "0")
+    token_id, token_hmac = getattr(cluster, "token", ("none", ""))
+    named = {"unregister_controller": "99", "renew_token": token_id, "expire_token": token_id}
+    path = route.path.replace("{name}", "t").replace("{id}", named.get(route.name, "1"))
+    path = path.replace("{type}", "group").replace("{topic}", "moved").replace("{partition}", "0")
     query: dict[str, str] = {}
     headers: dict[str, str] = {}
     body = b""
@@ -94,10 +114,14 @@ def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any)
     elif column is Column.AT_LEAST:
         query["minOffset"] = str(min(cluster.controllers[node].image.offset, 1))
     if route.request is not None and column in (Column.CHANGE, Column.DRY_RUN):
-        change = _change(cluster, node, route.name) | {"dryRun": column is Column.DRY_RUN}
+        change = _change(cluster, node, route.name, broker, token_hmac) | {
+            "dryRun": column is Column.DRY_RUN
+        }
         body = json.dumps(change).encode()
     elif column is Column.DRY_RUN:
         query["dryRun"] = "true"
+    if route.name == "resolve_quotas":
+        query["user"] = "a"
     if route.name == "check_acl":
         query |= {"principal": "User:a", "operation": "READ"}
         query |= {"resourceType": "TOPIC", "resourceName": "t"}
@@ -106,7 +130,7 @@ def _request(cluster: Any, node: int, route: Route, column: Column, broker: Any)
     if route.name == "unregister_broker":
         # The broker of these tests is online.
         query["force"] = "true"
-    return Request(route.method, path, body, query, headers)
+    return Request(route.method, path, body, query, headers, CALLER)
 
 
 _CONFIG = {"name": "consumer.session.timeout.ms", "value": "50000"}
@@ -143,7 +167,15 @@ def _isr(_cluster: Any, _node: int, broker: Any) -> dict[str, Any]:
     }
 
 
-def _change(cluster: Any, node: int, name: str) -> dict[str, Any]:
+def _change(cluster: Any, node: int, name: str, broker: Any, token_hmac: str) -> dict[str, Any]:
+    if name in CLIENTS:
+        return CLIENTS[name]
+    if name == "allocate_producer_ids":
+        # Broker 1 is unregistered by another request.
+        broker = getattr(cluster, "staying", broker)
+        return {"brokerId": broker.broker_id, "brokerEpoch": broker.epoch}
+    if name in ("renew_token", "expire_token"):
+        return {"hmac": token_hmac} | ({} if name[0] == "r" else {"expiryTimePeriodMs": 50_000})
     if name == "create_partitions":
         cluster.count = getattr(cluster, "count", 1) + 1
         return {"topics": [{"name": "moved", "count": cluster.count}]}
@@ -156,16 +188,11 @@ def _change(cluster: Any, node: int, name: str) -> dict[str, Any]:
         cluster.named = getattr(cluster, "named", 0) + 1
         new = {"name": f"new-{cluster.named}", "numPartitions": 1, "replicationFactor": 1}
         return {"topics": [new]}
-    if name == "create_acls":
-        entry = {"resourceType": "TOPIC", "resourceName": "t", "operation": "READ"}
-        return {"acls": [entry | {"principal": "User:a"}]}
-    if name == "delete_acls":
-        return {"filters": [{}]}
     if name == "elect_leaders":
         led = {"topic": "led", "partitions": [0]}
         return {"electionType": "PREFERRED", "topicPartitions": [led]}
     if name == "update_features":
-        return {"updates": [{"feature": "metadata.version", "maxVersionLevel": 22}]}
+        return {"updates": [{"feature": ELR_VERSION, "maxVersionLevel": 1}]}
     if name == "alter_config":
         return {"configs": [_CONFIG]}
     if name == "alter_configs":

@@ -5,12 +5,14 @@ disk is full.
 """
 
 import errno
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from metadata.records import PartitionChangeRecord
+from metadata.sealing import ClusterKey
 from runtime.simulated.disk_faults import STUCK
 from runtime.simulated.process import Death
 from tests.degraded.table import DegradedMode
@@ -19,6 +21,8 @@ from tests.unit.controller.real_cluster import RealCluster
 
 READ_ONLY = ("write", "sync", "create", "rename", "unlink", "sync_folder")
 MIB = 1024 * 1024
+STALE = 99
+"""A controller that is registered and gone."""
 
 
 class Situation(NamedTuple):
@@ -44,7 +48,7 @@ def _enters(mode: DegradedMode, by: str = "") -> Callable[[Enter], Enter]:
 
 def healthy(nodes: int = 3, **config: Any) -> Situation:
     """A cluster with topics, a checkpoint on every node, and all at one offset."""
-    cluster: Any = RealCluster(nodes=nodes, **config)
+    cluster: Any = RealCluster(nodes=nodes, cluster_key=ClusterKey(bytes(32)), **config)
     brokers = cluster.online(1, 2, features=DECLARED)
     cluster.create_topic("t", factor=2)
     cluster.create_topic("u", factor=1)
@@ -54,12 +58,32 @@ def healthy(nodes: int = 3, **config: Any) -> Situation:
     led = cluster.image.topics.named("led").topic_id
     cluster.write(*(PartitionChangeRecord(n, led, leader=1) for n in (0, 1)))
     keep_alive(cluster, brokers, 2.0)
+    cluster.run_until(lambda: len(cluster.image.cluster.controllers) == nodes)
+    prepare_clients(cluster)
+    cluster.staying = brokers[1]
     cluster.settle()
     for node, controller in cluster.controllers.items():
         cluster.processes[node].run(controller.write_checkpoint)
     cluster.run(0.5)
     note_checkpoint(cluster, cluster.shared.leader)
     return Situation(cluster, cluster.shared.leader, brokers[0])
+
+
+def prepare_clients(cluster: Any) -> None:
+    """What the routes about clients and controllers are asked for."""
+    level = {"feature": "metadata.version", "maxVersionLevel": 33}
+    credential = {"name": "t", "mechanism": "SCRAM-SHA-256", "iterations": 4096}
+    secrets = {"salt": "c2FsdA==", "saltedPassword": b64encode(bytes(32)).decode()}
+    for path, body in (
+        ("/v1/features", {"updates": [level]}),
+        ("/v1/users/scram", {"upsertions": [credential | secrets]}),
+        ("/v1/tokens", {}),
+    ):
+        status, reply = cluster.ask("POST", path, body)
+        assert status == 200, reply
+    cluster.token = (reply["token"]["tokenId"], reply["hmac"])
+    known = next(iter(cluster.image.cluster.controllers.values()))
+    cluster.write(msgspec.structs.replace(known, controller_id=STALE))
 
 
 def note_checkpoint(cluster: Any, node: int) -> None:

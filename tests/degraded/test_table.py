@@ -21,6 +21,7 @@ NOTHING_THERE = (
     "describe_topic",
     "describe_partition",
     "describe_broker",
+    "describe_user",
     "explain_broker",
     "plan_reassignments",
     "lose_brokers",

@@ -3,14 +3,26 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controller.http.clients import acls
+from controller.http.clients import acls, controllers, producer_ids, quotas, tokens, users
 from controller.http.clients.asked import MakeChange, Read
 
 CHANGES: Final[Mapping[str, MakeChange]] = {
     "create_acls": acls.create_acls,
     "delete_acls": acls.delete_acls,
+    "alter_quotas": quotas.alter,
+    "alter_scram": users.alter_scram,
+    "create_token": tokens.create_token,
+    "renew_token": tokens.renew_token,
+    "expire_token": tokens.expire_token,
+    "allocate_producer_ids": producer_ids.allocate_producer_ids,
+    "unregister_controller": controllers.unregister,
 }
 READS: Final[Mapping[str, Read]] = {
     "list_acls": acls.list_acls,
     "check_acl": acls.check_acl,
+    "list_quotas": quotas.list_quotas,
+    "resolve_quotas": quotas.resolve_quotas,
+    "list_users": users.list_users,
+    "describe_user": users.describe_user,
+    "list_tokens": tokens.list_tokens,
 }

@@ -1,12 +1,28 @@
 """The managers of this room, made together."""
 
+from collections.abc import Callable
+
+from controller.config import ControllerConfig
 from controller.managers.clients.acls import AclManager
+from controller.managers.clients.scram import ScramManager
+from controller.managers.clients.tokens import TokenLimits, TokenManager
+from metadata.acl_rules import AclPolicy
 from runtime.randomness import Random
 
 
 class ClientManagers:
-    """One manager for each kind of record."""
+    """One manager for each kind of record that is decided with more than an image."""
 
-    def __init__(self, random: Random) -> None:
-        """`random` draws uuids."""
+    def __init__(
+        self, config: ControllerConfig, random: Random, wall_ms: Callable[[], int]
+    ) -> None:
+        """`random` draws uuids; `wall_ms` is the time at which tokens are made and end."""
         self.acls = AclManager(random)
+        self.scram = ScramManager(random, config.cluster_key)
+        self.tokens = TokenManager(
+            random,
+            config.cluster_key,
+            TokenLimits(config.token_max_lifetime_ms, config.token_period_ms),
+            AclPolicy(config.super_users, config.allow_if_no_acl),
+            wall_ms,
+        )

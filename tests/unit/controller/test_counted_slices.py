@@ -55,6 +55,11 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
     "list_configs": [("/v1/configs", {}), ("/v1/configs", {"type": "topic", "limit": "10"})],
     "describe_config": [("/v1/configs/topic/wide", {}), ("/v1/configs/broker/1", {})],
     "list_features": [("/v1/features", {})],
+    "list_quotas": [("/v1/quotas", {}), ("/v1/quotas", {"userMatch": "any", "limit": "1"})],
+    "resolve_quotas": [("/v1/quotas/resolve", {"user": "a", "clientId": "c", "ip": "10.0.0.1"})],
+    "list_users": [("/v1/users", {})],
+    "describe_user": [("/v1/users/nobody", {})],
+    "list_tokens": [("/v1/tokens", {}), ("/v1/tokens", {"owner": "User:a"})],
     "list_acls": [("/v1/acls", {}), ("/v1/acls", {"principal": "User:a", "limit": "1"})],
     "check_acl": [
         (

@@ -5,6 +5,8 @@ import pytest
 from controller.managers import assignments
 from metadata.messages.topics import CreateTopicsRequest, NewTopic
 from metadata.records import PartitionRecord, TopicRecord
+from metadata.uuids import uuid7, uuid_text
+from runtime.http.requests import Caller
 from tests.unit.controller.cluster import Cluster
 
 
@@ -145,3 +147,95 @@ def test_no_rate_means_no_quota():
     cluster.online(1)
     for number in range(3):
         assert create(cluster, f"t{number}", 10)[0] == 200
+
+
+def limit(cluster, entity, rate):
+    parts = [{"entityType": kind, "entityName": name} for kind, name in entity]
+    operation = {"key": "controller_mutation_rate", "value": rate}
+    body = {"entries": [{"entity": parts, "operations": [operation]}]}
+    status, reply = cluster.ask("POST", "/v1/quotas", body)
+    assert (status, reply["entries"][0]["error"]) == (200, None)
+
+
+def as_client(principal, client_id=""):
+    headers = {"x-logberg-client-id": client_id} if client_id else {}
+    return {"caller": Caller(principal, "token", "10.0.0.1"), "headers": headers}
+
+
+def make(cluster, name, partitions, principal, client_id=""):
+    topic = {"name": name, "numPartitions": partitions, "replicationFactor": 1}
+    return cluster.ask("POST", "/v1/topics", {"topics": [topic]}, **as_client(principal, client_id))
+
+
+def test_a_users_quota_throttles_the_user_and_says_how_long():
+    """KIP-599: the bucket saves up 11 seconds, and one change may overdraw it."""
+    cluster = Cluster()
+    cluster.online(1)
+    limit(cluster, [("user", "al")], 2.0)
+    assert make(cluster, "a", 30, "User:al")[0] == 200
+    status, reply = make(cluster, "b", 1, "User:al")
+    assert (status, reply["code"], reply["retriable"]) == (429, "THROTTLED", True)
+    assert 3_500 <= reply["retryAfterMs"] <= 4_000
+    assert "user 'al'" in reply["message"]
+    assert make(cluster, "b", 1, "User:bob")[0] == 200
+    cluster.run(reply["retryAfterMs"] / 1000)
+    assert make(cluster, "c", 1, "User:al")[0] == 200
+
+
+def test_a_default_quota_gives_each_client_a_bucket_of_its_own():
+    cluster = Cluster()
+    cluster.online(1)
+    limit(cluster, [("user", None), ("client-id", None)], 1.0)
+    assert make(cluster, "a", 12, "User:al", "x")[0] == 200
+    assert make(cluster, "b", 1, "User:al", "x")[0] == 429
+    assert make(cluster, "c", 1, "User:al", "y")[0] == 200
+    assert make(cluster, "d", 1, "User:bob", "x")[0] == 200
+
+
+def test_a_change_that_the_cluster_refuses_costs_the_client_nothing(cluster):
+    limit(cluster, [("user", "al")], 10.0)
+    assert make(cluster, "a", 100, "User:other")[0] == 200
+    assert make(cluster, "b", 50, "User:other")[0] == 200
+    bucket = cluster.leader._leader.client_quotas
+    for n in range(30):
+        assert make(cluster, f"t{n}", 10, "User:al")[0] == 429
+    (own,) = bucket._buckets.values()
+    assert own.tokens == own.burst
+    assert bucket.refused == 0
+
+
+def test_a_change_that_is_refused_for_itself_costs_the_client_nothing(cluster):
+    limit(cluster, [("user", "al")], 1.0)
+    for _ in range(5):
+        assert make(cluster, "bad name", 10, "User:al")[0] == 400
+    (own,) = cluster.leader._leader.client_quotas._buckets.values()
+    assert own.tokens == own.burst
+
+
+def test_another_leader_begins_with_full_buckets():
+    cluster = Cluster()
+    cluster.online(1)
+    limit(cluster, [("user", "al")], 1.0)
+    assert make(cluster, "a", 30, "User:al")[0] == 200
+    assert make(cluster, "b", 1, "User:al")[0] == 429
+    cluster.lead(2)
+    assert make(cluster, "b", 1, "User:al")[0] == 200
+
+
+def test_a_client_that_pays_twice_for_one_change_is_not_known(cluster):
+    """A retry with the same request id is the same change, and costs nothing more."""
+    limit(cluster, [("user", "al")], 10.0)
+    request_id = uuid_text(uuid7(cluster.processes[1].clock.wall_ms(), 1))
+    topic = {"name": "a", "numPartitions": 50, "replicationFactor": 1}
+    for _ in range(4):
+        caller = {"caller": Caller("User:al", "token", "10.0.0.1")}
+        status, _ = cluster.ask(
+            "POST",
+            "/v1/topics",
+            {"topics": [topic]},
+            headers={"x-logberg-request-id": request_id},
+            **caller,
+        )
+        assert status == 200
+    (own,) = cluster.leader._leader.client_quotas._buckets.values()
+    assert own.tokens >= own.burst - 50

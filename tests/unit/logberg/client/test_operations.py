@@ -21,8 +21,11 @@ from metadata.messages import (
     ListTopicsReply,
     NewPartitions,
     NewTopic,
+    QuotaAlteration,
+    QuotaEntityPart,
     Reassignment,
     ReplyMessage,
+    ScramDeletion,
     TopicSummary,
 )
 from tests.unit.logberg.commands.test_terminal import replies
@@ -50,6 +53,13 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "create_acls": (AclEntry("TOPIC", "a", "User:a", "READ"),),
     "delete_acls": (AclFilter(),),
     "check_acl": ("User:a", "READ", "TOPIC", "a"),
+    "alter_quotas": (QuotaAlteration((QuotaEntityPart("user"),), ()),),
+    "alter_scram": ((), (ScramDeletion("a", "SCRAM-SHA-256"),)),
+    "user": ("a/b",),
+    "renew_token": ("a/b", b"hmac"),
+    "expire_token": ("a/b", b"hmac"),
+    "allocate_producer_ids": (1, 7),
+    "unregister_controller": (7,),
 }
 GENERAL = {"get", "change", "from_one"}
 METHODS = [

@@ -1,0 +1,29 @@
+"""Answers the route that forgets a controller's registration."""
+
+from controller.http.clients.asked import Asked
+from controller.http.queries import broker_id_of, yes_or_no
+from controller.leader.changes import RequestedChange
+from controller.leader.parts import LeaderParts
+from controller.managers.controllers import unregister_controller
+from metadata.messages import UnregisterControllerReply
+
+
+def unregister(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """`DELETE /v1/controllers/{id}`. Raises LogbergError."""
+    query = asked.request.query
+    controller_id = broker_id_of(asked.arguments["id"])
+    dry_run, force = yes_or_no(query, "dryRun"), yes_or_no(query, "force")
+    return RequestedChange(
+        operation="UnregisterController",
+        meaning=bytes,
+        reply_type=UnregisterControllerReply,
+        decide=lambda image: unregister_controller(
+            image,
+            controller_id,
+            active_id=leader.node_id,
+            voters={voter.node_id for voter in leader.voters()},
+            force=force,
+        ),
+        mutations=lambda _image: 0,
+        dry_run=dry_run,
+    )

@@ -1,0 +1,99 @@
+"""Answers the routes of client quotas."""
+
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from controller.http.clients.asked import Asked, ReadContext
+from controller.http.clients.paging import page_limit
+from controller.http.describe import readable_offset
+from controller.http.node_view import View
+from controller.leader.changes import RequestedChange
+from controller.leader.parts import LeaderParts
+from controller.managers.clients.quotas import alter_quotas, describe_entity, quota_filter
+from metadata.errors import ErrorCode, LogbergError
+from metadata.messages import (
+    AlterQuotasReply,
+    AppliedQuota,
+    EntityQuotas,
+    ListQuotasReply,
+    ResolveQuotasReply,
+)
+from metadata.messages.parts import LongMessage
+from metadata.messages.wire import canonical
+from metadata.quota_rules import resolve
+from metadata.records import EntityKey
+
+SCANNED_MAX: Final = 1_000
+"""The most entities that one page looks at."""
+
+
+def alter(_leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """`POST /v1/quotas`."""
+    message = asked.message
+    return RequestedChange(
+        operation="AlterClientQuotas",
+        meaning=lambda: canonical(message),
+        reply_type=AlterQuotasReply,
+        decide=lambda image: alter_quotas(image, message),
+        mutations=lambda _image: 0,
+        dry_run=message.dry_run,
+    )
+
+
+def list_quotas(view: View, asked: Asked, context: ReadContext) -> LongMessage:
+    """`GET /v1/quotas`. Looks at `SCANNED_MAX` entities at most. Raises LogbergError."""
+    query, quotas = asked.request.query, view.image.client_quotas
+    limit = page_limit(query, SCANNED_MAX)
+    wanted = quota_filter(query)
+    last = context.pages.last(query, "quotas", str)
+    keys = iter(quotas.order) if last is None else quotas.order.after(_key_of(last))
+    scanned = list(islice(keys, limit))
+    found = [
+        EntityQuotas(describe_entity(key), dict(quotas.entities[key]))
+        for key in scanned
+        if wanted.matches(key)
+    ]
+    more = _text_of(scanned[-1]) if len(scanned) == limit else None
+    head = ListQuotasReply(
+        offset=readable_offset(view.image),
+        epoch=view.image.epoch,
+        entries=(),
+        age_ms=view.age_ms,
+        continuation=None if more is None else context.pages.token(view.image, "quotas", more),
+    )
+    return LongMessage(head, "entries", iter(found), len(found))
+
+
+def resolve_quotas(view: View, asked: Asked, _context: ReadContext) -> ResolveQuotasReply:
+    """`GET /v1/quotas/resolve`. Raises LogbergError."""
+    query = asked.request.query
+    user, client_id, ip = query.get("user"), query.get("clientId"), query.get("ip")
+    if user is None and client_id is None and ip is None:
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST, "give a user, a clientId or an ip", {"field": "user"}
+        )
+    applied = resolve(view.image.client_quotas, user, client_id, ip)
+    return ResolveQuotasReply(
+        offset=readable_offset(view.image),
+        epoch=view.image.epoch,
+        quotas=tuple(
+            AppliedQuota(key, found.value, describe_entity(found.entity))
+            for key, found in sorted(applied.items())
+        ),
+        age_ms=view.age_ms,
+    )
+
+
+def _text_of(key: EntityKey) -> str:
+    return msgspec.json.encode(key).decode()
+
+
+def _key_of(text: str) -> EntityKey:
+    try:
+        return msgspec.json.decode(text, type=EntityKey)
+    except msgspec.MsgspecError:
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST, "continuation: not a token; use the one of the page before"
+        ) from None

@@ -1,0 +1,121 @@
+"""Answers the routes of delegation tokens."""
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from controller.http.clients.asked import Asked, ReadContext
+from controller.http.clients.paging import page_limit
+from controller.http.describe import readable_offset
+from controller.http.node_view import View
+from controller.leader.changes import RequestedChange
+from controller.leader.parts import LeaderParts
+from controller.managers.clients.tokens import Requester, describe_token
+from controller.result import ControllerResult
+from metadata.image import MetadataImage
+from metadata.messages import (
+    ChangeTokenReply,
+    CreateTokenReply,
+    ExpireTokenRequest,
+    ListTokensReply,
+    RenewTokenRequest,
+)
+from metadata.messages.parts import LongMessage
+from metadata.messages.wire import canonical
+
+SCANNED_MAX: Final = 1_000
+"""The most tokens that one page looks at."""
+
+
+def create_token(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """`POST /v1/tokens`. Raises LogbergError."""
+    message, tokens = asked.message, leader.clients.tokens
+    requester = _requester(leader, asked)
+    return RequestedChange(
+        operation="CreateDelegationToken",
+        # Another caller with the same request id must not get the token's HMAC.
+        meaning=lambda: _meaning(requester, message),
+        reply_type=CreateTokenReply,
+        decide=lambda image: tokens.create(image, message, requester),
+        mutations=lambda _image: 0,
+        dry_run=message.dry_run,
+        complete=tokens.with_hmac,
+    )
+
+
+def renew_token(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """`POST /v1/tokens/{id}/renew`. Raises LogbergError."""
+    token_id, message = asked.arguments["id"], asked.message
+    requester, renew = _requester(leader, asked), leader.clients.tokens.renew
+    return _change(
+        leader,
+        "RenewDelegationToken",
+        requester,
+        message,
+        lambda image: renew(image, token_id, message, requester),
+    )
+
+
+def expire_token(leader: LeaderParts, asked: Asked) -> RequestedChange:
+    """`POST /v1/tokens/{id}/expire`. Raises LogbergError."""
+    token_id, message = asked.arguments["id"], asked.message
+    requester, expire = _requester(leader, asked), leader.clients.tokens.expire
+    return _change(
+        leader,
+        "ExpireDelegationToken",
+        requester,
+        message,
+        lambda image: expire(image, token_id, message, requester),
+    )
+
+
+def _change(
+    leader: LeaderParts,
+    operation: str,
+    requester: Requester,
+    message: RenewTokenRequest | ExpireTokenRequest,
+    decide: Callable[[MetadataImage], ControllerResult],
+) -> RequestedChange:
+    """Return the change of a request that holds an HMAC."""
+    tokens = leader.clients.tokens
+    return RequestedChange(
+        operation=operation,
+        meaning=lambda: tokens.secret_meaning(_meaning(requester, message)),
+        reply_type=ChangeTokenReply,
+        decide=decide,
+        mutations=lambda _image: 0,
+        dry_run=message.dry_run,
+    )
+
+
+def list_tokens(view: View, asked: Asked, context: ReadContext) -> LongMessage:
+    """`GET /v1/tokens`. Looks at `SCANNED_MAX` tokens at most. Raises LogbergError."""
+    query, tokens = asked.request.query, view.image.tokens
+    limit = page_limit(query, SCANNED_MAX)
+    owner = query.get("owner")
+    last = context.pages.last(query, "tokens", str)
+    ids = list(islice(iter(tokens.order) if last is None else tokens.order.after(last), limit))
+    found = [
+        describe_token(token)
+        for token in (tokens.tokens[token_id] for token_id in ids)
+        if owner in (None, token.owner)
+    ]
+    more = ids[-1] if len(ids) == limit else None
+    head = ListTokensReply(
+        offset=readable_offset(view.image),
+        epoch=view.image.epoch,
+        tokens=(),
+        age_ms=view.age_ms,
+        continuation=None if more is None else context.pages.token(view.image, "tokens", more),
+    )
+    return LongMessage(head, "tokens", iter(found), len(found))
+
+
+def _requester(leader: LeaderParts, asked: Asked) -> Requester:
+    return Requester(leader.changes.asks_for(asked.request), asked.request.caller.address)
+
+
+def _meaning(requester: Requester, message: msgspec.Struct) -> bytes:
+    return requester.principal.encode() + b"\0" + canonical(message)

@@ -1,0 +1,187 @@
+"""`logberg tokens`."""
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from logberg.cli.connection_options import (
+    ChangeOptions,
+    ClusterConnection,
+    change_options,
+    cluster_options,
+)
+from logberg.cli.failure import Failure
+from logberg.cli.output import facts, print_json, say, show, table
+from logberg.cli.suggesting_group import SuggestingGroup
+from logberg.client.paged_lists import without_pages
+from metadata.messages.tokens import ChangeTokenReply
+
+_hmac = click.option(
+    "--hmac-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
+    required=True,
+    help="File whose first line is the token's HMAC in base64; - is stdin.",
+)
+
+
+@click.group("tokens", cls=SuggestingGroup)
+def command() -> None:
+    """Create, renew, expire and list delegation tokens."""
+
+
+@command.command("create")
+@click.option("--owner", help="For this principal, such as User:alice; default: the caller.")
+@click.option("--renewer", "renewers", multiple=True, help="Who else may renew it; repeatable.")
+@click.option("--max-lifetime-ms", type=int, default=-1, help="-1: the controllers' own limit.")
+@change_options
+def create(
+    *,
+    owner: str | None,
+    renewers: tuple[str, ...],
+    max_lifetime_ms: int,
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """Create a token. Its HMAC is shown now, and never again."""
+    reply = cluster.ask(
+        lambda client: client.create_token(
+            owner=owner,
+            renewers=renewers,
+            max_lifetime_ms=max_lifetime_ms,
+            reason=change.reason,
+            request_id=change.request_id,
+            dry_run=change.dry_run,
+        )
+    )
+    if output == "json":
+        print_json(reply)
+    elif reply.dry_run:
+        print_json(reply.records)
+    else:
+        token = reply.token
+        show(
+            facts(
+                [
+                    ("token", token.token_id),
+                    ("hmac", b64encode(reply.hmac).decode()),
+                    ("owner", token.owner),
+                    ("renewers", ", ".join(token.renewers) or "-"),
+                    ("expires", _time(token.expiry_timestamp_ms)),
+                    ("at the latest", _time(token.max_timestamp_ms)),
+                ]
+            )
+        )
+
+
+@command.command("renew")
+@click.argument("token_id")
+@_hmac
+@click.option("--period-ms", type=int, default=-1, help="From now on; -1: the controllers' own.")
+@change_options
+def renew(
+    *,
+    token_id: str,
+    hmac_file: Path,
+    period_ms: int,
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """Let a token live longer. Its owner and its renewers may."""
+    secret = _read(hmac_file)
+    reply = cluster.ask(
+        lambda client: client.renew_token(
+            token_id,
+            secret,
+            period_ms=period_ms,
+            reason=change.reason,
+            request_id=change.request_id,
+            dry_run=change.dry_run,
+        )
+    )
+    _show(reply, output)
+
+
+@command.command("expire")
+@click.argument("token_id")
+@_hmac
+@click.option("--period-ms", type=int, default=-1, help="From now on; -1: at once.")
+@change_options
+def expire(
+    *,
+    token_id: str,
+    hmac_file: Path,
+    period_ms: int,
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """Let a token end earlier, or at once. Its owner and its renewers may."""
+    secret = _read(hmac_file)
+    reply = cluster.ask(
+        lambda client: client.expire_token(
+            token_id,
+            secret,
+            period_ms=period_ms,
+            reason=change.reason,
+            request_id=change.request_id,
+            dry_run=change.dry_run,
+        )
+    )
+    _show(reply, output)
+
+
+@command.command("list")
+@click.option("--owner", help="Only tokens of this principal, such as User:alice.")
+@cluster_options
+def list_tokens(*, owner: str | None, cluster: ClusterConnection, output: str) -> None:
+    """List tokens; no HMAC is shown."""
+    reply = cluster.ask(lambda client: client.tokens(owner))
+    if output == "json":
+        print_json(without_pages(reply))
+    elif not reply.tokens:
+        say("no delegation tokens")
+    else:
+        show(
+            table(
+                ["token", "owner", "requester", "renewers", "expires", "at the latest"],
+                [
+                    (
+                        token.token_id,
+                        token.owner,
+                        token.requester,
+                        ", ".join(token.renewers) or "-",
+                        _time(token.expiry_timestamp_ms),
+                        _time(token.max_timestamp_ms),
+                    )
+                    for token in reply.tokens
+                ],
+            )
+        )
+
+
+def _show(reply: ChangeTokenReply, output: str) -> None:
+    if output == "json":
+        print_json(reply)
+    elif reply.dry_run:
+        print_json(reply.records)
+    else:
+        until = _time(reply.expiry_timestamp_ms)
+        say(f"{reply.token_id} lives until {until} (offset {reply.offset})")
+
+
+def _read(path: Path) -> bytes:
+    with click.open_file(str(path)) as file:
+        text = file.readline().strip()
+    try:
+        return b64decode(text, validate=True)
+    except Base64Error:
+        raise Failure(f"{path}: its first line is not base64") from None
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,157 @@
+"""`logberg users`."""
+
+import hashlib
+from pathlib import Path
+from secrets import token_bytes
+
+import click
+
+from logberg.cli.connection_options import (
+    ChangeOptions,
+    ClusterConnection,
+    change_options,
+    cluster_options,
+)
+from logberg.cli.failure import Failure
+from logberg.cli.output import print_json, say, show, table
+from logberg.cli.suggesting_group import SuggestingGroup
+from logberg.client.paged_lists import without_pages
+from metadata.messages.scram import AlterScramReply, ScramDeletion, ScramUpsertion, UserDescription
+
+HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+_SALT_BYTES = 24
+_mechanism = click.option(
+    "--mechanism",
+    type=click.Choice(list(HASHES)),
+    default="SCRAM-SHA-512",
+    show_default=True,
+    help="Which credential of the user.",
+)
+
+
+@click.group("users", cls=SuggestingGroup)
+def command() -> None:
+    """Set, delete and list the credentials of users."""
+
+
+@command.group("scram", cls=SuggestingGroup)
+def scram() -> None:
+    """SCRAM credentials, with which clients log in at brokers (KIP-554)."""
+
+
+@scram.command("set")
+@click.argument("name")
+@_mechanism
+@click.option(
+    "--iterations",
+    type=int,
+    default=8192,
+    show_default=True,
+    help="4096 to 16384: how much work one guess of the password costs.",
+)
+@click.option(
+    "--password-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
+    help="File whose first line is the password; - is stdin. Without it, the command asks.",
+)
+@change_options
+def set_credential(
+    *,
+    name: str,
+    mechanism: str,
+    iterations: int,
+    password_file: Path | None,
+    change: ChangeOptions,
+    cluster: ClusterConnection,
+    output: str,
+) -> None:
+    """Set a user's credential. The password stays here: only its salted hash is sent."""
+    if not 1 <= iterations <= 1_000_000:
+        raise click.BadParameter("--iterations: give 4096 to 16384")
+    password = _password(password_file)
+    if not password:
+        raise Failure("the password is empty")
+    salt = token_bytes(_SALT_BYTES)
+    salted = hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
+    wanted = ScramUpsertion(name, mechanism, iterations, salt, salted)
+    reply = cluster.ask(
+        lambda client: client.alter_scram(
+            (wanted,), reason=change.reason, request_id=change.request_id, dry_run=change.dry_run
+        )
+    )
+    _show(reply, f"set {mechanism} of {name}", output)
+
+
+@scram.command("delete")
+@click.argument("name")
+@_mechanism
+@change_options
+def delete(
+    *, name: str, mechanism: str, change: ChangeOptions, cluster: ClusterConnection, output: str
+) -> None:
+    """Delete a user's credential."""
+    reply = cluster.ask(
+        lambda client: client.alter_scram(
+            (),
+            (ScramDeletion(name, mechanism),),
+            reason=change.reason,
+            request_id=change.request_id,
+            dry_run=change.dry_run,
+        )
+    )
+    _show(reply, f"deleted {mechanism} of {name}", output)
+
+
+@scram.command("list")
+@click.argument("name", required=False)
+@cluster_options
+def list_users(*, name: str | None, cluster: ClusterConnection, output: str) -> None:
+    """List users and their credentials; no secret is shown."""
+    if name is not None:
+        one = cluster.ask(lambda client: client.user(name))
+        users: tuple[UserDescription, ...] = (one.user,)
+        if output == "json":
+            print_json(one)
+            return
+    else:
+        reply = cluster.ask(lambda client: client.users())
+        users = reply.users
+        if output == "json":
+            print_json(without_pages(reply))
+            return
+    if not users:
+        say("no user has SCRAM credentials")
+        return
+    show(
+        table(
+            ["user", "mechanism", "iterations"],
+            [
+                (user.name, each.mechanism, each.iterations)
+                for user in users
+                for each in user.credentials
+            ],
+        )
+    )
+
+
+def _password(path: Path | None) -> str:
+    if path is None:
+        return str(click.prompt("password", hide_input=True, confirmation_prompt=True, err=True))
+    with click.open_file(str(path)) as file:
+        return str(file.readline()).rstrip("\r\n")
+
+
+def _show(reply: AlterScramReply, done: str, output: str) -> None:
+    if output == "json":
+        print_json(reply)
+    elif reply.dry_run:
+        print_json(reply.records)
+    elif all(user.error is None for user in reply.users):
+        say(f"{done} (offset {reply.offset})")
+    refused = [
+        f"{user.name}: {user.error.message} [{user.error.code}]"
+        for user in reply.users
+        if user.error is not None
+    ]
+    if refused:
+        raise Failure("; ".join(refused))

@@ -1,0 +1,32 @@
+"""The cluster key of a controller, from its file (ADR 0031).
+
+Rule: a controller without the file starts, and refuses what needs the key. A file that can't be
+used stops the start: a controller with a wrong key would seal secrets that others can't open.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from logberg.processes.settings import ControllerSettings, SettingsError, resolve
+from metadata.sealing import KEY_BYTES, ClusterKey
+from runtime.disk.secret_file import SecretFileError, read_secret
+
+FILE: Final = "cluster.key"
+"""Its name in a controller's data folder, where the settings name no other file."""
+
+
+def load_cluster_key(settings: ControllerSettings, config_file: Path) -> ClusterKey | None:
+    """Return a controller's cluster key; None if it has none. Raises SettingsError."""
+    if settings.cluster_key is not None:
+        path = resolve(config_file, settings.cluster_key)
+    else:
+        path = resolve(config_file, settings.data) / FILE
+        if not path.exists():
+            return None
+    try:
+        return ClusterKey(read_secret(path, KEY_BYTES))
+    except SecretFileError as error:
+        raise SettingsError(
+            f"cluster_key: {error}. `logberg cluster-key` makes such a file; all controllers of a "
+            "cluster have the same."
+        ) from None

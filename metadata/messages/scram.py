@@ -1,0 +1,95 @@
+"""SCRAM credentials. `POST /v1/users/scram`, `GET /v1/users`, `GET /v1/users/{name}` (KIP-554)."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from metadata.messages.errors import ErrorReply
+from metadata.messages.message import ReplyMessage, RequestMessage
+from metadata.types import Int32
+
+ALTERATIONS_PER_REQUEST = 1_000
+_Secret = Annotated[bytes, Meta(max_length=256)]
+
+
+class ScramUpsertion(RequestMessage, frozen=True):
+    """Set a credential. The password itself is never sent."""
+
+    name: str
+    mechanism: str
+    """SCRAM-SHA-256 or SCRAM-SHA-512."""
+    iterations: Int32
+    """4,096 to 16,384."""
+    salt: _Secret
+    salted_password: _Secret
+    """PBKDF2 of the password, with this salt and so many iterations."""
+
+    def __repr__(self) -> str:
+        return f"ScramUpsertion({self.name!r}, {self.mechanism!r}, {self.iterations})"
+
+
+class ScramDeletion(RequestMessage, frozen=True):
+    """Remove a credential."""
+
+    name: str
+    mechanism: str
+
+
+class AlterScramRequest(RequestMessage, frozen=True):
+    """Set and remove credentials: of one user all of it, or nothing."""
+
+    upsertions: Annotated[tuple[ScramUpsertion, ...], Meta(max_length=ALTERATIONS_PER_REQUEST)] = ()
+    deletions: Annotated[tuple[ScramDeletion, ...], Meta(max_length=ALTERATIONS_PER_REQUEST)] = ()
+    dry_run: bool = False
+
+
+class AlteredUser(ReplyMessage, frozen=True):
+    """What became of one user of an AlterScramRequest."""
+
+    name: str
+    error: ErrorReply | None = None
+
+
+class AlterScramReply(ReplyMessage, frozen=True):
+    """The results, user by user, and where in the log they are."""
+
+    users: tuple[AlteredUser, ...]
+    offset: int = -1
+    epoch: int = -1
+    request_id: str | None = None
+    dry_run: bool = False
+    records: tuple[dict[str, Any], ...] = ()
+
+
+class ScramCredential(ReplyMessage, frozen=True):
+    """What is shown of a credential."""
+
+    mechanism: str
+    iterations: int
+
+
+class UserDescription(ReplyMessage, frozen=True):
+    """One user that has credentials."""
+
+    name: str
+    credentials: tuple[ScramCredential, ...]
+
+
+class ListUsersReply(ReplyMessage, frozen=True):
+    """The users that have credentials, by name, from one image."""
+
+    offset: int
+    epoch: int
+    users: tuple[UserDescription, ...]
+    age_ms: int | None = 0
+    continuation: str | None = None
+    """There are more: ask again with this. A user may go on on the next page."""
+
+
+class DescribeUserReply(ReplyMessage, frozen=True):
+    """One user."""
+
+    offset: int
+    epoch: int
+    user: UserDescription
+    age_ms: int | None = 0
