@@ -61,7 +61,7 @@ class ByManagers:
         self.image = EMPTY
         self.now_ms = 1_700_000_000_000
         self.config = ControllerConfig(cluster_id="c", node_id=1, **settings_of(case))
-        self.leader = SimpleNamespace(
+        self.leader: Any = SimpleNamespace(
             clients=ClientManagers(self.config, Random(1), lambda: self.now_ms),
             changes=SimpleNamespace(
                 asks_for=lambda request: provenance_of(request, "", {}).principal
