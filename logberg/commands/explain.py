@@ -31,6 +31,8 @@ class _Cause(NamedTuple):
     """A record about the thing, and the batch that it stands in."""
 
     batch: BatchInWords
+    offset: int
+    """The record's own."""
     record: RecordInWords
 
 
@@ -109,9 +111,10 @@ async def _causes(client: LogbergClient, end: int, depth: int, concerns: Concern
         start = max(lowest, end - _PIECE)
         piece = [batch async for batch in _batches(client, start, end)]
         for batch in reversed(piece):
-            for record in reversed(batch.records):
+            for place in reversed(range(len(batch.records))):
+                record = batch.records[place]
                 if len(found) < _SHOWN and concerns(record):
-                    found.append(_Cause(batch, record))
+                    found.append(_Cause(batch, batch.offset + place, record))
         end = start
     return _Causes(found, end)
 
@@ -160,7 +163,7 @@ def _lines(causes: _Causes) -> Iterator[str]:
         reason = f", because {batch.reason}" if batch.reason else ""
         who = f"{batch.principal} as {batch.acted_as}" if batch.acted_as else batch.principal
         yield (
-            f"- offset {batch.offset}: {batch.operation} by {who}{reason}: "
+            f"- offset {cause.offset}: {batch.operation} by {who}{reason}: "
             f"{cause.record.type} {_changes(cause.record)}"
         )
 
@@ -178,7 +181,7 @@ def _changes(record: RecordInWords) -> str:
 def _facts(cause: _Cause) -> dict[str, Any]:
     batch = cause.batch
     return {
-        "offset": batch.offset,
+        "offset": cause.offset,
         "timestampMs": batch.timestamp_ms,
         "operation": batch.operation,
         "principal": batch.principal,

@@ -8,6 +8,7 @@ from tests.mutants.forging import FORGING
 from tests.mutants.journalling import JOURNALLING
 from tests.mutants.keeping import KEEPING
 from tests.mutants.levelling import LEVELLING
+from tests.mutants.moving import MOVING
 from tests.mutants.mutant import Mutant
 from tests.mutants.patches import patched
 from tests.mutants.replaying import REPLAYING
@@ -26,6 +27,7 @@ ALL = (
     *SERVING,
     *REPLAYING,
     *REPLICATING,
+    *MOVING,
 )
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in ALL}
 

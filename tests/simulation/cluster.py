@@ -37,6 +37,7 @@ from tests.simulation.coverage import of_cluster
 from tests.simulation.duplicate_brokers import DuplicateBrokers
 from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
 from tests.simulation.invariants import Invariants
+from tests.simulation.movers import Movers
 from tests.simulation.quorum_cluster import quiet_log, raise_it
 from tests.simulation.releases import Releases
 from tests.simulation.replicas import MIN_ISR, Replicas
@@ -82,6 +83,8 @@ class Shape:
     """Second processes for brokers' ids."""
     replicated: bool = False
     """Topics have three replicas; leaders change ISRs, and elections are held (see `replicas`)."""
+    moved: bool = False
+    """Partitions are added and reassigned, too (see `movers`)."""
     checkpoint_bytes: int = 20_000
     tail_bytes: int = 8_000
     segment_bytes: int = 16_000
@@ -158,6 +161,7 @@ class Cluster:
         self.duplicate_brokers = DuplicateBrokers(self)
         self.releases = Releases(self) if shape.old_release else None
         self.replicas = Replicas(self)
+        self.movers = Movers(self)
         self.dice = self.world.random("brokers' fate")
         self.world.after_event(self.invariants.after_event)
 
@@ -418,6 +422,8 @@ class Cluster:
             self.releases.start()
         if self.shape.replicated:
             self.replicas.start()
+        if self.shape.moved:
+            self.movers.start()
         self.later(2.0, self.inject_broker_faults)
 
     def heal_brokers(self) -> None:
@@ -443,6 +449,7 @@ class Cluster:
         followed = {incarnation.agent.image.offset for incarnation in incarnations}
         settled = self.releases is None or self.releases.settled()
         settled = settled and (not self.shape.replicated or self.replicas.settled())
+        settled = settled and (not self.shape.moved or self.movers.settled())
         return online and len(offsets) == 1 and followed <= offsets and settled
 
     def unrest(self) -> str:

@@ -1,8 +1,8 @@
 """The invariants of a cluster, checked after every event and at the end.
 
-docs/simulation.md defines I1 to I16. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
+docs/simulation.md defines I1 to I17. Here: I4 to I6, I8 to I10, I13 and I14, of the cluster.
 `administrators` and `answers` check I7, the answers to administrators; `carriers` checks I15, the
-principals; `replicas` checks I16, leaders and ISRs.
+principals; `replicas` checks I16, leaders and ISRs, and `movers` I17, reassignments.
 """
 
 from collections import Counter
@@ -150,7 +150,7 @@ class Invariants:
         twice = [request_id for request_id, times in effects.items() if times > 1]
         if twice:
             cluster.world.fail(f"I9: took effect more than once: {twice}", None)
-        return facts + cluster.replicas.judge() + cluster.judgement.judge()
+        return facts + cluster.replicas.judge() + cluster.movers.judge() + cluster.judgement.judge()
 
     def _check_literal(self, image: MetadataImage, records: list[Any]) -> None:
         """A reader that takes a registration at its word has the registration that holds."""
@@ -173,6 +173,7 @@ class Invariants:
             image = image_from_records(held, head.offset, head.epoch, head.timestamp_ms)
             mark = head.mark
         began = mark.log_end
+        self.cluster.movers.whole_log |= began == 0
         effects: Counter[str] = Counter()
         headers = (batch.header for batch in reader.batches(began, reader.log_end))
         self.cluster.carriers.check_log(node_id, headers)
@@ -187,6 +188,7 @@ class Invariants:
                 self._check_leaders(image, None)
                 self.cluster.replicas.check(image, None)
                 self.cluster.replicas.note(image, records)
+                self.cluster.movers.note(records)
                 self._check_literal(image, records)
             # A transaction has one outcome, in the last of its batches.
             done = any(isinstance(record, RequestOutcomeRecord) for record in records)

@@ -31,6 +31,7 @@ from metadata.uuids import parse_uuid, uuid7, uuid_text
 from runtime.http.requests import Caller, Reply, Request, Unreachable
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.world import US
+from tests.simulation.movers import broken_rule
 
 ELECTOR_HOST = 902
 MIN_ISR = 2
@@ -141,6 +142,12 @@ class Replicas:
             return
         elr = image.features.levels.get(ELR_VERSION, 0) > 0
         for key, partition in image.topics.partitions.items():
+            moved = broken_rule(partition) if self._cluster.shape.moved else ""
+            if moved:
+                self._cluster.world.fail(
+                    f"I17: {moved}: partition {key[1]} at offset {image.offset}: {partition}",
+                    node_id,
+                )
             wrong = _broken_rule(image, partition, elr=elr)
             if wrong:
                 self._cluster.world.fail(
@@ -256,7 +263,8 @@ class _Leader:
                 for found in topic.partitions:
                     code = None if found.error is None else found.error.code
                     self._replicas.counts[f"ISR: {code or 'granted'}"] += 1
-                    if code is None:
+                    # The change of an ISR may complete a reassignment, and move the leader.
+                    if code in (None, "NEW_LEADER_ELECTED"):
                         assert topic.topic_id is not None
                         self._replicas.granted(
                             (parse_uuid(topic.topic_id), found.partition_index),

@@ -100,6 +100,11 @@ MORE_KINDS: dict[str, FaultSchedule | None] = {
         gap_s=(0.3, 3.0),
         length_s=(0.1, 4.0),
     ),
+    "moves": FaultSchedule(
+        {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 1.0},
+        gap_s=(0.3, 3.0),
+        length_s=(0.1, 4.0),
+    ),
     "releases": FaultSchedule(
         {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 1.0, "full_disk": 0.5},
         gap_s=(0.3, 2.0),
@@ -155,7 +160,9 @@ def shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedul
         shape.rivals = 4
     if kind == "twins":
         shape.duplicate_brokers, shape.broker_fault_schedule = True, 0.1
-    if kind == "replicas":
+    if kind == "moves":
+        shape.moved = True
+    if kind in ("replicas", "moves"):
         shape.replicated, shape.brokers, shape.topics_max = True, 4, 12
         shape.broker_fault_schedule = 0.6
     shape.configurers = kind == "configs"

@@ -1,0 +1,196 @@
+"""Administrators who add partitions, reassign them and cancel reassignments.
+
+Rule: a mover believes an answer and nothing else. What it was told is done must stand in the log
+(`judge`), however often the request was sent, and no image on the way may hold a reassignment that
+breaks the rules (`broken_rule`). The leaders of `replicas` bring the new replicas into the ISRs.
+
+Once the faults have ended, nobody moves any more. So in the end no reassignment is running.
+"""
+
+import json
+from collections import Counter, defaultdict
+from random import Random
+from typing import Any
+
+from metadata.image import Partition
+from metadata.records import PartitionChangeRecord, PartitionRecord, Record
+from metadata.uuids import uuid7, uuid_text
+from runtime.http.requests import Caller, Reply, Request, Unreachable
+from runtime.simulated.host import SimulatedHost
+from runtime.simulated.world import US
+
+MOVER_HOST = 903
+_ACTS_PER_S = 1.5
+_TRY_S = 2.0
+_TRIES = 8
+_PARTITIONS_MAX = 6
+_EXPECTED = {
+    "UNKNOWN_TOPIC_OR_PARTITION",
+    "NO_REASSIGNMENT_IN_PROGRESS",
+    "INVALID_REPLICA_ASSIGNMENT",
+    "INVALID_REPLICATION_FACTOR",
+    "INVALID_PARTITIONS",
+}
+"""What a mover may be told: topics go, and brokers are unknown or fenced."""
+Key = tuple[bytes, int]
+
+
+class Movers:
+    """One client; its requests are under way side by side."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+        self.counts: Counter[str] = Counter()
+        self._told: list[tuple[Key, tuple[int, ...]]] = []
+        """Partitions that were told to be on their way, and the wanted replicas."""
+        self._grown: dict[bytes, int] = {}
+        """By topic: the most partitions that were told to be there."""
+        self._seen: defaultdict[Key, set[tuple[int, ...]]] = defaultdict(set)
+        """By partition: every list of replicas in the log."""
+        self.whole_log = False
+        """`_seen` is from a log that begins at offset 0."""
+
+    def start(self) -> None:
+        """Let it begin."""
+        cluster = self._cluster
+        self._dice: Random = cluster.world.random("mover")
+        host = SimulatedHost(cluster.world, cluster.network, MOVER_HOST)
+        self._process = host.boot()
+        self._requests = host.requests(Caller("User:mover", "token", "10.0.0.6"))
+        self._plan()
+
+    def _plan(self) -> None:
+        delay = int(self._dice.expovariate(_ACTS_PER_S) * US)
+        self._process.schedule(delay, self._act, "mover")
+
+    def _act(self) -> None:
+        self._plan()
+        leader = self._cluster.leader()
+        if leader is None or not self._cluster.busy:
+            return
+        topics = self._cluster.controllers[leader].image.topics
+        names = list(topics.names)
+        if not names:
+            return
+        topic = topics.named(self._dice.choice(names))
+        numbers = topics.ids_of(topic.topic_id)
+        if self._dice.random() < 0.2 and len(numbers) < _PARTITIONS_MAX:
+            self._grow(topic, len(numbers) + self._dice.randint(1, 2))
+        elif numbers:
+            some = self._dice.sample(list(numbers), self._dice.randint(1, len(numbers)))
+            self._move(topic, some)
+
+    def _grow(self, topic: Any, count: int) -> None:
+        def done(reply: dict[str, Any]) -> None:
+            error = reply["topics"][0]["error"]
+            if error is None:
+                self.counts["partitions added"] += reply["topics"][0]["added"]
+                self._grown[topic.topic_id] = max(count, self._grown.get(topic.topic_id, 0))
+
+        self._send("/v1/partitions", {"topics": [{"name": topic.name, "count": count}]}, done)
+
+    def _move(self, topic: Any, numbers: list[int]) -> None:
+        brokers = list(self._cluster.broker_hosts)
+        wanted = [
+            {
+                "topic": topic.name,
+                "partition": number,
+                "replicas": None
+                if self._dice.random() < 0.3
+                else self._dice.sample(brokers, self._dice.randint(1, 3)),
+            }
+            for number in sorted(numbers)
+        ]
+
+        def done(reply: dict[str, Any]) -> None:
+            for asked, result in zip(wanted, reply["partitions"], strict=True):
+                error = result.get("error")
+                self.counts["moves: " + ("done" if error is None else error["code"])] += 1
+                if error is not None and error["code"] not in _EXPECTED:
+                    self._cluster.world.fail(f"I17: a mover was told {error}", None)
+                if error is None and asked["replicas"] is not None:
+                    key = (topic.topic_id, asked["partition"])
+                    self._told.append((key, tuple(asked["replicas"])))
+
+        self._send("/v1/reassignments", {"partitions": wanted}, done)
+
+    def _send(self, path: str, message: dict[str, Any], done: Any) -> None:
+        wall = self._process.clock.wall_ms()
+        headers = {
+            "content-type": "application/json",
+            "x-logberg-request-id": uuid_text(uuid7(wall, self._dice.getrandbits(74))),
+        }
+        self._try(Request("POST", path, json.dumps(message).encode(), headers=headers), done, 1)
+
+    def _try(self, request: Request, done: Any, tries: int) -> None:
+        def answered(answer: Reply | Unreachable) -> None:
+            status = answer.status if isinstance(answer, Reply) else 503
+            if isinstance(answer, Reply) and status == 200:
+                done(json.loads(answer.body))
+            elif status in (421, 429, 503, 507) and tries < _TRIES:
+                again = int(self._dice.uniform(0.05, 0.5) * US)
+                self._process.schedule(again, lambda: self._try(request, done, tries + 1), "mover")
+            elif isinstance(answer, Reply) and status in (400, 404, 409):
+                code = json.loads(answer.body)["code"]
+                self.counts[f"refused: {code}"] += 1
+                if code not in _EXPECTED and not code.startswith("REQUEST_"):
+                    self._cluster.world.fail(f"I17: a mover was told {answer.body!r}", None)
+
+        leader = self._cluster.leader() or self._dice.choice(list(self._cluster.hosts))
+        self._requests.request(f"http://controller-{leader}", request, answered, _TRY_S)
+
+    # -- what must hold -------------------------------------------------------------------------
+
+    def settled(self) -> bool:
+        """No reassignment is running."""
+        leader = self._cluster.leader()
+        if leader is None:
+            return False
+        topics = self._cluster.controllers[leader].image.topics
+        return not sum(lacks.moving for lacks in topics.lacks.values())
+
+    def note(self, records: list[Record]) -> None:
+        """Note what a batch of the log made of replicas."""
+        for record in records:
+            if isinstance(record, (PartitionRecord, PartitionChangeRecord)) and record.replicas:
+                self._seen[record.topic_id, record.partition_id].add(record.replicas)
+
+    def judge(self) -> Counter[str]:
+        """What a mover was told is done was done."""
+        if self.whole_log:
+            for key, wanted in self._told:
+                if not any(seen[: len(wanted)] == wanted for seen in self._seen[key]):
+                    self._cluster.world.fail(
+                        f"I17: partition {key[1]} was told to move to {wanted}, and the log has "
+                        f"only {sorted(self._seen[key])}",
+                        None,
+                    )
+        leader = self._cluster.leader()
+        if leader is not None:
+            topics = self._cluster.controllers[leader].image.topics
+            for topic_id, count in self._grown.items():
+                there = len(topics.ids_of(topic_id))
+                if topics.by_id.get(topic_id) is not None and there < count:
+                    self._cluster.world.fail(
+                        f"I17: a topic was told to have {count} partitions, and has {there}", None
+                    )
+        return self.counts
+
+
+def broken_rule(partition: Partition) -> str:
+    """Return which rule of reassignments a partition breaks; empty: none."""
+    replicas, adding, removing = partition.replicas, set(partition.adding), set(partition.removing)
+    if len(set(replicas)) < len(replicas) or not replicas:
+        return "the replicas are empty, or one is there twice"
+    if not removing <= set(replicas):
+        return "a replica that leaves is none"
+    if partition.directories and len(partition.directories) != len(replicas):
+        return "there is not one directory for each replica"
+    if not partition.moving or len(partition.isr) == 1:
+        # An unclean election, or one from the ELR, makes an ISR of one; as in Kafka, the next
+        # change completes the reassignment.
+        return ""
+    stay = set(replicas) - removing
+    if stay and stay <= set(partition.isr) and adding <= stay:
+        return "a reassignment whose replicas are all in sync is not complete"
+    return ""
