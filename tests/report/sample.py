@@ -165,7 +165,7 @@ def hurt(partitions: int = 40) -> list[tuple[Any, ...]]:
     """
     rows = []
     for partition in range(partitions):
-        spans = [(BEGIN_MS, 1, (1, 2))]
+        spans: list[tuple[int, int, tuple[int, ...]]] = [(BEGIN_MS, 1, (1, 2))]
         sixth, thirteenth = BEGIN_MS + 5 * DAY_MS, BEGIN_MS + 12 * DAY_MS
         if partition < 10:
             spans += [(sixth, -1, (1, 2)), (sixth + (10 - partition) * 9 * MINUTE_MS, 2, (1, 2))]

@@ -62,16 +62,17 @@ class Rig:
         """Why and whether in order, once the agent is gone."""
         self.host_fails = False
         self.agent: AgentCore = None
+        self.active: Active = None
         self.boot()
 
     def boot(self, **settings) -> None:
-        """Another life; nothing is sent before `start`."""
+        """Begin another incarnation; the agent sends nothing before `start`."""
         self.process = self.host.boot()
         self.disk = self.host.disk()
         self.clock = self.process.clock
         self.controllers = Controllers(self.clock)
         active = Active(self.log, self.controllers)
-        if hasattr(self, "active"):
+        if self.active is not None:
             active.epoch = self.active.epoch
         self.active = active
         self.states.clear()
