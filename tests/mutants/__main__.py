@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from tests.evidence.pieces import write_piece
 from tests.mutants.judging import Judged, Search, judge_by_name, shortened
@@ -50,7 +51,7 @@ def keep(judged: Judged, kept: list[Killer]) -> list[Killer]:
     return [*seeds[:KEPT_SEEDS], *tests]
 
 
-def figures(all_judged: list[Judged]) -> dict[str, object]:
+def figures(all_judged: list[Judged]) -> dict[str, Any]:
     """What a run found, as evidence."""
     dead = [judged for judged in all_judged if judged.killer is not None]
     return {
