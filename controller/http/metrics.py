@@ -59,6 +59,11 @@ class ControllerMetrics:
             lambda: len(replica.image.topics.leaderless),
         )
         gauge(
+            "logberg_unpreferred_partitions",
+            "Partitions that their preferred leader, the first replica, does not lead",
+            lambda: len(replica.image.topics.unpreferred),
+        )
+        gauge(
             "logberg_held_requests",
             "Requests that are held until there is news",
             lambda: sum(map(len, held)),

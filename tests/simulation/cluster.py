@@ -344,7 +344,8 @@ class Cluster:
             log=quiet_log(),
         )
         incarnation.agent.start()
-        self.replicas.begin_leader(incarnation, host, host.requests(credential_of(broker_id)))
+        if shape.replicated:
+            self.replicas.begin_leader(incarnation, host.requests(credential_of(broker_id)))
         return incarnation
 
     def incarnation_on(self, host_id: int) -> BrokerIncarnation | None:

@@ -63,10 +63,9 @@ class Replicas:
 
     # -- leaders ------------------------------------------------------------------------------
 
-    def begin_leader(self, incarnation: Any, host: SimulatedHost, requester: Any) -> None:
+    def begin_leader(self, incarnation: Any, requester: Any) -> None:
         """Let a broker's process look after the partitions that it leads."""
-        if self._cluster.shape.replicated:
-            _Leader(self, self._cluster, incarnation, requester).go_on()
+        _Leader(self, self._cluster, incarnation, requester).go_on()
 
     def granted(self, key: Key, partition_epoch: int, state: tuple[Any, ...]) -> None:
         """A leader was told that its change is made."""

@@ -14,10 +14,22 @@ from benchmarks.lateness import not_driven
 from controller.http import watch
 from controller.http.routes import ROUTES
 from controller.leader import changes
+from controller.managers.passes import Pass
 from controller.managers.topics import TopicManager
 from metadata.buckets import BucketMap
 from metadata.image.sorted_keys import SortedKeys
-from metadata.messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
+from metadata.messages import (
+    ALTERED_MAX,
+    AlterPartitionRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectionType,
+    ElectLeadersRequest,
+    IsrMember,
+    NewTopic,
+    PartitionToAlter,
+    TopicToAlter,
+)
 from runtime.http.requests import Caller, Request
 from tests.unit.controller.cluster import Cluster
 
@@ -218,3 +230,46 @@ def test_deciding_looks_at_little_in_one_slice(
     counter.slice_ends()
     assert counter.total > 1_000
     assert counter.most <= LIMIT
+
+
+def sliced(counter: Counter, decision: Generator[None, None, Any]) -> Any:
+    """Carry out a decision in slices; returns its result."""
+    while True:
+        try:
+            next(decision)
+        except StopIteration as ended:
+            counter.slice_ends()
+            return ended.value
+        counter.slice_ends()
+
+
+def test_a_change_of_isrs_costs_its_partitions_whatever_else_there_is(
+    cluster: Any, counter: Counter
+) -> None:
+    image = cluster.image
+    topic = image.topics.named("wide")
+    led = [n for n in range(WIDE) if image.topics.partitions[topic.topic_id, n].leader == 1]
+    wanted = tuple(PartitionToAlter(n, 0, 0, (IsrMember(1),)) for n in led[:ALTERED_MAX])
+    request = AlterPartitionRequest(
+        "a-test-cluster",
+        1,
+        image.cluster.brokers[1].broker_epoch,
+        (TopicToAlter(wanted, topic_name="wide"),),
+    )
+    counter.slice_ends()
+    counter.total = counter.most = 0
+    result = sliced(counter, cluster.leader._leader.isrs.alter(image, request))
+    assert len(result.records) == ALTERED_MAX
+    assert counter.most <= LIMIT
+    assert ALTERED_MAX < counter.total <= 12 * ALTERED_MAX
+
+
+def test_elections_look_at_what_needs_one_and_at_nothing_else(
+    cluster: Any, counter: Counter
+) -> None:
+    elections = cluster.leader._leader.elections
+    for kind in ElectionType:
+        result = sliced(counter, elections.elect(ElectLeadersRequest(kind))(cluster.image))
+        assert (result.records, result.reply.elected) == ([], 0)
+    assert not sliced(counter, elections.balance(cluster.image, Pass(1_000, 4_096))).records
+    assert counter.total < 50
