@@ -113,14 +113,3 @@ def next_state(state: BrokerState, event: AgentEvent) -> BrokerState:
         return TRANSITIONS[state, event]
     except KeyError:
         raise ValueError(f"a broker that is {state.value} can't be {event.value}") from None
-
-
-def diagram() -> str:
-    """Return the table as a Mermaid state diagram. docs/states.md holds it; a test compares."""
-    lines = ["stateDiagram-v2", "    [*] --> offline"]
-    lines += [
-        f"    {before.value} --> {after.value}: {event.value}"
-        for (before, event), after in TRANSITIONS.items()
-        if before is not after
-    ]
-    return "\n".join([*lines, "    gone --> [*]"]) + "\n"

@@ -5,7 +5,7 @@ the caller what to do. A caller who has never read our code must understand it. 
 error adds the particulars.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -398,23 +398,3 @@ class LogbergError(Exception):
         self.details: Mapping[str, str] = MappingProxyType(dict(details or {}))
         """Particulars by camelCase name, for programs."""
         super().__init__(f"{code.value}: {self.message}")
-
-
-def error_rows() -> Iterator[tuple[str, int, str, str, str]]:
-    """Yield (code, HTTP status, fault, "yes" or "no" for retry, advice) for every code."""
-    for code in ErrorCode:
-        facts = code.facts
-        yield (
-            code.value,
-            facts.status,
-            facts.fault,
-            "yes" if facts.retriable else "no",
-            facts.advice,
-        )
-
-
-def error_table() -> str:
-    """Return all codes as a Markdown table, for the docs."""
-    head = "| code | status | fault | retry | what to do |\n|---|---|---|---|---|\n"
-    rows = (f"| `{c}` | {s} | {f} | {r} | {a} |\n" for c, s, f, r, a in error_rows())
-    return head + "".join(rows)

@@ -20,7 +20,7 @@ from controller.http.route import Route
 from controller.http.routes import ROUTES
 from logberg.commands.brokers import list_brokers
 from logberg.processes.settings import BrokerSettings, ControllerSettings
-from metadata.errors import error_table
+from metadata.errors import ErrorCode
 from metadata.features import METADATA_VERSION, METADATA_VERSION_NAMES
 from metadata.record_levels import NEEDS
 from metadata.records.schema import camel
@@ -117,13 +117,21 @@ def _levels() -> str:
     return table(("`metadata.version`", "Kafka's name", "needed by"), rows)
 
 
+def _errors() -> str:
+    rows = (
+        (f"`{code}`", code.status, code.fault, "yes" if code.retriable else "no", code.facts.advice)
+        for code in ErrorCode
+    )
+    return table(("code", "status", "fault", "retry", "what to do"), rows)
+
+
 MADE: dict[str, Callable[[], str]] = {
     "controller-settings": lambda: _settings(ControllerSettings),
     "broker-settings": lambda: _settings(BrokerSettings),
     "routes": _routes,
     "parameters": _parameters,
     "connection-options": _connection,
-    "errors": error_table,
+    "errors": _errors,
     "controller-metrics": lambda: _metrics("controller"),
     "levels": _levels,
     "agent-metrics": lambda: _metrics("broker_agent"),

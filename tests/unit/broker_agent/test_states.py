@@ -9,7 +9,6 @@ from broker_agent.states import (
     AgentEvent,
     AgentStatus,
     BrokerState,
-    diagram,
     next_state,
 )
 
@@ -117,6 +116,17 @@ def test_nothing_serves_but_online_and_stopping():
         one.meet(event)
         if after in {OFFLINE, FENCED, GONE}:
             assert not one.serving, (state, event)
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram. docs/states.md holds it."""
+    lines = ["stateDiagram-v2", "    [*] --> offline"]
+    lines += [
+        f"    {before.value} --> {after.value}: {event.value}"
+        for (before, event), after in TRANSITIONS.items()
+        if before is not after
+    ]
+    return "\n".join([*lines, "    gone --> [*]"]) + "\n"
 
 
 def test_the_diagram_in_the_docs_is_this_one():

@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from metadata.errors import ErrorCode, Fault, LogbergError, error_rows, error_table
+from metadata.errors import ErrorCode, Fault, LogbergError
 
 STATUSES = {400, 401, 403, 404, 405, 408, 410, 409, 413, 415, 416, 421, 429, 500, 503, 507}
 # Clients' retry loops depend on these: they never change.
@@ -72,11 +72,3 @@ def test_details_are_a_copy_that_nobody_changes() -> None:
     assert error.details["topic"] == "a"
     with pytest.raises(TypeError):
         cast("dict[str, str]", error.details)["topic"] = "c"
-
-
-def test_the_table_has_a_row_for_every_code() -> None:
-    rows = list(error_rows())
-    assert [row[0] for row in rows] == [code.value for code in ErrorCode]
-    lines = error_table().splitlines()
-    assert len(lines) == len(ErrorCode) + 2
-    assert {line.count("|") for line in lines} == {6}

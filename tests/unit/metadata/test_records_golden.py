@@ -8,9 +8,10 @@ import msgpack
 import pytest
 
 from metadata.codec import decode_records, encode_records
-from metadata.messages.records_json import record_from_json, record_to_json, record_type_name
+from metadata.messages.records_json import record_to_json, record_type_name
 from metadata.records import RECORD_CLASSES, Part, Record
 from metadata.records.schema import fields_of
+from tests.golden.records_read import record_from_json
 from tests.golden.records_write import VECTORS, render
 
 PATH = Path(__file__).parents[2] / "golden" / "records.json"
