@@ -231,8 +231,8 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             400,
             _CLIENT,
             False,
-            "Ask for a level that every node supports (`logberg features list` shows which); for a "
-            "partition, wait for the newer metadata and decide again.",
+            "Ask for a level that every node supports (see `logberg features list`); for a "
+            "partition, wait for newer metadata and decide again.",
         ),
         _E.FEATURE_UPDATE_FAILED: ErrorFacts(
             409,
@@ -315,7 +315,7 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             "Ask again when the metadata shows the replica's broker online in the epoch you know.",
         ),
         _E.NEW_LEADER_ELECTED: ErrorFacts(
-            409, _CLUSTER, False, "Stop leading: the change was made, and another broker leads now."
+            409, _CLIENT, False, "Stop leading: the change was made, and another broker leads now."
         ),
         _E.ELECTION_NOT_NEEDED: ErrorFacts(
             409, _CLIENT, False, "Do nothing: the leader is already the one that you want."

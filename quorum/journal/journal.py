@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, overload
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
-from quorum.journal.damage import JournalDamage, TornTail
 from quorum.journal.frames import JournalFrameKind
 from quorum.journal.free_space import FreeSpace
 from quorum.journal.identity import FOLDER
@@ -64,7 +63,8 @@ class RaftJournal:
         self._log = log
         self._identity = opened.identity
         self._state = opened.state
-        self._torn, self._found, self._reset = opened.torn, opened.damage, opened.reset
+        self.opened = opened
+        """What this opening read and repaired."""
         self._commit_written = opened.state.commit_index
         self._known_written = dict(opened.state.known)
         self._position_needing_sync = opened.position
@@ -138,10 +138,10 @@ class RaftJournal:
             last_epoch=state.last_epoch,
             term=state.vote.term,
             position=self.durable_position,
-            reset_to_manifest=self._reset,
+            reset_to_manifest=self.opened.reset,
         )
-        if self._torn is not None:
-            self._log.warning("journal_torn_tail_cut", what=str(self._torn))
+        if self.opened.torn is not None:
+            self._log.warning("journal_torn_tail_cut", what=str(self.opened.torn))
         if state.damage:
             self._log.error("journal_damaged", what=state.damage)
 
@@ -159,21 +159,6 @@ class RaftJournal:
         Stays, across restarts too, until `repaired` is called.
         """
         return self._state.damage
-
-    @property
-    def found_damage(self) -> JournalDamage | None:
-        """The damage that this opening found."""
-        return self._found
-
-    @property
-    def torn_tail(self) -> TornTail | None:
-        """The torn tail that this opening cut."""
-        return self._torn
-
-    @property
-    def was_reset(self) -> bool:
-        """Whether this opening replaced the entries by the manifest's two."""
-        return self._reset
 
     @property
     def failure(self) -> OSError | None:

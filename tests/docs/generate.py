@@ -119,7 +119,13 @@ def _levels() -> str:
 
 def _errors() -> str:
     rows = (
-        (f"`{code}`", code.status, code.fault, "yes" if code.retriable else "no", code.facts.advice)
+        (
+            f"`{code}`",
+            str(code.status),
+            code.fault,
+            "yes" if code.retriable else "no",
+            code.facts.advice,
+        )
         for code in ErrorCode
     )
     return table(("code", "status", "fault", "retry", "what to do"), rows)

@@ -83,7 +83,7 @@ class JournalCase:
             return Verdict(HARMLESS, "the same is read")
         if content not in self._ends:
             return Verdict(SILENT, _difference(self._whole, content))
-        if journal.torn_tail is not None:
+        if journal.opened.torn is not None:
             return Verdict(DETECTED, "a torn tail that was never synced, cut")
         return Verdict(HARMLESS, "as if killed before it wrote what was never synced")
 

@@ -239,7 +239,7 @@ def test_a_copy_from_the_midst_of_a_jump_is_told_from_the_folder() -> None:
     journal.sync()
     rig.settle()
     other = rig.with_files(copy).open(manifest)
-    assert other.was_reset
+    assert other.opened.reset
     assert not other.damage
     other.begin_incarnation(DRAWN[1])
     assert not other.lineage.holds(incarnation, journal.durable_position)

@@ -221,7 +221,7 @@ def test_entries_before_the_manifest_are_dropped() -> None:
     journal = rig.open(mark)
     assert entries(journal) == [(command(i), i, 1) for i in range(19, 31)]
     assert journal.damage == ""
-    assert not journal.was_reset
+    assert not journal.opened.reset
     assert journal.commit_index >= 20
     rig.settle()
     assert len(rig.files()) <= before - 3
@@ -235,7 +235,7 @@ def test_a_jump_is_finished(index: int) -> None:
     rig.kill()
     mark = manifest(index, term=2)
     journal = rig.open(mark)
-    assert journal.was_reset
+    assert journal.opened.reset
     assert journal.damage == ""
     assert entries(journal) == [mark.first, mark.second]
     assert journal.commit_index == index
@@ -246,7 +246,7 @@ def test_a_jump_is_finished(index: int) -> None:
     rig.settle()
     rig.lose_power()
     again = rig.open(mark)
-    assert not again.was_reset
+    assert not again.opened.reset
     assert again.last_index == index + 3
 
 

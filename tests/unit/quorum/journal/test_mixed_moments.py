@@ -89,7 +89,7 @@ def test_files_of_several_moments_are_opened_found_damaged_or_refused() -> None:
         try:
             for _ in range(dice.randrange(2, 8)):
                 journal = live(rig, dice, moments)
-                found = journal.found_damage
+                found = journal.opened.damage
                 met[found.what.partition(":")[0] if found is not None else "nothing"] += 1
                 rig = rig.with_files(mixed(dice, moments))
         except DamagedError:

@@ -138,7 +138,7 @@ def test_a_torn_tail_is_cut_at_every_byte() -> None:
         other.lose_power()
         third = other.open()
         assert third.damage == ""
-        assert third.torn_tail is None
+        assert third.opened.torn is None
         assert content(third) == content(again)
     assert kept == 14
 
@@ -164,7 +164,7 @@ def test_any_subset_of_unsynced_sectors_may_survive() -> None:
         assert again.damage == ""
         assert again.last_index >= 9
         assert entries(again) == entries(journal)[: len(again)]
-        assert (again.torn_tail is not None) == any(keep)
+        assert (again.opened.torn is not None) == any(keep)
 
 
 def test_a_hole_before_a_frame_that_knew_of_it_as_durable_is_damage() -> None:
@@ -204,7 +204,7 @@ def test_damage_is_remembered_until_it_is_repaired() -> None:
     rig.lose_power()
     journal = rig.open()
     assert journal.damage == what
-    assert journal.found_damage is None
+    assert journal.opened.damage is None
     assert rig.files()[FIRST + ".damaged"] == damaged
     kept = len(journal)
     assert entries(journal) == written[0][:kept]
@@ -240,8 +240,8 @@ def test_damage_is_told_with_its_place() -> None:
     data[place] ^= 1
     journal = opened(rig, files | {FIRST: bytes(data)})
     assert journal is not None
-    assert journal.found_damage is not None
-    assert (journal.found_damage.file, journal.found_damage.offset) == (FIRST, place - 2)
+    assert journal.opened.damage is not None
+    assert (journal.opened.damage.file, journal.opened.damage.offset) == (FIRST, place - 2)
     assert journal.damage == f"{FIRST} is damaged at byte {place - 2}: a header is bad"
 
 
@@ -297,8 +297,8 @@ def test_what_a_crash_left_is_passed_over_when_it_comes_back() -> None:
     rig.platter.put(SECOND, b"QRJ1 torn")
     rig.kill()
     journal = rig.open()
-    assert journal.torn_tail is not None
-    assert journal.torn_tail.file == SECOND
+    assert journal.opened.torn is not None
+    assert journal.opened.torn.file == SECOND
     assert content(journal) == written
     third = journal.segment_names[-1]
     assert third != SECOND
@@ -307,7 +307,7 @@ def test_what_a_crash_left_is_passed_over_when_it_comes_back() -> None:
     rig.kill()
     again = rig.open()
     assert again.damage == ""
-    assert again.torn_tail is None
+    assert again.opened.torn is None
     assert content(again) == written
 
 

@@ -30,7 +30,7 @@ def test_a_witness_of_other_bytes_than_these_is_damage() -> None:
     again = other.with_files(other.files() | {WITNESS: witness}).open()
     assert f"{FIRST} is damaged" in again.damage
     assert "no frame ends at position" in again.damage
-    assert again.torn_tail is None
+    assert again.opened.torn is None
 
 
 def torn_twice() -> Rig:
