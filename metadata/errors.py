@@ -345,7 +345,10 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
             400, _CLIENT, False, "Name a user, such as User:alice."
         ),
         _E.DELEGATION_TOKEN_AUTH_DISABLED: ErrorFacts(
-            403, _SERVER, False, "Give every controller the cluster key; see the runbook."
+            403,
+            _SERVER,
+            False,
+            "Give every controller the cluster key: tokens need it; see the runbook.",
         ),
         _E.DELEGATION_TOKEN_NOT_FOUND: ErrorFacts(
             404, _CLIENT, False, "Check the token's id and its HMAC; it may have expired."
