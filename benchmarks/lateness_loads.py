@@ -137,7 +137,8 @@ async def _levels(stage: Stage) -> None:
 async def _configs(stage: Stage) -> None:
     """Configs of many topics in one request, of one topic, and of all brokers."""
     names = [f"configured-{stage.leader}-{n}" for n in range(1_000)]
-    await _made(stage, *((name, 1) for name in names))
+    for start in range(0, len(names), 100):
+        await _made(stage, *((name, 1) for name in names[start : start + 100]))
     for turn in stage.going_on():
         change = {"name": "retention.ms", "value": f"{turn + 1}"}
         resources = [

@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager
 
+from tests.mutants.configuring import CONFIGURING
 from tests.mutants.containing import CONTAINING
 from tests.mutants.deciding import DECIDING
 from tests.mutants.forging import FORGING
@@ -21,6 +22,7 @@ ALL = (
     *FORGING,
     *JOURNALLING,
     *KEEPING,
+    *CONFIGURING,
     *CONTAINING,
     *DECIDING,
     *LEVELLING,

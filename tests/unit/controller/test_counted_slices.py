@@ -15,12 +15,18 @@ from controller.http import watch
 from controller.http.routes import ROUTES
 from controller.leader import changes
 from controller.managers.passes import Pass
+from controller.managers.sweep import ROUND, Sweep
 from controller.managers.topics import TopicManager
 from metadata.buckets import BucketMap
+from metadata.features import ELR_VERSION, METADATA_VERSION
+from metadata.image import MetadataDelta
 from metadata.image.sorted_keys import SortedKeys
 from metadata.messages import (
     ALTERED_MAX,
+    AlterConfigsRequest,
     AlterPartitionRequest,
+    ConfigChange,
+    ConfigResourceChange,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     ElectionType,
@@ -30,6 +36,7 @@ from metadata.messages import (
     PartitionToAlter,
     TopicToAlter,
 )
+from metadata.records import FeatureLevelRecord, PartitionChangeRecord
 from runtime.http.requests import Caller, Request
 from tests.unit.controller.cluster import Cluster
 
@@ -273,3 +280,54 @@ def test_elections_look_at_what_needs_one_and_at_nothing_else(
         assert (result.records, result.reply.elected) == ([], 0)
     assert not sliced(counter, elections.balance(cluster.image, Pass(1_000, 4_096))).records
     assert counter.total < 50
+
+
+def resources(count: int, key: str = "retention.ms") -> AlterConfigsRequest:
+    change = (ConfigChange(key, "5"),)
+    return AlterConfigsRequest(
+        tuple(ConfigResourceChange("topic", f"t-{n}", change) for n in range(count))
+    )
+
+
+ALL_BROKERS = AlterConfigsRequest(
+    (ConfigResourceChange("broker", "default", (ConfigChange("min.insync.replicas", "2"),)),)
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "most_in_all"),
+    [(resources(SMALL), 100 * SMALL), (resources(1), 100), (ALL_BROKERS, 100)],
+    ids=["many topics", "one topic", "all brokers"],
+)
+def test_a_change_of_configs_costs_what_it_changes(
+    cluster: Any, counter: Counter, request_: AlterConfigsRequest, most_in_all: int
+) -> None:
+    """However many partitions there are."""
+    sliced(counter, cluster.leader._leader.configs.alter(cluster.image, request_))
+    assert counter.most <= LIMIT
+    assert 0 < counter.total <= most_in_all
+
+
+def test_elrs_are_cleared_in_slices(cluster: Any, counter: Counter) -> None:
+    """A new min ISR of all brokers concerns every partition that has an ELR: here, all of them."""
+    image = cluster.image
+    topics = image.topics
+    broken = [
+        PartitionChangeRecord(number, topic_id, isr=(1,), leader=1, eligible_leader_replicas=(2,))
+        for topic_id, _ in topics.by_id.unordered_items()
+        for number in topics.ids_of(topic_id)
+    ]
+    delta = MetadataDelta(image)
+    levels = [FeatureLevelRecord(METADATA_VERSION, 30), FeatureLevelRecord(ELR_VERSION, 1)]
+    delta.replay_all([*levels, *broken], image.offset)
+    delta.finish_batch(image.offset + len(broken) + 2, image.epoch, image.timestamp_ms)
+    lacking = delta.apply()
+    sweep, manager = Sweep(ROUND), cluster.controllers[1]._leader.configs
+    counter.now = counter.most = counter.total = 0
+    for _ in range(3):
+        result = sliced(counter, manager.alter(lacking, ALL_BROKERS, sweep))
+        assert len(result.records) == ROUND
+        assert result.unfinished
+    assert counter.total > PARTITIONS, "every partition was looked at once, to put them in order"
+    assert counter.total < 12 * PARTITIONS
+    assert counter.most <= LIMIT

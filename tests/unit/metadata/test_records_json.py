@@ -103,6 +103,8 @@ def test_the_secrets_of_a_credential_are_not_shown_unasked() -> None:
     [
         ("ssl.keystore.password", "x", True),
         ("listener.name.tls.scram-sha-256.sasl.jaas.config", "x", True),
+        ("listener.name.tls.ssl.truststore.certificates", "x", True),
+        ("ssl.keystore.certificate.chain", "x", True),
         ("ssl.keystore.key", "x", True),
         ("DELEGATION.TOKEN.SECRET.KEY", "x", True),
         ("ssl.keystore.password", None, False),
