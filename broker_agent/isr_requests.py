@@ -99,7 +99,7 @@ class IsrRequests:
         self._log = log.bind(broker_id=broker_id)
         self._agent: AgentCore | None = None
         self._wanted: dict[PartitionKey, dict[int, int]] = {}
-        """What the host asked for last: broker ids with their epochs."""
+        """What the host asked for last and is not sent: broker ids with their epochs."""
         self._asked: dict[PartitionKey, _Asked] = {}
         self._answered: dict[PartitionKey, LedPartition] = {}
         """Answers that the image doesn't show yet."""
@@ -158,8 +158,6 @@ class IsrRequests:
             partition = shown(key)
             if partition is None or partition.partition_epoch > asked.partition_epoch:
                 del self._asked[key]
-        for key in [key for key in self._wanted if self.of(key) is None]:
-            del self._wanted[key]
 
     def end(self) -> None:
         """Ask for nothing more."""
@@ -175,13 +173,12 @@ class IsrRequests:
         if agent.state is BrokerState.GONE or agent.broker_epoch < 0:
             return
         sent: dict[PartitionKey, PartitionToAlter] = {}
-        for key, isr in list(self._wanted.items()):
+        while self._wanted and len(sent) < _PARTITIONS_MAX:
+            key = next(iter(self._wanted))
+            isr = self._wanted.pop(key)
             now = self.of(key)
             if now is None or frozenset(isr) == frozenset(now.isr) == now.maximal:
-                del self._wanted[key]
                 continue
-            if len(sent) == _PARTITIONS_MAX:
-                break
             self._note_asked(key, now, isr)
             sent[key] = PartitionToAlter(
                 partition_index=key.partition,
@@ -231,18 +228,21 @@ class IsrRequests:
         if isinstance(answer, Unreachable):
             if not answer.refused:
                 self._note_lost(sent)
+            self._want_again(sent)
             self._try_later()
             return
         content_type = answer.headers.get("content-type", "")
         if answer.status != _OK:
             if decode_error(answer.status, answer.body, content_type).code in _OUTCOME_UNKNOWN:
                 self._note_lost(sent)
+            self._want_again(sent)
             self._try_later()
             return
         try:
             reply = decode(AlterPartitionReply, answer.body, content_type, tolerant=True)
         except LogbergError:
             self._note_lost(sent)
+            self._want_again(sent)
             self._try_later()
             return
         self._failures = 0
@@ -263,14 +263,18 @@ class IsrRequests:
             if key in self._asked:
                 self._asked[key] = self._asked[key]._replace(lost=True)
 
+    def _want_again(self, sent: Mapping[PartitionKey, PartitionToAlter]) -> None:
+        """What the host has asked for meanwhile goes before."""
+        for key, partition in sent.items():
+            members = {one.broker_id: one.broker_epoch for one in partition.new_isr_with_epochs}
+            self._wanted.setdefault(key, members)
+
     def _settle(self, key: PartitionKey, sent: PartitionToAlter, answer: AlteredPartition) -> bool:
         """Take the outcome for one partition. Returns whether to ask for the same again."""
         code = "" if answer.error is None else answer.error.code
         if code in _LATER:
+            self._want_again({key: sent})
             return True
-        members = {member.broker_id for member in sent.new_isr_with_epochs}
-        if self._wanted.get(key, {}).keys() == members:
-            del self._wanted[key]
         if not code:
             self._take(key, answer)
         else:
@@ -278,7 +282,7 @@ class IsrRequests:
                 ISR_NOT_CHANGED,
                 topic_id=uuid_text(key.topic_id),
                 partition=key.partition,
-                wanted=sorted(members),
+                wanted=[member.broker_id for member in sent.new_isr_with_epochs],
                 why=code,
             )
             asked = self._asked.get(key)

@@ -24,6 +24,7 @@ from broker_agent.api import AgentApi
 from broker_agent.config import AgentConfig, problems
 from broker_agent.health import Health, health_of
 from broker_agent.isr_requests import IsrRequests
+from broker_agent.isr_without_data import IsrWithoutData
 from broker_agent.publishers import Duties, PartitionDuties, Publisher
 from broker_agent.states import BrokerState
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
@@ -78,6 +79,7 @@ class BrokerAgent:
         publishers: tuple[Publisher, ...] = (),
         duties: Duties | None = None,
         on_isr: Callable[[PartitionKey], None] | None = None,
+        holds_no_data: bool = False,
         server: OwnServer | None = None,
         log: structlog.typing.FilteringBoundLogger | None = None,
     ) -> None:
@@ -87,7 +89,8 @@ class BrokerAgent:
         the agent adds the check that the server is a controller of this cluster, so that no request
         and no `token` reaches another server. `token` is a bearer token. The agent calls the
         publishers in their order, and `duties` after them. It calls `on_isr` when a controller has
-        answered a change that `isr` asked for. `server`: also listen for HTTP. Raises
+        answered a change that `isr` asked for. `holds_no_data`: put every online replica into
+        the ISRs of partitions that this broker leads. `server`: also listen for HTTP. Raises
         ValueError for an invalid configuration, and for a `token` without TLS.
         """
         if found := problems(config):
@@ -109,6 +112,7 @@ class BrokerAgent:
             self._publishers += (PartitionDuties(config.broker_id, duties),)
         self._own_server = server
         self._on_isr = on_isr
+        self._holds_no_data = holds_no_data
         self._isr: IsrRequests | None = None
         self._log = log if log is not None else structlog.get_logger()
         self._changed = asyncio.Event()
@@ -134,6 +138,9 @@ class BrokerAgent:
                 on_change=self._on_isr or _ignore,
                 log=self._log,
             )
+            own_publishers: tuple[Publisher, ...] = (isr,)
+            if self._holds_no_data:
+                own_publishers += (IsrWithoutData(self._config.broker_id, isr),)
             self._core = core = AgentCore(
                 self._config,
                 clock=clock,
@@ -141,7 +148,7 @@ class BrokerAgent:
                 disk=disk,
                 requester=self._requester,
                 host=self,
-                publishers=(isr, *self._publishers),
+                publishers=(*own_publishers, *self._publishers),
                 log=self._log,
             )
             stack.callback(core.abandon)

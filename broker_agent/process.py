@@ -35,6 +35,7 @@ async def run_broker(
     *,
     data: Path,
     server: OwnServer,
+    holds_no_data: bool = False,
     read_tls: Callable[[], AgentTls] | None = None,
     log: structlog.typing.FilteringBoundLogger,
 ) -> int:
@@ -47,7 +48,12 @@ async def run_broker(
     if tls is not None:
         server = server._replace(tls=tls.server)
     async with BrokerAgent(
-        config, data=data, tls=None if tls is None else tls.client, server=server, log=log
+        config,
+        data=data,
+        tls=None if tls is None else tls.client,
+        holds_no_data=holds_no_data,
+        server=server,
+        log=log,
     ) as agent:
 
         def reload() -> None:

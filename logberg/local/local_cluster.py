@@ -345,6 +345,7 @@ class LocalCluster:
             "heartbeat_ms": self.timing.heartbeat_ms,
             "controllers": [self.controller_url(m) for m in range(1, self.file.controllers + 1)],
             "endpoints": [{"name": "HTTP", "host": "127.0.0.1", "port": port}],
+            "holds_no_data": True,
             "tls": {"cert": str(pair[0]), "key": str(pair[1]), "ca": self.file.ca},
         }
 

@@ -65,6 +65,7 @@ def run_broker_process(settings: BrokerSettings, config_file: Path) -> int:
                 # Without TLS nobody can show who they are; the controllers decide then.
                 forward_anonymous=settings.tls is None,
             ),
+            holds_no_data=settings.holds_no_data,
             read_tls=None if settings.tls is None else read_tls,
             log=configure(settings.log_level, broker_id=settings.broker_id),
         )

@@ -186,6 +186,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """The agent ends a controlled shutdown that takes longer."""
     stop_silence_ms: int = 4_000
     """A controlled shutdown ends when the active controller has not answered for so long."""
+    holds_no_data: bool = False
+    """For brokers without data, as those of `logberg up`: the agent puts every online replica into
+    the ISRs of partitions that the broker leads. Never set it for a broker that replicates data."""
 
 
 def load(path: Path, kind: type[T]) -> T:

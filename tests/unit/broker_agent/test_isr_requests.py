@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from broker_agent.isr_requests import IsrRequests, LedPartition
+from broker_agent.isr_without_data import IsrWithoutData
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.errors import error_reply
 from metadata.messages.partitions import (
@@ -15,7 +16,11 @@ from metadata.messages.partitions import (
 )
 from metadata.messages.wire import MSGPACK, decode, encode
 from metadata.partition_key import PartitionKey
-from metadata.records import PartitionChangeRecord
+from metadata.records import (
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+)
 from metadata.uuids import uuid_text
 from runtime.http.requests import Reply, Unreachable
 from tests.simulation.quorum_cluster import quiet_log
@@ -258,3 +263,29 @@ def test_many_partitions_go_in_several_requests() -> None:
         )
         leader.give(Reply(200, body, {"content-type": MSGPACK}))
     assert counts == [1, 200, 200, 49]
+
+
+class Empty(Leader):
+    """A leader without data: `IsrWithoutData` asks for it."""
+
+    def on_metadata(self, before, after, manifest) -> None:
+        super().on_metadata(before, after, manifest)
+        IsrWithoutData(BROKER, self.isr).on_metadata(before, after, manifest)
+
+
+def test_a_broker_without_data_asks_for_replicas_that_come_online_and_never_for_fewer() -> None:
+    leader = Empty()
+    eight = RegisterBrokerRecord(8, bytes(16), leader.log.end, (), (), None, fenced=True)
+    leader.active.commit(eight)
+    leader.active.commit(PartitionChangeRecord(0, KEY.topic_id, isr=(7,)))
+    leader.run(0.1)
+    assert not leader.controller.sent, "broker 8 is fenced"
+    epoch = leader.log.image.cluster.brokers[8].broker_epoch
+    leader.active.commit(BrokerRegistrationChangeRecord(8, epoch, fenced=-1))
+    leader.run(0.1)
+    assert leader.controller.asked() == [(0, 6, [7, 8])]
+    leader.answer(leader.changed_to((7, 8), 7))
+    leader.active.commit(PartitionChangeRecord(0, KEY.topic_id, isr=(7, 8)))
+    leader.active.commit(BrokerRegistrationChangeRecord(8, epoch, fenced=1))
+    leader.run(0.1)
+    assert len(leader.controller.sent) == 1
