@@ -19,10 +19,10 @@ import msgspec
 
 from logberg.client.access import Access, AccessError
 from logberg.client.client_errors import ClientError, unknown_outcome
+from logberg.client.request_ids import new_request_id
 from logberg.client.tries import Retry, UrlOrder, broken, not_connected, read_answer
 from metadata.errors import ErrorCode
 from metadata.messages.versions import Agreed
-from metadata.uuids import uuid7, uuid_text
 from runtime.randomness import from_system
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ class Asking:
         to find it out. Raises ClientError; REQUEST_TIMED_OUT means that the outcome is unknown.
         """
         if request_id is None:
-            request_id = uuid_text(uuid7(int(time.time() * 1000), self._random.getrandbits(74)))
+            request_id = new_request_id(self._random)
         headers = {REQUEST_ID: request_id}
         if reason:
             headers["x-logberg-reason"] = reason

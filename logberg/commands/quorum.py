@@ -14,8 +14,9 @@ from logberg.cli.connection_options import (
     ClusterConnection,
     change_options,
     cluster_options,
+    print_change,
 )
-from logberg.cli.output import facts, print_json, say, show, styled, table
+from logberg.cli.output import facts, print_json, show, styled, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
@@ -156,16 +157,8 @@ def unregister_controller(
     """
     reply = cluster.ask(
         lambda client: client.unregister_controller(
-            controller_id,
-            force=force,
-            reason=change.reason,
-            request_id=change.request_id,
-            dry_run=change.dry_run,
+            controller_id, force=force, **change.arguments()
         )
     )
-    if output == "json":
-        print_json(reply)
-    elif reply.dry_run:
-        print_json(reply.records)
-    else:
-        say(f"controller {controller_id} is unregistered (offset {reply.offset})")
+    said = f"controller {controller_id} is unregistered (offset {reply.offset})"
+    print_change(reply, output, said)

@@ -10,8 +10,9 @@ from logberg.cli.connection_options import (
     ClusterConnection,
     change_options,
     cluster_options,
+    print_change,
 )
-from logberg.cli.failure import Failure
+from logberg.cli.failure import fail_for
 from logberg.cli.output import print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
@@ -97,25 +98,15 @@ def _alter(
 ) -> None:
     wanted = QuotaAlteration(entity, tuple(operations))
     reply: AlterQuotasReply = cluster.ask(
-        lambda client: client.alter_quotas(
-            wanted, reason=change.reason, request_id=change.request_id, dry_run=change.dry_run
-        )
+        lambda client: client.alter_quotas(wanted, **change.arguments())
     )
-    if output == "json":
-        print_json(reply)
-    elif reply.dry_run:
-        print_json(reply.records)
-    else:
-        for entry in reply.entries:
-            if entry.error is None:
-                say(f"{_words(entry.entity)}: changed (offset {reply.offset})")
-    refused = [
-        f"{_words(e.entity)}: {e.error.message} [{e.error.code}]"
-        for e in reply.entries
-        if e.error is not None
-    ]
-    if refused:
-        raise Failure("; ".join(refused))
+    changed = (
+        f"{_words(entry.entity)}: changed (offset {reply.offset})"
+        for entry in reply.entries
+        if entry.error is None
+    )
+    print_change(reply, output, *changed)
+    fail_for((_words(entry.entity), entry.error) for entry in reply.entries)
 
 
 @command.command("list")

@@ -12,6 +12,7 @@ from logberg.cli.connection_options import (
     ClusterConnection,
     change_options,
     cluster_options,
+    print_change,
 )
 from logberg.cli.failure import Failure
 from logberg.cli.output import facts, print_json, say, show, table
@@ -52,16 +53,11 @@ def create(
             owner=owner,
             renewers=renewers,
             max_lifetime_ms=max_lifetime_ms,
-            reason=change.reason,
-            request_id=change.request_id,
-            dry_run=change.dry_run,
+            **change.arguments(),
         )
     )
-    if output == "json":
-        print_json(reply)
-    elif reply.dry_run:
-        print_json(reply.records)
-    else:
+    print_change(reply, output)
+    if output != "json" and not reply.dry_run:
         token = reply.token
         show(
             facts(
@@ -98,9 +94,7 @@ def renew(
             token_id,
             secret,
             period_ms=period_ms,
-            reason=change.reason,
-            request_id=change.request_id,
-            dry_run=change.dry_run,
+            **change.arguments(),
         )
     )
     _show(reply, output)
@@ -127,9 +121,7 @@ def expire(
             token_id,
             secret,
             period_ms=period_ms,
-            reason=change.reason,
-            request_id=change.request_id,
-            dry_run=change.dry_run,
+            **change.arguments(),
         )
     )
     _show(reply, output)
@@ -165,13 +157,8 @@ def list_tokens(*, owner: str | None, cluster: ClusterConnection, output: str) -
 
 
 def _show(reply: ChangeTokenReply, output: str) -> None:
-    if output == "json":
-        print_json(reply)
-    elif reply.dry_run:
-        print_json(reply.records)
-    else:
-        until = _time(reply.expiry_timestamp_ms)
-        say(f"{reply.token_id} lives until {until} (offset {reply.offset})")
+    until = _time(reply.expiry_timestamp_ms)
+    print_change(reply, output, f"{reply.token_id} lives until {until} (offset {reply.offset})")
 
 
 def _read(path: Path) -> bytes:

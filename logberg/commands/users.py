@@ -2,20 +2,22 @@
 
 import hashlib
 from pathlib import Path
-from secrets import token_bytes
 
 import click
+import msgspec
 
 from logberg.cli.connection_options import (
     ChangeOptions,
     ClusterConnection,
     change_options,
     cluster_options,
+    print_change,
 )
-from logberg.cli.failure import Failure
+from logberg.cli.failure import Failure, fail_for
 from logberg.cli.output import print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
+from logberg.client.request_ids import new_request_id
 from metadata.messages.scram import AlterScramReply, ScramDeletion, ScramUpsertion, UserDescription
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -71,14 +73,13 @@ def set_credential(
     password = _password(password_file)
     if not password:
         raise Failure("the password is empty")
-    salt = token_bytes(_SALT_BYTES)
+    request_id = change.request_id or new_request_id()
+    # A controller refuses an id that comes again with another salt.
+    salt = hashlib.sha256(f"{request_id} {name}".encode()).digest()[:_SALT_BYTES]
     salted = hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
     wanted = ScramUpsertion(name, mechanism, iterations, salt, salted)
-    reply = cluster.ask(
-        lambda client: client.alter_scram(
-            (wanted,), reason=change.reason, request_id=change.request_id, dry_run=change.dry_run
-        )
-    )
+    same = msgspec.structs.replace(change, request_id=request_id)
+    reply = cluster.ask(lambda client: client.alter_scram((wanted,), **same.arguments()))
     _show(reply, f"set {mechanism} of {name}", output)
 
 
@@ -92,11 +93,7 @@ def delete(
     """Delete a user's credential."""
     reply = cluster.ask(
         lambda client: client.alter_scram(
-            (),
-            (ScramDeletion(name, mechanism),),
-            reason=change.reason,
-            request_id=change.request_id,
-            dry_run=change.dry_run,
+            (), (ScramDeletion(name, mechanism),), **change.arguments()
         )
     )
     _show(reply, f"deleted {mechanism} of {name}", output)
@@ -142,16 +139,6 @@ def _password(path: Path | None) -> str:
 
 
 def _show(reply: AlterScramReply, done: str, output: str) -> None:
-    if output == "json":
-        print_json(reply)
-    elif reply.dry_run:
-        print_json(reply.records)
-    elif all(user.error is None for user in reply.users):
-        say(f"{done} (offset {reply.offset})")
-    refused = [
-        f"{user.name}: {user.error.message} [{user.error.code}]"
-        for user in reply.users
-        if user.error is not None
-    ]
-    if refused:
-        raise Failure("; ".join(refused))
+    fine = all(user.error is None for user in reply.users)
+    print_change(reply, output, *([f"{done} (offset {reply.offset})"] if fine else []))
+    fail_for((user.name, user.error) for user in reply.users)

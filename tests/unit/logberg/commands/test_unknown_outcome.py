@@ -17,6 +17,7 @@ import pytest
 from logberg.cli.command_tree import cli
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
+from tests.unit.logberg.commands.test_terminal import LINE_FILE
 from tests.unit.logberg.edge import run_whole
 from tests.unit.logberg.listener import Listener
 
@@ -36,6 +37,14 @@ CHANGES: dict[str, list[str]] = {
     "partitions add": ["a", "3"],
     "reassign start": ["a-0=1,2"],
     "reassign cancel": ["a-0"],
+    "quotas set": ["producer_byte_rate=5", "--user", "a"],
+    "quotas remove": ["producer_byte_rate", "--user", "a"],
+    "users scram set": ["a", "--password-file", LINE_FILE],
+    "users scram delete": ["a"],
+    "tokens create": [],
+    "tokens renew": ["a", "--hmac-file", LINE_FILE],
+    "tokens expire": ["a", "--hmac-file", LINE_FILE],
+    "quorum unregister-controller": ["7"],
 }
 DONE = json.dumps(
     {
@@ -48,6 +57,20 @@ DONE = json.dumps(
         "resources": [],
         "partitions": [],
         "replicaElectionResults": [],
+        "entries": [],
+        "users": [],
+        "token": {
+            "tokenId": "a",
+            "owner": "User:a",
+            "requester": "User:a",
+            "renewers": [],
+            "issueTimestampMs": 0,
+            "expiryTimestampMs": 0,
+            "maxTimestampMs": 0,
+        },
+        "tokenId": "a",
+        "expiryTimestampMs": 0,
+        "controllerId": 7,
         "elected": 0,
         "failed": 0,
         "records": [],
@@ -89,6 +112,10 @@ def sent_ids(controller: Listener) -> set[str]:
     return set(re.findall(r"x-logberg-request-id: (\S+)", controller.heard.decode(), re.IGNORECASE))
 
 
+def sent_bodies(controller: Listener) -> set[bytes]:
+    return set(re.findall(rb"\r\n\r\n(\{[^\r\n]*\})", controller.heard))
+
+
 @pytest.mark.parametrize("lost", ["hangs up", "timed out", "a proxy's 504", "a defect"])
 @pytest.mark.parametrize("command", CHANGES)
 def test_an_outcome_that_is_unknown_can_be_found_out(
@@ -110,12 +137,14 @@ def test_an_outcome_that_is_unknown_can_be_found_out(
     found = re.search(rf"--request-id ({ID})", said.err)
     assert found is not None, said.err
     assert sent_ids(controller) == {found[1]}, "one id through all tries"
+    bodies = sent_bodies(controller)
 
     controller.heard = b""
     controller.answer = lambda _method, _path: ("200 OK", DONE)
     said = run_whole(*asked, "--request-id", found[1])
     assert said.code == 0, said.err
     assert sent_ids(controller) == {found[1]}
+    assert sent_bodies(controller) == bodies, "a controller refuses an id with another request"
 
 
 @pytest.mark.parametrize("command", CHANGES)
