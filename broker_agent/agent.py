@@ -15,7 +15,7 @@ The core does no I/O: it sends requests through the requester, gets answers by c
 the host through `Host` and the publishers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 import structlog
@@ -26,7 +26,7 @@ from broker_agent.fetch_loop import FetchLoop
 from broker_agent.image_store import ImageStore
 from broker_agent.lease import Lease
 from broker_agent.publishers import Publisher
-from broker_agent.registration import registration_of
+from broker_agent.registration import LogDirectories, registration_of
 from broker_agent.snapshot_download import SnapshotDownload
 from broker_agent.states import AgentEvent, AgentStatus, BrokerState
 from broker_agent.stop_limits import StopLimits
@@ -121,6 +121,7 @@ class AgentCore:
         self.broker_epoch = -1
         self.high_watermark = -1
         self.self_fencings = 0
+        self._directories = LogDirectories()
         self._host_ready = True
         self._asked = WantedState.FENCED
         self._registrations = 0
@@ -195,6 +196,16 @@ class AgentCore:
             self._to(AgentEvent.HOST_UNREADY, "the host is not ready")
         self._say_now()
 
+    def set_directories(
+        self, *, failed: Collection[bytes] = (), cordoned: Collection[bytes] | None = None
+    ) -> None:
+        """Set which log directories have failed, and which take no new replicas (KIP-858, 1066).
+
+        Each fetch says so. `cordoned` None: not said. A controller of release 0.1 is not told.
+        """
+        self._directories = LogDirectories(frozenset(failed), _sorted_or_none(cordoned))
+        self._say_now()
+
     def start(self) -> None:
         """Load the image from disk and begin to fetch.
 
@@ -244,13 +255,19 @@ class AgentCore:
                 broker_id=self._config.broker_id,
                 incarnation_id=self.incarnation,
                 broker_epoch=self.broker_epoch,
-                registration=registration_of(self._config) if registering else None,
+                registration=(
+                    registration_of(self._config, self._directories, version)
+                    if registering
+                    else None
+                ),
                 fetched_offset=self._view.fetched_offset,
                 fetched_epoch=self._view.fetched_epoch,
                 applied_offset=self._view.applied_offset,
                 wanted_state=self._asked,
                 max_bytes=self._config.fetch_bytes_max if following else 0,
                 max_wait_ms=max_wait_ms,
+                offline_log_dirs=self._directories.failed_texts(version),
+                cordoned_log_dirs=self._directories.cordoned_texts(version),
                 software=self._config.software if version >= TOLERANT else None,
             ),
             MSGPACK,
@@ -479,3 +496,7 @@ class AgentCore:
             call()
         except Exception:  # noqa: BLE001 - an error of the host must not stop our heartbeats
             self._log.exception(HOST_FAILED)
+
+
+def _sorted_or_none(directories: Collection[bytes] | None) -> tuple[bytes, ...] | None:
+    return None if directories is None else tuple(sorted(directories))

@@ -12,7 +12,7 @@ only a new process may register again.
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -239,6 +239,16 @@ class BrokerAgent:
         The broker is online only while the host is ready.
         """
         self.core.set_host_ready(ready=ready)
+
+    def set_directories(
+        self, *, failed: Collection[bytes] = (), cordoned: Collection[bytes] | None = None
+    ) -> None:
+        """Tell the controller which log directories have failed, and which are cordoned.
+
+        Both are ids of `AgentConfig.log_dirs`. Replicas on failed directories leave their ISRs;
+        cordoned directories get no new replicas (KIP-858, 1066).
+        """
+        self.core.set_directories(failed=failed, cordoned=cordoned)
 
     async def wait_online(self) -> None:
         """Return once the broker is online. Raises AgentGoneError if the agent ends first."""
