@@ -15,8 +15,7 @@ connections.
 import msgspec
 
 from controller.config import ControllerConfig
-from controller.http.alter_partition import AlterPartition
-from controller.http.broker_requests import BrokerRequests
+from controller.http.broker_requests import BrokerRequests, claim_of
 from controller.http.call import Call, OnReply
 from controller.http.change_routes import CHANGES
 from controller.http.clients.answers import READS as CLIENT_READS
@@ -44,7 +43,6 @@ from controller.http.routes import RouteMatch, find_route
 from controller.http.snapshot_ranges import SnapshotRanges
 from controller.http.watch import Watch
 from controller.leader.changes import RequestedChange
-from controller.leader.identity import BrokerClaim
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
     AlterPartitionRequest,
@@ -68,7 +66,6 @@ from metadata.messages.versions import (
     version_of,
 )
 from metadata.messages.wire import JSON
-from metadata.uuids import parse_uuid_of
 from runtime.clock import Clock
 from runtime.http.requests import Reply, Request
 from runtime.metrics import CONTENT_TYPE
@@ -90,7 +87,7 @@ class Api:
         node: NodeView,
         metrics: ControllerMetrics,
         fetch: MetadataFetch,
-        alter: AlterPartition,
+        alter: BrokerRequests,
         assigning: BrokerRequests,
         queries: Queries,
         watch: Watch,
@@ -191,18 +188,17 @@ class Api:
         self._fetch.handle(message, call.request.caller, done)
 
     def _alter_partition(self, call: Call) -> None:
-        self._alter.handle(call.body(AlterPartitionRequest), call.request.caller, call.answer)
+        message = call.body(AlterPartitionRequest)
+        claim = claim_of(message.broker_id, message)
+        isrs = self._leader.isrs
+        self._alter.handle(
+            claim, call.request.caller, lambda image: isrs.alter(image, message), call.answer
+        )
 
     def _assign_replicas(self, call: Call) -> None:
         broker_id = broker_id_of(call.arguments["id"])
         message = call.body(AssignReplicasRequest)
-        incarnation_id = message.incarnation_id
-        claim = BrokerClaim(
-            broker_id,
-            message.broker_epoch,
-            message.cluster_id,
-            None if incarnation_id is None else parse_uuid_of("incarnationId", incarnation_id),
-        )
+        claim = claim_of(broker_id, message)
         decide = self._leader.directories.assign(broker_id, message)
         self._assigning.handle(claim, call.request.caller, decide, call.answer, in_rounds=True)
 

@@ -1,13 +1,16 @@
-"""Answers requests in which a broker says something of itself, other than MetadataFetch.
+"""Answers requests of brokers other than MetadataFetch: AlterPartition and AssignReplicasToDirs.
 
 The caller is checked as in MetadataFetch: only a credential that is bound to broker n speaks for
-it. The decision goes before the requests of users. One request of a broker is under way at a time,
-so brokers can't crowd out each other.
+it. The decision goes before the requests of users, because a leader can't commit writes while it
+waits. One request of a broker and kind is under way at a time, so brokers can't crowd out each
+other.
 
-No request id is needed: what a broker says of itself is the same when it is said twice.
+No request id is needed. A change of an ISR names the partition epoch that it starts from, and
+where a replica lies is the same when it is said twice.
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
@@ -18,11 +21,39 @@ from controller.leader.identity import BrokerClaim, IdentityCheck, acted_as, che
 from controller.result import Decide
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, LogbergError
+from metadata.uuids import parse_uuid_of
 from runtime.http.requests import Caller
 
 OnAnswer = Callable[[msgspec.Struct | LogbergError], None]
 _RETRY_MS = 100
 """When a broker asks again whose request is still under way."""
+
+
+class SaidByBroker(Protocol):
+    """A message that says which process of a broker sent it."""
+
+    @property
+    def cluster_id(self) -> str:
+        """The broker's cluster."""
+
+    @property
+    def broker_epoch(self) -> int:
+        """Of its registration."""
+
+    @property
+    def incarnation_id(self) -> str | None:
+        """None: the epoch alone says which process it is."""
+
+
+def claim_of(broker_id: int, said: SaidByBroker) -> BrokerClaim:
+    """Return where a message says that it comes from. Raises LogbergError INVALID_REQUEST."""
+    incarnation_id = said.incarnation_id
+    return BrokerClaim(
+        broker_id,
+        said.broker_epoch,
+        said.cluster_id,
+        None if incarnation_id is None else parse_uuid_of("incarnationId", incarnation_id),
+    )
 
 
 class BrokerRequests:

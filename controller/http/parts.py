@@ -1,7 +1,6 @@
 """The parts of this room, wired: from a request to the rooms that answer it."""
 
 from controller.config import ControllerConfig
-from controller.http.alter_partition import AlterPartition
 from controller.http.api import Api
 from controller.http.broker_requests import BrokerRequests
 from controller.http.fetch_content import FetchContent
@@ -46,7 +45,7 @@ class HttpParts:
             view,
             ControllerMetrics(registry, view, (self.held_requests, self.watching)),
             self.fetch,
-            AlterPartition(config, view),
+            BrokerRequests(config, view, "AlterPartition"),
             BrokerRequests(config, view, "AssignReplicasToDirs"),
             Queries(view, self.pages),
             Watch(storage.open_ledger, lambda: replica.image, self.watching, storage.files.damaged),

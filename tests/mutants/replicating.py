@@ -106,7 +106,7 @@ REPLICATING = (
         "17, I16",
         "The broker epoch of the leader is not compared. Guarded twice: both are off.",
         (
-            Patch("controller.http.alter_partition.check_process", gives(None)),
+            Patch("controller.http.broker_requests.check_process", gives(None)),
             Patch(_ISR + "registered", gives(None)),
         ),
     ),
