@@ -12,8 +12,6 @@ import msgspec
 from metadata.features import ELR_VERSION, METADATA_VERSION
 from metadata.messages import WantedState
 from metadata.records import (
-    ConfigRecord,
-    ConfigResourceType,
     FeatureLevelRecord,
     PartitionChangeRecord,
 )
@@ -37,8 +35,13 @@ class Case:
         self, *, elr: bool = False, partitions: int = 1, features: Any = (), **config: Any
     ) -> None:
         self.cluster: Any = Cluster(nodes=1, min_insync_replicas=2, **config)
-        online = self.cluster.online(1, 2, 3, 4, features=features)
-        self.brokers = {b.broker_id: b for b in online}
+        # Each broker has one log directory of its own.
+        self.brokers = {
+            number: Broker(
+                self.cluster, number, log_dirs=(_directory(number),), features=features
+            ).bring_online()
+            for number in (1, 2, 3, 4)
+        }
         self.cluster.assign(TOPIC, *[(1, 2, 3)] * partitions)
         if elr:
             self.cluster.write(
@@ -96,20 +99,28 @@ class Case:
         keep_alive(self.cluster, alive, SESSION_S + 1)
         new = self.brokers[int(number)] = Broker(self.cluster, int(number), features=DECLARED)
         if how == "clean":
-            registration = msgspec.structs.replace(
+            new.registration = msgspec.structs.replace(
                 new.registration, previous_broker_epoch=old.epoch
             )
-            new.registration = registration
         new.register()
+
+    def _offline(self, broker: str) -> None:
+        """The broker's log directory fails; the broker itself goes on."""
+        directories = (uuid_text(_directory(int(broker))),)
+        self.brokers[int(broker)].fetch(offline_log_dirs=directories)
+        self.cluster.run(0.1)
 
     # -- settings ---------------------------------------------------------------------------
 
-    def _unclean(self, value: str) -> None:
-        self.cluster.write(
-            ConfigRecord(
-                ConfigResourceType.TOPIC, TOPIC, "unclean.leader.election.enable", value or "true"
-            )
-        )
+    def _configure(self, words: str) -> None:
+        """`configure min.insync.replicas=1`: of the topic."""
+        key, _, value = words.partition("=")
+        body = {"configs": [{"name": key, "value": value, "operation": "set"}]}
+        status, reply = self.cluster.ask("PATCH", f"/v1/configs/topic/{TOPIC}", body)
+        assert status == 200, reply
+
+    def _unclean(self, _: str) -> None:
+        self._configure("unclean.leader.election.enable=true")
 
     def _change(self, words: str) -> None:
         """`change isr=1,2 leader=1`: write a state that no rule leads to as quickly."""
@@ -170,20 +181,14 @@ class Case:
         return found["error"]["code"] if found["error"] else f"leader {found['leaderId']}"
 
     def _reassign(self, replicas: str) -> None:
-        """Begin a reassignment, as the record says it."""
-        wanted = tuple(int(r) for r in replicas.split(","))
-        now = self.partition.replicas
-        leaving = tuple(sorted({*now} - {*wanted}))
-        self.cluster.write(
-            PartitionChangeRecord(
-                0,
-                self.topic_id,
-                replicas=wanted + leaving,
-                removing_replicas=leaving or None,
-                adding_replicas=tuple(sorted({*wanted} - {*now})) or None,
-                directories=self.partition.directories[:1] * len(wanted + leaving),
-            )
-        )
+        wanted = [int(r) for r in replicas.split(",")]
+        body = {"partitions": [{"topic": TOPIC, "partition": 0, "replicas": wanted}]}
+        status, reply = self.cluster.ask("POST", "/v1/reassignments", body)
+        assert status == 200, reply
+
+
+def _directory(broker_id: int) -> bytes:
+    return bytes([0xD0 + broker_id]) * 16
 
 
 def said(answer: dict[str, Any]) -> str:

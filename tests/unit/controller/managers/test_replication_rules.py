@@ -151,7 +151,7 @@ RECOVERING = "change leader_recovery_state=1 isr=1"
         pytest.param("change leader=3; stop 3", "1: 1,3", "INELIGIBLE_REPLICA", id="6-11-stopping"),
         pytest.param("unregister 2", "1: 1,2", "INELIGIBLE_REPLICA", id="6-11-unregistered"),
         pytest.param("", "1: 1,2@1", "INELIGIBLE_REPLICA", id="6-11-epoch"),
-        pytest.param("reassign 2,3", "1: 1,2,3", "NEW_LEADER_ELECTED", id="6-12"),
+        pytest.param("reassign 4,2,3", "1: 1,2,3,4", "NEW_LEADER_ELECTED", id="6-12"),
         pytest.param("", "1: 1,2", "leader 1, isr 1 2, le 0, pe 1", id="6-13-shrink"),
         pytest.param("alter 1: 1", "1: 1,3,2", "leader 1, isr 1 3 2, le 0, pe 2", id="6-13-expand"),
         pytest.param(
@@ -273,6 +273,12 @@ def test_elections_of_unknown_partitions() -> None:
             id="5-5-clean-restart-stays-eligible",
         ),
         pytest.param(
+            "offline 1",
+            False,
+            "leader 2, isr 2 3, elr -, last -, le 1, pe 1",
+            id="5-6-directory-offline",
+        ),
+        pytest.param(
             "change leader=2; pass 300",
             False,
             "leader 1, isr 1 2 3, elr -, last -, le 2, pe 2",
@@ -289,6 +295,12 @@ def test_elections_of_unknown_partitions() -> None:
             False,
             "leader 1, isr 1, elr -, last -, le 3, pe 3, recovering",
             id="5-9-unclean-inline",
+        ),
+        pytest.param(
+            "fence 2; fence 3; configure min.insync.replicas=1",
+            True,
+            "leader 1, isr 1, elr -, last -, le 0, pe 3",
+            id="5-10-min-isr-changes",
         ),
     ],
 )
