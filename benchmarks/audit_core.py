@@ -90,9 +90,9 @@ def verify_rate(folder: Path) -> float:
 
 
 def replay_rate(folder: Path, start: int, count: int, hash_every: int = 0) -> float:
-    """Read, checked, decoded and folded, from a checkpoint on.
+    """Read, check, decode and replay, from a checkpoint on.
 
-    `hash_every`: the state hash is kept, and told after so many batches; 0: it isn't.
+    `hash_every`: keep the state hash, and read it after so many batches; 0: don't keep it.
     """
     replica = one_replica(str(folder))
     reader = replica.reader()

@@ -30,7 +30,7 @@ class Bench:
         return quick if self.quick else usual
 
     def say(self, line: str) -> None:
-        """Tell a detail, if asked to."""
+        """Print a detail, if details are asked for."""
         if self._verbose:
             print(f"    {line}", file=sys.stderr, flush=True)
 

@@ -98,7 +98,7 @@ async def _trial(
 
 
 async def _committed(session: aiohttp.ClientSession, urls: list[str], access: Access) -> None:
-    """Create a topic at whoever leads, however often it must be asked for."""
+    """Create a topic: ask the controllers until one has committed it."""
     request_id = uuid_text(uuid7(time.time_ns() // 1_000_000, from_system().getrandbits(74)))
     headers = {
         "authorization": f"Bearer {access.token}",

@@ -29,7 +29,7 @@ _WATCHERS = (0, 100, 1000)
 
 
 class _Watch:
-    """A publisher that tells when an offset is in the image."""
+    """A publisher that notes when an offset is in the image."""
 
     def __init__(self) -> None:
         self.offset = 0

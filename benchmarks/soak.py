@@ -82,7 +82,7 @@ def _stalls(cluster: LocalCluster) -> Counter[str]:
 
 
 async def _tell(counts: Counter[str], seconds: float) -> None:
-    """A line a minute, for whoever waits."""
+    """Print a line each minute."""
     began = time.monotonic()
     while True:
         await asyncio.sleep(60)

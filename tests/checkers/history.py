@@ -52,7 +52,7 @@ class Operation:
     """What a read was told."""
 
     def told(self, tick: int, now_us: int, outcome: str, offset: int | None) -> None:
-        """The answer is here."""
+        """Whether the client got an answer."""
         self.back, self.back_us, self.outcome, self.offset = tick, now_us, outcome, offset
 
 

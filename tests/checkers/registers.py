@@ -54,7 +54,7 @@ class Step:
 
     @property
     def unknown(self) -> bool:
-        """Nobody was told what became of it."""
+        """Whether the outcome is unknown: nobody got an answer."""
         return self.back == float("inf")
 
 

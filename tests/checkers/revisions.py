@@ -138,7 +138,7 @@ def _does(write: Operation, effect: Effect) -> bool:
 
 
 def _against_real_time(operations: Sequence[Operation], log: Log) -> list[str]:
-    """R2: walk calls and answers in their order, with the highest offset that was told so far."""
+    """R2: go through calls and answers in order, with the highest offset answered so far."""
     found: list[str] = []
     stands = {effect.request_id: effect.end for effect in log.effects if effect.topics}
     events: list[tuple[int, Operation]] = []

@@ -136,7 +136,7 @@ def test_steps_of_unknown_outcome_may_be_left_out_and_stand_for_one_another():
 
 
 def test_a_crowd_of_unknown_outcomes_is_no_reason_to_give_up():
-    """As in the seed 124 of the kind `drawn`: many clients, told nothing, and a few reads."""
+    """As in seed 124 of the kind `drawn`: many clients without answers, and a few reads."""
     steps = [Step(n, FOREVER, delete if n % 2 else create) for n in range(100)]
     steps += [Step(200 + n, 300 + n, is_there if n % 3 else is_absent) for n in range(60)]
     assert search(steps, most=500) is Verdict.LEGAL

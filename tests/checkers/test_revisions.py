@@ -195,7 +195,7 @@ def test_what_is_planted_is_found(plant):
 
 
 def test_an_age_that_is_too_small_is_found():
-    """It was called more than a millisecond after 8 was told, and answers 3."""
+    """The read began over 1 ms after offset 8 was answered, and it answers 3."""
     operations, _ = good()
     assert understated(operations) == []
     operations[7].call_us = 1_102

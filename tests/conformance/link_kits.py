@@ -15,7 +15,7 @@ from tests.conformance.simulated_kit import SimulatedLinkKit
 
 
 class Recorder:
-    """A handler that accepts every greeting `node <id>` and writes down what it is told."""
+    """A handler that accepts every greeting `node <id>` and records its calls."""
 
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id

@@ -44,7 +44,7 @@ class Found:
 
 
 class Enumeration:
-    """One scenario, told once, and all its points."""
+    """One run of a scenario, with all its points."""
 
     def __init__(self, name: str, wanted: Wanted, jobs: int, *, twice: bool = False) -> None:
         self.name = name
@@ -71,7 +71,7 @@ class Enumeration:
         return self._splitting.is_copy
 
     def run(self) -> Found:
-        """Tell the scenario; return what its points came to."""
+        """Run the scenario; return the results of its points."""
         with tempfile.TemporaryDirectory(prefix="crashpoints-", dir=memory()) as folder:
             with self._set_up(Path(folder) / "node"):
                 self._tell()

@@ -19,7 +19,7 @@ FULL_FOR_S = 1.0
 
 
 class Refusals(Enumeration):
-    """One scenario, told once, and all points at which the disk may refuse."""
+    """One run of a scenario, with all points at which the disk may refuse."""
 
     number = errno.EIO
     _refused: Step | None = None

@@ -45,7 +45,7 @@ class Victim:
         self.counts[step.kind] += 1
 
     def tell(self) -> None:
-        """Say what was counted."""
+        """Print the counts."""
         os.write(1, f"changes {json.dumps(self.counts)}\n".encode())
 
 

@@ -168,7 +168,7 @@ WALL_CLOCK: Sequence[Patch] = ((AwakeTime, "now", _wall_clock),)
 
 
 class Told(NamedTuple):
-    """A scenario, and a build that can't bear it."""
+    """A scenario, and a build in which it fails."""
 
     scenario: Callable[[Cluster], None]
     controllers: int
@@ -191,7 +191,7 @@ SCENARIOS = {
 
 
 def fenced_in(name: str, seed: int = 1) -> int:
-    """Tell a scenario; return how often a broker was fenced, by the log."""
+    """Run a scenario; return how often the log says that a broker was fenced."""
     told = SCENARIOS[name]
     cluster = calm(told.controllers, seed)
     since = cluster.controllers[leader_of(cluster)].image.offset

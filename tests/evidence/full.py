@@ -107,12 +107,12 @@ def _made_by(module: str, piece: Piece) -> bool:
 
 
 def say(text: str) -> None:
-    """Print a line for whoever waits."""
+    """Print a line at once."""
     print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
 
 
 def told(pieces: Sequence[Piece]) -> Iterator[str]:
-    """What is recorded, a line each."""
+    """Return what is recorded, as lines."""
     for what in KINDS:
         found = [piece for piece in pieces if piece.what == what]
         if what == "seeds":

@@ -95,7 +95,7 @@ class LedgerCase:
         return SAME
 
     def _while_it_runs(self, harmed: Files) -> Verdict:
-        """As a node that was opened before: it reads again what rots under it, for whoever asks."""
+        """As a running node, which opened the files before the harm and reads them again."""
         disk = MemoryDisk(self.files)
         ledger = self._open(disk, Events())
         if harmed.keys() != self.files.keys():

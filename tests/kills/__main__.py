@@ -116,7 +116,7 @@ def figures(run: Run, kills: list[Kill], verdict: Verdict) -> dict[str, Any]:
 
 
 def in_words(found: dict[str, Any], took_s: float) -> str:
-    """The figures for whoever waits."""
+    """Return the figures as lines for people."""
     wrong = ", ".join(f"{what} {found[what]}" for what in ("missing", "doubled", "misplaced"))
     wrong += f", brokers fenced {found['fenced']}"
     kinds = ", ".join(f"{kind} {count}" for kind, count in found["by_kind"].items())

@@ -62,7 +62,7 @@ def read_ledger(folder: Path) -> Ledger:
 def held_against(
     acknowledged: Iterable[Acknowledged], ledgers: Iterable[Ledger]
 ) -> tuple[list[str], list[str], list[str]]:
-    """Return what is missing, what is there more than once, and what is elsewhere than told."""
+    """Return what is missing, what is there more than once, and what is at another offset."""
     missing, doubled, misplaced = [], [], []
     told = list(acknowledged)
     for ledger in ledgers:

@@ -30,11 +30,11 @@ _RETRY = frozenset({421, 429, 503})
 
 
 class LoadError(Exception):
-    """A client was told what it must not be told, or nothing for too long."""
+    """A client got an answer that must not be, or none for too long."""
 
 
 class Acknowledged(NamedTuple):
-    """What a client was told of one change."""
+    """The answer that a client got to one change."""
 
     request_id: str
     offset: int
@@ -79,7 +79,7 @@ class Load:
                 task.result()
 
     async def commit_after(self, epoch: int) -> tuple[float, int]:
-        """Wait for a client to be told of a commit of a later epoch; return when, and which."""
+        """Wait until a client gets a commit of a later epoch; return when, and which."""
         told: asyncio.Future[tuple[float, int]] = asyncio.get_running_loop().create_future()
         self._waiting.append((epoch, told))
         while not told.done():
@@ -161,7 +161,7 @@ class Load:
 
 
 class _Caller:
-    """Asks whoever leads, as often as it takes."""
+    """Asks whichever controller leads, until it gets an answer."""
 
     def __init__(
         self,

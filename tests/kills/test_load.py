@@ -21,7 +21,7 @@ def told(answer: dict[str, Any] | None) -> Any:
 
 
 class Told:
-    """Asks nobody: answers what it is given."""
+    """A client that sends nothing and returns given answers."""
 
     def __init__(self, answer: dict[str, Any] | None) -> None:
         self._answer = answer

@@ -24,13 +24,13 @@ class MovedError(Exception):
 
 
 class Patch(NamedTuple):
-    """Where, and how what stands there becomes what stands there instead."""
+    """A target in the product, and the function that makes its replacement."""
 
     target: str
     build: Build
 
     def place(self) -> tuple[Any, str, Any]:
-        """Return the object that holds the target, the attribute, and what stands there now."""
+        """Return the object that holds the target, the attribute, and its present value."""
         owner, _, attribute = self.target.rpartition(".")
         where = _found(owner)
         if attribute not in vars(where):

@@ -71,5 +71,5 @@ def _wait_for(folder: Path, serving: subprocess.Popen[bytes]) -> None:
 
 
 def lose_power(folder: Path) -> None:
-    """Forget what was not synced. Whoever wrote there must be dead by now."""
+    """Forget what was not synced. The processes that wrote there must have ended."""
     os.setxattr(folder, LOSE_POWER, b"")

@@ -81,7 +81,7 @@ class MixedCluster(RunningCluster):
         return {broker["brokerId"]: broker["brokerEpoch"] for broker in brokers}
 
     def said_by_agents(self) -> dict[int, str | None]:
-        """Which release each agent has told the leader, by broker id."""
+        """Return the release that each agent reported to the leader, by broker id."""
         brokers = self.ask(self.url(self.leader()), "GET", "/v1/brokers").body["brokers"]
         return {broker["brokerId"]: broker.get("software") for broker in brokers}
 

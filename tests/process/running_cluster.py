@@ -96,7 +96,7 @@ class RunningCluster:
             child._arguments = ["sh", "-c", script, "sh", *child._arguments]
 
     def token_of(self, principal: str) -> str:
-        """The token that speaks for a principal."""
+        """Return the token of a principal."""
         return self.local.token_file(principal).read_text().strip()
 
     # -- life ------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class RunningCluster:
         return {}
 
     def create(self, name: str, *, partitions: int = 1, replication_factor: int = 1) -> None:
-        """Create a topic, by whoever leads, and remember it once that is acknowledged."""
+        """Create a topic at whichever controller leads, and remember it once it is acknowledged."""
         new = {
             "name": name,
             "numPartitions": partitions,

@@ -246,7 +246,7 @@ def test_a_damaged_node_never_votes(cluster: RunningCluster) -> None:
 @pytest.mark.parametrize("how", ["flipped", "cut", "missing"])
 @pytest.mark.parametrize("name", ["manifest", "manifest.copy"])
 def test_a_damaged_manifest_is_put_right_from_its_copy(victim: Victim, name: str, how: str) -> None:
-    """The node goes on as the voter that it was: its journal is whole."""
+    """The node stays a voter, since its journal is sound."""
     manifest = victim.stop().file(name)
     good = manifest.read_bytes()
     if how == "flipped":

@@ -37,7 +37,7 @@ GAP_S = 0.05
 
 
 class Forger:
-    """Says every kind of frame, in terms that nobody was elected in, to whoever is linked."""
+    """Sends every kind of frame, in terms without an election, to all linked nodes."""
 
     def __init__(self, config: Path) -> None:
         self.config = tomllib.loads(config.read_text())
@@ -93,7 +93,7 @@ class Forger:
 
 @contextmanager
 def forging(config: Path) -> Iterator[Forger]:
-    """A forger that speaks beside what the test does, and is silent at the end."""
+    """A forger that sends during the test, and is silent at the end."""
     forger = Forger(config)
     thread = threading.Thread(target=lambda: asyncio.run(forger.speak()), daemon=True)
     thread.start()

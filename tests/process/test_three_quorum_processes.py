@@ -104,7 +104,7 @@ class Trio:
         self.nodes = {n: Node(folder / f"node-{n}", n, ports) for n in (1, 2, 3)}
 
     def leader(self) -> Node:
-        """Wait until somebody leads and has been told so."""
+        """Wait until a process leads and has reported it."""
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             for node in self.nodes.values():

@@ -139,7 +139,7 @@ def test_the_secret_of_the_buckets_shows_nowhere(seed: int, secret: bytes) -> No
 @few
 @given(seeds)
 def test_every_intermediate_image_is_sound(seed: int) -> None:
-    """Whoever looks at any offset sees a hash and indexes that fit the state."""
+    """At every offset the hash and the derived maps fit the state."""
     image = EMPTY
     for batch in History(seed).batches(25):
         image = replay(image, [batch])

@@ -52,7 +52,7 @@ def folded(batches: Iterable[Batch], state: State | None = None) -> State:
 
 
 def loaded(checkpoint: Checkpoint) -> State:
-    """Return the state that a checkpoint holds, if it is the one that its header tells."""
+    """Return the state that a checkpoint holds, if it fits the checkpoint's header."""
     state = State.loaded(
         decode_records(checkpoint.records),
         checkpoint.offset,

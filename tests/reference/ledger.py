@@ -41,7 +41,7 @@ class Batch(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Where a log goes on, and what it goes on from."""
+    """A place in a log, with what the next batch must continue."""
 
     end: int
     epoch: int
@@ -95,7 +95,7 @@ def _batch(frame: bytes) -> tuple[Batch, bytes]:
 
 
 def first_mark(cluster_id: str) -> Mark:
-    """What the first batch of a cluster goes on from."""
+    """Return the mark before the first batch of a cluster."""
     return Mark(0, 0, 0, sha256(cluster_id.encode()).digest())
 
 

@@ -272,7 +272,7 @@ def test_the_first_tab_stop_leads_past_the_menu(opened: Opened) -> None:
 
 
 def _amount(tip: str) -> int:
-    """How many changes a mark speaks of."""
+    """Return how many changes a mark shows."""
     return int(re.search(r": ([\d\u202f]+) change", tip)[1].replace("\u202f", ""))
 
 

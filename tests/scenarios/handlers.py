@@ -81,7 +81,7 @@ def start(scenario, node):
 
 @command
 def pause(scenario, node, seconds):
-    """A controller's process stands still, and goes on."""
+    """Pause a controller's process for a while."""
     process = scenario.cluster.processes[int(node)]
     process.pause()
     scenario.cluster.run(float(seconds))
@@ -111,7 +111,7 @@ def online(scenario, *broker_ids, rack=None):
 
 @command
 def register(scenario, broker_id, same=None):
-    """A new process (or the `same` one) registers, and is told what became of it."""
+    """Register a new process (or the `same` one), and print the answer."""
     broker_id = int(broker_id)
     old = scenario.brokers.get(broker_id)
     broker = Broker(scenario.cluster, broker_id, incarnation=old.incarnation if same else None)
@@ -152,7 +152,7 @@ def wait(scenario, seconds, alive="", stopping=""):
 
 @command
 def brokers(scenario):
-    """All brokers and their states, as anybody is told."""
+    """Print all brokers and their states, as in an answer."""
     _, reply = scenario.cluster.ask("GET", "/v1/brokers")
     for broker in reply["brokers"]:
         flag = ", leaving" if broker["inControlledShutdown"] else ""

@@ -17,7 +17,7 @@ SCENARIOS = sorted(FOLDER.glob("*.txt"))
 
 
 def told(text):
-    """The scenario as it goes now, in the form of the file."""
+    """Return the scenario with its present output, in the form of the file."""
     scenario, lines, expected = Scenario(), [], False
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():

@@ -44,7 +44,7 @@ class Counts:
 
 
 def out_of_time(answer: Reply) -> bool:
-    """Tell whether a leader's clock, a day ahead or behind, makes it refuse a retry."""
+    """Return whether a leader's clock, a day off, makes it refuse a retry."""
     codes = ("REQUEST_EXPIRED", "REQUEST_FROM_FUTURE")
     return answer.status in {400, 409} and json.loads(answer.body)["code"] in codes
 

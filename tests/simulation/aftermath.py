@@ -46,9 +46,9 @@ def have_ledgers_mended(cluster: Any) -> None:
 
 
 def put_bad_checkpoints_aside(cluster: Any) -> None:
-    """Take away what a loader refuses: nobody has read it since it rotted, and whoever does sees.
+    """Remove checkpoints that the loader refuses and that nobody has read since the damage.
 
-    What the loader takes stays, for the judges to compare.
+    Checkpoints that the loader accepts stay, so that the judges can compare them.
     """
     for node_id in cluster.fault_atlas.victims:
         host = cluster.hosts[node_id]

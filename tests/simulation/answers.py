@@ -77,7 +77,7 @@ class Answers:
 
 
 class Judgement:
-    """The logs of a cluster at rest, read by the reference, against what everybody says of them."""
+    """Compares all answers with the logs of a cluster at rest, as the reference reads them."""
 
     def __init__(self, cluster: Any) -> None:
         self.cluster = cluster
@@ -156,7 +156,7 @@ class Judgement:
         self.facts["checkpoints equal to the reference"] += 1
 
     def _compare_state(self, state: State) -> None:
-        """Whoever was at this offset, a controller or a broker, had the state of the reference."""
+        """Check that every controller and broker at this offset had the reference's state."""
         shared = self.cluster.invariants.states.get(state.end)
         if shared is not None and state.began is None:
             if shared.to_bytes(32, "big") != state.hash()[:32]:
@@ -186,7 +186,7 @@ class Judgement:
 
 
 def files_of(disk: Any) -> dict[str, bytes]:
-    """Return the files of a node's folder that the format speaks of."""
+    """Return the files of a node's folder that docs/format.md describes."""
     return {
         f"{folder}/{name}": disk.read(f"{folder}/{name}")
         for folder in ("log", "archive", "checkpoints")

@@ -292,7 +292,7 @@ class Cluster:
         return {n: c for n, c in self.controllers.items() if self.hosts[n].running}
 
     def leader(self) -> int | None:
-        """The active controller, as far as anybody can tell from outside."""
+        """Return the active controller, as far as it can be seen from outside."""
         active = [
             (controller.quorum.leader_and_epoch().epoch, n)
             for n, controller in self.running().items()
@@ -454,7 +454,7 @@ class Cluster:
         return online and len(offsets) == 1 and followed <= offsets and settled
 
     def unrest(self) -> str:
-        """What keeps the cluster from being at rest."""
+        """Return what keeps the cluster from coming to rest."""
         controllers = {n: (c.image.offset, c.active) for n, c in self.running().items()}
         brokers = {
             b: (

@@ -23,7 +23,7 @@ DISK_PROFILES = (
 
 
 def dice_of(seed: int, kind: str) -> Random:
-    """Return the dice that a run is drawn with before its world exists."""
+    """Return the random source that draws a run before its world exists."""
     return random_module.Random(f"{kind}/{seed}")
 
 

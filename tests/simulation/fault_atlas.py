@@ -181,7 +181,7 @@ class ClusterFaultAtlas:
         self._after(SUPERVISOR_S, lambda: self.empty(node_id, str(error)))
 
     def may_stop(self, node_id: int, reason: str) -> bool:
-        """Tell whether a node stops because of damage, and says so."""
+        """Return whether a node stopped because of damage and reported it."""
         return node_id in self.victims and any(word in reason for word in WORDS_OF_DAMAGE)
 
     def stopped(self, node_id: int, reason: str) -> None:
@@ -307,7 +307,7 @@ def _holds(theirs: Any, mine: Any) -> bool:
 
 
 def _held(theirs: Any, promised: Promised) -> bool:
-    """Tell whether a sound node has, durable, what another promised."""
+    """Return whether a sound node has durably what another promised."""
     last = promised.index
     same = theirs.core.commit_index >= last or theirs.view.term_at(last) == promised.entry_epoch
     return bool(not theirs.journal.damage and theirs.view.durable >= last and same)

@@ -31,7 +31,7 @@ TERMS_OF_ELECTIONS = 2_000
 
 
 def is_voter(seed: int) -> bool:
-    """Tell whether a seed's forger has a pinned directory: every other one."""
+    """Return whether a seed's forger has a pinned directory: every other seed's has."""
     return seed % 2 == 1
 
 

@@ -53,7 +53,7 @@ class Invariants:
         return _Follower(self, incarnation)
 
     def forgot(self, node_id: int) -> None:
-        """Its folder was damaged: nothing that is kept here hangs on what a folder holds."""
+        """Its folder was damaged. Nothing here depends on what a folder holds."""
 
     def controller_started(self, node_id: int) -> None:
         self._seen[node_id] = 0
@@ -94,7 +94,7 @@ class Invariants:
             self._broker_epochs[broker_id] = max(epoch, registration.broker_epoch)
 
     def _check_leaders(self, image: MetadataImage, node_id: int | None) -> None:
-        """Whoever leads a partition is registered, and not fenced: as decided, at every offset."""
+        """At every offset each leader is registered and not fenced."""
         for broker_id, partitions in image.topics.leader_counts.items():
             broker = image.cluster.brokers.get(broker_id)
             if partitions and broker_id >= 0 and (broker is None or broker.fenced):

@@ -74,7 +74,7 @@ class Sum:
             self.coverage.setdefault(fault, Counter()).update(operations)
 
     def figures(self, simulator: str, kind: str, first: int) -> dict[str, Any]:
-        """Return what a piece of evidence tells."""
+        """Return the figures of a piece of evidence."""
         return {
             "simulator": simulator,
             "kind": kind,

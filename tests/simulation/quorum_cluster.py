@@ -41,7 +41,7 @@ STORE = "log/owner"
 
 
 def quiet_log() -> structlog.typing.FilteringBoundLogger:
-    """A logger that drops everything: a run is told by its trace."""
+    """A logger that drops everything; a run is described by its trace."""
     return structlog.wrap_logger(None, processors=[_drop], wrapper_class=structlog.BoundLogger)
 
 
@@ -78,7 +78,7 @@ def incoming(mark: Mark) -> str:
 
 
 class Owner:
-    """What stands above one node, in one incarnation of its process."""
+    """The owner above one node, in one incarnation of its process."""
 
     def __init__(self, cluster: "QuorumCluster", node_id: int, process: SimulatedProcess) -> None:
         self.cluster = cluster
@@ -222,7 +222,7 @@ class Counts:
 
 
 class Proposers:
-    """Clients of the cluster: they propose at whoever leads, and remember what was acknowledged."""
+    """Clients that propose at whichever node leads, and remember what was acknowledged."""
 
     def __init__(self, cluster: "QuorumCluster") -> None:
         self.cluster = cluster
@@ -348,7 +348,7 @@ class QuorumCluster:
         )
 
     def draw_format(self, node_id: int) -> int:
-        """Draw what a node speaks in its next incarnation, with dice of its own."""
+        """Draw the newest wire format of a node's next incarnation, with its own random source."""
         formats = self.shape.formats
         return formats[0] if len(formats) == 1 else self.format_dice.choice(formats)
 
@@ -426,7 +426,7 @@ class QuorumCluster:
             links.reset(other)
 
     def serving(self) -> int | None:
-        """The node whose owner was told that it leads, in the highest epoch."""
+        """Return the node whose owner knows that it leads, in the highest epoch."""
         leading = [(o.leads, n) for n, o in self.running() if o.leads is not None]
         return max(leading)[1] if leading else None
 

@@ -146,7 +146,7 @@ class Invariants:
                 self.fail(f"{what} entry {index} is not the leader's", node_id)
 
     def matched(self, node_id: int, owner: "Owner") -> None:
-        """I2: entries of equal index and term are equal, and so is what stands before."""
+        """I2: entries of equal index and term are equal, and so is everything before them."""
         journal = owner.quorum.context.journal
         last = journal.entry(journal.last_index)
         if last is None:

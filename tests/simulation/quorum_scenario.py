@@ -46,7 +46,7 @@ def note(made: QuorumCluster, node_id: int) -> str:
 
 
 def settles(made: QuorumCluster, seconds: float = 20) -> None:
-    """At rest, all hold the same, and whoever leads holds what was ever acknowledged."""
+    """At rest all nodes hold the same, and the leader holds everything ever acknowledged."""
     made.busy = False
     state = {n: (o.quorum.status().role, o.last_delivered) for n, o in made.running()}
     assert made.world.run_for(seconds, made.caught_up), state

@@ -234,7 +234,7 @@ def run_many(
 
 
 def say(text: str) -> None:
-    """Print at once: whoever waits for many seeds wants to see."""
+    """Print at once."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 

@@ -200,9 +200,9 @@ def _constants(shape: Shape) -> Iterator[Patch]:
 def run_seed(
     seed: int, faults_s: float = 20.0, kind: str = "", history: Path | None = None
 ) -> Outcome:
-    """Run one seed; of the kind that its number says, or of one that is asked for.
+    """Run one seed, of the kind that its number gives, or of the kind that is asked for.
 
-    With `history` what clients were told is exported there.
+    With `history`, write the answers of clients there.
     """
     kind = kind or list(KINDS)[seed % len(KINDS)]
     shape, fault_schedule = shape_of(seed, kind, faults_s)

@@ -164,7 +164,7 @@ def test_a_loss_that_was_repaired_is_not_held_against_it_by_who_forgot_the_repai
 
 
 def test_all_three_damaged_in_different_places_lose_nothing_and_say_so() -> None:
-    """Nobody may vote, so nothing is cut; every byte stays for whoever puts it together."""
+    """No node may vote, so nothing is cut: an operator can still use every byte."""
     made = cluster()
     stop_all(made)
     before = {n: host.platter.snapshot() for n, host in made.hosts.items()}

@@ -42,7 +42,7 @@ def restart(made: QuorumCluster, node_id: int, newest: int) -> None:
 
 @pytest.mark.parametrize("changed", [1, 2, 3])
 def test_a_link_speaks_what_both_ends_know_and_a_restart_changes_it(changed: int) -> None:
-    """Of the two that link, either may dial: the lowest, the middle and the highest id change."""
+    """Either end of a link may dial, so the lowest, the middle and the highest id change."""
     made = cluster()
     assert set(spoken(made).values()) == {NEW}
     for newest in (OLD, NEW, OLD):

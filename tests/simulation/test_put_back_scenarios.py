@@ -192,9 +192,9 @@ def test_restarts_and_losses_of_power_are_no_restored_folder() -> None:
 
 
 def test_what_is_not_promised_nobody_in_reach_remembers() -> None:
-    """The third was away from both since the copy was made, and the leader is not to be had.
+    """The third node was cut off since the copy, and the leader can't be reached.
 
-    Two of three folders are gone then, as far as anyone can tell, and the two that meet can't know.
+    So two of three folders are gone at once.
     """
     made = cluster()
     _, victim, _ = put_back(made, heard_by_the_third=False)
@@ -296,8 +296,9 @@ def test_a_repair_that_was_told_outlives_a_loss_of_power_in_a_calm_cluster(seed:
 
 
 def test_a_repair_that_power_took_back_is_no_accusation_without_cause() -> None:
-    """The fault atlas's own scenario: at the next start the node says again what it was told
-    before.
+    """At its next start the node reports again what peers told it before.
+
+    The loss of power undid a repair; the fault atlas must allow for that.
     """
     made = QuorumCluster(5, Shape(nodes=3, proposals_per_s=30.0, reads_per_s=5.0))
     fault_atlas = made.expect_damage()

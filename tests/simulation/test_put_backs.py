@@ -93,7 +93,7 @@ class PutBacks:
         self.copies.append(Copy(incarnations, end, self.is_damaged, self.host.platter.snapshot()))
 
     def must_be_found(self, copy: Copy) -> bool:
-        """Whether a peer was told of a later moment than a copy's."""
+        """Return whether a peer knows of a later moment than a copy's."""
         told = [
             self.made.owners[n].quorum.context.journal.known.get(self.directory)
             for n in self.others

@@ -79,7 +79,7 @@ def test_what_was_found_once_stays_mended(seed: int, nodes: int, kind: str) -> N
 
 
 def test_a_seed_is_one_run_whatever_python_hashes() -> None:
-    """PySyncObj iterates sets; a run must not hang on the hash of a string."""
+    """PySyncObj iterates sets; a run must not depend on the hash of a string."""
     code = (
         "from tests.simulation.quorum_seeds import run_seed; "
         "o = run_seed(3, 5, 'everything'); print(o.digest, o.facts['acknowledged'], o.failure); "

@@ -153,7 +153,7 @@ def test_damage_stops_the_stream_and_repair_lets_it_go_on(streaming) -> None:
 
 @pytest.mark.parametrize("batches", [5, 400])
 def test_another_log_under_an_old_checkpoint_is_refused(streaming, batches) -> None:
-    """Shorter or longer: a checkpoint goes on only with the log that it began with."""
+    """A checkpoint continues only with its own log, whether the other is shorter or longer."""
     streaming.run()
     known = streaming.log.end
     shutil.rmtree(streaming.log.folder)

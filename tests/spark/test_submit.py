@@ -133,7 +133,7 @@ def cluster(tmp_path_factory) -> Iterator[Cluster]:
 
 
 def has_ours(cluster: Cluster) -> bool:
-    """Tell whether the workers' Python could import the audit by itself."""
+    """Return whether the workers' Python could import the audit by itself."""
     python = shutil.which(PYTHON, path=cluster.environment["PATH"])
     assert python is not None
     command = [python, "-c", "import audit"]

@@ -151,7 +151,7 @@ def batches_spliced_from_another_log_of_the_cluster(world: Small, dice: random.R
 
 @KINDS(NOTHING)
 def segment_taken_from_another_log_of_the_cluster(world: Small, dice: random.Random) -> Tampered:
-    """All segments have the same offsets; the header tells, or that of the next one."""
+    """All segments have the same offsets; its header shows it, or the next one's does."""
     files, names = world.copy(), world.segments
     at = dice.randrange(len(names) - 1)
     first = next(number for number, one in enumerate(world.batches) if one.file == names[at])

@@ -62,7 +62,7 @@ def bytes_taken_out(world: Small, dice: random.Random) -> Tampered:
 
 @KINDS(NOTHING)
 def byte_flipped_and_crc_made_right(world: Small, dice: random.Random) -> Tampered:
-    """It is found there, or by what stands behind it: a batch, a header, a footer's digest."""
+    """It is found there, or by the next hash: a batch's, a header's, a footer's."""
     files = world.copy()
     name = dice.choice([*world.segments, *world.checkpoints])
     index = dice.randrange(len(files[name]) - (name == world.segments[-1]))

@@ -213,7 +213,7 @@ def test_segments_may_lie_in_the_archive_or_in_the_folder_itself(
 
 
 def test_a_segment_that_is_there_twice_is_said(tmp_path: Path, world: Small) -> None:
-    """Whoever moves it to another disk may have left it, too."""
+    """Somebody who moved it to another disk may have left the old file."""
     name = world.segments[1]
     files = world.files | {name.replace("log", "archive", 1): world.files[name]}
     report = report_of(tmp_path, files, whole=True)
@@ -298,7 +298,7 @@ def test_only_the_last_segment_may_be_unfinished(tmp_path: Path, world: Small) -
 
 
 def test_a_length_that_lies_is_no_unfinished_tail(tmp_path: Path, world: Small) -> None:
-    """Else whoever makes one batch "longer" hides all behind it in a live log."""
+    """Otherwise a batch with a larger length would hide all later ones in a live log."""
     last, files = world.segments[-1], world.copy()
     frame = files[last][1]
     files[last][1] = frame[:8] + (900_000).to_bytes(4, "big") + frame[12:]

@@ -275,7 +275,7 @@ class Cluster:
 
 
 class Broker:
-    """A broker process that speaks MetadataFetch and keeps no image."""
+    """A broker process that sends MetadataFetch and keeps no image."""
 
     def __init__(self, cluster, broker_id, rack=None, incarnation=None, log_dirs=(), features=()):
         self.cluster = cluster

@@ -191,7 +191,7 @@ def secret() -> Iterator[None]:
 
 
 def test_a_map_keeps_the_secret_of_its_first_entry(secret: None) -> None:
-    """The process sets its secret when it starts; what was made before goes on as it is."""
+    """A process sets its secret at its start; older maps keep theirs."""
     before = BucketMap(mix_text, dict.fromkeys(NAMES[:500], 1))
     key_buckets(b"another secret..")
     after = before.with_changes({"more": 1, NAMES[0]: None})

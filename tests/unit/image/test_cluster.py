@@ -157,7 +157,7 @@ def test_log_dirs_empty_is_untouched() -> None:
 
 
 def test_unregister_forgets_the_broker_and_keeps_its_configs() -> None:
-    """Configs of a broker id wait for whoever registers it next, as in Kafka."""
+    """The next broker that registers the id gets the configs, as in Kafka."""
     image = replayed(registration(), ConfigRecord(4, "1", "num.io.threads", "8"))
     image = replayed(UnregisterBrokerRecord(1, 10), image=image)
     assert 1 not in image.cluster.brokers

@@ -11,7 +11,7 @@ REPLY = b'{"brokers":[],"offset":1,"epoch":1}'
 
 
 class Listener:
-    """Accepts connections, notes every byte it can read, answers what it is told to."""
+    """Accepts connections, notes every byte it can read, and sends given answers."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.heard = b""

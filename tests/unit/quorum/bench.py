@@ -30,7 +30,7 @@ def _drop(_logger: object, _name: str, _event: Any) -> Any:
 
 
 class PlayedLinks:
-    """Keeps what is sent; whoever is `down` gets nothing."""
+    """Keeps what the node sends; a peer in `down` gets nothing."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[int, Fields]] = []
@@ -95,7 +95,7 @@ class Heard:
 
 
 class Bench:
-    """Node 1 of `voters`, formed and linked to all unless told otherwise."""
+    """Node 1 of `voters`, formed and linked to all unless a test says otherwise."""
 
     def __init__(self, voters: int = 3, *, formed: bool = True, **settings: Any) -> None:
         self.world = World(7)
@@ -234,7 +234,7 @@ class Bench:
         self.say(number, FrameKind.ACK, self.term, last, 0, True)
 
     def lead(self) -> int:
-        """Be elected, commit the no-op, and be told so."""
+        """Become elected, commit the no-op, and learn that it is committed."""
         term = self.win()
         for number in self.others:
             self.ack(number)

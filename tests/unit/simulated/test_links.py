@@ -13,7 +13,7 @@ from runtime.simulated.world import US, SimulationFailedError, World
 
 
 class Node:
-    """Writes down all that its links tell."""
+    """Records all calls of its links."""
 
     def __init__(self, room: "Room", node_id: int) -> None:
         self.id = node_id

@@ -29,7 +29,7 @@ def contents(cluster: Path) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def s3(cluster: Path) -> Iterator[str]:
-    """What stands behind the path in a URL: a server that has the cluster, and an archive of it."""
+    """A server behind the path in a URL, with the cluster and an archive of it."""
     fs = pytest.importorskip("pyarrow.fs")
     server = pytest.importorskip("moto.server").ThreadedMotoServer(
         ip_address="127.0.0.1", port=0, verbose=False

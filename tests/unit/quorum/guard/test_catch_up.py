@@ -145,7 +145,7 @@ def test_what_ordinary_entries_overtake_is_dropped() -> None:
 
 
 def test_a_log_that_holds_the_marks_entry_is_never_cleared() -> None:
-    """What stands behind it may have been acknowledged."""
+    """The entries after it may have been acknowledged."""
     bench = Bench()
     bench.append(2, 1, 2, 1, 0, 1, 1, 1, 1)
     bench.synced()

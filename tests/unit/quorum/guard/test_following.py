@@ -116,7 +116,7 @@ def test_a_heartbeat_is_answered_at_once_though_commit_records_wait(bench: Bench
 
 
 def test_a_promise_made_in_a_term_that_is_over_is_never_sent(bench: Bench) -> None:
-    """Entry 5 is acknowledged in term 1, truncated in term 2, and then the disk goes on."""
+    """Entry 5 is acknowledged in term 1 and truncated in term 2; then the disk syncs."""
     bench.stick_disk()
     bench.append(2, 1, 3, 4, 1, 1)
     bench.append(3, 2, 3, 4, 1, 2)

@@ -18,7 +18,7 @@ def bench() -> Bench:
 
 
 def told(bench: Bench, number: int) -> tuple[object, ...]:
-    """The newest that the node told a peer."""
+    """The newest position that the node sent to a peer."""
     return [fields for n, fields in bench.taken(FrameKind.REMEMBER) if n == number][-1]
 
 

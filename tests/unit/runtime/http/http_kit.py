@@ -37,7 +37,7 @@ def authenticate(
 
 
 class Asked:
-    """A handler that writes down requests, and answers as it is told."""
+    """A handler that records requests and sends given answers."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []

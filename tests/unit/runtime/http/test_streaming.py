@@ -121,7 +121,7 @@ async def test_a_failure_behind_the_head_breaks_the_answer_off(serve: Serve, ask
 
 
 async def test_all_answers_share_one_slice_of_a_pass() -> None:
-    """However many are made at once: in each pass of the loop one of them goes on."""
+    """However many there are, one of them continues in each pass of the loop."""
     turns, all_parts = Turns(), [Parts(1_000_000) for _ in range(20)]
     budget = ByteBudget(1 << 40)
     tasks = [

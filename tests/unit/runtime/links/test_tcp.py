@@ -38,7 +38,7 @@ from tests.unit.runtime.http.http_kit import frozen
 
 
 class Node:
-    """One node: its links and what its handler was told."""
+    """One node: its links, and the calls that its handler got."""
 
     def __init__(self, node_id: int, port: int = 0, **more: Any) -> None:
         self.links = TcpLinks(
