@@ -91,7 +91,7 @@ SERVING = (
         (
             Patch(
                 "broker_agent.fetch_loop.FetchLoop._judge",
-                edited(("elif reply.leader_epoch < self._target.epoch:", "elif False:")),
+                edited(("elif reply.leader_epoch < self._choice.epoch:", "elif False:")),
             ),
         ),
         searched_in("cluster", "stranded", "cuts"),
@@ -103,7 +103,7 @@ SERVING = (
         (
             Patch(
                 "broker_agent.fetch_loop.FetchLoop._on_error",
-                edited((" and (foreign or epoch >= self._target.epoch)", "")),
+                edited((" and (foreign or epoch >= self._choice.epoch)", "")),
             ),
         ),
         searched_in("cluster", "stranded"),
