@@ -1,13 +1,13 @@
 """Asks the controller to change in-sync replica sets (ISRs) of partitions that this broker leads.
 
 Rule (KIP-497): a request names the partition epoch that the leader knows, and the controller
-applies it to exactly that epoch, so a repeated request does no harm. One request is under way at
-a time. What the host asks for meanwhile goes into the next one.
+applies it only at that epoch. So a repeated request does no harm. The agent sends one request at a
+time. Changes that the host asks for meanwhile go into the next request.
 
 Between a request and its outcome nobody knows which of the two ISRs holds. Until then the host
 must count a write as replicated only if the members of both have it: `LedPartition.maximal` is
 their union. The outcome is an answer, or a newer partition epoch or leader epoch in the metadata.
-If the answer is lost, as in a failover, the change stays open and the agent asks again.
+If the answer is lost, as in a failover, the outcome stays open and the agent asks again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +38,8 @@ PATH = "/v1/partitions/alter"
 ISR_CHANGED = "isr_changed"
 ISR_NOT_CHANGED = "isr_not_changed"
 _PARTITIONS_MAX = 200
-"""In one request: with ISRs of a dozen members it stays within the controllers' limits."""
+"""The most partitions in one request. With a dozen members in each ISR, such a request is within
+the controllers' limits."""
 _LIMIT_S = 5.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 _LATER = frozenset(
@@ -53,20 +54,20 @@ _LATER = frozenset(
 """The same request may succeed later."""
 _OUTCOME_UNKNOWN = frozenset({ErrorCode.NO_QUORUM, ErrorCode.REQUEST_TIMED_OUT})
 _NOT_MADE = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_REQUEST})
-"""Refused at the partition epoch that we know. With other errors the controller knows a newer
-one, and the metadata will show which ISR holds."""
+"""The controller refused the change at the partition epoch that we know. With any other error it
+knows a newer epoch, and the metadata will show which ISR holds."""
 _OK = 200
 
 
 class LedPartition(NamedTuple):
-    """A partition that this broker leads, as the newest of metadata and answers has it."""
+    """A partition that this broker leads, from the newer of the metadata and an answer."""
 
     leader_epoch: int
     partition_epoch: int
     isr: tuple[int, ...]
     """The ISR that is committed in the log."""
     maximal: frozenset[int]
-    """The members of the ISR, and of one that was asked for and may hold already."""
+    """The members of the ISR, and those of an ISR that was asked for and may hold already."""
 
 
 class _Asked(NamedTuple):
@@ -76,7 +77,7 @@ class _Asked(NamedTuple):
     partition_epoch: int
     members: frozenset[int]
     lost: bool = False
-    """A request for it got no answer, so it may be applied at any time."""
+    """True: a request for it got no answer, so the controller may still apply it at any time."""
 
 
 class IsrRequests:
@@ -91,7 +92,7 @@ class IsrRequests:
         on_change: Callable[[PartitionKey], None],
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
-        """`on_change` is called when `of` of a partition may have changed by an answer."""
+        """`on_change` is called when an answer may have changed the result of `of`."""
         self._broker_id = broker_id
         self._clock = clock
         self._requester = requester
@@ -99,7 +100,7 @@ class IsrRequests:
         self._log = log.bind(broker_id=broker_id)
         self._agent: AgentCore | None = None
         self._wanted: dict[PartitionKey, dict[int, int]] = {}
-        """What the host asked for last and is not sent: broker ids with their epochs."""
+        """The ISRs that the host asked for last and that are not sent: broker ids with epochs."""
         self._asked: dict[PartitionKey, _Asked] = {}
         self._answered: dict[PartitionKey, LedPartition] = {}
         """Answers that the image doesn't show yet."""
@@ -108,11 +109,11 @@ class IsrRequests:
         self._failures = 0
 
     def follow(self, agent: AgentCore) -> None:
-        """Ask the controllers that this agent follows, as its broker."""
+        """Send requests as the broker of `agent`, to the controllers that it follows."""
         self._agent = agent
 
     def of(self, key: PartitionKey) -> LedPartition | None:
-        """Return what is known of a partition; None unless this broker leads it."""
+        """Return what this broker knows of a partition; None: it does not lead the partition."""
         if self._agent is None:
             return None
         answered = self._answered.get(key)
@@ -133,11 +134,11 @@ class IsrRequests:
         return found._replace(maximal=frozenset(found.isr) | asked.members)
 
     def ask(self, key: PartitionKey, isr: Mapping[int, int]) -> bool:
-        """Ask for an ISR: broker ids, each with the broker epoch it fetches in (-1: any).
+        """Ask for an ISR: broker ids, each with the broker epoch in which it fetches (-1: any).
 
-        It replaces what was asked before and has not been sent. Returns False if this broker does
-        not lead the partition, or if the ISR is so already. `on_change` tells of the outcome. The
-        controller may refuse, so the host judges again from time to time.
+        It replaces an ISR that was asked for and not sent yet. Returns False if this broker does
+        not lead the partition, or if the partition has that ISR already. `on_change` is called
+        after the outcome. The controller may refuse, so the host must check from time to time.
         """
         now = self.of(key)
         if now is None or (frozenset(isr) == frozenset(now.isr) == now.maximal):
@@ -148,7 +149,7 @@ class IsrRequests:
         return True
 
     def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
-        """Forget what the metadata has overtaken."""
+        """Drop answers and open changes that are older than the metadata."""
         shown = after.topics.partitions.get
         for key, answered in list(self._answered.items()):
             partition = shown(key)
@@ -160,7 +161,7 @@ class IsrRequests:
                 del self._asked[key]
 
     def end(self) -> None:
-        """Ask for nothing more."""
+        """Stop: send no more requests."""
         self._wanted.clear()
         self._agent = None
         if self._timer is not None:
@@ -199,7 +200,7 @@ class IsrRequests:
     def _note_asked(self, key: PartitionKey, now: LedPartition, isr: Mapping[int, int]) -> None:
         members, before = frozenset(isr), self._asked.get(key)
         if before is not None and before.lost and before.leader_epoch == now.leader_epoch:
-            # Either of the two may be the one that is applied.
+            # The controller may apply either of the two.
             self._asked[key] = before._replace(members=before.members | members)
         else:
             self._asked[key] = _Asked(now.leader_epoch, now.partition_epoch, members)
@@ -264,13 +265,13 @@ class IsrRequests:
                 self._asked[key] = self._asked[key]._replace(lost=True)
 
     def _want_again(self, sent: Mapping[PartitionKey, PartitionToAlter]) -> None:
-        """What the host has asked for meanwhile goes before."""
+        """Ask for these again, unless the host asked for another ISR meanwhile."""
         for key, partition in sent.items():
             members = {one.broker_id: one.broker_epoch for one in partition.new_isr_with_epochs}
             self._wanted.setdefault(key, members)
 
     def _settle(self, key: PartitionKey, sent: PartitionToAlter, answer: AlteredPartition) -> bool:
-        """Take the outcome for one partition. Returns whether to ask for the same again."""
+        """Process the outcome for one partition. Returns whether to send the same change again."""
         code = "" if answer.error is None else answer.error.code
         if code in _LATER:
             self._want_again({key: sent})

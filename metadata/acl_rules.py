@@ -9,8 +9,8 @@ Rules, the first that applies decides:
 4. There are entries for the resource, and none matches: denied.
 5. There is no entry for the resource: `allow_if_no_acl` decides.
 
-The cost grows with the length of the name and with the patterns that match it. It does not grow
-with the number of entries: each question is a look-up of an entry's whole content.
+The cost grows with the length of the name and the number of patterns that match it, and not with
+the number of entries: each step looks up an entry by its whole content.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -40,11 +40,12 @@ _ALLOWING: Final[Mapping[AclOperation, tuple[AclOperation, ...]]] = {
     AclOperation.DESCRIBE: _DESCRIBING,
     AclOperation.DESCRIBE_CONFIGS: (AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS),
 }
-"""For an operation: those that allow it when an entry allows them. Not here: only itself."""
+"""By operation: the operations whose permission implies it. Any other operation is implied only by
+itself."""
 
 
 class Action(NamedTuple):
-    """Who wants to do what, to which resource."""
+    """An operation of a principal on a resource."""
 
     principal: str
     """Such as User:alice."""
@@ -56,7 +57,7 @@ class Action(NamedTuple):
 
 
 class AclPolicy(NamedTuple):
-    """What the controllers' settings say."""
+    """The controllers' settings for authorisation."""
 
     super_users: frozenset[str] = frozenset()
     """Principals that may do everything."""

@@ -25,7 +25,7 @@ class QuotaKey(NamedTuple):
     most: float | None
     """The largest value; None: any."""
     whole: bool
-    """Fractions are refused."""
+    """True: fractions are refused."""
     summary: str
 
 
@@ -51,11 +51,11 @@ class Applied(NamedTuple):
 
     value: float
     entity: EntityKey
-    """Whose quota it is."""
+    """The entity that has this quota."""
 
 
 def precedence(user: str | None, client_id: str | None, ip: str | None) -> Iterator[EntityKey]:
-    """Yield the entities whose quotas could apply to a client, the first that counts first.
+    """Yield the entities whose quotas could apply to a client, in the order of precedence.
 
     None: the client has no user, client id or address that is known.
     """

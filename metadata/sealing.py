@@ -1,17 +1,18 @@
 """Sealed blocks: secrets that enter the log encrypted, under a key that never does (ADR 0031).
 
-A sealed block is a field of a record that holds, in place of a secret, its encryption under the
-cluster key. The log, checkpoints, state hashes and brokers see the block and never the secret. A
-block is bound to the place it was made for: moved to another user or field, it can't be opened.
+A sealed block is a field of a record that holds a secret encrypted under the cluster key. The log,
+checkpoints, state hashes and brokers hold the block and never the secret. A block is bound to its
+place: after a move to another user or field it can't be opened.
 
     magic `LGBS` (4 bytes), format 1 (1 byte), key id (8), nonce (12), AES-256-GCM of salt (16) and
     secret, with its tag (16)
 
-Beside it, the batch's extension 1 holds the salted hash SHA-256(salt, secret). With it, a reader
-who opens a block can prove that this secret was meant. Without the salt, the hash says nothing.
+The batch's extension 1 also holds the salted hash SHA-256(salt, secret). With it, a reader who
+opens a block can prove that the block held this secret from the beginning. Without the salt, the
+hash reveals nothing.
 
-Nonce and salt are made with the key from random bytes, the place and the secret. So they can't be
-foretold from other random numbers of the program, and a nonce repeats only where all of it does.
+Nonce and salt are derived with the key from random bytes, the place and the secret. So nobody can
+predict them from other random numbers of the program, and a nonce repeats only if all three do.
 """
 
 import hmac

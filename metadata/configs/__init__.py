@@ -1,10 +1,10 @@
-"""Kafka's configs: their keys, types, defaults and limits, and where an effective value comes from.
+"""Kafka's configs: keys, types, defaults, limits, and the source of an effective value.
 
 - `definitions`: what Kafka itself defines, as data.
-- `values`: one value against its definition.
-- `checks`: all configs of one resource against each other.
-- `effective`: which value applies, and its source.
+- `values`: checks one value against its definition.
+- `checks`: checks all configs of one resource together.
+- `effective`: finds the value that applies, and its source.
 
-Rule: everything here is a pure function of the configs. Replay asks nothing of it: what a log holds
-was checked by the leader that wrote it.
+Rule: everything here is a pure function of the configs. Replay does not use it: the leader that
+wrote a config has checked it.
 """

@@ -28,13 +28,13 @@ class Definition(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fie
     any_case: bool = False
     """The case of `one_of` doesn't matter."""
     each: tuple[str, ...] = ()
-    """Of a list: what its entries may be; empty: anything."""
+    """Of a list: the possible entries; empty: any."""
     non_empty: bool = False
-    """An empty string, or an empty list, is refused."""
+    """True: an empty string, or an empty list, is refused."""
     form: str = ""
     """A rule of its own: throttled-replicas, gzip-level or auto-offset-reset."""
     internal: bool = False
-    """Kafka shows it to nobody."""
+    """True: Kafka never shows it."""
     dynamic: str = ""
     """Of a broker's key: per-broker or cluster-wide, as it may change while the broker runs.
     Empty: only the broker's own file sets it."""
@@ -84,7 +84,7 @@ _MECHANISM: Final = re.compile(r"[^.]+\.(sasl\.jaas\.config|.+\.handler\.class|s
 
 
 def definition(resource_type: int, key: str) -> Definition | None:
-    """Return what is known about a key. A listener's prefix of a broker's key doesn't count."""
+    """Return the definition of a key; a broker's key may have a listener's prefix."""
     defined = DEFINITIONS.get(resource_type, {})
     found = defined.get(key)
     if found is None and resource_type == ConfigResourceType.BROKER:
@@ -111,7 +111,7 @@ def is_list(resource_type: int, key: str) -> bool:
 
 
 def is_sensitive(resource_type: int, key: str) -> bool:
-    """Return whether a value is never shown. A broker's key that nobody knows may hold a secret."""
+    """Return whether a value is never shown. An unknown key of a broker may hold a secret."""
     known = definition(resource_type, key)
     if known is None:
         return resource_type == ConfigResourceType.BROKER

@@ -1,7 +1,7 @@
 """Access control entries. `POST`, `GET`, `DELETE /v1/acls`, `GET /v1/acls/check` (KIP-140, 801).
 
 Rule: types, operations and permissions are Kafka's names, such as TOPIC and READ. The controller
-judges them, entry by entry, and the results stand in the order of the request.
+checks them, and decides each entry by itself. The results have the order of the request.
 """
 
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ class AclEntry(RequestMessage, frozen=True):
 
 
 class AclFilter(RequestMessage, frozen=True):
-    """Which entries are meant; a field that is not given matches every entry."""
+    """Selects entries. A field that is not given matches every entry."""
 
     resource_type: str = "ANY"
     resource_name: str | None = None
@@ -48,7 +48,7 @@ class AclFilter(RequestMessage, frozen=True):
 
 
 class CreateAclsRequest(RequestMessage, frozen=True):
-    """Add these entries. One that is there already is not added a second time."""
+    """Add these entries. An entry that exists already is not added a second time."""
 
     acls: Annotated[tuple[AclEntry, ...], Meta(min_length=1, max_length=ACLS_PER_REQUEST)]
     dry_run: bool = False
@@ -75,16 +75,16 @@ class AclDescription(ReplyMessage, frozen=True):
 
 
 class CreatedAcl(ReplyMessage, frozen=True):
-    """What became of one entry of a CreateAclsRequest."""
+    """The result for one entry of a CreateAclsRequest."""
 
     error: ErrorReply | None = None
     id: str | None = None
-    """Of the entry, also if it was there before."""
+    """The entry's uuid, also if the entry existed before."""
     existed: bool = False
 
 
 class CreateAclsReply(ReplyMessage, frozen=True):
-    """The results, and where in the log they are."""
+    """The results, and the log's end after the change."""
 
     acls: tuple[CreatedAcl, ...]
     offset: int = -1
@@ -95,17 +95,17 @@ class CreateAclsReply(ReplyMessage, frozen=True):
 
 
 class DeletedAcls(ReplyMessage, frozen=True):
-    """What became of one filter of a DeleteAclsRequest."""
+    """The result for one filter of a DeleteAclsRequest."""
 
     error: ErrorReply | None = None
     count: Count = 0
     """How many entries match it, and are removed."""
     acls: tuple[AclDescription, ...] = ()
-    """The first of them; 1,000 in the whole answer."""
+    """The first of them; the whole answer has at most 1,000."""
 
 
 class DeleteAclsReply(ReplyMessage, frozen=True):
-    """The results, and where in the log they are."""
+    """The results, and the log's end after the change."""
 
     filters: tuple[DeletedAcls, ...]
     offset: int = -1
@@ -123,11 +123,11 @@ class ListAclsReply(ReplyMessage, frozen=True):
     acls: tuple[AclDescription, ...]
     age_ms: int | None = 0
     continuation: str | None = None
-    """There may be more, even if `acls` is empty: ask again with this."""
+    """Set if there may be more, even if `acls` is empty: ask again with it as `continuation`."""
 
 
 class CheckAclReply(ReplyMessage, frozen=True):
-    """Whether somebody may do something, by the entries and the controllers' settings."""
+    """Whether a principal may do something, by the entries and the controllers' settings."""
 
     offset: int
     epoch: int

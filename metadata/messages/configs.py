@@ -1,7 +1,7 @@
 """Configs. `GET` and `PATCH /v1/configs` and `/v1/configs/<type>/<name>` (KIP-133, 226, 339).
 
-Rule: the resources of one request are judged one by one and their results stand in the order of the
-request; those that pass are one atomic batch.
+Rule: the controller decides each resource of a request by itself, and the results have the order of
+the request. The changes of all resources that were accepted are one atomic change.
 """
 
 from enum import StrEnum
@@ -14,7 +14,7 @@ from metadata.messages.message import Count, ReplyMessage, RequestMessage
 
 CONFIGS_PER_REQUEST: Final = 10_000
 CLUSTER_DEFAULT: Final = "default"
-"""In place of a broker's number: the default of all brokers, whose name in the log is empty."""
+"""The name of the default of all brokers in requests. In the log its name is empty."""
 
 
 class ConfigOperation(StrEnum):
@@ -22,11 +22,11 @@ class ConfigOperation(StrEnum):
 
     SET = "set"
     DELETE = "delete"
-    """The key goes back to its default; `value` is not read."""
+    """Delete the key, so that its default applies; `value` is ignored."""
     APPEND = "append"
-    """Add entries to a list, those that it has not."""
+    """Add to a list the entries that it doesn't have."""
     SUBTRACT = "subtract"
-    """Take entries out of a list."""
+    """Remove entries from a list."""
 
 
 class ConfigChange(RequestMessage, frozen=True):
@@ -68,7 +68,7 @@ class AlterConfigRequest(RequestMessage, frozen=True):
 
 
 class AlteredConfigs(ReplyMessage, frozen=True):
-    """What became of one resource of a request."""
+    """The result for one resource of a request."""
 
     resource_type: str
     resource_name: str
@@ -78,7 +78,7 @@ class AlteredConfigs(ReplyMessage, frozen=True):
 
 
 class AlterConfigsReply(ReplyMessage, frozen=True):
-    """The results, and where in the log they are."""
+    """The results, and the log's end after the change."""
 
     resources: tuple[AlteredConfigs, ...]
     offset: int = -1
@@ -86,7 +86,7 @@ class AlterConfigsReply(ReplyMessage, frozen=True):
     request_id: str | None = None
     dry_run: bool = False
     records: tuple[dict[str, Any], ...] = ()
-    """With `dry_run`: what would be written; see `metadata.messages.records_json`."""
+    """With `dry_run`: the records that would be written; see `metadata.messages.records_json`."""
 
 
 class ConfigSynonym(ReplyMessage, frozen=True):
@@ -105,7 +105,7 @@ class ConfigEntry(ReplyMessage, frozen=True):
     value: str | None
     """None: there is none, or it is sensitive."""
     source: str
-    """Kafka's name of where the value comes from, such as DYNAMIC_TOPIC_CONFIG."""
+    """Kafka's name for the source of the value, such as DYNAMIC_TOPIC_CONFIG."""
     config_type: str
     """As in Kafka: boolean, int, …; empty for a key that Kafka doesn't define."""
     sensitive: bool = False
@@ -143,4 +143,4 @@ class ListConfigsReply(ReplyMessage, frozen=True):
     resources: tuple[ConfiguredResource, ...]
     age_ms: int | None = 0
     continuation: str | None = None
-    """There are more: ask again with this as `continuation`; all pages are from one image."""
+    """Set if there are more: ask again with it as `continuation`. All pages are from one image."""

@@ -1,7 +1,7 @@
 """Requests and replies about the log directories of brokers (KIP-858).
 
-`POST /v1/brokers/<id>/directories`. Which directories work and which are cordoned, a broker says in
-its heartbeat (`metadata.messages.fetch`).
+`POST /v1/brokers/<id>/directories`. A broker reports in its heartbeat which directories work and
+which are cordoned (`metadata.messages.fetch`).
 """
 
 from typing import Annotated
@@ -24,7 +24,7 @@ class ReplicaInDirectory(RequestMessage, frozen=True):
 
 
 class AssignReplicasRequest(RequestMessage, frozen=True):
-    """A broker says where its replicas lie (Kafka's AssignReplicasToDirs)."""
+    """A broker reports in which directories its replicas are (Kafka's AssignReplicasToDirs)."""
 
     cluster_id: str
     broker_epoch: Int64
@@ -36,7 +36,7 @@ class AssignReplicasRequest(RequestMessage, frozen=True):
 
 
 class AssignedReplica(ReplyMessage, frozen=True, omit_defaults=True):
-    """What became of one replica of the request."""
+    """The result for one replica of the request."""
 
     topic_id: str
     partition: Int32

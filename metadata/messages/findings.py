@@ -1,7 +1,7 @@
-"""What a controller finds when it is asked why something is as it is.
+"""Answers to the question why something is as it is, such as why a broker is fenced.
 
-Rule: a finding is a sentence that a person understands, and the thing that it is about, so that a
-program can look further. Each follows from the state that the answer was read from.
+Rule: a finding is a sentence for people, with the thing that it is about, so that a program can ask
+for more. Every finding follows from the state that the answer was read from.
 """
 
 from metadata.messages.message import ReplyMessage

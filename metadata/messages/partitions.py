@@ -61,7 +61,7 @@ class AlterPartitionRequest(RequestMessage, frozen=True):
 
 
 class AlteredPartition(ReplyMessage, frozen=True):
-    """What became of one partition: its state after the change, or an error."""
+    """The result for one partition: its state after the change, or an error."""
 
     partition_index: Int32
     error: ErrorReply | None = None
@@ -81,7 +81,7 @@ class AlteredTopic(ReplyMessage, frozen=True):
 
 
 class AlterPartitionReply(ReplyMessage, frozen=True):
-    """The results in the order of the request, and where in the log they are."""
+    """The results in the order of the request, and the log's end after the change."""
 
     topics: tuple[AlteredTopic, ...]
     offset: int = -1
@@ -90,12 +90,12 @@ class AlterPartitionReply(ReplyMessage, frozen=True):
 
 
 class ElectionType(StrEnum):
-    """Which leaders are asked for."""
+    """The kind of election."""
 
     PREFERRED = "PREFERRED"
-    """The first replica of each partition. Never unclean."""
+    """Elect the first replica of each partition, if it is in sync."""
     UNCLEAN = "UNCLEAN"
-    """Any replica for partitions without a leader. Writes may be lost."""
+    """Elect any replica for partitions without a leader. Writes may be lost."""
 
 
 class TopicPartitions(RequestMessage, frozen=True):
@@ -109,7 +109,7 @@ _ManyTopics = Annotated[tuple[TopicPartitions, ...], Meta(max_length=_TOPICS_MAX
 
 
 class ElectLeadersRequest(RequestMessage, frozen=True):
-    """Elect leaders for these partitions, or for all that need one."""
+    """Elect leaders for these partitions, or for all partitions that need an election."""
 
     election_type: ElectionType
     topic_partitions: (
@@ -135,7 +135,7 @@ class ElectedTopic(ReplyMessage, frozen=True):
 
 
 class ElectLeadersReply(ReplyMessage, frozen=True):
-    """The results, and where in the log they are."""
+    """The results, and the log's end after the change."""
 
     replica_election_results: tuple[ElectedTopic, ...]
     """At most 2,000 partitions if all were asked for; the counts are of all."""

@@ -15,7 +15,7 @@ class AllocateProducerIdsRequest(RequestMessage, frozen=True):
 
 
 class AllocateProducerIdsReply(ReplyMessage, frozen=True):
-    """The block: these ids are the broker's, and were never another's."""
+    """The block of ids. Only this broker gets them."""
 
     producer_id_start: int
     producer_id_len: int

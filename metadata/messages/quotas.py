@@ -29,14 +29,14 @@ class QuotaOperation(RequestMessage, frozen=True):
 
 
 class QuotaAlteration(RequestMessage, frozen=True):
-    """What to change for one entity: all of it, or nothing."""
+    """The changes for one entity: all of them are made, or none."""
 
     entity: Annotated[tuple[QuotaEntityPart, ...], Meta(max_length=3)]
     operations: Annotated[tuple[QuotaOperation, ...], Meta(max_length=16)]
 
 
 class AlterQuotasRequest(RequestMessage, frozen=True):
-    """Change the quotas of these entities; each is judged by itself."""
+    """Change the quotas of these entities. The controller decides each entity by itself."""
 
     entries: Annotated[
         tuple[QuotaAlteration, ...], Meta(min_length=1, max_length=ENTITIES_PER_REQUEST)
@@ -53,14 +53,14 @@ class QuotaEntity(ReplyMessage, frozen=True):
 
 
 class AlteredQuotas(ReplyMessage, frozen=True):
-    """What became of one entity of an AlterQuotasRequest."""
+    """The result for one entity of an AlterQuotasRequest."""
 
     entity: tuple[QuotaEntity, ...]
     error: ErrorReply | None = None
 
 
 class AlterQuotasReply(ReplyMessage, frozen=True):
-    """The results, in the order of the request, and where in the log they are."""
+    """The results in the order of the request, and the log's end after the change."""
 
     entries: tuple[AlteredQuotas, ...]
     offset: int = -1
@@ -85,7 +85,7 @@ class ListQuotasReply(ReplyMessage, frozen=True):
     entries: tuple[EntityQuotas, ...]
     age_ms: int | None = 0
     continuation: str | None = None
-    """There may be more, even if `entries` is empty: ask again with this."""
+    """Set if there may be more, even if `entries` is empty: ask again with it as `continuation`."""
 
 
 class AppliedQuota(ReplyMessage, frozen=True):
@@ -94,7 +94,7 @@ class AppliedQuota(ReplyMessage, frozen=True):
     key: str
     value: float
     entity: tuple[QuotaEntity, ...]
-    """Whose quota it is."""
+    """The entity that has this quota."""
 
 
 class ResolveQuotasReply(ReplyMessage, frozen=True):

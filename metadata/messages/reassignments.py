@@ -1,8 +1,8 @@
-"""Requests and replies about reassignments: partitions on their way to other replicas (KIP-455).
+"""Requests and replies about reassignments, which move partitions to other replicas (KIP-455).
 
-`POST /v1/reassignments`, `GET /v1/reassignments`, `GET /v1/reassignments/plan`. Rule: each
-partition is judged by itself, and the results stand in the order of the request. A request of many
-partitions is written in rounds; each of them is a valid state.
+`POST /v1/reassignments`, `GET /v1/reassignments`, `GET /v1/reassignments/plan`. Rule: the
+controller decides each partition by itself, and the results have the order of the request. It
+writes a request with many partitions in rounds; the state after each round is valid.
 """
 
 from typing import Annotated, Any
@@ -17,12 +17,12 @@ REASSIGNMENTS_PER_REQUEST = 10_000
 
 
 class Reassignment(RequestMessage, frozen=True):
-    """Where one partition's replicas shall be."""
+    """The wanted replicas of one partition."""
 
     topic: str
     partition: Int32
     replicas: tuple[BrokerId, ...] | None = None
-    """All replicas when it is done, the preferred leader first; null: cancel a running one."""
+    """All replicas afterwards, the preferred leader first; null: cancel a running reassignment."""
 
 
 class AlterReassignmentsRequest(RequestMessage, frozen=True):
@@ -32,12 +32,12 @@ class AlterReassignmentsRequest(RequestMessage, frozen=True):
         tuple[Reassignment, ...], Meta(min_length=1, max_length=REASSIGNMENTS_PER_REQUEST)
     ]
     allow_replication_factor_change: bool = True
-    """false: a list of another length than now is refused (KIP-860)."""
+    """false: refuse a list whose length differs from the present one (KIP-860)."""
     dry_run: bool = False
 
 
 class AlteredReassignment(ReplyMessage, frozen=True, omit_defaults=True):
-    """What became of one partition of the request."""
+    """The result for one partition of the request."""
 
     topic: str
     partition: Int32
@@ -45,11 +45,11 @@ class AlteredReassignment(ReplyMessage, frozen=True, omit_defaults=True):
 
 
 class AlterReassignmentsReply(ReplyMessage, frozen=True):
-    """The results, and where in the log the last of them is."""
+    """The results in the order of the request, and the log's end after the last change."""
 
     partitions: tuple[AlteredReassignment, ...]
     offset: int = -1
-    """The log's end after the change: give it as `minOffset` to read your own write."""
+    """The log's end after the change. A read with this `minOffset` sees the change."""
     epoch: int = -1
     request_id: str | None = None
     dry_run: bool = False
@@ -57,12 +57,12 @@ class AlterReassignmentsReply(ReplyMessage, frozen=True):
 
 
 class RunningReassignment(ReplyMessage, frozen=True):
-    """One partition on its way."""
+    """One partition with a running reassignment."""
 
     topic: str
     partition: Int32
     replicas: tuple[int, ...]
-    """The wanted ones, then those that leave."""
+    """The wanted replicas, then those that the reassignment removes."""
     adding_replicas: tuple[int, ...]
     removing_replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -78,7 +78,7 @@ class ListReassignmentsReply(ReplyMessage, frozen=True):
     partitions: tuple[RunningReassignment, ...]
     age_ms: int | None = 0
     continuation: str | None = None
-    """There may be more: ask again with this as `continuation`; all pages are from one image."""
+    """Set if there may be more: ask again with it as `continuation`, for the same image."""
 
 
 class PlannedReassignment(ReplyMessage, frozen=True):
@@ -87,12 +87,12 @@ class PlannedReassignment(ReplyMessage, frozen=True):
     topic: str
     partition: Int32
     replicas: tuple[int, ...]
-    """As a Reassignment gives them."""
+    """The replicas for a `Reassignment` of this partition."""
     before: tuple[int, ...] = ()
 
 
 class PlanReply(ReplyMessage, frozen=True):
-    """What to ask for so that some brokers hold no replica any more."""
+    """The reassignments after which some brokers hold no replica."""
 
     offset: int
     epoch: int

@@ -22,7 +22,7 @@ class ScramUpsertion(RequestMessage, frozen=True):
     """4,096 to 16,384."""
     salt: _Secret
     salted_password: _Secret
-    """PBKDF2 of the password, with this salt and so many iterations."""
+    """PBKDF2 of the password, with this salt and this number of iterations."""
 
     def __repr__(self) -> str:
         return f"ScramUpsertion({self.name!r}, {self.mechanism!r}, {self.iterations})"
@@ -36,7 +36,7 @@ class ScramDeletion(RequestMessage, frozen=True):
 
 
 class AlterScramRequest(RequestMessage, frozen=True):
-    """Set and remove credentials: of one user all of it, or nothing."""
+    """Set and remove credentials. For each user all changes are made, or none."""
 
     upsertions: Annotated[tuple[ScramUpsertion, ...], Meta(max_length=ALTERATIONS_PER_REQUEST)] = ()
     deletions: Annotated[tuple[ScramDeletion, ...], Meta(max_length=ALTERATIONS_PER_REQUEST)] = ()
@@ -44,14 +44,14 @@ class AlterScramRequest(RequestMessage, frozen=True):
 
 
 class AlteredUser(ReplyMessage, frozen=True):
-    """What became of one user of an AlterScramRequest."""
+    """The result for one user of an AlterScramRequest."""
 
     name: str
     error: ErrorReply | None = None
 
 
 class AlterScramReply(ReplyMessage, frozen=True):
-    """The results, user by user, and where in the log they are."""
+    """The result for each user, and the log's end after the change."""
 
     users: tuple[AlteredUser, ...]
     offset: int = -1
@@ -62,7 +62,7 @@ class AlterScramReply(ReplyMessage, frozen=True):
 
 
 class ScramCredential(ReplyMessage, frozen=True):
-    """What is shown of a credential."""
+    """A credential without its secrets."""
 
     mechanism: str
     iterations: int

@@ -14,19 +14,19 @@ _Hmac = Annotated[bytes, Meta(max_length=128)]
 
 
 class CreateTokenRequest(RequestMessage, frozen=True):
-    """Make a token for the caller, or for another user whom it may make tokens for."""
+    """Create a token for the caller, or for another user if the caller may do that."""
 
     owner: str | None = None
     """A principal, such as User:alice; null: the caller."""
     renewers: Annotated[tuple[str, ...], Meta(max_length=100)] = ()
-    """Principals that may renew it and let it expire, besides its owner."""
+    """The principals, besides the owner, that may renew the token or let it expire."""
     max_lifetime_ms: Int64 = -1
     """-1: the controllers' own limit."""
     dry_run: bool = False
 
 
 class RenewTokenRequest(RequestMessage, frozen=True):
-    """Let a token live longer, up to its greatest age."""
+    """Let a token expire later, at most at the end of its longest lifetime."""
 
     hmac: _Hmac
     """Proves that the caller holds the token."""
@@ -39,7 +39,7 @@ class RenewTokenRequest(RequestMessage, frozen=True):
 
 
 class ExpireTokenRequest(RequestMessage, frozen=True):
-    """Let a token end earlier."""
+    """Let a token expire earlier."""
 
     hmac: _Hmac
     """Proves that the caller holds the token."""
@@ -64,11 +64,11 @@ class TokenDescription(ReplyMessage, frozen=True):
 
 
 class CreateTokenReply(ReplyMessage, frozen=True):
-    """The token, and where in the log it is."""
+    """The new token with its secret, and the log's end after the change."""
 
     token: TokenDescription
     hmac: bytes = b""
-    """The secret; empty in a dry run. Nobody can ask for it again."""
+    """The secret; empty in a dry run. No other request returns it."""
     offset: int = -1
     epoch: int = -1
     request_id: str | None = None
@@ -80,7 +80,7 @@ class CreateTokenReply(ReplyMessage, frozen=True):
 
 
 class ChangeTokenReply(ReplyMessage, frozen=True):
-    """Until when the token lives now."""
+    """When the token expires now."""
 
     token_id: str
     expiry_timestamp_ms: int
@@ -99,4 +99,4 @@ class ListTokensReply(ReplyMessage, frozen=True):
     tokens: tuple[TokenDescription, ...]
     age_ms: int | None = 0
     continuation: str | None = None
-    """There may be more, even if `tokens` is empty: ask again with this."""
+    """Set if there may be more, even if `tokens` is empty: ask again with it as `continuation`."""

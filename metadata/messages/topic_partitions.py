@@ -1,8 +1,8 @@
 """Requests and replies about partitions of topics that exist.
 
-`POST /v1/partitions`, `GET /v1/partitions`, `GET /v1/partitions/<topic>/<number>`. Rule: each topic
-of a change is judged by itself, and the results stand in the order of the request; what passes is
-one atomic change.
+`POST /v1/partitions`, `GET /v1/partitions`, `GET /v1/partitions/<topic>/<number>`. Rule: the
+controller decides each topic of a request by itself, and the results have the order of the request.
+The changes of all topics that were accepted are one atomic change.
 """
 
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ class CreatePartitionsRequest(RequestMessage, frozen=True):
 
 
 class CreatedPartitions(ReplyMessage, frozen=True):
-    """What became of one topic of a CreatePartitionsRequest."""
+    """The result for one topic of a CreatePartitionsRequest."""
 
     name: str
     error: ErrorReply | None = None
@@ -45,16 +45,16 @@ class CreatedPartitions(ReplyMessage, frozen=True):
 
 
 class CreatePartitionsReply(ReplyMessage, frozen=True):
-    """The results, and where in the log they are."""
+    """The results, and the log's end after the change."""
 
     topics: tuple[CreatedPartitions, ...]
     offset: int = -1
-    """The log's end after the change: give it as `minOffset` to read your own write."""
+    """The log's end after the change. A read with this `minOffset` sees the change."""
     epoch: int = -1
     request_id: str | None = None
     dry_run: bool = False
     records: tuple[dict[str, Any], ...] = ()
-    """With `dry_run`: what would be written; see `metadata.messages.records_json`."""
+    """With `dry_run`: the records that would be written; see `metadata.messages.records_json`."""
 
 
 class ListedPartition(PartitionDescription, frozen=True):
@@ -71,7 +71,7 @@ class ListPartitionsReply(ReplyMessage, frozen=True):
     partitions: tuple[ListedPartition, ...]
     age_ms: int | None = 0
     continuation: str | None = None
-    """There may be more: ask again with this as `continuation`; all pages are from one image."""
+    """Set if there may be more: ask again with it as `continuation`, for the same image."""
 
 
 class DescribePartitionReply(ReplyMessage, frozen=True):
