@@ -78,8 +78,9 @@ def _of_type(found: inspect.Type) -> st.SearchStrategy[Any]:
             return st.binary(min_size=shortest or 0, max_size=longest or 40)
         case inspect.EnumType(cls=enum):
             return st.sampled_from(list(enum))
-        case inspect.VarTupleType(item_type=item, min_length=shortest):
-            return st.lists(_of_type(item), min_size=shortest or 0, max_size=4).map(tuple)
+        case inspect.VarTupleType(item_type=item, min_length=shortest, max_length=longest):
+            most = 4 if longest is None else min(4, longest)
+            return st.lists(_of_type(item), min_size=shortest or 0, max_size=most).map(tuple)
         case inspect.DictType(key_type=key, value_type=value):
             return st.dictionaries(_of_type(key), _of_type(value), max_size=3)
         case inspect.UnionType(types=types):
