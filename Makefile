@@ -18,10 +18,11 @@ JOBS ?= 2
 MINUTES ?= 60
 EVERY ?= 3
 PARTITIONS ?= 1000000
+STATES ?= 100000
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit check format seeds seed mutants crashpoints flips kills model evidence docs bench lateness soak lock clean
+.PHONY: help demo test unit check format seeds seed mutants crashpoints flips kills model oracle evidence docs bench lateness soak lock clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -74,6 +75,9 @@ kills: $(VENV)/.ready-dev ## Kill real leaders under load: make kills N=500; not
 
 model: $(VENV)/.ready-dev ## Check the specification of the guard (TLA+; needs Java 11 or later)
 	$(BIN)/python -m tests.model
+
+oracle: $(VENV)/.ready-dev ## Compare changes of partitions with Kafka's own class (needs a JDK 17 and Maven): STATES=1000000 [SEED=1]
+	$(BIN)/python -m tests.oracles.partition_changes --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
 
 evidence: $(VENV)/.ready-dev ## Run and record all that docs/safety.md tells of: make evidence MINUTES=60
 	$(BIN)/python -m tests.evidence.full --minutes $(MINUTES) --jobs $(JOBS) $(if $(RECORD),--record $(RECORD))

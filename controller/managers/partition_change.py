@@ -4,7 +4,7 @@ This is a pure function of one partition's state. Every manager that changes a p
 so that all of them follow the same rules. The order of the steps is that of Kafka's
 PartitionChangeBuilder (KIP-455, 704, 841, 858, 966):
 
-1. complete a reassignment whose target replicas are all in the ISR;
+1. complete a reassignment whose added replicas are all in the ISR;
 2. compute the ELR from the target ISR;
 3. elect a leader;
 4. raise the leader epoch if a replica is lost, even if the leader stays;
@@ -139,7 +139,7 @@ def change_partition(
         directories=_directories(partition, wanted.replicas, target, default_directory),
         eligible_leader_replicas=_if_new(elr, partition.elr),
         last_known_elr=_if_new(
-            _last_known(partition, isr, leader, rules), partition.last_known_elr
+            _last_known(partition, leader, rules, named=named), partition.last_known_elr
         ),
     )
     return None if change == PartitionChangeRecord(partition_id, topic_id) else change
@@ -163,15 +163,18 @@ def _assignment(partition: Partition, target: Target) -> _Assignment:
 
 
 def _completed(wanted: _Assignment) -> _Assignment:
-    """Complete a reassignment if all its target replicas are in the ISR (KIP-455).
+    """Complete a reassignment if all replicas that it adds are in the ISR (KIP-455).
 
-    It is not completed if the ISR or the replicas would be empty.
+    If it removes more than it adds, the number of copies shrinks. Then all replicas that stay must
+    be in the ISR, too. It is not completed if the ISR or the replicas would be empty. These are
+    Kafka's rules since 4.3. Before, a dead replica that stays held up every reassignment.
     """
     if not wanted.removing and not wanted.adding:
         return wanted
     isr = tuple(replica for replica in wanted.isr if replica not in wanted.removing)
     replicas = tuple(replica for replica in wanted.replicas if replica not in wanted.removing)
-    if not isr or not replicas or not set(replicas) <= set(isr):
+    needed = wanted.adding if len(wanted.adding) >= len(wanted.removing) else replicas
+    if not isr or not replicas or not {*wanted.adding, *needed} <= {*isr}:
         return wanted
     return _Assignment(isr, replicas, (), ())
 
@@ -238,15 +241,19 @@ def _recovery_state(partition: Partition, target: Target, elected: _Elected) -> 
     return state
 
 
-def _last_known(
-    partition: Partition, isr: tuple[int, ...], leader: int, rules: Rules
-) -> tuple[int, ...]:
-    """Return whom the partition remembers as its last leader while it has none (KIP-966)."""
-    if rules.elr and leader != NO_LEADER:
+def _last_known(partition: Partition, leader: int, rules: Rules, *, named: bool) -> tuple[int, ...]:
+    """Return whom the partition remembers as its last leader while it has none (KIP-966).
+
+    It changes only when the record names a leader.
+    """
+    remembered = partition.last_known_elr
+    if not rules.elr or not named:
+        return remembered
+    if leader != NO_LEADER:
         return ()
-    if rules.elr and partition.isr and not isr and partition.leader != NO_LEADER:
-        return (partition.leader,)
-    return partition.last_known_elr
+    if remembered or partition.leader == NO_LEADER:
+        return remembered
+    return (partition.leader,)
 
 
 def _directories(

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from tests.mutants.configuring import CONFIGURING
 from tests.mutants.containing import CONTAINING
 from tests.mutants.deciding import DECIDING
+from tests.mutants.electing import ELECTING
 from tests.mutants.forging import FORGING
 from tests.mutants.journalling import JOURNALLING
 from tests.mutants.keeping import KEEPING
@@ -25,6 +26,7 @@ ALL = (
     *CONFIGURING,
     *CONTAINING,
     *DECIDING,
+    *ELECTING,
     *LEVELLING,
     *SERVING,
     *REPLAYING,

@@ -229,10 +229,24 @@ def test_a_leader_outside_the_target_isr_does_not_stay_without_being_in_the_isr(
         ),
         pytest.param(
             {"replicas": (4, 2, 3, 1), "removing": (1,), "adding": (4,), "isr": (1, 2)},
+            Target(isr=(1, 2)),
+            {1, 2, 3, 4},
+            ((4, 2, 3, 1), (1, 2), (1,), (4,), 1, 0),
+            id="not finished: 4 is not in sync",
+        ),
+        pytest.param(
+            {"replicas": (4, 2, 3, 1), "removing": (1,), "adding": (4,), "isr": (1, 2)},
             Target(isr=(1, 2, 4)),
             {1, 2, 3, 4},
-            ((4, 2, 3, 1), (1, 2, 4), (1,), (4,), 1, 0),
-            id="not finished: 3 is not in sync",
+            ((4, 2, 3), (2, 4), (), (), 4, 1),
+            id="finish: 3 is not in sync, but stays (Kafka 4.3 and later)",
+        ),
+        pytest.param(
+            {"replicas": (2, 3, 1), "removing": (1,), "isr": (1, 2)},
+            Target(isr=(2, 1)),
+            {1, 2, 3},
+            ((2, 3, 1), (2, 1), (1,), (), 1, 0),
+            id="not finished: fewer copies, and 3 is not in sync",
         ),
         pytest.param(
             {"replicas": (1, 2), "removing": (1, 2), "isr": (1, 2)},
