@@ -201,7 +201,8 @@ class AgentCore:
     ) -> None:
         """Set which log directories have failed, and which take no new replicas (KIP-858, 1066).
 
-        Each fetch says so. `cordoned` None: not said. A controller of release 0.1 is not told.
+        Each fetch reports them, but not to a controller of release 0.1. `cordoned` None: report
+        only the failed ones.
         """
         self._directories = LogDirectories(frozenset(failed), _sorted_or_none(cordoned))
         self._say_now()

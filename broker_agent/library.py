@@ -243,7 +243,7 @@ class BrokerAgent:
     def set_directories(
         self, *, failed: Collection[bytes] = (), cordoned: Collection[bytes] | None = None
     ) -> None:
-        """Tell the controller which log directories have failed, and which are cordoned.
+        """Report to the controller which log directories have failed, and which are cordoned.
 
         Both are ids of `AgentConfig.log_dirs`. Replicas on failed directories leave their ISRs;
         cordoned directories get no new replicas (KIP-858, 1066).

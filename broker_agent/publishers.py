@@ -22,7 +22,7 @@ NO_LEADER = -1
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What a publisher is told about a step from one image to the next."""
+    """Describes a step from one image to the next."""
 
     offset: int
     """The image holds the records below this offset, without those of an open transaction."""

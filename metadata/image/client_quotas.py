@@ -26,7 +26,7 @@ class ClientQuotasImage(msgspec.Struct, frozen=True):
 
     entities: BucketMap[EntityKey, QuotaValues]
     order: SortedKeys[EntityKey]
-    """Of all entities."""
+    """The keys of all entities, in order."""
 
     def of(self, *entity: EntityData) -> dict[str, float]:
         """Return an entity's own quotas, sorted by key."""

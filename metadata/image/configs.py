@@ -28,7 +28,7 @@ class ConfigsImage(msgspec.Struct, frozen=True):
 
     resources: BucketMap[ConfigResource, ConfigValues]
     keys: SortedKeys[ConfigResource]
-    """Of all resources, in order."""
+    """The resources that have configs, in order."""
 
     def of(self, resource_type: int, resource_name: str) -> dict[str, str]:
         """Return a resource's own configs, without defaults, sorted by name."""
@@ -41,7 +41,7 @@ class ConfigsImage(msgspec.Struct, frozen=True):
     def named(self, resource_type: int, after: str | None = None) -> Iterator[str]:
         """Yield the names of a type's resources that have configs, in order.
 
-        `after`: only the names behind this one.
+        `after`: only the names that sort after this one.
         """
         # A shorter tuple sorts before every longer one that begins alike.
         start: Any = (resource_type,) if after is None else (resource_type, after)

@@ -28,7 +28,7 @@ class ScramImage(msgspec.Struct, frozen=True):
 
     credentials: BucketMap[CredentialKey, UserScramCredentialRecord]
     order: SortedKeys[CredentialKey]
-    """Of all credentials."""
+    """The keys of all credentials, in order."""
 
 
 EMPTY_SCRAM = ScramImage(BucketMap(mix_name_and_code), SortedKeys())

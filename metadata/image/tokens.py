@@ -1,7 +1,7 @@
 """Delegation tokens by id (KIP-48, 900).
 
 Rule: `order` and `expiries` are derived from `tokens`, and are in no snapshot. So the tokens that
-have expired are found without a look at the others.
+have expired are found without looking at the others.
 """
 
 from collections.abc import Generator
@@ -33,9 +33,9 @@ class TokensImage(msgspec.Struct, frozen=True):
 
     tokens: BucketMap[str, DelegationTokenRecord]
     order: SortedKeys[str]
-    """The ids of all tokens."""
+    """The ids of all tokens, in order."""
     expiries: SortedKeys[Expiry]
-    """Of all tokens, the earliest first."""
+    """When each token expires, the earliest first."""
 
 
 EMPTY_TOKENS = TokensImage(BucketMap(mix_text), SortedKeys(), SortedKeys())

@@ -62,7 +62,7 @@ class Registration(RequestMessage, frozen=True, omit_defaults=True):
     log_dirs: Annotated[tuple[UuidText, ...], Meta(max_length=1024)] = ()
     """The directories that work (KIP-858)."""
     cordoned_log_dirs: Annotated[tuple[UuidText, ...], Meta(max_length=1024)] | None = None
-    """From version 2 on: those of them that take no new replicas (KIP-1066); null: not said."""
+    """From version 2 on: those of them that take no new replicas (KIP-1066); null: unknown."""
     previous_broker_epoch: Annotated[int, Meta(ge=-1, le=2**63 - 1)] = -1
     """From version 2 on: the epoch of the process before this one, if that one stopped in order
     and lost no write (KIP-966); else -1."""
@@ -96,7 +96,7 @@ class MetadataFetchRequest(RequestMessage, frozen=True, omit_defaults=True):
     offline_log_dirs: Annotated[tuple[UuidText, ...], Meta(max_length=1024)] = ()
     """From version 2 on: directories that have failed since the registration (KIP-858)."""
     cordoned_log_dirs: Annotated[tuple[UuidText, ...], Meta(max_length=1024)] | None = None
-    """From version 2 on: directories that take no new replicas (KIP-1066); null: not said."""
+    """From version 2 on: directories that take no new replicas (KIP-1066); null: unchanged."""
     software: Annotated[str, Meta(max_length=64)] | None = None
     """The agent's release, for people; from version 2 on."""
 

@@ -83,7 +83,8 @@ class ListUsersReply(ReplyMessage, frozen=True):
     users: tuple[UserDescription, ...]
     age_ms: int | None = 0
     continuation: str | None = None
-    """There are more: ask again with this. A user may go on on the next page."""
+    """Set if there are more: ask again with it as `continuation`. The next page may continue with
+    the last user of this one."""
 
 
 class DescribeUserReply(ReplyMessage, frozen=True):
