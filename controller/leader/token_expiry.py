@@ -17,7 +17,7 @@ from metadata.image.tokens import TokensImage
 from runtime.clock import Clock, Timer
 
 PAUSE_S: Final = 1.0
-"""The least time between two looks: tokens that end close to each other go together."""
+"""The least time between two sweeps: tokens that end close to each other go together."""
 LOOK_S: Final = 600.0
 """The most time between two looks: the wall clock may be set."""
 
@@ -42,6 +42,8 @@ class TokenExpiry:
         self._leads = False
         self._timer: Timer | None = None
         self._seen: TokensImage | None = None
+        self._swept_at = clock.monotonic()
+        """Monotonic seconds of the last sweep."""
 
     def begin(self) -> None:
         """This controller is active now."""
@@ -63,11 +65,17 @@ class TokenExpiry:
         self._stop()
         first = next(iter(tokens.expiries), None)
         if first is not None:
+            # The pause counts from the last sweep. From now on, it would begin again with each
+            # change of a token, and where tokens change all the time none would ever be removed.
+            paused_s = self._swept_at + PAUSE_S - self._clock.monotonic()
             due_s = (first[0] - self._clock.wall_ms()) / 1000
-            self._timer = self._clock.call_later(min(max(due_s, PAUSE_S), LOOK_S), self._sweep)
+            self._timer = self._clock.call_later(
+                min(max(due_s, paused_s, 0.0), LOOK_S), self._sweep
+            )
 
     def _sweep(self) -> None:
         self._timer = None
+        self._swept_at = self._clock.monotonic()
 
         def done(outcome: Outcome) -> None:
             if not self._leads:

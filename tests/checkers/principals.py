@@ -24,6 +24,7 @@ OF_CONTROLLERS = frozenset(
         "FenceBroker",
         "BeginControlledShutdown",
         "RegisterController",
+        "ExpireTokens",
         "BeginFeatureLevels",
         "ElectLeaders",
     }

@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager
 
+from tests.mutants.client_rules import CLIENT_RULES
 from tests.mutants.configuring import CONFIGURING
 from tests.mutants.containing import CONTAINING
 from tests.mutants.deciding import DECIDING
@@ -30,6 +31,7 @@ ALL = (
     *LEVELLING,
     *SERVING,
     *REPLAYING,
+    *CLIENT_RULES,
     *REPLICATING,
     *MOVING,
 )

@@ -22,6 +22,7 @@ OWN = frozenset(
         "FenceBroker",
         "BeginControlledShutdown",
         "RegisterController",
+        "ExpireTokens",
         "BeginFeatureLevels",
         "ElectLeaders",
         "BalanceLeaders",

@@ -32,6 +32,7 @@ from tests.simulation.administrators import Administrators
 from tests.simulation.answers import Answers, Judgement
 from tests.simulation.answers_rivals import Rivals
 from tests.simulation.carriers import Carriers, credential_of
+from tests.simulation.clients import KEY, TOKEN_MS, Clients
 from tests.simulation.configurers import Configurers
 from tests.simulation.coverage import of_cluster
 from tests.simulation.duplicate_brokers import DuplicateBrokers
@@ -46,6 +47,7 @@ CLUSTER_ID = "simulated-cluster-0002"
 FIRST_BROKER_HOST = 101
 ADMIN_HOST = 900
 CONFIGURER_HOST = 910
+CLIENTS_HOST = 920
 BROKER_ACTS = ("kill", "power", "pause", "stop")
 FULL = "the disk is full"
 FAILED = os.strerror(errno.EIO)
@@ -79,6 +81,8 @@ class Shape:
     """Release 0.1 began the log, and nodes are upgraded one by one (see `releases`)."""
     configurers: bool = False
     """Administrators who alter configs, which elections and reads follow."""
+    clients: bool = False
+    """Administrators of entries, quotas, credentials, tokens and producer ids (see `clients`)."""
     duplicate_brokers: bool = False
     """Second processes for brokers' ids."""
     replicated: bool = False
@@ -158,6 +162,7 @@ class Cluster:
         self.admins = Administrators(self, ADMIN_HOST)
         self.rivals = Rivals(self, shape.rivals)
         self.configurers = Configurers(self, CONFIGURER_HOST)
+        self.clients = Clients(self, CLIENTS_HOST)
         self.duplicate_brokers = DuplicateBrokers(self)
         self.releases = Releases(self) if shape.old_release else None
         self.replicas = Replicas(self)
@@ -220,6 +225,7 @@ class Cluster:
                 partition_mutations_per_s=shape.mutations_per_s or 20_000,
                 partition_mutations_burst=2 * shape.mutations_per_s or 200_000,
                 **(self._replication() if shape.replicated else {}),
+                **({"cluster_key": KEY, "token_period_ms": TOKEN_MS} if shape.clients else {}),
             ),
             clock=process.clock,
             random=dice,
@@ -417,6 +423,8 @@ class Cluster:
             self.rivals.start()
         if self.shape.configurers:
             self.configurers.start()
+        if self.shape.clients:
+            self.clients.start()
         if self.shape.duplicate_brokers:
             self.duplicate_brokers.start()
         if self.releases is not None:

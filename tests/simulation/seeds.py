@@ -87,6 +87,11 @@ MORE_KINDS: dict[str, FaultSchedule | None] = {
         gap_s=(0.3, 2.5),
         length_s=(0.1, 3.0),
     ),
+    "clients": FaultSchedule(
+        {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 1.0, "full_disk": 0.5},
+        gap_s=(0.3, 2.5),
+        length_s=(0.1, 3.0),
+    ),
     "drawn": None,
     "damage": None,
     "hunt": None,
@@ -166,6 +171,7 @@ def shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedul
         shape.replicated, shape.brokers, shape.topics_max = True, 4, 12
         shape.broker_fault_schedule = 0.6
     shape.configurers = kind == "configs"
+    shape.clients = kind == "clients"
     shape.old_release = kind == "releases"
     if fault_schedule is None:
         dice = drawn.dice_of(seed, kind)
@@ -274,6 +280,8 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
     outcome.facts += cluster.invariants.at_the_end()
     if cluster.shape.configurers:
         outcome.facts += cluster.configurers.at_the_end()
+    if cluster.shape.clients:
+        outcome.facts += cluster.clients.at_the_end()
     if cluster.releases is not None:
         outcome.facts += cluster.releases.at_the_end()
 

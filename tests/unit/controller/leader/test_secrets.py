@@ -190,3 +190,14 @@ def test_a_thousand_tokens_that_expire_together_go_in_batches(monkeypatch):
     assert not len(cluster.image.tokens.tokens)
     swept = [b for b in cluster.batches() if b.header.provenance.operation == "ExpireTokens"]
     assert [b.header.count for b in swept] == [5, 5, 2]
+
+
+def test_tokens_are_swept_also_while_others_change_all_the_time():
+    """Seed 4 of the kind `clients`: each change put the sweep off by a second."""
+    cluster = Cluster(nodes=1, cluster_key=KEY, token_period_ms=5_000)
+    reply = create(cluster, uuid_text(uuid7(cluster.processes[1].clock.wall_ms(), 1)))[1]
+    for n in range(30):
+        request_id = uuid_text(uuid7(cluster.processes[1].clock.wall_ms(), 100 + n))
+        create(cluster, request_id)
+        cluster.run(0.3)
+    assert cluster.image.tokens.tokens.get(reply["token"]["tokenId"]) is None

@@ -1,0 +1,232 @@
+"""Mutants of the rules about clients: entries, quotas, credentials, tokens, producer ids."""
+
+from collections.abc import Callable
+from typing import Any
+
+from metadata.sealing import Sealed
+from tests.mutants.mutant import Mutant, searched_in
+from tests.mutants.patches import Patch, around, edited, gives
+
+CLIENTS = searched_in("cluster", "clients")
+
+
+def _in_clear(seal: Callable[..., Any], self: Any, place: str, secret: bytes, dice: bytes) -> Any:
+    return Sealed(secret, seal(self, place, secret, dice).salted_hash)
+
+
+CLIENT_RULES = (
+    Mutant(
+        "a denying entry is not looked for",
+        "S1",
+        "An entry that allows decides, whatever denies.",
+        (Patch("metadata.acl_rules.authorize", edited(("if denied is not None", "if False"))),),
+    ),
+    Mutant(
+        "a denied READ denies DESCRIBE",
+        "S1",
+        "What implies an operation counts for entries that deny, too.",
+        (
+            Patch(
+                "metadata.acl_rules.authorize",
+                edited(
+                    (
+                        "AclPermissionType.DENY, (action.operation,))",
+                        "AclPermissionType.DENY, _DESCRIBING)",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "prefixes are not looked for",
+        "S1",
+        "Only literal names and the wildcard are looked up.",
+        (Patch("metadata.acl_rules._patterns", edited(("range(len(name), 0, -1)", "range(0)"))),),
+    ),
+    Mutant(
+        "entries for a resource don't close it",
+        "S1",
+        "Where no entry matches, the setting decides even if the resource has entries.",
+        (Patch("metadata.acl_rules.authorize", edited(("    if patterns:", "    if False:"))),),
+    ),
+    Mutant(
+        "an entry that is removed is still found",
+        "S1",
+        "The derived map of contents keeps what is gone.",
+        (
+            Patch(
+                "metadata.image.acls.AclsDelta.remove_entry",
+                edited(("self._by_content.remove(content)", "pass")),
+            ),
+        ),
+        CLIENTS,
+    ),
+    Mutant(
+        "the default user's quota goes first",
+        "S1",
+        "A user's own quota is hidden by that of all users.",
+        (
+            Patch(
+                "metadata.quota_rules.precedence",
+                edited(("(_named(user), _default(user))", "(_default(user), _named(user))")),
+            ),
+        ),
+    ),
+    Mutant(
+        "an address is combined with a user",
+        "S2",
+        "The combination of types is not checked.",
+        (
+            Patch(
+                "controller.managers.clients.quotas._check_entity",
+                edited(("if len(kinds) > 1", "if False")),
+            ),
+        ),
+    ),
+    Mutant(
+        "credentials lie in clear",
+        "S3",
+        "The stored key and the server key are written as they are.",
+        (Patch("metadata.sealing.ClusterKey.seal", around(_in_clear)),),
+        CLIENTS,
+    ),
+    Mutant(
+        "the digest of a credential's request is not keyed",
+        "S3",
+        "A password can be guessed with the request's digest, which the log keeps.",
+        (
+            Patch(
+                "controller.managers.clients.scram.ScramManager.meaning",
+                edited(
+                    (
+                        'return self._key.mac("requests", canonical(request))',
+                        "return canonical(request)",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "half of a user's changes are made",
+        "S2",
+        "A refused change of a user doesn't hold back the other ones.",
+        (
+            Patch(
+                "controller.managers.clients.scram.ScramManager.alter",
+                edited(
+                    (
+                        "done = [name for name in records if name not in errors]",
+                        "done = list(records)",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "the log remembers a token's secret",
+        "S4",
+        "The remembered answer to a creation has the HMAC.",
+        (
+            Patch(
+                "controller.managers.clients.tokens.TokenManager.create",
+                edited(
+                    (
+                        "describe_token(record), dry_run=request.dry_run)",
+                        "describe_token(record), token_hmac(self._enabled(), record.token_id))",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
+        "a token's secret for who repeats a request id",
+        "S4",
+        "The caller is no part of what a request id is valid for.",
+        (
+            Patch(
+                "controller.http.clients.tokens._meaning",
+                edited(('requester.principal.encode() + b"\\0" + ', "")),
+            ),
+        ),
+    ),
+    Mutant(
+        "any HMAC will do",
+        "S4",
+        "Who renews a token need not hold it.",
+        (
+            Patch(
+                "controller.managers.clients.tokens.TokenManager._held",
+                edited((" or not hmac.compare_digest(made, given)", "")),
+            ),
+        ),
+    ),
+    Mutant(
+        "anybody renews a token",
+        "S4",
+        "Neither the owner nor a renewer has to ask.",
+        (Patch("controller.managers.clients.tokens._check_may_change", gives(None)),),
+    ),
+    Mutant(
+        "a token's first expiry counts",
+        "S4",
+        "The order of expiries keeps the times before renewals.",
+        (Patch("metadata.image.tokens.TokensDelta._forget_expiry", gives(None)),),
+    ),
+    Mutant(
+        "each change of a token puts the sweep off",
+        "S4",
+        "The pause between sweeps begins again when tokens change.",
+        (
+            Patch(
+                "controller.leader.token_expiry.TokenExpiry.look",
+                edited(("self._swept_at + PAUSE_S - self._clock.monotonic()", "PAUSE_S")),
+            ),
+        ),
+        CLIENTS,
+    ),
+    Mutant(
+        "producer ids for who is not registered",
+        "S5",
+        "The broker epoch is not compared.",
+        (
+            Patch(
+                "controller.http.clients.producer_ids.allocate",
+                edited(("    registered(image, request.broker_id, request.broker_epoch)\n", "")),
+            ),
+        ),
+    ),
+    Mutant(
+        "a block of producer ids twice",
+        "S5",
+        "A block begins where the one before it began.",
+        (
+            Patch(
+                "controller.http.clients.producer_ids.allocate",
+                edited(("AllocateProducerIdsReply(start, ", "AllocateProducerIdsReply(0, ")),
+            ),
+        ),
+        CLIENTS,
+    ),
+    Mutant(
+        "a client pays for what the cluster refused",
+        "S2",
+        "The client's bucket gets nothing back.",
+        (
+            Patch(
+                "controller.leader.changes.Changes._charge",
+                edited(("bucket.take(-partitions)", "pass")),
+            ),
+        ),
+    ),
+    Mutant(
+        "a voter's registration is forgotten",
+        "15",
+        "Nobody has to say that it is meant.",
+        (
+            Patch(
+                "controller.http.clients.controllers.unregister_controller",
+                edited(("if controller_id in voters and not force", "if False")),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,367 @@
+"""Administrators of clients: entries, quotas, credentials, tokens and producer ids, under faults.
+
+Each of them works on names of its own, one request at a time. So it knows what must be there: a
+request without an answer, after all its tries, leaves two possible states, and its name is not used
+again. Secrets are sealed under one key, which no node writes down.
+
+- S1: what was acknowledged is what a linearizable read and the state at rest say.
+- S2: nothing is refused that must be done.
+- S3: a credential at rest is sealed, and opens to what the user's password makes.
+- S4: a token's HMAC is the key's own in each answer, and tokens that have expired are removed.
+- S5: no producer id is handed out twice.
+"""
+
+import hashlib
+import hmac
+import json
+from base64 import b64decode, b64encode
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from controller.managers.clients.scram import place_of
+from controller.managers.clients.tokens import token_hmac
+from metadata.records import EntityData
+from metadata.sealing import ClusterKey, key_id_of
+from metadata.uuids import uuid7, uuid_text
+from runtime.http.requests import Caller, Reply, Request, Unreachable
+from runtime.simulated.host import SimulatedHost
+from runtime.simulated.world import US
+
+KEY = ClusterKey(b"a key of simulated clusters, all")
+TOKEN_MS = 6_000
+"""How long a token lives without a renewal."""
+ADMINISTRATORS = 4
+ACTS_PER_S = 3.0
+TRIES = 10
+SILENT = {421, 429, 503, 507}
+MECHANISM = 1
+"""SCRAM-SHA-256."""
+
+Take = Callable[[dict[str, Any]], None]
+
+
+class Administrator:
+    """One of them. `possible` says what may be there, by kind and name."""
+
+    def __init__(self, crowd: "Clients", number: int) -> None:
+        self._crowd = crowd
+        self._dice = crowd.cluster.world.random(f"clients/{number}")
+        self._number = number
+        self._names = 0
+        self.principal = f"User:s{number}"
+        self.possible: dict[tuple[str, str], list[Any]] = {}
+        self._current: dict[str, str] = {}
+        self._tokens: dict[str, str] = {}
+
+    def go_on(self) -> None:
+        """Do something, in a while."""
+        delay = int(self._dice.expovariate(ACTS_PER_S) * US)
+        self._crowd.process.schedule(delay, self._act, "clients")
+
+    def _act(self) -> None:
+        if not self._crowd.cluster.busy:
+            self.go_on()
+            return
+        kinds = (self._acl, self._quota, self._scram, self._token, self._producer_ids, self._read)
+        self._dice.choice(kinds)()
+
+    def _name(self, kind: str) -> str:
+        """Return the name in use for a kind: another one after an answer that never came."""
+        if kind not in self._current:
+            self._names += 1
+            self._current[kind] = f"s{self._number}-{self._names}"
+            self.possible[kind, self._current[kind]] = [None]
+        return self._current[kind]
+
+    # -- changes ------------------------------------------------------------------------------
+
+    def _acl(self) -> None:
+        name = self._name("acl")
+        (there,) = self.possible["acl", name]
+        if there:
+            body: dict[str, Any] = {"filters": [{"principal": f"User:{name}"}]}
+            self._set("acl", name, None, "DELETE", "/v1/acls", body, "filters")
+        else:
+            entry = {"resourceType": "TOPIC", "resourceName": name, "operation": "READ"}
+            body = {"acls": [entry | {"principal": f"User:{name}"}]}
+            self._set("acl", name, True, "POST", "/v1/acls", body, "acls")
+
+    def _quota(self) -> None:
+        name = self._name("quota")
+        value = self._dice.choice((None, 1.0, 2.0, 3.0))
+        entry = {
+            "entity": [{"entityType": "user", "entityName": name}],
+            "operations": [{"key": "producer_byte_rate", "value": value}],
+        }
+        self._set("quota", name, value, "POST", "/v1/quotas", {"entries": [entry]}, "entries")
+
+    def _scram(self) -> None:
+        name = self._name("scram")
+        (there,) = self.possible["scram", name]
+        which = {"name": name, "mechanism": "SCRAM-SHA-256"}
+        if there is not None and self._dice.random() < 0.4:
+            body: dict[str, Any] = {"deletions": [which]}
+            self._set("scram", name, None, "POST", "/v1/users/scram", body, "users")
+            return
+        iterations = self._dice.choice((4096, 8192, 16384))
+        secrets = {
+            "iterations": iterations,
+            "salt": b64encode(name.encode()).decode(),
+            "saltedPassword": b64encode(salted(name, iterations)).decode(),
+        }
+        body = {"upsertions": [which | secrets]}
+        self._set("scram", name, iterations, "POST", "/v1/users/scram", body, "users")
+
+    def _set(
+        self,
+        kind: str,
+        name: str,
+        value: Any,
+        method: str,
+        path: str,
+        body: dict[str, Any],
+        results: str,
+    ) -> None:
+        """Change a name's state. It may be either state until the answer comes."""
+        before = self.possible[kind, name]
+        self.possible[kind, name] = [*before, value]
+
+        def done(reply: dict[str, Any]) -> None:
+            error = reply[results][0]["error"]
+            if error is not None:
+                self._crowd.fail(f"S2: {kind} of {name} was refused: {error}")
+            self.possible[kind, name] = [value]
+            self._crowd.facts[f"{kind} changes"] += 1
+
+        def unknown() -> None:
+            del self._current[kind]
+
+        self._send(method, path, body, done, unknown)
+
+    def _token(self) -> None:
+        token_id = next(iter(self._tokens), None)
+        if token_id is None or self._dice.random() < 0.5:
+            self._send("POST", "/v1/tokens", {}, self._made, lambda: None)
+            return
+        held = {"hmac": self._tokens.pop(token_id)}
+        what = self._dice.choice(("renew", "expire"))
+
+        def done(reply: dict[str, Any]) -> None:
+            if "code" not in reply:
+                self._crowd.facts[f"tokens: {what}"] += 1
+
+        path = f"/v1/tokens/{token_id}/{what}"
+        # It may have expired meanwhile, or an earlier try has ended it.
+        gone = ("DELEGATION_TOKEN_NOT_FOUND", "DELEGATION_TOKEN_EXPIRED")
+        self._send("POST", path, held, done, lambda: None, gone)
+
+    def _made(self, reply: dict[str, Any]) -> None:
+        token_id = reply["token"]["tokenId"]
+        if b64decode(reply["hmac"]) != token_hmac(KEY, token_id):
+            self._crowd.fail(f"S4: token {token_id} came with another HMAC")
+        self._tokens[token_id] = reply["hmac"]
+        self._crowd.facts["tokens made"] += 1
+
+    def _producer_ids(self) -> None:
+        cluster = self._crowd.cluster
+        running = [b for b, each in sorted(cluster.brokers.items()) if each.agent is not None]
+        if not running:
+            self.go_on()
+            return
+        broker_id = self._dice.choice(running)
+        epoch = cluster.brokers[broker_id].agent.broker_epoch
+        if epoch < 0:
+            self.go_on()
+            return
+        body = {"brokerId": broker_id, "brokerEpoch": epoch}
+
+        def done(reply: dict[str, Any]) -> None:
+            if "code" not in reply:
+                self._crowd.handed_out(reply["producerIdStart"], reply["producerIdLen"])
+
+        caller = Caller(f"Broker:{broker_id}", "certificate", "10.0.0.1")
+        stale = ("STALE_BROKER_EPOCH",)
+        self._send("POST", "/v1/producer-ids", body, done, lambda: None, stale, caller)
+
+    # -- reads --------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        kind = self._dice.choice(("acl", "quota", "scram"))
+        name = self._name(kind)
+        (wanted,) = self.possible[kind, name]
+        path, query = {
+            "acl": (
+                "/v1/acls/check",
+                {
+                    "principal": f"User:{name}",
+                    "operation": "DESCRIBE",
+                    "resourceType": "TOPIC",
+                    "resourceName": name,
+                },
+            ),
+            "quota": ("/v1/quotas/resolve", {"user": name}),
+            "scram": (f"/v1/users/{name}", {}),
+        }[kind]
+
+        def answered(answer: Reply | Unreachable) -> None:
+            if isinstance(answer, Reply) and answer.status in (200, 404):
+                reply = json.loads(answer.body)
+                if _told(kind, reply) != wanted:
+                    self._crowd.fail(f"S1: {kind} of {name}: {reply}, and it is {wanted}")
+                self._crowd.facts[f"{kind} reads"] += 1
+            self.go_on()
+
+        request = Request("GET", path, query=query)
+        self._crowd.requests.request(self._crowd.url(self._dice), request, answered, 2.0)
+
+    # -- sending ------------------------------------------------------------------------------
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any],
+        done: Take,
+        unknown: Callable[[], None],
+        legal: tuple[str, ...] = (),
+        caller: Caller | None = None,
+    ) -> None:
+        wall = self._crowd.process.clock.wall_ms()
+        headers = {
+            "content-type": "application/json",
+            "x-logberg-request-id": uuid_text(uuid7(wall, self._dice.getrandbits(74))),
+        }
+        request = Request(method, path, json.dumps(body).encode(), headers=headers)
+        self._try(request, done, unknown, legal, caller or Caller(self.principal, "token", ""), 1)
+
+    def _try(
+        self,
+        request: Request,
+        done: Take,
+        unknown: Callable[[], None],
+        legal: tuple[str, ...],
+        caller: Caller,
+        tries: int,
+    ) -> None:
+        def answered(answer: Reply | Unreachable) -> None:
+            if isinstance(answer, Reply) and answer.status not in SILENT:
+                reply = json.loads(answer.body)
+                if answer.status != 200 and reply["code"] not in legal:
+                    self._crowd.fail(f"S2: {request.path}: {answer.status} {reply}")
+                done(reply)
+            elif tries < TRIES:
+                again = int(self._dice.uniform(0.05, 0.6) * US)
+                self._crowd.process.schedule(
+                    again,
+                    lambda: self._try(request, done, unknown, legal, caller, tries + 1),
+                    "clients again",
+                )
+                return
+            else:
+                self._crowd.facts["answers that never came"] += 1
+                unknown()
+            self.go_on()
+
+        self._crowd.as_caller(caller).request(self._crowd.url(self._dice), request, answered, 2.0)
+
+
+class Clients:
+    """All of them, and what must hold. Idle unless the shape asks for them."""
+
+    def __init__(self, cluster: Any, host_id: int) -> None:
+        self.cluster, self._host_id = cluster, host_id
+        self.facts: Counter[str] = Counter()
+        self._administrators: list[Administrator] = []
+        self._blocks: set[int] = set()
+        self._by_caller: dict[str, Any] = {}
+
+    def start(self) -> None:
+        """Let them begin."""
+        self._host = SimulatedHost(self.cluster.world, self.cluster.network, self._host_id)
+        self.process = self._host.boot()
+        self.requests = self._host.requests(Caller("User:reader", "token", "10.0.0.11"))
+        self._administrators = [Administrator(self, n) for n in range(ADMINISTRATORS)]
+        for administrator in self._administrators:
+            administrator.go_on()
+
+    def as_caller(self, caller: Caller) -> Any:
+        """Return what sends requests of a caller."""
+        if caller.principal not in self._by_caller:
+            self._by_caller[caller.principal] = self._host.requests(caller)
+        return self._by_caller[caller.principal]
+
+    def url(self, dice: Any) -> str:
+        """Return whom to ask: mostly the leader."""
+        leader = self.cluster.leader()
+        if leader is None or dice.random() < 0.1:
+            leader = dice.choice(list(self.cluster.hosts))
+        return f"http://controller-{leader}"
+
+    def fail(self, why: str) -> None:
+        """Fail the run."""
+        self.cluster.world.fail(why, None)
+
+    def handed_out(self, start: int, length: int) -> None:
+        """S5."""
+        if start in self._blocks or start % 1_000 or length != 1_000:
+            self.fail(f"S5: the block of {length} from {start} was handed out before")
+        self._blocks.add(start)
+        self.facts["blocks of producer ids"] += 1
+
+    def at_the_end(self) -> Counter[str]:
+        """Hold the state at rest against what was acknowledged."""
+        leader = self.cluster.leader()
+        image = self.cluster.running()[leader].image
+        for administrator in self._administrators:
+            for (kind, name), possible in administrator.possible.items():
+                found = _stands(image, kind, name)
+                if found not in possible:
+                    self.fail(f"S1: {kind} of {name} is {found} at rest, and may be {possible}")
+                self.facts["names judged"] += 1
+        for (user, mechanism), record in image.scram.credentials.items():
+            self._judge_credential(user, mechanism, record)
+        if max(self._blocks, default=-1_000) + 1_000 > image.producer_ids.next_producer_id:
+            self.fail("S5: a block was acknowledged, and is not in the log")
+        now = self.cluster.hosts[leader].machine.wall_offset_us // 1000
+        now += self.process.clock.wall_ms()
+        for expiry, token_id in image.tokens.expiries:
+            if expiry < now - 5_000:
+                self.fail(f"S4: token {token_id} expired {now - expiry} ms ago, and is there")
+        return self.facts
+
+    def _judge_credential(self, user: str, mechanism: int, record: Any) -> None:
+        """S3."""
+        if key_id_of(record.stored_key) != KEY.id or key_id_of(record.server_key) != KEY.id:
+            self.fail(f"S3: the credential of {user} is not sealed")
+        made = hmac.digest(salted(user, record.iterations), b"Client Key", "sha256")
+        opened = KEY.open(place_of(user, mechanism, "storedKey"), record.stored_key)
+        if opened != hashlib.sha256(made).digest():
+            self.fail(f"S3: the credential of {user} opens to another key")
+        self.facts["credentials opened"] += 1
+
+
+def salted(user: str, iterations: int) -> bytes:
+    """Return what stands for a user's salted password; PBKDF2 itself would take too long."""
+    return hashlib.sha256(f"{user}/{iterations}".encode()).digest()
+
+
+def _told(kind: str, reply: dict[str, Any]) -> Any:
+    """Return what an answer says of a name."""
+    if kind == "acl":
+        return True if reply["allowed"] else None
+    if kind == "quota":
+        return next((quota["value"] for quota in reply["quotas"]), None)
+    user = reply.get("user")
+    return None if user is None else user["credentials"][0]["iterations"]
+
+
+def _stands(image: Any, kind: str, name: str) -> Any:
+    """Return what an image says of a name."""
+    if kind == "acl":
+        entries = [e for _, e in image.acls.entries.items() if e.principal == f"User:{name}"]
+        return True if entries else None
+    if kind == "quota":
+        return image.client_quotas.of(EntityData("user", name)).get("producer_byte_rate")
+    record = image.scram.credentials.get((name, MECHANISM))
+    return None if record is None else record.iterations
