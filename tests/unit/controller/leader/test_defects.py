@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from controller.http import api
+from controller.http import call
 from controller.leader import leader_duties
 from controller.leader.decisions import Decision
 from controller.managers.topics import TopicManager
@@ -95,7 +95,7 @@ def test_an_id_that_only_looks_like_one_is_refused_and_its_field_named(monkeypat
     with pytest.raises(UuidError):
         parse_uuid(UNREADABLE)
     request = DeleteTopicsRequest(topic_ids=(UNREADABLE,))
-    monkeypatch.setattr(api, "decode", lambda *_args, **_more: request)
+    monkeypatch.setattr(call, "decode", lambda *_args, **_more: request)
     status, reply = cluster.ask("DELETE", "/v1/topics", {})
     assert status == 400
     assert "topicIds" in json.dumps(reply)
@@ -119,7 +119,7 @@ def test_a_brokers_id_that_only_looks_like_one_is_refused(monkeypatch, changes, 
     cluster = Cluster()
     broker = Broker(cluster, 1)
     request = broker.request(**changes)
-    monkeypatch.setattr(api, "decode", lambda *_args, **_more: request)
+    monkeypatch.setattr(call, "decode", lambda *_args, **_more: request)
     reply = broker.fetch()
     assert reply.error.code == "INVALID_REQUEST"
     assert field in reply.error.message
