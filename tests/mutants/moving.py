@@ -141,6 +141,7 @@ MOVING = (
                 instead(lambda _image, _partition, acceptable: acceptable),
             ),
         ),
+        MOVES,
     ),
     Mutant(
         "a failed directory takes all replicas with it",

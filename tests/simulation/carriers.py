@@ -124,7 +124,10 @@ def _who(said: Provenance) -> tuple[object, ...]:
 def _role(request: Request) -> str:
     """What a request acts as, beside its carrier's own name."""
     decode = _DECODE.get(request.path)
-    if decode is None:
+    if decode is not None:
+        role = f"Broker:{decode(request.body).broker_id}"
+    elif request.path.endswith("/directories"):
+        role = f"Broker:{request.path.split('/')[3]}"
+    else:
         return ""
-    role = f"Broker:{decode(request.body).broker_id}"
     return "" if request.caller.principal == role else role

@@ -38,7 +38,7 @@ from tests.simulation.coverage import of_cluster
 from tests.simulation.duplicate_brokers import DuplicateBrokers
 from tests.simulation.fault_atlas import REFUSALS, ClusterFaultAtlas
 from tests.simulation.invariants import Invariants
-from tests.simulation.movers import Movers
+from tests.simulation.movers import Movers, directories_of
 from tests.simulation.quorum_cluster import quiet_log, raise_it
 from tests.simulation.releases import Releases
 from tests.simulation.replicas import MIN_ISR, Replicas
@@ -337,6 +337,7 @@ class Cluster:
                 controllers=tuple(url_of(n) for n in self.hosts),
                 endpoints=(Endpoint("PLAINTEXT", f"broker-{broker_id}", 9092),),
                 rack=f"rack-{broker_id % 2}",
+                log_dirs=directories_of(broker_id) if shape.moved else (),
                 features=() if self.releases is None else self.releases.features_of(broker_id),
                 session_ms=int(shape.session_s * 1000),
                 heartbeat_ms=int(shape.heartbeat_s * 1000),
@@ -439,6 +440,7 @@ class Cluster:
     def heal_brokers(self) -> None:
         """Bring every broker back, for good."""
         self.duplicate_brokers.end()
+        self.movers.replace_disks()
         for broker_id in self.broker_hosts:
             self._bring_back(broker_id)
             # One that was asked to stop comes back once it has gone.

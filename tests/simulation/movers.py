@@ -4,6 +4,9 @@ Rule: a mover believes an answer and nothing else. What it was told is done must
 (`judge`), however often the request was sent, and no image on the way may hold a reassignment that
 breaks the rules (`broken_rule`). The leaders of `replicas` bring the new replicas into the ISRs.
 
+Brokers have two log directories each. They say in which of them their replicas lie. Now and then
+some of them fail until the broker's next process.
+
 Once the faults have ended, nobody moves any more. So in the end no reassignment is running.
 """
 
@@ -12,12 +15,13 @@ from collections import Counter, defaultdict
 from random import Random
 from typing import Any
 
-from metadata.image import Partition
+from metadata.image import MetadataImage, Partition
 from metadata.records import PartitionChangeRecord, PartitionRecord, Record
 from metadata.uuids import uuid7, uuid_text
-from runtime.http.requests import Caller, Reply, Request, Unreachable
+from runtime.http.requests import JSON, Caller, Reply, Request, Unreachable
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.world import US
+from tests.simulation.carriers import credential_of
 
 MOVER_HOST = 903
 _ACTS_PER_S = 1.5
@@ -30,9 +34,17 @@ _EXPECTED = {
     "INVALID_REPLICA_ASSIGNMENT",
     "INVALID_REPLICATION_FACTOR",
     "INVALID_PARTITIONS",
+    "UNKNOWN_TOPIC_ID",
+    "NOT_LEADER_OR_FOLLOWER",
+    "STALE_BROKER_EPOCH",
 }
 """What a mover may be told: topics go, and brokers are unknown or fenced."""
 Key = tuple[bytes, int]
+
+
+def directories_of(broker_id: int) -> tuple[bytes, ...]:
+    """Return the ids of a broker's log directories."""
+    return (bytes((broker_id,)) * 16, bytes((100 + broker_id,)) * 16)
 
 
 class Movers:
@@ -47,6 +59,9 @@ class Movers:
         """By topic: the most partitions that were told to be there."""
         self._seen: defaultdict[Key, set[tuple[int, ...]]] = defaultdict(set)
         """By partition: every list of replicas in the log."""
+        self._failed: set[int] = set()
+        """Brokers with a failed directory."""
+        self._speakers: dict[int, Any] = {}
         self.whole_log = False
         """`_seen` is from a log that begins at offset 0."""
 
@@ -54,9 +69,9 @@ class Movers:
         """Let it begin."""
         cluster = self._cluster
         self._dice: Random = cluster.world.random("mover")
-        host = SimulatedHost(cluster.world, cluster.network, MOVER_HOST)
-        self._process = host.boot()
-        self._requests = host.requests(Caller("User:mover", "token", "10.0.0.6"))
+        self._host = SimulatedHost(cluster.world, cluster.network, MOVER_HOST)
+        self._process = self._host.boot()
+        self._requests = self._host.requests(Caller("User:mover", "token", "10.0.0.6"))
         self._plan()
 
     def _plan(self) -> None:
@@ -74,11 +89,68 @@ class Movers:
             return
         topic = topics.named(self._dice.choice(names))
         numbers = topics.ids_of(topic.topic_id)
-        if self._dice.random() < 0.2 and len(numbers) < _PARTITIONS_MAX:
+        if self._dice.random() < 0.3:
+            self._use_directories(topics)
+        elif self._dice.random() < 0.2 and len(numbers) < _PARTITIONS_MAX:
             self._grow(topic, len(numbers) + self._dice.randint(1, 2))
         elif numbers:
             some = self._dice.sample(list(numbers), self._dice.randint(1, len(numbers)))
             self._move(topic, some)
+
+    def _use_directories(self, topics: Any) -> None:
+        """Let a broker say where its replicas lie, or let one of its directories fail."""
+        broker_id = self._dice.choice(list(self._cluster.broker_hosts))
+        incarnation = self._cluster.brokers.get(broker_id)
+        if incarnation is None or not incarnation.process.alive or incarnation.process.paused:
+            return
+        agent, mine = incarnation.agent, directories_of(broker_id)
+        if agent is None or not agent.may_serve():
+            return
+        if self._dice.random() < 0.3 and not self._cluster.healed:
+            self.counts["directories failed"] += 1
+            self._failed.add(broker_id)
+            failed = self._dice.sample(mine, self._dice.choice((1, 1, 2)))
+            incarnation.process.run(lambda: agent.set_directories(failed=failed), "disk")
+            return
+        replicas = [
+            {
+                "topicId": uuid_text(topic_id),
+                "partition": number,
+                "directory": uuid_text(self._dice.choice(mine)),
+            }
+            for topic_id, number in sorted(topics.held_by(broker_id))[:8]
+        ]
+        if replicas:
+            body = {
+                "clusterId": agent.config.cluster_id,
+                "brokerEpoch": agent.broker_epoch,
+                "replicas": replicas,
+            }
+            path = f"/v1/brokers/{broker_id}/directories"
+            request = Request(
+                "POST", path, json.dumps(body).encode(), headers={"content-type": JSON}
+            )
+            self._try(request, self._assigned, _TRIES, self._speaking_for(broker_id))
+
+    def _assigned(self, reply: dict[str, Any]) -> None:
+        for replica in reply["replicas"]:
+            error = replica.get("error")
+            self.counts["directories: " + ("noted" if error is None else error["code"])] += 1
+            if error is not None and error["code"] not in _EXPECTED:
+                self._cluster.world.fail(f"I17: a broker was told {error}", None)
+
+    def _speaking_for(self, broker_id: int) -> Any:
+        if broker_id not in self._speakers:
+            self._speakers[broker_id] = self._host.requests(credential_of(broker_id))
+        return self._speakers[broker_id]
+
+    def replace_disks(self) -> None:
+        """The faults have ended: brokers whose directories failed begin anew with all of them."""
+        for broker_id in sorted(self._failed):
+            incarnation = self._cluster.brokers.get(broker_id)
+            if incarnation is not None and incarnation.process.alive:
+                incarnation.process.kill()
+        self._failed.clear()
 
     def _grow(self, topic: Any, count: int) -> None:
         def done(reply: dict[str, Any]) -> None:
@@ -122,7 +194,7 @@ class Movers:
         }
         self._try(Request("POST", path, json.dumps(message).encode(), headers=headers), done, 1)
 
-    def _try(self, request: Request, done: Any, tries: int) -> None:
+    def _try(self, request: Request, done: Any, tries: int, speaker: Any = None) -> None:
         def answered(answer: Reply | Unreachable) -> None:
             status = answer.status if isinstance(answer, Reply) else 503
             if isinstance(answer, Reply) and status == 200:
@@ -137,7 +209,8 @@ class Movers:
                     self._cluster.world.fail(f"I17: a mover was told {answer.body!r}", None)
 
         leader = self._cluster.leader() or self._dice.choice(list(self._cluster.hosts))
-        self._requests.request(f"http://controller-{leader}", request, answered, _TRY_S)
+        requests = speaker or self._requests
+        requests.request(f"http://controller-{leader}", request, answered, _TRY_S)
 
     # -- what must hold -------------------------------------------------------------------------
 
@@ -177,8 +250,8 @@ class Movers:
         return self.counts
 
 
-def broken_rule(partition: Partition) -> str:
-    """Return which rule of reassignments a partition breaks; empty: none."""
+def broken_rule(image: MetadataImage, partition: Partition) -> str:
+    """Return which rule of reassignments and directories a partition breaks; empty: none."""
     replicas, adding, removing = partition.replicas, set(partition.adding), set(partition.removing)
     if len(set(replicas)) < len(replicas) or not replicas:
         return "the replicas are empty, or one is there twice"
@@ -186,6 +259,12 @@ def broken_rule(partition: Partition) -> str:
         return "a replica that leaves is none"
     if partition.directories and len(partition.directories) != len(replicas):
         return "there is not one directory for each replica"
+    if partition.leader >= 0 and partition.leader in replicas:
+        directory = partition.directories[replicas.index(partition.leader)]
+        broker = image.cluster.brokers.get(partition.leader)
+        known = directory in directories_of(partition.leader)
+        if broker is not None and known and directory not in broker.log_dirs:
+            return "the leader's log directory has failed"
     if not partition.moving or len(partition.isr) == 1:
         # An unclean election, or one from the ELR, makes an ISR of one; as in Kafka, the next
         # change completes the reassignment.

@@ -141,7 +141,7 @@ class Replicas:
             return
         elr = image.features.levels.get(ELR_VERSION, 0) > 0
         for key, partition in image.topics.partitions.items():
-            moved = broken_rule(partition) if self._cluster.shape.moved else ""
+            moved = broken_rule(image, partition) if self._cluster.shape.moved else ""
             if moved:
                 self._cluster.world.fail(
                     f"I17: {moved}: partition {key[1]} at offset {image.offset}: {partition}",
