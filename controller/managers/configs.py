@@ -24,6 +24,7 @@ from metadata.features import ELR_VERSION
 from metadata.image import MetadataImage, Partition
 from metadata.messages import (
     CLUSTER_DEFAULT,
+    CONFIGS_PER_REQUEST,
     AlterConfigsReply,
     AlterConfigsRequest,
     AlteredConfigs,
@@ -60,7 +61,17 @@ class ConfigManager:
     def alter(
         self, image: MetadataImage, request: AlterConfigsRequest, sweep: Sweep | None = None
     ) -> Working:
-        """Change configs. If there is only one resource, its error is raised as LogbergError."""
+        """Change configs. If there is only one resource, its error is raised as LogbergError.
+
+        POLICY_VIOLATION, as in Kafka, for more than 10,000 operations.
+        """
+        total = sum(len(resource.configs) for resource in request.resources)
+        if total > CONFIGS_PER_REQUEST:
+            raise LogbergError(
+                ErrorCode.POLICY_VIOLATION,
+                f"{total} operations in one request, which has at most {CONFIGS_PER_REQUEST}: send "
+                "several requests",
+            )
         times = Counter(map(_known_as, request.resources))
         records: list[ConfigRecord] = []
         results: list[AlteredConfigs] = []

@@ -187,6 +187,14 @@ def test_a_resource_is_named_once(names):
     assert result.records == ()
 
 
+def test_a_request_has_at_most_ten_thousand_operations():
+    changes = tuple(ConfigChange(f"k{n}", operation=ConfigOperation.DELETE) for n in range(5_001))
+    resources = tuple(ConfigResourceChange("group", name, changes) for name in ("g", "h"))
+    with pytest.raises(LogbergError, match="10002 operations in one request") as refused:
+        run_now(ConfigManager(OwnConfigs()).alter(EMPTY, AlterConfigsRequest(resources)))
+    assert refused.value.code == "POLICY_VIOLATION"
+
+
 def test_a_brokers_own_min_isr_does_not_count_while_elr_is_on():
     """A log of another program may hold one; nobody can alter it (KIP-966)."""
     case = {"topics": ["t"], "before": [["broker", "9", MIN_ISR, "3"]]}
