@@ -18,9 +18,11 @@ from typing import Any
 
 from ledger.reader import LedgerReader
 from metadata.codec import decode_records
+from metadata.features import ELR_VERSION
 from metadata.records import (
     BeginEpochRecord,
     ConfigRecord,
+    FeatureLevelRecord,
     PartitionChangeRecord,
     RemoveTopicRecord,
     TopicRecord,
@@ -75,7 +77,20 @@ class Configurers:
         self.asked: list[Asked] = []
         self.facts: Counter[str] = Counter()
         self._tick = 0
+        self._elr = False
+        """While the log is read: whether ELR is on there."""
         self._there: set[str] = set()
+
+    @property
+    def own(self) -> dict[str, str]:
+        """The controllers' own settings."""
+        if not self.cluster.shape.replicated:
+            return {}
+        unclean = str(self.cluster.seed % 3 == 0).lower()
+        return {MIN_ISR: "2"} | ({UNCLEAN: unclean} if unclean == "true" else {})
+
+    def _effective(self, configs: Configs, name: str, key: str, node: int) -> tuple[str, str]:
+        return effective(configs, name, key, node, self.own, elr=self._elr)
 
     def start(self) -> None:
         world = self.cluster.world
@@ -183,6 +198,8 @@ class Configurers:
             asked.code = code
             if code == "BROKER_ID_NOT_REGISTERED" and asked.resource[0] == BROKER:
                 return  # A controller that has not registered yet.
+            if code == "INVALID_CONFIG" and self._may_be_refused_by_elr(asked):
+                return
             wanted = "INVALID_CONFIG" if asked.resource[0] == TOPIC else "INVALID_REQUEST"
             if asked.value != "bad" or code != wanted:
                 self.cluster.world.fail(f"C1: {asked} was refused", None)
@@ -193,6 +210,12 @@ class Configurers:
         if asked.tries < TRIES:
             again = int(self.dice.uniform(0.05, 0.6) * US)
             self.process.schedule(again, lambda: self._try(asked), "retry")
+
+    def _may_be_refused_by_elr(self, asked: Asked) -> bool:
+        """ELR may be on: then there is one min ISR for all brokers, and it stays."""
+        kind, name = asked.resource
+        may = self.cluster.shape.replicated and kind == BROKER and asked.key == MIN_ISR
+        return may and (name != "" or asked.value is None)
 
     def _read(self) -> None:
         name = self.dice.choice(TOPICS)
@@ -271,9 +294,11 @@ class Configurers:
                         configs.pop((TOPIC, names.pop(record.topic_id)), None)
                     case ConfigRecord():
                         _replay(configs, record)
-                    case PartitionChangeRecord() if record.leader_recovery_state == 1:
+                    case FeatureLevelRecord() if record.name == ELR_VERSION:
+                        self._elr = record.feature_level > 0
+                    case PartitionChangeRecord() if self._may_judge(record, batch):
                         name = names[record.topic_id]
-                        if effective(configs, name, UNCLEAN, node)[0] != "true":
+                        if self._effective(configs, name, UNCLEAN, node)[0] != "true":
                             self._fail(f"C4: an unclean election of {name} at {record}")
                         self.facts["unclean elections"] += 1
         for asked in changes.values():
@@ -282,6 +307,14 @@ class Configurers:
                 self._fail(f"C1: {asked} was acknowledged, and is not in the log")
         for read in reads:
             self._judge_read(read, configs, node)
+
+    def _may_judge(self, record: PartitionChangeRecord, batch: Any) -> bool:
+        """Tell whether an election was unclean by config: neither asked for nor from the ELR."""
+        by_request = (
+            batch.header.provenance.operation == "ElectLeaders"
+            and not batch.header.provenance.principal.startswith("Controller:")
+        )
+        return record.leader_recovery_state == 1 and not self._elr and not by_request
 
     def _judge_change(
         self, asked: Asked, mine: list[ConfigRecord], end: int, configs: Configs
@@ -301,7 +334,8 @@ class Configurers:
 
     def _judge_read(self, read: Asked, configs: Configs, node: int) -> None:
         """C2. A node answers with its own configs as a broker's, and only the leader answers."""
-        wanted = {key: effective(configs, read.resource[1], key, node) for key in DEFAULTS}
+        name = read.resource[1]
+        wanted = {key: self._effective(configs, name, key, node) for key in DEFAULTS}
         if read.told != wanted:
             self._fail(f"C2: {read}; the log says {wanted}")
         self.facts["config reads judged"] += 1
@@ -315,9 +349,18 @@ class Configurers:
         for (topic_id, number), _ in sorted(image.topics.leaderless.unordered_items()):
             name = image.topics.by_id[topic_id].name
             partition = image.topics.partitions[topic_id, number]
-            unclean = effective(configs, name, UNCLEAN, node)[0] == "true"
+            unclean = self._effective(configs, name, UNCLEAN, node)[0] == "true"
             if online & set(partition.replicas if unclean else partition.isr):
                 self._fail(f"C5: {name}-{number} has no leader: {partition}, unclean {unclean}")
+
+
+def min_isr(image: Any, topic_id: bytes, own: dict[str, str]) -> int:
+    """Return the min ISR that counts for a topic while ELR is on, whoever leads."""
+    resources = image.configs.resources
+    configs: Configs = defaultdict(dict)
+    for resource in ((TOPIC, image.topics.by_id[topic_id].name), (BROKER, "")):
+        configs[resource].update(resources.get(resource, ()))
+    return int(effective(configs, image.topics.by_id[topic_id].name, MIN_ISR, -1, own, elr=True)[0])
 
 
 def _replay(configs: Configs, record: ConfigRecord) -> None:
@@ -328,13 +371,17 @@ def _replay(configs: Configs, record: ConfigRecord) -> None:
         mine[record.name] = record.value
 
 
-def effective(configs: Configs, topic: str, key: str, node: int) -> tuple[str, str]:
+def effective(
+    configs: Configs, topic: str, key: str, node: int, own: dict[str, str], *, elr: bool
+) -> tuple[str, str]:
     """Return value and source, by the table in docs/how-to.md."""
     synonym = SYNONYMS[key]
+    ignored = elr and key == MIN_ISR
     for found, source in (
         (configs[TOPIC, topic].get(key), "DYNAMIC_TOPIC_CONFIG"),
-        (configs[BROKER, str(node)].get(synonym), "DYNAMIC_BROKER_CONFIG"),
+        (None if ignored else configs[BROKER, str(node)].get(synonym), "DYNAMIC_BROKER_CONFIG"),
         (configs[BROKER, ""].get(synonym), "DYNAMIC_DEFAULT_BROKER_CONFIG"),
+        (own.get(synonym), "STATIC_BROKER_CONFIG"),
     ):
         if found is not None:
             return found, source

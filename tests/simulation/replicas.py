@@ -31,6 +31,7 @@ from metadata.uuids import parse_uuid, uuid7, uuid_text
 from runtime.http.requests import Caller, Reply, Request, Unreachable
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.world import US
+from tests.simulation.configurers import min_isr
 from tests.simulation.movers import broken_rule
 
 ELECTOR_HOST = 902
@@ -147,7 +148,10 @@ class Replicas:
                     f"I17: {moved}: partition {key[1]} at offset {image.offset}: {partition}",
                     node_id,
                 )
-            wrong = _broken_rule(image, partition, elr=elr)
+            least = MIN_ISR
+            if self._cluster.shape.configurers and partition.elr:
+                least = min_isr(image, key[0], self._cluster.configurers.own)
+            wrong = _broken_rule(image, partition, least, elr=elr)
             if wrong:
                 self._cluster.world.fail(
                     f"I16: {wrong}: partition {key[1]} at offset {image.offset}: {partition}",
@@ -291,8 +295,8 @@ def _state(partition: Partition) -> tuple[Any, ...]:
     )
 
 
-def _broken_rule(image: MetadataImage, partition: Partition, *, elr: bool) -> str:
-    """Return which rule a partition breaks; empty: none."""
+def _broken_rule(image: MetadataImage, partition: Partition, least: int, *, elr: bool) -> str:
+    """Return which rule a partition breaks; empty: none. `least`: the configured min ISR."""
     isr, eligible, replicas = {*partition.isr}, {*partition.elr}, {*partition.replicas}
     if len(isr) < len(partition.isr) or not isr <= replicas:
         return "the ISR has strangers or duplicates"
@@ -302,7 +306,7 @@ def _broken_rule(image: MetadataImage, partition: Partition, *, elr: bool) -> st
         return "the ISR is empty without ELR"
     if partition.leader != -1 and partition.leader not in isr:
         return "the leader is not in the ISR"
-    if eligible and (not elr or len(isr) >= min(MIN_ISR, len(replicas))):
+    if eligible and (not elr or len(isr) >= min(least, len(replicas))):
         return "there is an ELR beside an ISR that is large enough"
     if partition.leader_recovery_state and len(isr) > 1:
         return "the ISR grew while the leader recovers"

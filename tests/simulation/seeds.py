@@ -170,8 +170,11 @@ def shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedul
     if kind in ("replicas", "moves"):
         shape.replicated, shape.brokers, shape.topics_max = True, 4, 12
         shape.broker_fault_schedule = 0.6
-    shape.configurers = kind == "configs"
     shape.clients = kind == "clients"
+    if kind == "configs":
+        shape.configurers = True
+        if seed % 2:
+            shape.replicated, shape.brokers, shape.topics_max = True, 4, 12
     shape.old_release = kind == "releases"
     if fault_schedule is None:
         dice = drawn.dice_of(seed, kind)
