@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 
+from controller.result import ControllerResult
 from tests.mutants.mutant import Mutant, searched_in
 from tests.mutants.patches import Patch, edited, gives, instead
 
@@ -13,6 +14,11 @@ _ISR = "controller.managers.isr_changes."
 def _nothing(*_args: object) -> Generator[None, None, list[object]]:
     yield
     return []
+
+
+def _nobody(*_args: object) -> Generator[None, None, ControllerResult]:
+    yield
+    return ControllerResult(())
 
 
 def _edit(target: str, *changes: tuple[str, str]) -> tuple[Patch, ...]:
@@ -215,6 +221,12 @@ REPLICATING = (
         "Nobody balances leaders.",
         (Patch("controller.leader.periodic_elections.PeriodicElection._pass", gives(None)),),
         REPLICAS,
+    ),
+    Mutant(
+        "nobody looks for unclean elections",
+        "17, I12",
+        "A partition that may have one waits for the next event.",
+        (Patch("controller.managers.leader_elections.ElectionManager.unclean", instead(_nobody)),),
     ),
     Mutant(
         "a pass without an end",

@@ -214,7 +214,10 @@ def test_partitions_of_one_request_are_judged_one_by_one() -> None:
         pytest.param("fence 1; change leader=-1", "PREFERRED", "leader 2", id="8-7"),
         # A preferred election never turns unclean, not even where the topic allows it.
         pytest.param(
-            f"{F}; unfence 2; unclean", "PREFERRED", "PREFERRED_LEADER_NOT_AVAILABLE", id="8-8"
+            "unclean; fence 3; change isr=3 leader=-1",
+            "PREFERRED",
+            "PREFERRED_LEADER_NOT_AVAILABLE",
+            id="8-8",
         ),
     ],
 )
@@ -285,10 +288,16 @@ def test_elections_of_unknown_partitions() -> None:
             id="5-7-preferred-balance",
         ),
         pytest.param(
-            f"{F}; unfence 2; unclean; pass 300",
+            "unclean; fence 3; change isr=3 leader=-1; pass 300",
+            False,
+            "leader 1, isr 1, elr -, last -, le 2, pe 3, recovering",
+            id="5-8-unclean-scan",
+        ),
+        pytest.param(
+            f"{F}; unfence 2; unclean",
             False,
             "leader 2, isr 2, elr -, last -, le 4, pe 4, recovering",
-            id="5-8-unclean-scan",
+            id="5-9-unclean-at-once",
         ),
         pytest.param(
             "fence 1; fence 2; unfence 1; unclean; fence 3",
