@@ -1,4 +1,7 @@
-"""Mutants of replication: ISRs, elections, ELR, reassignments."""
+"""Mutants of ISRs and elections: who may change one, what brokers' events do, what is balanced.
+
+`electing` has the mutants of the one function that changes a partition.
+"""
 
 from collections.abc import Generator
 
@@ -117,23 +120,6 @@ REPLICATING = (
         ),
     ),
     Mutant(
-        "the last member leaves the ISR",
-        "17, I16",
-        "Without ELR an ISR becomes empty.",
-        _edit(_CHANGE + "_sets", ("if not wanted.isr and not rules.elr:", "if False:")),
-        REPLICAS,
-    ),
-    Mutant(
-        "a replica that can't lead is elected",
-        "17, I16",
-        "Nobody asks whether a candidate is alive.",
-        _edit(
-            _CHANGE + "_elect",
-            ("if replica in candidates and acceptable(replica):", "if replica in candidates:"),
-        ),
-        REPLICAS,
-    ),
-    Mutant(
         "a replica out of sync is elected",
         "17, I16",
         "Any live replica is valid.",
@@ -155,39 +141,10 @@ REPLICATING = (
         ),
     ),
     Mutant(
-        "an unclean election leaves no trace",
-        "17, I16",
-        "A leader that may have lost writes is not recovering.",
-        _edit(_CHANGE + "_recovery_state", ("if elected.unclean:", "if False:")),
-    ),
-    Mutant(
-        "the last known leader leads though it is down",
-        "17, I16",
-        "As in Kafka, nobody asks whether it is alive.",
-        _edit(
-            _CHANGE + "_elect",
-            ("if last_known in wanted.replicas and acceptable(last_known):", "if True:"),
-        ),
-        REPLICAS,
-    ),
-    Mutant(
-        "who may have lost writes stays eligible",
-        "17, I16",
-        "An unclean restart keeps its place in the ELR.",
-        _edit(_CHANGE + "_eligible", (" - {*unclean_shutdown}", "")),
-    ),
-    Mutant(
         "a clean restart loses its place in the ELR",
         "17, I16",
         "Every new process counts as one that may have lost writes.",
         _edit("controller.managers.brokers.BrokerManager._leave", ("and not clean", "and True")),
-    ),
-    Mutant(
-        "an ELR beside an ISR that is large enough",
-        "17, I16",
-        "The ELR is never emptied.",
-        _edit(_CHANGE + "_eligible", (" or len(wanted.isr) >= rules.min_isr", "")),
-        REPLICAS,
     ),
     Mutant(
         "ELRs stay when ELR is switched off",
@@ -202,18 +159,6 @@ REPLICATING = (
         "Nobody looks for partitions that only an ELR could save.",
         (Patch("controller.managers.elr._check_isrs", gives(())),),
         REPLICAS,
-    ),
-    Mutant(
-        "a reassignment ends too early",
-        "17, I16",
-        "A replica is dropped before all new ones are in sync.",
-        _edit(_CHANGE + "_completed", (" or not set(replicas) <= set(isr)", "")),
-    ),
-    Mutant(
-        "the leader epoch stays when a replica is lost",
-        "17, I16",
-        "A replica that was removed may go on fetching in its epoch.",
-        (Patch(_CHANGE + "_loses_one", gives(False)),),
     ),
     Mutant(
         "leaders never return",
