@@ -76,8 +76,9 @@ kills: $(VENV)/.ready-dev ## Kill real leaders under load: make kills N=500; not
 model: $(VENV)/.ready-dev ## Check the specification of the guard (TLA+; needs Java 11 or later)
 	$(BIN)/python -m tests.model
 
-oracle: $(VENV)/.ready-dev ## Compare changes of partitions with Kafka's own class (needs a JDK 17 and Maven): STATES=1000000 [SEED=1]
+oracle: $(VENV)/.ready-dev ## Compare changes of partitions and ACL decisions with Kafka's own classes (needs a JDK 17 and Maven): STATES=1000000 [SEED=1]
 	$(BIN)/python -m tests.oracles.partition_changes --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
+	$(BIN)/python -m tests.oracles.acls --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
 
 evidence: $(VENV)/.ready-dev ## Run and record all that docs/safety.md tells of: make evidence MINUTES=60
 	$(BIN)/python -m tests.evidence.full --minutes $(MINUTES) --jobs $(JOBS) $(if $(RECORD),--record $(RECORD))
