@@ -5,7 +5,6 @@ import json
 import pytest
 
 from controller.policies import Policies, PolicyViolationError
-from metadata.messages.configs import ConfigOperation
 from metadata.records import (
     ConfigRecord,
     ConfigResourceType,
@@ -392,7 +391,3 @@ def test_policies_refuse_topics_and_configs():
         "resource_name": "yes",
         "configs": {MIN_ISR: "2"},
     }, "a policy judges what changes"
-
-
-def test_every_operation_has_a_name_that_requests_use():
-    assert [each.value for each in ConfigOperation] == ["set", "delete", "append", "subtract"]
