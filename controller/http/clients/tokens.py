@@ -12,7 +12,7 @@ from controller.http.describe import readable_offset
 from controller.http.node_view import View
 from controller.leader.changes import RequestedChange
 from controller.leader.parts import LeaderParts
-from controller.managers.clients.tokens import Requester, describe_token
+from controller.managers.clients.tokens import TokenRequester, describe_token
 from controller.result import ControllerResult
 from metadata.image import MetadataImage
 from metadata.messages import (
@@ -74,7 +74,7 @@ def expire_token(leader: LeaderParts, asked: Asked) -> RequestedChange:
 def _change(
     leader: LeaderParts,
     operation: str,
-    requester: Requester,
+    requester: TokenRequester,
     message: RenewTokenRequest | ExpireTokenRequest,
     decide: Callable[[MetadataImage], ControllerResult],
 ) -> RequestedChange:
@@ -113,9 +113,9 @@ def list_tokens(view: View, asked: Asked, context: ReadContext) -> LongMessage:
     return LongMessage(head, "tokens", iter(found), len(found))
 
 
-def _requester(leader: LeaderParts, asked: Asked) -> Requester:
-    return Requester(leader.changes.asks_for(asked.request), asked.request.caller.address)
+def _requester(leader: LeaderParts, asked: Asked) -> TokenRequester:
+    return TokenRequester(leader.changes.asks_for(asked.request), asked.request.caller.address)
 
 
-def _meaning(requester: Requester, message: msgspec.Struct) -> bytes:
+def _meaning(requester: TokenRequester, message: msgspec.Struct) -> bytes:
     return requester.principal.encode() + b"\0" + canonical(message)

@@ -55,7 +55,7 @@ class TokenLimits(msgspec.Struct, frozen=True):
     """How long it lives without a renewal (delegation.token.expiry.time.ms)."""
 
 
-class Requester(msgspec.Struct, frozen=True):
+class TokenRequester(msgspec.Struct, frozen=True):
     """Who asks."""
 
     principal: str
@@ -81,7 +81,7 @@ class TokenManager:
         self._wall_ms = wall_ms
 
     def create(
-        self, image: MetadataImage, request: CreateTokenRequest, requester: Requester
+        self, image: MetadataImage, request: CreateTokenRequest, requester: TokenRequester
     ) -> ControllerResult:
         """Make a token. The reply has no HMAC yet; see `with_hmac`. Raises LogbergError."""
         self._enabled()
@@ -112,7 +112,7 @@ class TokenManager:
         image: MetadataImage,
         token_id: str,
         request: RenewTokenRequest,
-        requester: Requester,
+        requester: TokenRequester,
     ) -> ControllerResult:
         """Move a token's expiry. Raises LogbergError."""
         token = self._held(image, token_id, request.hmac)
@@ -129,7 +129,7 @@ class TokenManager:
         image: MetadataImage,
         token_id: str,
         request: ExpireTokenRequest,
-        requester: Requester,
+        requester: TokenRequester,
     ) -> ControllerResult:
         """End a token, at once or later. Raises LogbergError."""
         token = self._held(image, token_id, request.hmac)
@@ -183,7 +183,9 @@ class TokenManager:
             )
         return token
 
-    def _check_may_create_for(self, image: MetadataImage, owner: str, requester: Requester) -> None:
+    def _check_may_create_for(
+        self, image: MetadataImage, owner: str, requester: TokenRequester
+    ) -> None:
         """An entry must allow CREATE_TOKENS on the USER that is to own the token (KIP-373)."""
         action = Action(
             requester.principal,
@@ -230,7 +232,7 @@ def describe_token(token: DelegationTokenRecord) -> TokenDescription:
     )
 
 
-def _check_may_ask(requester: Requester) -> None:
+def _check_may_ask(requester: TokenRequester) -> None:
     if requester.principal == ANONYMOUS or not requester.principal.startswith("User:"):
         raise LogbergError(
             ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
@@ -262,7 +264,7 @@ def _check_lives(token: DelegationTokenRecord, now: int) -> None:
         )
 
 
-def _check_may_change(token: DelegationTokenRecord, requester: Requester) -> None:
+def _check_may_change(token: DelegationTokenRecord, requester: TokenRequester) -> None:
     if requester.principal not in (token.owner, *token.renewers):
         raise LogbergError(
             ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH,
