@@ -30,7 +30,9 @@ def command() -> None:
 @_principal
 @_operations
 @_resource
-@click.option("--deny", is_flag=True, help="Deny it. An entry that denies goes before all others.")
+@click.option(
+    "--deny", is_flag=True, help="Deny the operations. An entry that denies beats those that allow."
+)
 @click.option("--prefixed", is_flag=True, help="For all resources whose name begins with NAME.")
 @click.option("--host", default="*", show_default=True, help="Only from this address.")
 @change_options
@@ -93,7 +95,10 @@ def _filter_options(command: click.decorators.FC) -> click.decorators.FC:
             ),
             click.option("--operation", default="any", help="Only this operation."),
             click.option(
-                "--permission", type=click.Choice(["any", "allow", "deny"]), default="any"
+                "--permission",
+                type=click.Choice(["any", "allow", "deny"]),
+                default="any",
+                help="Only entries that allow, or that deny.",
             ),
             click.option("--host", help="Only entries for this host."),
         )
@@ -104,7 +109,9 @@ def _filter_options(command: click.decorators.FC) -> click.decorators.FC:
 
 @command.command("remove")
 @_filter_options
-@click.option("--all", "everything", is_flag=True, help="Without a filter: remove every entry.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Remove every entry; only without a filter."
+)
 @change_options
 def remove(
     *,

@@ -52,7 +52,7 @@ def list_configs(*, kind: str | None, cluster: ClusterConnection, output: str) -
 @command.command("describe")
 @_type
 @_name
-@click.option("--all", "everything", is_flag=True, help="Also keys that have Kafka's default.")
+@click.option("--all", "everything", is_flag=True, help="Show also keys that have Kafka's default.")
 @cluster_options
 def describe(
     *, kind: str, name: str, everything: bool, cluster: ClusterConnection, output: str
@@ -90,11 +90,9 @@ def _command_of_pairs(operation: ConfigOperation, text: str) -> None:
         _alter(cluster, kind, name, changes, change, output)
 
 
-_command_of_pairs(ConfigOperation.SET, "Give keys new values: all of them, or none.")
-_command_of_pairs(ConfigOperation.APPEND, "Add entries to the lists that are values of keys.")
-_command_of_pairs(
-    ConfigOperation.SUBTRACT, "Take entries out of the lists that are values of keys."
-)
+_command_of_pairs(ConfigOperation.SET, "Set keys to new values: all of them, or none.")
+_command_of_pairs(ConfigOperation.APPEND, "Add entries to keys whose values are lists.")
+_command_of_pairs(ConfigOperation.SUBTRACT, "Remove entries from keys whose values are lists.")
 
 
 @command.command("delete")
@@ -111,7 +109,7 @@ def delete(
     cluster: ClusterConnection,
     output: str,
 ) -> None:
-    """Let keys go back to their defaults."""
+    """Remove keys, so that their defaults apply."""
     changes = [ConfigChange(key, operation=ConfigOperation.DELETE) for key in keys]
     _alter(cluster, kind, name, changes, change, output)
 

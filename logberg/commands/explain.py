@@ -44,7 +44,7 @@ class _Causes(msgspec.Struct, frozen=True):
 
 @click.group("explain", cls=SuggestingGroup)
 def command() -> None:
-    """Say why a partition has no leader, why a broker is fenced, or may not stop."""
+    """Say why a partition has no leader, or why a broker is fenced or may not stop."""
 
 
 def _depth(wrapped: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,7 +54,7 @@ def _depth(wrapped: Callable[..., Any]) -> Callable[..., Any]:
         type=click.IntRange(min=1),
         default=100_000,
         show_default=True,
-        help="How far to look back in the log for who asked.",
+        help="How many of the newest records to search for the cause.",
     )(wrapped)
 
 
@@ -87,7 +87,7 @@ def partition_command(
 @_depth
 @cluster_options
 def broker_command(*, broker_id: int, depth: int, cluster: ClusterConnection, output: str) -> None:
-    """Explain a broker: why it is fenced, or may not stop."""
+    """Explain why a broker is fenced, or why it may not stop."""
 
     async def ask(client: LogbergClient) -> tuple[str, tuple[Explanation, ...], _Causes]:
         reply = await client.explain_broker(broker_id)

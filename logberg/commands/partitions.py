@@ -80,7 +80,7 @@ def list_partitions(
 @click.argument("partition")
 @cluster_options
 def describe(*, partition: str, cluster: ClusterConnection, output: str) -> None:
-    """Describe one partition, such as orders-0, and say what is not in order with it."""
+    """Describe one partition, such as orders-0, and say what is wrong with it."""
     topic, number = partition_named(partition)
     reply = cluster.ask(lambda client: client.partition(topic, number))
     if output == "json":
@@ -117,7 +117,7 @@ def describe(*, partition: str, cluster: ClusterConnection, output: str) -> None
     "--replicas",
     "lists",
     multiple=True,
-    help="Brokers of one added partition, such as 1,2,3; once for each of them.",
+    help="Brokers of one added partition, such as 1,2,3. Repeat it for each of them.",
 )
 @change_options
 def add(
@@ -147,7 +147,12 @@ def add(
 
 @command.command("elect")
 @click.argument("wanted", nargs=-1, metavar="[TOPIC:PARTITION[,PARTITION...]]...")
-@click.option("--all", "everything", is_flag=True, help="All partitions that need an election.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Elect leaders of all partitions that need an election.",
+)
 @click.option(
     "--unclean",
     is_flag=True,

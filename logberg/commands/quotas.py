@@ -110,10 +110,12 @@ def _alter(
 
 
 @command.command("list")
-@click.option("--user", help=f"Only of this user; '{DEFAULT}', or '{ANY}' for whatever name.")
-@click.option("--client-id", help="Only of this client id, in the same way.")
-@click.option("--ip", help="Only of this address, in the same way.")
-@click.option("--strict", is_flag=True, help="Only entities that have no other part.")
+@click.option(
+    "--user", help=f"Entities with this user; '{DEFAULT}': the default one; '{ANY}': all."
+)
+@click.option("--client-id", help="Entities with this client id, in the same way.")
+@click.option("--ip", help="Entities with this address, in the same way.")
+@click.option("--strict", is_flag=True, help="Only entities that have no part besides those named.")
 @cluster_options
 def list_quotas(
     *,

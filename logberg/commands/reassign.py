@@ -60,7 +60,7 @@ class _File(msgspec.Struct, frozen=True):
     "--file",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file as `reassign plan` and Kafka's kafka-reassign-partitions write it.",
+    help="JSON file with the moves, as `reassign plan` and kafka-reassign-partitions write it.",
 )
 @click.option(
     "--keep-replication-factor",
@@ -77,7 +77,7 @@ def start(
     cluster: ClusterConnection,
     output: str,
 ) -> None:
-    """Start reassignments, such as orders-0=1,2,3. A running one is replaced."""
+    """Start reassignments, such as orders-0=1,2,3. They replace those that are running."""
     wanted = [_parsed(text) for text in moves]
     if file is not None:
         wanted += _read(file)
@@ -88,7 +88,9 @@ def start(
 
 @command.command("cancel")
 @click.argument("partitions", nargs=-1)
-@click.option("--all", "all_of_them", is_flag=True, help="Every reassignment that is running.")
+@click.option(
+    "--all", "all_of_them", is_flag=True, help="Cancel every reassignment that is running."
+)
 @change_options
 def cancel(
     *,
@@ -98,7 +100,7 @@ def cancel(
     cluster: ClusterConnection,
     output: str,
 ) -> None:
-    """Cancel reassignments: the replicas that they were adding go."""
+    """Cancel reassignments. The replicas that they were adding are removed."""
     if bool(partitions) == all_of_them:
         raise click.UsageError("name partitions, such as orders-0, or give --all")
     named = [partition_named(text) for text in partitions]
@@ -144,7 +146,7 @@ def list_reassignments(*, topic: str | None, cluster: ClusterConnection, output:
 
 @command.command("plan")
 @click.option(
-    "--off", "off", required=True, help="Brokers that shall hold no replica, such as 3 or 3,4."
+    "--off", "off", required=True, help="Brokers that hold no replica afterwards, such as 3 or 3,4."
 )
 @cluster_options
 def plan(*, off: str, cluster: ClusterConnection, output: str) -> None:

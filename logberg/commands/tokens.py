@@ -34,9 +34,19 @@ def command() -> None:
 
 
 @command.command("create")
-@click.option("--owner", help="For this principal, such as User:alice; default: the caller.")
-@click.option("--renewer", "renewers", multiple=True, help="Who else may renew it; repeatable.")
-@click.option("--max-lifetime-ms", type=int, default=-1, help="-1: the controllers' own limit.")
+@click.option("--owner", help="The token's owner, such as User:alice. [default: the caller]")
+@click.option(
+    "--renewer",
+    "renewers",
+    multiple=True,
+    help="A principal that may renew the token, besides its owner. Repeatable.",
+)
+@click.option(
+    "--max-lifetime-ms",
+    type=int,
+    default=-1,
+    help="The longest that the token can live; -1: the controllers' limit.",
+)
 @change_options
 def create(
     *,
@@ -76,7 +86,12 @@ def create(
 @command.command("renew")
 @click.argument("token_id")
 @_hmac
-@click.option("--period-ms", type=int, default=-1, help="From now on; -1: the controllers' own.")
+@click.option(
+    "--period-ms",
+    type=int,
+    default=-1,
+    help="Time from now until the token expires; -1: the controllers' own.",
+)
 @change_options
 def renew(
     *,
@@ -87,7 +102,7 @@ def renew(
     cluster: ClusterConnection,
     output: str,
 ) -> None:
-    """Let a token live longer. Its owner and its renewers may."""
+    """Let a token live longer. Its owner and its renewers may do that."""
     secret = _read(hmac_file)
     reply = cluster.ask(
         lambda client: client.renew_token(
@@ -103,7 +118,9 @@ def renew(
 @command.command("expire")
 @click.argument("token_id")
 @_hmac
-@click.option("--period-ms", type=int, default=-1, help="From now on; -1: at once.")
+@click.option(
+    "--period-ms", type=int, default=-1, help="Time from now until the token expires; -1: at once."
+)
 @change_options
 def expire(
     *,
@@ -114,7 +131,7 @@ def expire(
     cluster: ClusterConnection,
     output: str,
 ) -> None:
-    """Let a token end earlier, or at once. Its owner and its renewers may."""
+    """Let a token end earlier, or at once. Its owner and its renewers may do that."""
     secret = _read(hmac_file)
     reply = cluster.ask(
         lambda client: client.expire_token(

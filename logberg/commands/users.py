@@ -38,7 +38,7 @@ def command() -> None:
 
 @command.group("scram", cls=SuggestingGroup)
 def scram() -> None:
-    """SCRAM credentials, with which clients log in at brokers (KIP-554)."""
+    """Set, delete and list SCRAM credentials. Clients log in at brokers with them (KIP-554)."""
 
 
 @scram.command("set")
@@ -67,7 +67,7 @@ def set_credential(
     cluster: ClusterConnection,
     output: str,
 ) -> None:
-    """Set a user's credential. The password stays here: only its salted hash is sent."""
+    """Set a user's credential. The command sends only a salted hash of the password."""
     if not 1 <= iterations <= 1_000_000:
         raise click.BadParameter("--iterations: give 4096 to 16384")
     password = _password(password_file)
