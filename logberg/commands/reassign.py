@@ -1,6 +1,6 @@
 """`logberg reassign`: partitions move to other brokers (KIP-455).
 
-Rule: many partitions are sent as several requests, one after another, and each names at most 1,000
+Rule: many partitions are sent as several requests, one after another, and each names at most 500
 of them. If the command ends between two of them, the same command goes on where it ended: what is
 on its way already stays as it is.
 """
@@ -31,7 +31,7 @@ from metadata.messages.reassignments import (
     Reassignment,
 )
 
-_AT_ONCE = 1_000
+_AT_ONCE = 500
 """Partitions in one request."""
 _NAMED = 5
 """So many refused partitions are shown."""

@@ -12,7 +12,7 @@ from metadata.messages.errors import ErrorReply
 from metadata.messages.message import ReplyMessage, RequestMessage, UuidText
 from metadata.types import Int32, Int64
 
-REPLICAS_PER_REQUEST = 10_000
+REPLICAS_PER_REQUEST = 2_000
 
 
 class ReplicaInDirectory(RequestMessage, frozen=True):

@@ -13,7 +13,7 @@ from metadata.messages.errors import ErrorReply
 from metadata.messages.message import ReplyMessage, RequestMessage
 from metadata.types import BrokerId, Int32
 
-REASSIGNMENTS_PER_REQUEST = 10_000
+REASSIGNMENTS_PER_REQUEST = 2_000
 
 
 class Reassignment(RequestMessage, frozen=True):
