@@ -71,7 +71,7 @@ def list_acls(view: View, asked: Asked, context: ReadContext) -> LongMessage:
         ),
     )
     last = context.pages.last(query, "acls", str)
-    ids = iter(image.acls.ids) if last is None else image.acls.ids.after(bytes.fromhex(last))
+    ids = iter(image.acls.ids) if last is None else image.acls.ids.after(_id_of(last))
     scanned = list(islice(ids, limit))
     entries = [image.acls.entries[uuid] for uuid in scanned]
     found = [describe_acl(entry) for entry in entries if matches(entry)]
@@ -117,3 +117,12 @@ def check_acl(view: View, asked: Asked, context: ReadContext) -> CheckAclReply:
         acl=None if verdict.entry is None else describe_acl(verdict.entry),
         age_ms=view.age_ms,
     )
+
+
+def _id_of(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST, "continuation: not a token; use the one of the page before"
+        ) from None

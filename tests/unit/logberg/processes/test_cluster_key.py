@@ -1,0 +1,78 @@
+"""The file of the cluster key: what is read, what stops a start, what is never overwritten."""
+
+from pathlib import Path
+
+import pytest
+
+from logberg.processes.cluster_key import FILE, load_cluster_key
+from logberg.processes.settings import ControllerSettings, SettingsError
+from metadata.sealing import KEY_BYTES
+from runtime.disk.secret_file import SecretFileError, read_secret, write_new_secret
+from tests.unit.logberg.edge import run_whole
+
+
+def settings(**more: str) -> ControllerSettings:
+    return ControllerSettings(cluster_id="c", node_id=1, data="data", controllers=(), **more)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    return tmp_path / "controller.toml"
+
+
+def test_without_a_file_there_is_no_key(config: Path) -> None:
+    assert load_cluster_key(settings(), config) is None
+
+
+def test_the_file_of_the_data_folder_is_found_and_another_can_be_named(config: Path) -> None:
+    write_new_secret(config.parent / "data" / FILE, KEY_BYTES)
+    write_new_secret(config.parent / "other.key", KEY_BYTES)
+    first = load_cluster_key(settings(), config)
+    second = load_cluster_key(settings(cluster_key="other.key"), config)
+    assert first is not None
+    assert second is not None
+    assert first.id != second.id
+
+
+def test_a_file_that_is_named_must_be_there(config: Path) -> None:
+    with pytest.raises(SettingsError, match=r"cluster_key: .*gone.key can't be read"):
+        load_cluster_key(settings(cluster_key="gone.key"), config)
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "why"),
+    [
+        ("ab" * KEY_BYTES, 0o640, "others than its user may open .*; run: chmod 600"),
+        ("ab" * KEY_BYTES, 0o604, "others than its user may open"),
+        ("ab" * (KEY_BYTES - 1), 0o600, "does not hold 64 hexadecimal digits"),
+        ("zz" * KEY_BYTES, 0o600, "does not hold 64 hexadecimal digits"),
+        ("", 0o600, "does not hold 64 hexadecimal digits"),
+        ("ü" * KEY_BYTES, 0o600, "it is no text"),
+    ],
+)
+def test_a_file_that_can_not_be_used_stops_the_start(
+    config: Path, content: str, mode: int, why: str
+) -> None:
+    path = config.parent / "data" / FILE
+    path.write_text(content, encoding="utf-8")
+    path.chmod(mode)
+    with pytest.raises(SettingsError, match=why):
+        load_cluster_key(settings(), config)
+
+
+def test_the_command_draws_a_key_that_only_its_user_reads_and_overwrites_none(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "cluster.key"
+    done = run_whole("cluster-key", str(path))
+    assert done.code == 0
+    assert path.stat().st_mode & 0o777 == 0o600
+    key = read_secret(path, KEY_BYTES)
+    assert key.hex() not in done.both
+    again = run_whole("cluster-key", str(path))
+    assert again.code == 1
+    assert "is there already" in again.err
+    assert read_secret(path, KEY_BYTES) == key
+    with pytest.raises(SecretFileError, match="can't be written"):
+        write_new_secret(tmp_path / "no folder" / "x", KEY_BYTES)
