@@ -11,8 +11,10 @@ from runtime.disk.secret_file import SecretFileError, read_secret, write_new_sec
 from tests.unit.logberg.edge import run_whole
 
 
-def settings(**more: str) -> ControllerSettings:
-    return ControllerSettings(cluster_id="c", node_id=1, data="data", controllers=(), **more)
+def settings(cluster_key: str | None = None) -> ControllerSettings:
+    return ControllerSettings(
+        cluster_id="c", node_id=1, data="data", controllers=(), cluster_key=cluster_key
+    )
 
 
 @pytest.fixture
