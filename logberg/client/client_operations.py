@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from logberg.client.asking import Asking
-from logberg.client.paged_lists import all_pages
+from logberg.client.paged_lists import all_pages, joining
 from metadata.messages.acls import (
     AclEntry,
     AclFilter,
@@ -75,7 +75,7 @@ class ClientOperations(Asking):
         """Return the access control entries that match, by id."""
         fields = msgspec.to_builtins(wanted or AclFilter())
         query = {name: value for name, value in fields.items() if value is not None}
-        return await all_pages(self.get, "/v1/acls", ListAclsReply, _more_acls, query)
+        return await all_pages(self.get, "/v1/acls", ListAclsReply, joining("acls"), query)
 
     async def check_acl(
         self,
@@ -111,7 +111,7 @@ class ClientOperations(Asking):
 
     async def quotas(self, query: Mapping[str, str] | None = None) -> ListQuotasReply:
         """Return the entities with quotas that match; `query` is that of `GET /v1/quotas`."""
-        return await all_pages(self.get, "/v1/quotas", ListQuotasReply, _more_quotas, query)
+        return await all_pages(self.get, "/v1/quotas", ListQuotasReply, joining("entries"), query)
 
     async def resolve_quotas(
         self, *, user: str | None = None, client_id: str | None = None, ip: str | None = None
@@ -206,7 +206,7 @@ class ClientOperations(Asking):
     async def tokens(self, owner: str | None = None) -> ListTokensReply:
         """Return delegation tokens by id, without their HMACs; `owner`: only this principal's."""
         query = {} if owner is None else {"owner": owner}
-        return await all_pages(self.get, "/v1/tokens", ListTokensReply, _more_tokens, query)
+        return await all_pages(self.get, "/v1/tokens", ListTokensReply, joining("tokens"), query)
 
     async def allocate_producer_ids(
         self, broker_id: int, broker_epoch: int, *, request_id: str | None = None
@@ -237,21 +237,6 @@ class ClientOperations(Asking):
             request_id=request_id,
             query={name: "true" for name, given in flags.items() if given},
         )
-
-
-def _more_acls(pages: list[ListAclsReply]) -> ListAclsReply:
-    acls = tuple(acl for page in pages for acl in page.acls)
-    return msgspec.structs.replace(pages[0], acls=acls, continuation=None)
-
-
-def _more_quotas(pages: list[ListQuotasReply]) -> ListQuotasReply:
-    entries = tuple(entry for page in pages for entry in page.entries)
-    return msgspec.structs.replace(pages[0], entries=entries, continuation=None)
-
-
-def _more_tokens(pages: list[ListTokensReply]) -> ListTokensReply:
-    tokens = tuple(token for page in pages for token in page.tokens)
-    return msgspec.structs.replace(pages[0], tokens=tokens, continuation=None)
 
 
 def _more_users(pages: list[ListUsersReply]) -> ListUsersReply:

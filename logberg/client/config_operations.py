@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from logberg.client.asking import Asking
-from logberg.client.paged_lists import all_pages
+from logberg.client.paged_lists import all_pages, joining
 from metadata.messages.configs import (
     AlterConfigsReply,
     ConfigChange,
@@ -32,7 +32,7 @@ class ConfigOperations(Asking):
         async def get(path: str, reply: type[T], query: Mapping[str, str] | None = None) -> T:
             return await self.get(path, reply, {**(query or {}), **only})
 
-        return await all_pages(get, "/v1/configs", ListConfigsReply, _more_resources)
+        return await all_pages(get, "/v1/configs", ListConfigsReply, joining("resources"))
 
     async def configs(self, resource_type: str, name: str) -> DescribeConfigsReply:
         """Return the configs of a resource: the values that apply, and where they come from.
@@ -75,8 +75,3 @@ class ConfigOperations(Asking):
 def config_path(resource_type: str, name: str) -> str:
     """Return the path of a resource's configs."""
     return f"/v1/configs/{quote(resource_type, safe='')}/{quote(name, safe='')}"
-
-
-def _more_resources(pages: list[ListConfigsReply]) -> ListConfigsReply:
-    resources = tuple(resource for page in pages for resource in page.resources)
-    return msgspec.structs.replace(pages[0], resources=resources, continuation=None)

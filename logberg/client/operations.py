@@ -14,7 +14,7 @@ import msgspec
 
 from logberg.client.client_operations import ClientOperations
 from logberg.client.config_operations import ConfigOperations
-from logberg.client.paged_lists import all_pages
+from logberg.client.paged_lists import all_pages, joining
 from logberg.client.partition_operations import PartitionOperations
 from metadata.messages.brokers import (
     BrokerDescription,
@@ -48,7 +48,9 @@ class Operations(ClientOperations, ConfigOperations, PartitionOperations):
 
     async def topics(self) -> ListTopicsReply:
         """Return all topics by name."""
-        return await all_pages(self.get, "/v1/topics", ListTopicsReply, _more_topics)
+        return await all_pages(
+            self.get, "/v1/topics", ListTopicsReply, joining("topics", next_after=None)
+        )
 
     async def topic(self, name: str) -> DescribeTopicsReply:
         """Return one topic with all its partitions: `.topics[0]`."""
@@ -110,7 +112,7 @@ class Operations(ClientOperations, ConfigOperations, PartitionOperations):
 
     async def brokers(self) -> ListBrokersReply:
         """Return all registered brokers by id."""
-        return await all_pages(self.get, "/v1/brokers", ListBrokersReply, _more_brokers)
+        return await all_pages(self.get, "/v1/brokers", ListBrokersReply, joining("brokers"))
 
     async def broker(self, broker_id: int) -> BrokerDescription:
         """Return one broker."""
@@ -175,16 +177,6 @@ def _given(topic: NewTopic) -> dict[str, Any]:
     """Return a request without what is empty: the same bytes as before these fields existed."""
     fields: dict[str, Any] = msgspec.to_builtins(topic)
     return {name: value for name, value in fields.items() if value not in ([], (), {})}
-
-
-def _more_topics(pages: list[ListTopicsReply]) -> ListTopicsReply:
-    topics = tuple(topic for page in pages for topic in page.topics)
-    return msgspec.structs.replace(pages[0], topics=topics, next_after=None, continuation=None)
-
-
-def _more_brokers(pages: list[ListBrokersReply]) -> ListBrokersReply:
-    brokers = tuple(broker for page in pages for broker in page.brokers)
-    return msgspec.structs.replace(pages[0], brokers=brokers, continuation=None)
 
 
 def _more_partitions(pages: list[DescribeTopicsReply]) -> DescribeTopicsReply:

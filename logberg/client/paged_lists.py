@@ -53,6 +53,18 @@ async def all_pages(
     raise AssertionError("the last try returns or raises")
 
 
+def joining(field: str, **cleared: None) -> Callable[[list[P]], P]:
+    """Return a function that joins the pages of the list in `field`, and clears other fields."""
+
+    def joined(pages: list[P]) -> P:
+        first: Any = pages[0]
+        rows = tuple(row for page in pages for row in getattr(page, field))
+        whole: P = msgspec.structs.replace(first, **{field: rows}, continuation=None, **cleared)
+        return whole
+
+    return joined
+
+
 def without_pages(reply: msgspec.Struct) -> dict[str, Any]:
     """Return a joined list as JSON shows it: it has no next page."""
     fields: dict[str, Any] = msgspec.to_builtins(reply)

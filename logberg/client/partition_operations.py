@@ -7,7 +7,7 @@ from urllib.parse import quote
 import msgspec
 
 from logberg.client.asking import Asking
-from logberg.client.paged_lists import all_pages
+from logberg.client.paged_lists import all_pages, joining
 from metadata.messages.findings import ExplainBrokerReply
 from metadata.messages.losses import LossReply
 from metadata.messages.reassignments import (
@@ -45,7 +45,7 @@ class PartitionOperations(Asking):
         if topic is not None:
             query["topic"] = topic
         return await all_pages(
-            self.get, "/v1/partitions", ListPartitionsReply, _more_partitions, query
+            self.get, "/v1/partitions", ListPartitionsReply, joining("partitions"), query
         )
 
     async def partition(self, topic: str, number: int) -> DescribePartitionReply:
@@ -93,7 +93,7 @@ class PartitionOperations(Asking):
         """Return the running reassignments by topic and partition."""
         query = {} if topic is None else {"topic": topic}
         return await all_pages(
-            self.get, "/v1/reassignments", ListReassignmentsReply, _more_reassignments, query
+            self.get, "/v1/reassignments", ListReassignmentsReply, joining("partitions"), query
         )
 
     async def plan_reassignments(self, brokers: Sequence[int]) -> PlanReply:
@@ -118,13 +118,3 @@ class PartitionOperations(Asking):
     async def explain_broker(self, broker_id: int) -> ExplainBrokerReply:
         """Return why a broker is fenced, or may not stop."""
         return await self.get(f"/v1/brokers/{broker_id}/explain", ExplainBrokerReply)
-
-
-def _more_partitions(pages: list[ListPartitionsReply]) -> ListPartitionsReply:
-    rows = tuple(row for page in pages for row in page.partitions)
-    return msgspec.structs.replace(pages[0], partitions=rows, continuation=None)
-
-
-def _more_reassignments(pages: list[ListReassignmentsReply]) -> ListReassignmentsReply:
-    rows = tuple(row for page in pages for row in page.partitions)
-    return msgspec.structs.replace(pages[0], partitions=rows, continuation=None)
