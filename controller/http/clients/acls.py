@@ -98,6 +98,11 @@ def check_acl(view: View, asked: Asked, context: ReadContext) -> CheckAclReply:
             f"resourceName: it has more than {_NAME_MAX} characters",
             {"field": "resourceName"},
         )
+    for name in ("operation", "resourceType"):
+        if query[name] == "ANY":
+            raise LogbergError(
+                ErrorCode.INVALID_REQUEST, f"{name}: ANY is for filters; name one", {"field": name}
+            )
     verdict = authorize(
         view.image.acls,
         Action(
