@@ -110,12 +110,15 @@ def started(partition: Partition, wanted: tuple[int, ...]) -> Target:
     """Return what a partition becomes when a reassignment to `wanted` starts.
 
     A running one is replaced: its replicas count as present, so those that nobody wants any more
-    leave. As in Kafka, a list that comes out empty leaves that of the running one in place.
+    leave. As in Kafka, a list that comes out empty leaves that of the running one in place. But a
+    replica that leaves is not being added any more: otherwise the reassignment would wait for it.
     """
     present = set(partition.replicas)
     removing = tuple(sorted(present.difference(wanted)))
     adding = tuple(sorted(set(wanted) - present))
-    return Target(replicas=(*wanted, *removing), removing=removing or None, adding=adding or None)
+    if not adding:
+        adding = tuple(replica for replica in partition.adding if replica not in removing)
+    return Target(replicas=(*wanted, *removing), removing=removing or None, adding=adding)
 
 
 def _reverted(partition: Partition, name: str, *, unclean: bool) -> Target:

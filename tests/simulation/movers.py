@@ -257,6 +257,8 @@ def broken_rule(image: MetadataImage, partition: Partition) -> str:
         return "the replicas are empty, or one is there twice"
     if not removing <= set(replicas):
         return "a replica that leaves is none"
+    if adding & removing:
+        return "a replica comes and goes"
     if partition.directories and len(partition.directories) != len(replicas):
         return "there is not one directory for each replica"
     if partition.leader >= 0 and partition.leader in replicas:
@@ -270,6 +272,6 @@ def broken_rule(image: MetadataImage, partition: Partition) -> str:
         # change completes the reassignment.
         return ""
     stay = set(replicas) - removing
-    if stay and stay <= set(partition.isr) and adding <= stay:
+    if stay and stay <= set(partition.isr):
         return "a reassignment whose replicas are all in sync is not complete"
     return ""

@@ -27,6 +27,7 @@ FOUND_BUGS_OF_MORE_KINDS = {
     (702, "damage"): "two of three nodes did not run in the end",
     (810, "damage"): "the judge read the ledger of a node that had none yet",
     (6489, "damage"): "a node that could not read another's folder was said to run on it",
+    (100, "moves"): "a replica that an overlapping reassignment dropped was still being added",
     (4822, "damage"): "the judge read the ledger of a node that had lost every segment",
 }
 
