@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from controller.managers.partition_change import ElectionMode, Rules, Target
+from controller.managers.reassignments import _reverted, started
 from metadata.image.topics import Partition
 from metadata.records import NO_LEADER
 from tests.oracles.partition_changes.lines import HIGHEST_LEVEL, Case, Change, Ids, directory
@@ -66,6 +67,12 @@ def draw_change(dice: Random, partition: Partition) -> Change:
     draw = dice.choice(_OF_MANAGERS) if dice.random() < 0.5 else _draw_any_target
     target = draw(dice, partition)
     replicas = partition.replicas if target.replicas is None else target.replicas
+    asked = ""
+    if draw is _draw_reassignment:
+        wanted = replicas[: len(replicas) - len({*partition.replicas} & {*(target.removing or ())})]
+        asked = f"reassign={','.join(map(str, wanted))}"
+    elif target.replicas is not None and draw is _draw_cancellation:
+        asked = "cancel"
     return Change(
         target,
         _draw_alive(dice, partition, target, replicas),
@@ -81,6 +88,7 @@ def draw_change(dice: Random, partition: Partition) -> Change:
             if broker not in partition.replicas and dice.random() < 0.5
         },
         dice.choice(_LEVELS) if dice.random() < 0.1 else HIGHEST_LEVEL,
+        asked,
     )
 
 
@@ -136,18 +144,14 @@ def _draw_reassignment(dice: Random, partition: Partition) -> Target:
             wanted.remove(dice.choice(wanted))
         else:
             dice.shuffle(wanted)
-    removing = tuple(sorted(set(partition.replicas) - set(wanted)))
-    adding = tuple(sorted(set(wanted) - set(partition.replicas)))
-    return Target(replicas=(*wanted, *removing), removing=removing or None, adding=adding or None)
+    return started(partition, tuple(wanted))
 
 
 def _draw_cancellation(dice: Random, partition: Partition) -> Target:
     """A reassignment is cancelled: the brokers that it was adding leave."""
-    replicas = tuple(one for one in partition.replicas if one not in partition.adding)
-    isr = tuple(one for one in partition.isr if one not in partition.adding) or replicas[:1]
-    if not replicas:
+    if not partition.moving or {*partition.replicas} <= {*partition.adding}:
         return Target()
-    return Target(isr=isr, replicas=replicas, removing=(), adding=())
+    return _reverted(partition, "0", unclean=True)
 
 
 def _draw_directories(dice: Random, partition: Partition) -> Target:

@@ -13,13 +13,15 @@ leader, recovering.
 Change: isr, replicas, removing, adding, recovery (the target's parts), dir (broker:directory pairs
 that change), alive (acceptable leaders), min (effective min ISR), use-elr, elect (the mode), lost
 (brokers with an unclean shutdown), default (broker:directory pairs of new replicas; U if absent),
-level (metadata.version).
+level (metadata.version). In the place of the first four: reassign (to these replicas) or cancel;
+then Kafka makes the target by itself, and `reassignments.py` makes ours.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from controller.managers.partition_change import ElectionMode, Rules, Target
+from controller.managers.reassignments import _reverted, started
 from metadata.image.topics import Partition
 from metadata.records import (
     DIRECTORY_LOST,
@@ -53,6 +55,8 @@ class Change(NamedTuple):
     defaults: Mapping[int, bytes] = {}
     """The directories of new replicas, by broker."""
     level: int = HIGHEST_LEVEL
+    asked: str = ""
+    """`reassign=IDS` or `cancel`, when Kafka is to make the target's assignment by itself."""
 
 
 class Case(NamedTuple):
@@ -81,10 +85,13 @@ def show_case(case: Case) -> str:
     """Return a case as a line."""
     target, rules = case.change.target, case.change.rules
     words = [*_state_words(case.partition), "|"]
-    words += _ids("isr", target.isr)
-    words += _ids("replicas", target.replicas)
-    words += _ids("removing", target.removing)
-    words += _ids("adding", target.adding)
+    if case.change.asked:
+        words.append(case.change.asked)
+    else:
+        words += _ids("isr", target.isr)
+        words += _ids("replicas", target.replicas)
+        words += _ids("removing", target.removing)
+        words += _ids("adding", target.adding)
     if target.recovery_state is not None:
         words.append(f"recovery={target.recovery_state}")
     words += _pairs("dir", target.directories)
@@ -145,8 +152,15 @@ def read_case(line: str) -> Case:
         recovery_state=int(change["recovery"]) if "recovery" in change else None,
         directories=_read_pairs(change.get("dir", "")),
     )
+    partition = _read_state(state)
+    asked = ""
+    if "reassign" in change:
+        asked = f"reassign={change['reassign']}"
+        target = started(partition, _read_ids(change["reassign"]) or ())
+    elif "cancel" in change:
+        asked, target = "cancel", _reverted(partition, "0", unclean=True)
     return Case(
-        _read_state(state),
+        partition,
         Change(
             target,
             _read_ids(change.get("alive")) or (),
@@ -154,6 +168,7 @@ def read_case(line: str) -> Case:
             _read_ids(change.get("lost")) or (),
             _read_pairs(change.get("default", "")),
             int(change.get("level", HIGHEST_LEVEL)),
+            asked,
         ),
     )
 

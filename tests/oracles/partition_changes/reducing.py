@@ -18,6 +18,10 @@ from tests.oracles.partition_changes.lines import Case, Change
 def reduced(ask: Ask, case: Case) -> Judged:
     """Return the smallest case found that differs for no known reason, from one that does."""
     [smallest] = judge_all(ask, [case])
+    [plain] = judge_all(ask, [Case(case.partition, case.change._replace(asked=""))])
+    if not plain.wrong:
+        return smallest  # The target itself differs, and a smaller one would be another question.
+    smallest = plain
     while True:
         wrong = (one for one in judge_all(ask, list(_smaller(smallest.case))) if one.wrong)
         smaller = next(wrong, None)
