@@ -25,6 +25,7 @@ _SHOWN = 10
 """Cases that differ, at most."""
 _CHOSEN_FROM = 60_000
 """Cases, of which the table keeps few."""
+_TARGETS_FROM = 2_500
 _PROGRESS = 100_000
 
 
@@ -51,6 +52,8 @@ def main() -> int:
 
 
 def _keep(ask: Ask, seed: int) -> int:
+    asked = (one for one in compare(ask, Random(seed), _TARGETS_FROM) if one.case.change.asked)
+    table.write(sorted({table.shown(one) for one in asked}), table.TARGETS)
     lines = table.chosen(compare(ask, Random(seed), _CHOSEN_FROM))
     table.write(lines)
     print(f"{len(lines):,} rows of {_CHOSEN_FROM:,} cases; {table.TABLE.stat().st_size:,} bytes")

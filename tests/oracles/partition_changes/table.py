@@ -30,6 +30,8 @@ from tests.oracles.partition_changes.lines import (
 )
 
 TABLE: Final = Path(__file__).parent / "answers.txt"
+TARGETS: Final = Path(__file__).parent / "targets.txt"
+"""Reassignments and cancellations, whose targets Kafka makes by itself; the first ones drawn."""
 _OF_ASSIGNMENTS: Final = ("replicas", "removing_replicas", "adding_replicas", "directories")
 _HEAD: Final = (
     "# What Kafka's PartitionChangeBuilder answers: STATE | CHANGE | RECORD. See lines.py.\n"
@@ -42,9 +44,7 @@ Row = tuple[Case, Answer]
 
 def chosen(judged: Iterable[Judged]) -> list[str]:
     """Return the lines of the table, sorted."""
-    drawn = [
-        (f"{show_case(one.case)} | {show_record(one.kafka.record)}", traits(one)) for one in judged
-    ]
+    drawn = [(shown(one), traits(one)) for one in judged]
     drawn.sort(key=lambda pair: (len(pair[0]), pair[0]))
     met: set[object] = set()
     kept = []
@@ -54,6 +54,11 @@ def chosen(judged: Iterable[Judged]) -> list[str]:
             met.update(new)
             kept.append(line)
     return sorted(kept)
+
+
+def shown(judged: Judged) -> str:
+    """Return a row."""
+    return f"{show_case(judged.case)} | {show_record(judged.kafka.record)}"
 
 
 def traits(judged: Judged) -> tuple[Trait, ...]:

@@ -33,6 +33,16 @@ def test_our_rules_answer_as_kafka_does_but_for_documented_differences():
     assert sum(met.values()) < len(ROWS) / 3
 
 
+def test_our_targets_of_reassignments_are_kafkas():
+    rows = table.read(table.TARGETS)
+    kinds = Counter(case.change.asked.partition("=")[0] for case, _ in rows)
+    assert {*kinds} == {"reassign", "cancel"}
+    assert min(kinds.values()) >= 30
+    answers = ours.answers([case for case, _ in rows])
+    judged = [judge(*row, our) for row, our in zip(rows, answers, strict=True)]
+    assert [show_case(one.case) for one in judged if one.wrong][:5] == []
+
+
 def test_the_table_has_every_mode_with_and_without_elr():
     met = {(case.change.rules.mode, case.change.rules.elr) for case, _ in ROWS}
     assert met == {(mode, elr) for mode in ElectionMode for elr in (False, True)}
