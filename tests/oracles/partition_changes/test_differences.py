@@ -9,6 +9,12 @@ from tests.oracles.partition_changes.lines import read_answer, read_case, show_r
 
 CASES = [
     (
+        "added and removed at once",
+        "replicas=1,2,3 dirs=abc isr=1,2 adding=3 leader=1 | reassign=1,2 alive=1,2",
+        "removing=3",
+        "leader=1 replicas=1,2 adding= dirs=ab",
+    ),
+    (
         "a dead last known leader",
         "replicas=1,2 dirs=ab last=2 | alive=1 use-elr",
         "leader=2 isr=2 last= recovery=1",
