@@ -274,6 +274,10 @@ class AgentCore:
             MSGPACK,
         )
 
+    def needs_version(self) -> bool:
+        """Tell whether the next fetch says what version 1 can't: the previous broker epoch."""
+        return self.broker_epoch < 0 and self._config.previous_broker_epoch >= 0
+
     def held_ms(self) -> int:
         """Return for how many ms the controller may hold the next fetch.
 

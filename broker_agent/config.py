@@ -32,6 +32,10 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True):
     features: tuple[FeatureRange, ...] = ()
     log_dirs: tuple[bytes, ...] = ()
     """Directory ids, 16 bytes each."""
+    previous_broker_epoch: int = -1
+    """The broker epoch of the last process, if that process ended in an orderly way and everything
+    that the host acknowledged is on disk; else -1. With -1 the controller takes the broker out of
+    all eligible leader replicas, because it may have lost writes (KIP-966)."""
     software: str | None = None
     """The release of this process, shown to people who upgrade a cluster; None: not said."""
     session_ms: int = 9_000
@@ -95,6 +99,11 @@ def problems(config: AgentConfig) -> list[str]:
         if not url.startswith(("http://", "https://"))
     ]
     found += _endpoint_problems(config.endpoints)
+    if not -1 <= config.previous_broker_epoch < 2**63:
+        found.append(
+            f"previous_broker_epoch is {config.previous_broker_epoch}; it must be a broker epoch, "
+            "or -1 for none."
+        )
     longest = longest_wait_ms(config.session_ms, config.answer_slack_ms)
     if not 10 <= config.heartbeat_ms <= longest:
         found.append(

@@ -30,6 +30,7 @@ from runtime.http.requests import PendingRequest, Reply, Request, Requester, Unr
 from runtime.randomness import Random
 
 FETCH_PATH = "/v1/metadata/fetch"
+LIVE_PATH = "/health/live"
 FETCH_FAILED = "fetch_failed"
 FETCH_REFUSED = "fetch_refused"
 CONTROLLERS_UNUSABLE = "controllers_unusable"
@@ -61,6 +62,9 @@ class Fetching(Protocol):
 
     def compose(self, max_wait_ms: int, version: int) -> bytes:
         """Encode the body of a fetch, in a version of `metadata.messages.versions`."""
+
+    def needs_version(self) -> bool:
+        """Tell whether the next fetch must be in the newest version that the controller reads."""
 
     def held_ms(self) -> int:
         """Return for how many ms the controller may hold the next fetch; 0: answer at once."""
@@ -126,6 +130,9 @@ class FetchLoop:
         if self._ended or self._in_flight is not None:
             return
         url = self._choice.url
+        if self._fetching.needs_version() and not self._agreed.knows(url):
+            self._ask_for_versions(url)
+            return
         max_wait_ms = self._fetching.held_ms() if url == self._settled_url else 0
         self._max_wait_ms = max_wait_ms
         deadline_s = (max_wait_ms + self._fetching.patience_ms()) / 1000
@@ -139,6 +146,25 @@ class FetchLoop:
             self._waits_for(self._number, url, sent_at),
             deadline_s,
         )
+
+    def _ask_for_versions(self, url: str) -> None:
+        """Ask the controller for anything: each answer names the versions that it reads."""
+
+        def answered(answer: Reply | Unreachable) -> None:
+            if number != self._number or self._ended:
+                return
+            self._in_flight = None
+            if isinstance(answer, Unreachable):
+                self.fail(f"{url} does not answer: {answer.reason}")
+                return
+            self._agreed.heard(url, answer.headers)
+            self.send()
+
+        self._number += 1
+        number = self._number
+        request = Request("GET", LIVE_PATH)
+        deadline_s = self._fetching.patience_ms() / 1000
+        self._in_flight = self._requester.request(url, request, answered, deadline_s)
 
     def send_now(self) -> None:
         """Abandon the fetch in flight and send a new one, which asks for an answer at once."""

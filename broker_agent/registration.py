@@ -57,6 +57,7 @@ def registration_of(config: AgentConfig, directories: LogDirectories, version: i
         rack=config.rack,
         log_dirs=tuple(uuid_text(d) for d in config.log_dirs if d not in directories.failed),
         cordoned_log_dirs=directories.cordoned_texts(version),
+        previous_broker_epoch=config.previous_broker_epoch if version >= TOLERANT else -1,
     )
 
 

@@ -83,6 +83,10 @@ class Agreed:
         """Return the version for the next request."""
         return self._versions.get(url, UNVERSIONED)
 
+    def knows(self, url: str) -> bool:
+        """Tell whether the controller has answered before."""
+        return url in self._versions
+
     def headers(self, url: str) -> dict[str, str]:
         """Return the version header of the next request; version 1 has none."""
         version = self.version(url)

@@ -394,7 +394,7 @@ class Active:
 
     def _piece(self, asked: Asked) -> None:
         if self.snapshot is None or self.snapshot[0].id not in asked.request.path:
-            asked.give(Reply(404))
+            asked.give(Reply(404, b"", self.controllers.said_of_versions))
             return
         start, _, end = asked.request.headers["range"].removeprefix("bytes=").partition("-")
         asked.give(Reply(206, self.snapshot[1][int(start) : int(end) + 1]))

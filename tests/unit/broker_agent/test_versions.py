@@ -1,5 +1,7 @@
 """An agent uses the highest version that a controller reads, and 0.1's where it must."""
 
+import pytest
+
 from broker_agent.states import BrokerState
 from metadata.messages.versions import RANGE_HEADER, VERSION_HEADER
 from runtime.http.requests import Unreachable
@@ -61,3 +63,30 @@ def test_a_controller_that_was_away_is_asked_unversioned_first():
     again = [asked for asked in rig.controllers.fetches[count:] if asked.url == ONE]
     assert said(again[0]) == (None, None)
     assert said(again[-1]) == ("2", "9.9")
+
+
+@pytest.mark.parametrize(("versions", "told"), [(NEW, 5), ({}, None)])
+def test_the_previous_broker_epoch_is_told_in_the_registration_to_who_can_read_it(
+    versions: dict[str, str], told: int | None
+) -> None:
+    rig = Rig(previous_broker_epoch=5)
+    rig.controllers.said_of_versions = versions
+    rig.online()
+    first, registering = rig.controllers.asked[:2]
+    assert first.request.path == "/health/live"
+    registration = registering.fields["registration"]
+    assert isinstance(registration, dict)
+    assert registration.get("previousBrokerEpoch") == told
+    assert [asked.request.path for asked in rig.controllers.asked].count("/health/live") == 1
+
+
+def test_a_controller_that_is_away_is_not_asked_for_its_versions_for_ever() -> None:
+    rig = Rig(urls=(ONE, TWO), previous_broker_epoch=5)
+    rig.controllers.said_of_versions = NEW
+    rig.active.silent = True
+    rig.start()
+    rig.run(3.0)
+    assert {asked.url for asked in rig.controllers.asked} == {ONE, TWO}
+    rig.active.silent = False
+    rig.run(3.0)
+    assert rig.agent.state is BrokerState.ONLINE
