@@ -163,11 +163,12 @@ class ControllerProcess:
         collection.loading()
         try:
             self.controller.start()
-        except OSError as error:
-            if error.errno not in _OF_A_DISK:
+        except Exception as error:
+            # Close the listener: a connection accepted from now on would outlive the loop.
+            await self._http.stop()
+            if not isinstance(error, OSError) or error.errno not in _OF_A_DISK:
                 raise
             self._on_stopped(_why_not(error))
-            await self._http.stop()
             return EXIT_STOPPED
         self._log.info("controller_started", version=VERSION)
         await self._stopping.wait()
