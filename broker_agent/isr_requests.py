@@ -226,23 +226,10 @@ class IsrRequests:
         self, sent: Mapping[PartitionKey, PartitionToAlter], answer: Reply | Unreachable
     ) -> None:
         self._under_way = False
-        if isinstance(answer, Unreachable):
-            if not answer.refused:
+        reply = _reply_of(answer)
+        if reply is None:
+            if _may_have_been_made(answer):
                 self._note_lost(sent)
-            self._want_again(sent)
-            self._try_later()
-            return
-        content_type = answer.headers.get("content-type", "")
-        if answer.status != _OK:
-            if decode_error(answer.status, answer.body, content_type).code in _OUTCOME_UNKNOWN:
-                self._note_lost(sent)
-            self._want_again(sent)
-            self._try_later()
-            return
-        try:
-            reply = decode(AlterPartitionReply, answer.body, content_type, tolerant=True)
-        except LogbergError:
-            self._note_lost(sent)
             self._want_again(sent)
             self._try_later()
             return
@@ -319,3 +306,24 @@ class IsrRequests:
     def _again(self) -> None:
         self._timer = None
         self._send()
+
+
+def _reply_of(answer: Reply | Unreachable) -> AlterPartitionReply | None:
+    """Return the results; None if there are none, or if they can't be read."""
+    if isinstance(answer, Unreachable) or answer.status != _OK:
+        return None
+    content_type = answer.headers.get("content-type", "")
+    try:
+        return decode(AlterPartitionReply, answer.body, content_type, tolerant=True)
+    except LogbergError:
+        return None
+
+
+def _may_have_been_made(answer: Reply | Unreachable) -> bool:
+    """Tell whether a request without results may have changed something."""
+    if isinstance(answer, Unreachable):
+        return not answer.refused
+    if answer.status == _OK:
+        return True
+    content_type = answer.headers.get("content-type", "")
+    return decode_error(answer.status, answer.body, content_type).code in _OUTCOME_UNKNOWN

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from controller.managers.elr import emptied, has_elr
 from controller.managers.sweep import Sweep
 from controller.policies import AlterConfigPolicy, ProposedConfigs, judge
 from controller.result import ControllerResult
@@ -327,24 +328,20 @@ def _without_elr(
 
     def rank(key: PlainPartitionKey) -> int | None:
         partition = topics.partitions[key]
-        return 0 if _has_elr(partition) and takes_the_default(key[0]) else None
+        return 0 if _may_lose_elr(partition) and takes_the_default(key[0]) else None
 
     def change(key: PlainPartitionKey) -> PartitionChangeRecord | None:
         partition = topics.partitions.get(key)
-        if partition is None or not _has_elr(partition):
+        if partition is None or not _may_lose_elr(partition):
             return None
-        return PartitionChangeRecord(
-            key[1],
-            key[0],
-            eligible_leader_replicas=() if partition.elr else None,
-            last_known_elr=() if partition.last_known_elr else None,
-        )
+        return emptied(key, partition)
 
     return (yield from sweep.changes(keys, rank, change))
 
 
-def _has_elr(partition: Partition) -> bool:
-    return bool(partition.isr and (partition.elr or partition.last_known_elr))
+def _may_lose_elr(partition: Partition) -> bool:
+    """A partition without an ISR keeps its ELR: nobody else could be elected."""
+    return bool(partition.isr and has_elr(partition))
 
 
 def _invalid(message: str, key: str = "") -> LogbergError:

@@ -33,24 +33,30 @@ def empty_elrs(image: MetadataImage, sweep: Sweep) -> Changes:
         )
 
     def rank(key: PlainPartitionKey) -> int | None:
-        return 0 if _has_some(topics.partitions[key]) else None
+        return 0 if has_elr(topics.partitions[key]) else None
 
     def change(key: PlainPartitionKey) -> PartitionChangeRecord | None:
         partition = topics.partitions.get(key)
-        if partition is None or not _has_some(partition):
-            return None
-        return PartitionChangeRecord(
-            key[1],
-            key[0],
-            eligible_leader_replicas=() if partition.elr else None,
-            last_known_elr=() if partition.last_known_elr else None,
-        )
+        return None if partition is None else emptied(key, partition)
 
     return (yield from sweep.changes(keys, rank, change))
 
 
-def _has_some(partition: Partition) -> bool:
+def has_elr(partition: Partition) -> bool:
+    """Tell whether a partition has an ELR or remembers its last leader."""
     return bool(partition.elr or partition.last_known_elr)
+
+
+def emptied(key: PlainPartitionKey, partition: Partition) -> PartitionChangeRecord | None:
+    """Return the change that empties a partition's ELR and last known leader, or None."""
+    if not has_elr(partition):
+        return None
+    return PartitionChangeRecord(
+        key[1],
+        key[0],
+        eligible_leader_replicas=() if partition.elr else None,
+        last_known_elr=() if partition.last_known_elr else None,
+    )
 
 
 def _check_isrs(image: MetadataImage) -> Generator[None, None, None]:

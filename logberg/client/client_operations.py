@@ -5,6 +5,7 @@ Rule: as in `operations`: one method for each public route, and lists are comple
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -181,10 +182,7 @@ class ClientOperations(Asking):
     ) -> ChangeTokenReply:
         """Let a delegation token live longer; -1: for the controllers' own period."""
         body = {"renewPeriodMs": period_ms, "hmac": _base64(hmac), "dryRun": dry_run}
-        path = f"/v1/tokens/{quote(token_id, safe='')}/renew"
-        return await self.change(
-            "POST", path, ChangeTokenReply, body, reason, request_id=request_id
-        )
+        return await self._change_token(token_id, "renew", body, reason, request_id)
 
     async def expire_token(
         self,
@@ -198,7 +196,17 @@ class ClientOperations(Asking):
     ) -> ChangeTokenReply:
         """Let a delegation token end in `period_ms`; -1: at once."""
         body = {"expiryTimePeriodMs": period_ms, "hmac": _base64(hmac), "dryRun": dry_run}
-        path = f"/v1/tokens/{quote(token_id, safe='')}/expire"
+        return await self._change_token(token_id, "expire", body, reason, request_id)
+
+    async def _change_token(
+        self,
+        token_id: str,
+        action: str,
+        body: dict[str, Any],
+        reason: str,
+        request_id: str | None,
+    ) -> ChangeTokenReply:
+        path = f"/v1/tokens/{quote(token_id, safe='')}/{action}"
         return await self.change(
             "POST", path, ChangeTokenReply, body, reason, request_id=request_id
         )

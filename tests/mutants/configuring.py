@@ -66,7 +66,7 @@ CONFIGURING = (
         "last candidates forgotten",
         "1",
         "A change of min ISR empties the ELR of a partition that has nobody else to elect.",
-        (Patch(f"{_MANAGER}._has_elr", edited(("partition.isr and ", ""))),),
+        (Patch(f"{_MANAGER}._may_lose_elr", edited(("partition.isr and ", ""))),),
     ),
     Mutant(
         "append without the default",

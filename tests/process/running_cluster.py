@@ -113,6 +113,9 @@ class RunningCluster:
         states = [self.status(n) for n in self.local.controllers]
         if not all(states) or not any(state["active"] for state in states):
             return False
+        # The repair of a damaged journal ends a moment after the node holds all of the log.
+        if any(state["role"] == "damaged" for state in states):
+            return False
         return all(self.broker_states().get(n) == "online" for n in self.local.brokers)
 
     def check_alive(self) -> None:

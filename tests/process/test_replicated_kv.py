@@ -5,7 +5,6 @@ than a session. After each step every partition must have a leader and a full IS
 At the end every acknowledged value is read back.
 """
 
-import json
 import os
 import signal
 import subprocess
@@ -38,8 +37,6 @@ class Service:
         base = cluster.local.file.port_base + 290
         self.ports = {n: base + n for n in NODES}
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
-        self.isrs: list[tuple[float, list[list[int]]]] = []
-        self.began = time.monotonic()
 
     def start(self, n: int) -> None:
         with (self.cluster.folder / f"kv-{n}.output").open("ab") as output:
@@ -74,7 +71,6 @@ class Service:
         answer = self.cluster.ask(self.cluster.url(self.cluster.leader()), "GET", "/v1/topics/kv")
         assert answer.status == 200, answer
         found: list[dict[str, Any]] = answer.body["topics"][0]["partitions"]
-        self.isrs.append((time.monotonic() - self.began, [part["isr"] for part in found]))
         return found
 
     def is_full(self) -> bool:
@@ -190,4 +186,3 @@ def test_no_acknowledged_write_is_lost_and_every_isr_grows_again(service: Servic
     assert len(keys) > 100
     lost = [key for key in keys if service.call("GET", 1, key) != f"value of {key}"]
     assert not lost
-    (service.cluster.folder / "isrs.json").write_text(json.dumps(service.isrs))
