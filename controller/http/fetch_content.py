@@ -3,8 +3,9 @@
 The order of the checks is:
 
 1. If the broker's history diverges from ours, the reply says where, and nothing else counts.
-2. A snapshot is named if the deltas begin before our log, or if it is smaller than the deltas that
-   it replaces. An image from a snapshot replaces the broker's image; the two are never merged.
+2. A snapshot is named if the broker's log ends before ours begins (in offset or in epoch), or if it
+   is smaller than the deltas that it replaces. An image from a snapshot replaces the broker's; the
+   two are never merged.
 3. Otherwise the reply has batches: at least one, if there is one, whatever `maxBytes` says.
 """
 
@@ -83,7 +84,7 @@ class FetchContent:
                 )
                 return Content(reply, something=True)
         offer = self._offer()
-        if offset < ledger.log_start or _saves(offer, ledger, offset):
+        if _is_before(ledger, offset, epoch) or _saves(offer, ledger, offset):
             snapshot = _to_load(offer)
             reply = MetadataFetchReply(high_watermark=high_watermark, snapshot=snapshot)
             return Content(reply, something=snapshot is not None)
@@ -144,6 +145,17 @@ def unreadable(error: OSError) -> LogbergError:
         ErrorCode.STORAGE_ERROR,
         f"this controller can't read its disk: {error.strerror or error}; ask another",
     )
+
+
+def _is_before(ledger: Ledger, offset: int, epoch: int) -> bool:
+    """Return whether the broker's log ends before ours begins, in offset or in epoch.
+
+    At or behind our first offset with an epoch that ended before it, the broker has records that
+    were lost. Our log doesn't say where that epoch ended, so only a snapshot helps.
+    """
+    if offset < ledger.log_start:
+        return True
+    return ledger.log_start > 0 and ledger.end_offset_for_epoch(epoch) is None
 
 
 def _saves(offer: Offer | None, ledger: Ledger, offset: int) -> bool:

@@ -1,5 +1,6 @@
-"""Placement of replicas: its properties, over many seeds."""
+"""Placement of replicas: the cases of `cases/placement.toml`, and properties over many seeds."""
 
+import tomllib
 from itertools import islice
 from random import Random
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.managers.placement import Candidate, PlacementError, place
+from tests.unit.controller.managers.case_steps import FOLDER
 
 
 def take(count, candidates, factor, seed=1):
@@ -16,6 +18,46 @@ def take(count, candidates, factor, seed=1):
 
 def even_racks(racks, size):
     return [Candidate(r * size + b, f"rack-{r}", False) for r in range(racks) for b in range(size)]
+
+
+def held(what, case, placed):
+    """Return whether one property holds of the replicas that were placed."""
+    racks = dict(case["brokers"])
+    fenced = set(case.get("fenced", ()))
+    if what == "distinct":
+        return all(len(set(replicas)) == case["factor"] for replicas in placed)
+    if what == "a rack each":
+        return all(len({racks[r] for r in replicas}) == case["factor"] for replicas in placed)
+    if what == "even leaders":
+        leaders = [replicas[0] for replicas in placed]
+        counts = [leaders.count(broker) for broker in racks]
+        return max(counts) - min(counts) <= 1
+    if what == "fenced last":
+        live = len(racks) - len(fenced)
+        return all(fenced.isdisjoint(replicas[:live]) for replicas in placed)
+    if what == "many pairs":
+        return len({replicas[:2] for replicas in placed}) > len(racks)
+    raise ValueError(what)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case["name"])
+        for case in tomllib.loads((FOLDER / "placement.toml").read_text())["case"]
+    ],
+)
+def test_case(case, seed):
+    fenced = case.get("fenced", ())
+    brokers = [Candidate(b, rack or None, b in fenced) for b, rack in case["brokers"]]
+    if "refused" in case:
+        with pytest.raises(PlacementError, match=case["refused"]):
+            take(1, brokers, case["factor"], seed)
+        return
+    placed = take(case["partitions"], brokers, case["factor"], seed)
+    assert [what for what in case["holds"] if not held(what, case, placed)] == []
+    assert placed == take(case["partitions"], brokers, case["factor"], seed)
 
 
 @given(
