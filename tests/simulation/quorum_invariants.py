@@ -1,6 +1,14 @@
 """The invariants of a quorum, checked while it runs. Each entry is checked once, which is cheap.
 
-docs/simulation.md defines I1 to I15. Here: I1 to I7, of the quorum.
+docs/simulation.md defines all invariants. These are checked here, by methods of `Invariants`:
+
+    I1  one leader an epoch                    leadership
+    I2  logs match                             matched
+    I3  a leader has every committed entry     complete
+    I4  an index holds one entry for ever      committed, caught_up
+    I5  acknowledged changes are never lost    complete
+    I6  epochs never decrease                  leader_seen
+    I7  reads see what was acknowledged        read
 """
 
 import zlib
@@ -59,6 +67,7 @@ class Invariants:
     def committed(
         self, node_id: int, index: int, epoch: int, payloads: Sequence[bytes], owner: "Owner"
     ) -> None:
+        """I4: an index holds the same entry on every node, for ever."""
         joined = b"".join(len(p).to_bytes(4, "big") + p for p in payloads)
         known = self.payloads_at.get(index)
         if known is None:
@@ -88,11 +97,13 @@ class Invariants:
         self.acknowledged_index = max(self.acknowledged_index, index)
 
     def leadership(self, node_id: int, epoch: int) -> None:
+        """I1: there is at most one leader in an epoch."""
         known = self.leader_of.setdefault(epoch, node_id)
         if known != node_id:
             self.fail(f"I1: nodes {known} and {node_id} lead epoch {epoch}", node_id)
 
     def leader_seen(self, node_id: int, now: LeaderAndEpoch) -> None:
+        """I6: a node never sees a lower epoch, until its folder is damaged."""
         if now.epoch < self.term_floor.get(node_id, 0):
             self.fail(f"I6: the epoch fell to {now.epoch}", node_id)
         self.term_floor[node_id] = now.epoch
@@ -105,6 +116,7 @@ class Invariants:
             self.fail(f"I4: the mark at {mark.index} stands for another store", node_id)
 
     def read(self, node_id: int, delivered: int, must_see: int) -> None:
+        """I7: a read sees all that was acknowledged before it began."""
         if delivered < must_see:
             self.fail(f"I7: a read saw {delivered}, {must_see} was acknowledged", node_id)
 

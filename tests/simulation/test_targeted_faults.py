@@ -33,7 +33,10 @@ def test_a_hunt_strikes_in_the_midst_of_what_it_waits_for() -> None:
 
 @pytest.mark.simulation
 def test_long_work_is_seen_under_way_when_it_takes_time() -> None:
-    """Without slices that take time, decisions begin and end within one event."""
+    """Faults strike leaders in the middle of a transaction and of a decision: kill, pause, power.
+
+    Without slices that take time, decisions begin and end within one event.
+    """
     met = Counter[str]()
     for seed in range(60, 70):
         outcome = seeds.run_seed(seed, kind="hunt")
