@@ -16,9 +16,9 @@ from typing import NamedTuple
 import structlog
 
 from broker_agent.agent import AgentCore
+from broker_agent.paced_requests import TRY_LATER, PacedRequests, problem_of, reply_of
 from broker_agent.publishers import Manifest
-from broker_agent.states import BrokerState
-from metadata.errors import ErrorCode, LogbergError
+from metadata.errors import ErrorCode
 from metadata.image import MetadataImage
 from metadata.messages.partitions import (
     AlteredPartition,
@@ -28,10 +28,10 @@ from metadata.messages.partitions import (
     PartitionToAlter,
     TopicToAlter,
 )
-from metadata.messages.wire import MSGPACK, decode, decode_error, encode
+from metadata.messages.wire import MSGPACK, encode
 from metadata.partition_key import PartitionKey
 from metadata.uuids import parse_uuid, uuid_text
-from runtime.clock import Clock, Timer
+from runtime.clock import Clock
 from runtime.http.requests import Reply, Request, Requester, Unreachable
 
 PATH = "/v1/partitions/alter"
@@ -40,18 +40,6 @@ ISR_NOT_CHANGED = "isr_not_changed"
 _PARTITIONS_MAX = 200
 """The most partitions in one request. With a dozen members in each ISR, such a request is within
 the controllers' limits."""
-_LIMIT_S = 5.0
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
-_LATER = frozenset(
-    {
-        ErrorCode.NOT_CONTROLLER,
-        ErrorCode.NO_QUORUM,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.THROTTLED,
-        ErrorCode.DISK_FULL,
-    }
-)
-"""The same request may succeed later."""
 _OUTCOME_UNKNOWN = frozenset({ErrorCode.NO_QUORUM, ErrorCode.REQUEST_TIMED_OUT})
 _NOT_MADE = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_REQUEST})
 """The controller refused the change at the partition epoch that we know. With any other error it
@@ -94,30 +82,28 @@ class IsrRequests:
     ) -> None:
         """`on_change` is called when an answer may have changed the result of `of`."""
         self._broker_id = broker_id
-        self._clock = clock
-        self._requester = requester
         self._on_change = on_change
         self._log = log.bind(broker_id=broker_id)
-        self._agent: AgentCore | None = None
+        self._requests = PacedRequests(clock, requester, self._compose, self._on_answer)
         self._wanted: dict[PartitionKey, dict[int, int]] = {}
         """The ISRs that the host asked for last and that are not sent: broker ids with epochs."""
         self._asked: dict[PartitionKey, _Asked] = {}
         self._answered: dict[PartitionKey, LedPartition] = {}
         """Answers that the image doesn't show yet."""
-        self._under_way = False
-        self._timer: Timer | None = None
-        self._failures = 0
+        self._sent: dict[PartitionKey, PartitionToAlter] = {}
+        """The changes of the request that is under way."""
 
     def follow(self, agent: AgentCore) -> None:
         """Send requests as the broker of `agent`, to the controllers that it follows."""
-        self._agent = agent
+        self._requests.follow(agent)
 
     def of(self, key: PartitionKey) -> LedPartition | None:
         """Return what this broker knows of a partition; None: it does not lead the partition."""
-        if self._agent is None:
+        agent = self._requests.agent
+        if agent is None:
             return None
         answered = self._answered.get(key)
-        shown = self._agent.image.topics.partitions.get(key)
+        shown = agent.image.topics.partitions.get(key)
         if shown is None or (
             answered is not None and answered.partition_epoch > shown.partition_epoch
         ):
@@ -145,7 +131,7 @@ class IsrRequests:
             self._wanted.pop(key, None)
             return False
         self._wanted[key] = dict(isr)
-        self._send()
+        self._requests.wake()
         return True
 
     def on_metadata(self, before: MetadataImage, after: MetadataImage, manifest: Manifest) -> None:
@@ -163,17 +149,11 @@ class IsrRequests:
     def end(self) -> None:
         """Stop: send no more requests."""
         self._wanted.clear()
-        self._agent = None
-        if self._timer is not None:
-            self._timer.cancel()
+        self._requests.end()
 
-    def _send(self) -> None:
-        agent = self._agent
-        if self._under_way or self._timer is not None or agent is None or not self._wanted:
-            return
-        if agent.state is BrokerState.GONE or agent.broker_epoch < 0:
-            return
+    def _compose(self, agent: AgentCore) -> Request | None:
         sent: dict[PartitionKey, PartitionToAlter] = {}
+        self._sent = sent
         while self._wanted and len(sent) < _PARTITIONS_MAX:
             key = next(iter(self._wanted))
             isr = self._wanted.pop(key)
@@ -187,15 +167,7 @@ class IsrRequests:
                 partition_epoch=now.partition_epoch,
                 new_isr_with_epochs=tuple(IsrMember(*member) for member in sorted(isr.items())),
             )
-        if sent:
-            self._under_way = True
-            request = self._request(agent, sent)
-            self._requester.request(
-                agent.controller_url,
-                request,
-                lambda answer: self._on_answer(sent, answer),
-                _LIMIT_S,
-            )
+        return self._request(agent, sent) if sent else None
 
     def _note_asked(self, key: PartitionKey, now: LedPartition, isr: Mapping[int, int]) -> None:
         members, before = frozenset(isr), self._asked.get(key)
@@ -222,18 +194,14 @@ class IsrRequests:
         headers = {"content-type": MSGPACK, "accept": MSGPACK}
         return Request("POST", PATH, encode(message, MSGPACK), headers=headers)
 
-    def _on_answer(
-        self, sent: Mapping[PartitionKey, PartitionToAlter], answer: Reply | Unreachable
-    ) -> None:
-        self._under_way = False
-        reply = _reply_of(answer)
+    def _on_answer(self, answer: Reply | Unreachable) -> bool:
+        sent = self._sent
+        reply = reply_of(AlterPartitionReply, answer)
         if reply is None:
             if _may_have_been_made(answer):
                 self._note_lost(sent)
             self._want_again(sent)
-            self._try_later()
-            return
-        self._failures = 0
+            return False
         again = False
         for topic in reply.topics:
             topic_id = parse_uuid(topic.topic_id or "")
@@ -241,10 +209,7 @@ class IsrRequests:
                 key = PartitionKey(topic_id, partition.partition_index)
                 if key in sent:
                     again |= self._settle(key, sent[key], partition)
-        if again:
-            self._try_later()
-        else:
-            self._send()
+        return not again
 
     def _note_lost(self, sent: Iterable[PartitionKey]) -> None:
         for key in sent:
@@ -260,7 +225,7 @@ class IsrRequests:
     def _settle(self, key: PartitionKey, sent: PartitionToAlter, answer: AlteredPartition) -> bool:
         """Process the outcome for one partition. Returns whether to send the same change again."""
         code = "" if answer.error is None else answer.error.code
-        if code in _LATER:
+        if code in TRY_LATER:
             self._want_again({key: sent})
             return True
         if not code:
@@ -281,7 +246,8 @@ class IsrRequests:
 
     def _take(self, key: PartitionKey, answer: AlteredPartition) -> None:
         self._asked.pop(key, None)
-        shown = self._agent and self._agent.image.topics.partitions.get(key)
+        agent = self._requests.agent
+        shown = agent and agent.image.topics.partitions.get(key)
         if answer.leader_id == self._broker_id and (
             not shown or shown.partition_epoch < answer.partition_epoch
         ):
@@ -296,28 +262,6 @@ class IsrRequests:
             partition_epoch=answer.partition_epoch,
         )
 
-    def _try_later(self) -> None:
-        if self._agent is None:
-            return
-        pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**self._failures)
-        self._failures = min(self._failures + 1, 10)
-        self._timer = self._clock.call_later(pause_s, self._again)
-
-    def _again(self) -> None:
-        self._timer = None
-        self._send()
-
-
-def _reply_of(answer: Reply | Unreachable) -> AlterPartitionReply | None:
-    """Return the results; None if there are none, or if they can't be read."""
-    if isinstance(answer, Unreachable) or answer.status != _OK:
-        return None
-    content_type = answer.headers.get("content-type", "")
-    try:
-        return decode(AlterPartitionReply, answer.body, content_type, tolerant=True)
-    except LogbergError:
-        return None
-
 
 def _may_have_been_made(answer: Reply | Unreachable) -> bool:
     """Tell whether a request without results may have changed something."""
@@ -325,5 +269,5 @@ def _may_have_been_made(answer: Reply | Unreachable) -> bool:
         return not answer.refused
     if answer.status == _OK:
         return True
-    content_type = answer.headers.get("content-type", "")
-    return decode_error(answer.status, answer.body, content_type).code in _OUTCOME_UNKNOWN
+    code, _ = problem_of(answer)
+    return code in _OUTCOME_UNKNOWN

@@ -22,9 +22,11 @@ import structlog
 from broker_agent.agent import AgentCore
 from broker_agent.api import AgentApi
 from broker_agent.config import AgentConfig, problems
+from broker_agent.directory_assignments import DirectoryAssignments
 from broker_agent.health import Health, health_of
 from broker_agent.isr_requests import IsrRequests
 from broker_agent.isr_without_data import IsrWithoutData
+from broker_agent.producer_ids import ProducerIds
 from broker_agent.publishers import Duties, PartitionDuties, Publisher
 from broker_agent.states import BrokerState
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
@@ -114,6 +116,8 @@ class BrokerAgent:
         self._on_isr = on_isr
         self._holds_no_data = holds_no_data
         self._isr: IsrRequests | None = None
+        self._producer_ids: ProducerIds | None = None
+        self._directories: DirectoryAssignments | None = None
         self._log = log if log is not None else structlog.get_logger()
         self._changed = asyncio.Event()
         self._ending: Ending | None = None
@@ -138,7 +142,21 @@ class BrokerAgent:
                 on_change=self._on_isr or _ignore,
                 log=self._log,
             )
-            own_publishers: tuple[Publisher, ...] = (isr,)
+            self._producer_ids = producer_ids = ProducerIds(
+                self._config.broker_id,
+                clock=clock,
+                requester=self._requester,
+                on_ready=self._wake,
+                log=self._log,
+            )
+            self._directories = directories = DirectoryAssignments(
+                self._config.broker_id,
+                self._config.log_dirs,
+                clock=clock,
+                requester=self._requester,
+                log=self._log,
+            )
+            own_publishers: tuple[Publisher, ...] = (isr, producer_ids, directories)
             if self._holds_no_data:
                 own_publishers += (IsrWithoutData(self._config.broker_id, isr),)
             self._core = core = AgentCore(
@@ -152,8 +170,9 @@ class BrokerAgent:
                 log=self._log,
             )
             stack.callback(core.abandon)
-            isr.follow(core)
-            stack.callback(isr.end)
+            for requests in (isr, producer_ids, directories):
+                requests.follow(core)
+                stack.callback(requests.end)
             if self._own_server is not None:
                 own = self._own_server
                 api = AgentApi(
@@ -203,6 +222,25 @@ class BrokerAgent:
         """The in-sync replicas of the partitions that this broker leads."""
         assert self._isr is not None, "use the agent inside `async with`"
         return self._isr
+
+    @property
+    def directories(self) -> DirectoryAssignments:
+        """The reports in which log directories this broker's replicas lie."""
+        assert self._directories is not None, "use the agent inside `async with`"
+        return self._directories
+
+    async def next_producer_id(self) -> int:
+        """Return an id that no producer of the cluster has had, nor will have (KIP-730).
+
+        It waits for a controller if the last block is used up, so set a limit with
+        `asyncio.timeout`. Raises AgentGoneError once the agent has ended and has no ids left.
+        """
+        assert self._producer_ids is not None, "use the agent inside `async with`"
+        while (taken := self._producer_ids.take()) is None:
+            if self._ending is not None:
+                raise AgentGoneError(self._ending.reason)
+            await self._next_change()
+        return taken
 
     @property
     def image(self) -> MetadataImage:

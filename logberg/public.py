@@ -5,6 +5,7 @@ module when the first of them is asked for, so the command line doesn't pay for 
 """
 
 from broker_agent.config import AgentConfig, Endpoint, FeatureRange
+from broker_agent.directory_assignments import DirectoryAssignments
 from broker_agent.health import Health
 from broker_agent.image_store import WrongFolderError
 from broker_agent.isr_requests import IsrRequests, LedPartition
@@ -149,6 +150,7 @@ __all__ = [
     "DescribePartitionReply",
     "DescribeTopicsReply",
     "DescribeUserReply",
+    "DirectoryAssignments",
     "Duties",
     "Ending",
     "Endpoint",

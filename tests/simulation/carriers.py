@@ -12,10 +12,16 @@ from typing import Any
 import msgspec
 
 from ledger.batch import BatchHeader, Provenance
-from metadata.messages import AlterPartitionRequest, MetadataFetchRequest
+from metadata.messages import (
+    AllocateProducerIdsRequest,
+    AlterPartitionRequest,
+    MetadataFetchRequest,
+)
+from metadata.messages.wire import decode as decode_as
 from runtime.http.requests import Caller, Reply, Request
 
 FETCH = "/v1/metadata/fetch"
+PRODUCER_IDS = "/v1/producer-ids"
 OWN = frozenset(
     {
         "BeginEpoch",
@@ -124,7 +130,10 @@ def _who(said: Provenance) -> tuple[object, ...]:
 def _role(request: Request) -> str:
     """What a request acts as, beside its carrier's own name."""
     decode = _DECODE.get(request.path)
-    if decode is not None:
+    if request.path == PRODUCER_IDS:
+        asked = decode_as(AllocateProducerIdsRequest, request.body, request.headers["content-type"])
+        role = f"Broker:{asked.broker_id}"
+    elif decode is not None:
         role = f"Broker:{decode(request.body).broker_id}"
     elif request.path.endswith("/directories"):
         role = f"Broker:{request.path.split('/')[3]}"

@@ -303,8 +303,14 @@ class Clients:
         self.cluster.world.fail(why, None)
 
     def handed_out(self, start: int, length: int) -> None:
-        """S5."""
-        if start in self._blocks or start % 1_000 or length != 1_000:
+        """S5. A block that is handed out by hand is nobody else's, either."""
+        requests = self.cluster.agent_requests
+        if (
+            requests.owner(start // 1_000, self) is not self
+            or start in self._blocks
+            or start % 1_000
+            or length != 1_000
+        ):
             self.fail(f"S5: the block of {length} from {start} was handed out before")
         self._blocks.add(start)
         self.facts["blocks of producer ids"] += 1

@@ -29,6 +29,7 @@ from runtime.simulated.process import SimulatedProcess
 from runtime.simulated.requests import SimulatedServer
 from runtime.simulated.world import World
 from tests.simulation.administrators import Administrators
+from tests.simulation.agent_requests import AgentRequests
 from tests.simulation.answers import Answers, Judgement
 from tests.simulation.answers_rivals import Rivals
 from tests.simulation.carriers import Carriers, credential_of
@@ -115,6 +116,8 @@ class BrokerIncarnation:
     orderly: bool = False
     offset: int = 0
     duties: dict[Any, tuple[int, int]] = field(default_factory=dict)
+    requests: tuple[Any, ...] = ()
+    """See `agent_requests`."""
 
     def on_state(self, state: BrokerState, reason: str) -> None:
         """The host of a simulated broker does nothing with its state."""
@@ -163,6 +166,7 @@ class Cluster:
         self.rivals = Rivals(self, shape.rivals)
         self.configurers = Configurers(self, CONFIGURER_HOST)
         self.clients = Clients(self, CLIENTS_HOST)
+        self.agent_requests = AgentRequests(self)
         self.duplicate_brokers = DuplicateBrokers(self)
         self.releases = Releases(self) if shape.old_release else None
         self.replicas = Replicas(self)
@@ -330,6 +334,8 @@ class Cluster:
         """Start an agent for a broker's id on a machine."""
         shape = self.shape
         incarnation = BrokerIncarnation(broker_id, process)
+        requester = host.requests(credential_of(broker_id))
+        own = self.agent_requests.publishers_of(incarnation, requester)
         incarnation.agent = AgentCore(
             AgentConfig(
                 cluster_id=CLUSTER_ID,
@@ -346,12 +352,13 @@ class Cluster:
             clock=process.clock,
             random=random_module.Random(self.world.random(f"broker/{broker_id}").getrandbits(64)),
             disk=host.disk(),
-            requester=host.requests(credential_of(broker_id)),
+            requester=requester,
             host=incarnation,
-            publishers=(self.invariants.publisher(incarnation),),
+            publishers=(*own, self.invariants.publisher(incarnation)),
             log=quiet_log(),
         )
         incarnation.agent.start()
+        self.agent_requests.follow(incarnation)
         if shape.replicated:
             self.replicas.begin_leader(incarnation, host.requests(credential_of(broker_id)))
         return incarnation
@@ -462,6 +469,7 @@ class Cluster:
         settled = self.releases is None or self.releases.settled()
         settled = settled and (not self.shape.replicated or self.replicas.settled())
         settled = settled and (not self.shape.moved or self.movers.settled())
+        settled = settled and self.agent_requests.settled()
         return online and len(offsets) == 1 and followed <= offsets and settled
 
     def unrest(self) -> str:

@@ -201,7 +201,9 @@ class Movers:
                 done(json.loads(answer.body))
             elif status in (421, 429, 503, 507) and tries < _TRIES:
                 again = int(self._dice.uniform(0.05, 0.5) * US)
-                self._process.schedule(again, lambda: self._try(request, done, tries + 1), "mover")
+                self._process.schedule(
+                    again, lambda: self._try(request, done, tries + 1, speaker), "mover"
+                )
             elif isinstance(answer, Reply) and status in (400, 404, 409):
                 code = json.loads(answer.body)["code"]
                 self.counts[f"refused: {code}"] += 1

@@ -285,6 +285,7 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
         outcome.facts += cluster.configurers.at_the_end()
     if cluster.shape.clients:
         outcome.facts += cluster.clients.at_the_end()
+    outcome.facts += cluster.agent_requests.at_the_end()
     if cluster.releases is not None:
         outcome.facts += cluster.releases.at_the_end()
 

@@ -18,6 +18,8 @@ from broker_agent.library import AgentGoneError, BrokerAgent, OwnServer
 from broker_agent.process import AgentTls, run_broker
 from broker_agent.states import BrokerState
 from metadata.errors import ErrorCode
+from metadata.messages.producer_ids import AllocateProducerIdsReply, AllocateProducerIdsRequest
+from metadata.messages.wire import MSGPACK, decode, encode
 from metadata.records import NoOpRecord
 from runtime.asyncio_clock import AsyncioClock
 from runtime.disk.interface import FolderInUseError
@@ -165,6 +167,30 @@ async def test_who_is_expelled_learns_it(controller, tmp_path: Path):
         assert not agent.may_serve()
         with pytest.raises(AgentGoneError, match="another came"):
             await agent.wait_online()
+
+
+async def test_producer_ids_are_waited_for_and_come_once(controller, tmp_path: Path):
+    blocks = iter(range(0, 100, 10))
+    asked: list[AllocateProducerIdsRequest] = []
+    fetched = controller.on_ask
+
+    def on_ask(question: Asked) -> None:
+        if question.request.path != "/v1/producer-ids":
+            fetched(question)
+            return
+        asked.append(decode(AllocateProducerIdsRequest, question.request.body, MSGPACK))
+        body = encode(AllocateProducerIdsReply(next(blocks), 10), MSGPACK)
+        question.give(Reply(200, body, {"content-type": MSGPACK}))
+
+    controller.on_ask = on_ask
+    async with BrokerAgent(config(controller), data=tmp_path) as agent:
+        async with asyncio.timeout(10):
+            taken = await asyncio.gather(*(agent.next_producer_id() for _ in range(25)))
+        assert sorted(taken) == list(range(25))
+        assert asked[0] == AllocateProducerIdsRequest(BROKER, agent.core.broker_epoch)
+        await agent.stop()
+        with pytest.raises(AgentGoneError, match="stopped"):
+            await asyncio.gather(*(agent.next_producer_id() for _ in range(50)))
 
 
 async def test_its_own_server_tells_the_truth_and_passes_requests_on(controller, tmp_path: Path):
