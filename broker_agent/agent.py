@@ -16,30 +16,25 @@ the host through `Host` and the publishers.
 """
 
 from collections.abc import Callable, Collection
-from typing import Protocol
 
 import structlog
 
 from broker_agent.catching_up import CatchingUp
-from broker_agent.config import AgentConfig, lease_s, longest_wait_ms
+from broker_agent.config import AgentConfig, lease_s
+from broker_agent.controller_session import ControllerSession
 from broker_agent.fetch_loop import FetchLoop
+from broker_agent.host import Host
 from broker_agent.image_store import ImageStore
 from broker_agent.lease import Lease
+from broker_agent.next_fetch import NextFetch
 from broker_agent.publishers import Publisher
-from broker_agent.registration import LogDirectories, registration_of
+from broker_agent.registration import LogDirectories
 from broker_agent.snapshot_download import SnapshotDownload
 from broker_agent.states import AgentEvent, AgentStatus, BrokerState
 from broker_agent.stop_limits import StopLimits
 from broker_agent.view import DiffersError, MetadataView, TooNewError, UnusableAnswerError
 from metadata.image import MetadataImage
-from metadata.messages.fetch import (
-    MetadataFetchReply,
-    MetadataFetchRequest,
-    SeenState,
-    WantedState,
-)
-from metadata.messages.versions import TOLERANT
-from metadata.messages.wire import MSGPACK, encode
+from metadata.messages.fetch import MetadataFetchReply, SeenState, WantedState
 from metadata.uuids import uuid4_from, uuid_text
 from runtime.clock import Clock, Timer
 from runtime.disk.interface import Disk
@@ -50,28 +45,11 @@ AGENT_STARTED = "agent_started"
 BROKER_REGISTERED = "broker_registered"
 STATE_CHANGED = "state_changed"
 SELF_FENCED = "self_fenced"
-SESSION_DIFFERS = "session_differs"
 HOST_FAILED = "host_failed"
 SNAPSHOT_FAILED = "snapshot_failed"
 
-_REGISTRATION_PATIENCE = (4, 8, 16, 32)
-"""How long the agent waits for the answer to a registration: multiples of `answer_slack_ms`, by
-attempt. The controller answers after a commit, and each repetition costs another commit."""
 _PACE_S = 0.1
 """The shortest time between two fetches that bring nothing."""
-
-
-class Host(Protocol):
-    """The process in which the agent runs. The agent calls these methods."""
-
-    def on_state(self, state: BrokerState, reason: str) -> None:
-        """The state or the right to serve changed; ask `AgentCore.may_serve` for the right."""
-
-    def on_gone(self, reason: str, *, orderly: bool) -> None:
-        """The agent has ended: end the process.
-
-        `orderly` is true after a shutdown that the host asked for and that was completed.
-        """
 
 
 class AgentCore:
@@ -95,9 +73,8 @@ class AgentCore:
         self._log = log.bind(broker_id=config.broker_id)
         self._incarnation_id = uuid4_from(random.getrandbits(122))
         self._status = AgentStatus()
-        self._session_ms = config.session_ms
         self._lease = Lease(clock, lease_s(config.session_ms), self._on_lease_expired)
-        self._loop = FetchLoop(config, clock, random, requester, self, self._log)
+        self._session = ControllerSession(config, self._lease, self._log)
         self._images = ImageStore(config, clock, disk, self._log)
         self._view = MetadataView(config.cluster_id, publishers, self._log)
         self._catching_up = CatchingUp(
@@ -106,25 +83,19 @@ class AgentCore:
             self._view,
             self._images,
             SnapshotDownload(
-                config.cluster_id,
-                uuid_text(self._incarnation_id),
-                clock,
-                disk,
-                requester,
-                self._log,
+                config.cluster_id, self.incarnation, clock, disk, requester, self._log
             ),
             self._on_loaded,
             self._log,
         )
+        self._next_fetch = NextFetch(
+            config, self.incarnation, self._status, self._view, self._catching_up, self._session
+        )
+        self._loop = FetchLoop(config, clock, random, requester, self._next_fetch, self, self._log)
         self._stop_limits = StopLimits(config, clock, self._on_stop_limit)
         self.reason = "not registered yet"
-        self.broker_epoch = -1
         self.high_watermark = -1
         self.self_fencings = 0
-        self._directories = LogDirectories()
-        self._host_ready = True
-        self._asked = WantedState.FENCED
-        self._registrations = 0
         self._timer: Timer | None = None
 
     # For the host.
@@ -165,6 +136,11 @@ class AgentCore:
         return uuid_text(self._incarnation_id)
 
     @property
+    def broker_epoch(self) -> int:
+        """The epoch of this process's registration; -1: it is not registered yet."""
+        return self._next_fetch.broker_epoch
+
+    @property
     def controller_url(self) -> str:
         """The URL of the controller that gets the next fetch: the active one, as far as known."""
         return self._loop.url
@@ -189,9 +165,9 @@ class AgentCore:
 
         The agent asks the controller to be online only while the host is ready.
         """
-        if ready == self._host_ready:
+        if ready == self._next_fetch.host_ready:
             return
-        self._host_ready = ready
+        self._next_fetch.host_ready = ready
         if not ready and self.state in {BrokerState.ONLINE, BrokerState.STOPPING}:
             self._to(AgentEvent.HOST_UNREADY, "the host is not ready")
         self._say_now()
@@ -204,7 +180,9 @@ class AgentCore:
         Each fetch reports them, but not to a controller of release 0.1. `cordoned` None: report
         only the failed ones.
         """
-        self._directories = LogDirectories(frozenset(failed), _sorted_or_none(cordoned))
+        self._next_fetch.directories = LogDirectories(
+            frozenset(failed), None if cordoned is None else tuple(sorted(cordoned))
+        )
         self._say_now()
 
     def start(self) -> None:
@@ -243,62 +221,6 @@ class AgentCore:
 
     # For the fetch loop.
 
-    def compose(self, max_wait_ms: int, version: int) -> bytes:
-        """Encode the body of the next fetch as MessagePack, in the given version."""
-        self._asked = self._wanted()
-        registering = self.broker_epoch < 0
-        self._registrations += registering
-        # While a snapshot is being loaded, a fetch is only a heartbeat and asks for no batches.
-        following = self._catching_up.pause_s() == 0
-        return encode(
-            MetadataFetchRequest(
-                cluster_id=self._config.cluster_id,
-                broker_id=self._config.broker_id,
-                incarnation_id=self.incarnation,
-                broker_epoch=self.broker_epoch,
-                registration=(
-                    registration_of(self._config, self._directories, version)
-                    if registering
-                    else None
-                ),
-                fetched_offset=self._view.fetched_offset,
-                fetched_epoch=self._view.fetched_epoch,
-                applied_offset=self._view.applied_offset,
-                wanted_state=self._asked,
-                max_bytes=self._config.fetch_bytes_max if following else 0,
-                max_wait_ms=max_wait_ms,
-                offline_log_dirs=self._directories.failed_texts(version),
-                cordoned_log_dirs=self._directories.cordoned_texts(version),
-                software=self._config.software if version >= TOLERANT else None,
-            ),
-            MSGPACK,
-        )
-
-    def needs_version(self) -> bool:
-        """Tell whether the next fetch says what version 1 can't: the previous broker epoch."""
-        return self.broker_epoch < 0 and self._config.previous_broker_epoch >= 0
-
-    def held_ms(self) -> int:
-        """Return for how many ms the controller may hold the next fetch.
-
-        At most a heartbeat, and short enough that the answer comes before the lease ends.
-        """
-        if self._catching_up.pause_s() > 0:
-            return 0
-        slack_ms = self._config.answer_slack_ms
-        longest = longest_wait_ms(self._session_ms, slack_ms)
-        # If the session just became shorter, less of the lease is left than `longest` assumes.
-        left = int((self._lease.length_s - self._lease.age_s()) * 1000) - slack_ms
-        return max(10, min(self._config.heartbeat_ms, longest, left))
-
-    def patience_ms(self) -> int:
-        """Return for how many ms past its max wait the agent waits for an answer."""
-        # The controller answers a registration only after a commit, and anything else at once.
-        if self.broker_epoch >= 0:
-            return self._config.answer_slack_ms
-        attempt = min(self._registrations, len(_REGISTRATION_PATIENCE) - 1)
-        return self._config.answer_slack_ms * _REGISTRATION_PATIENCE[attempt]
-
     def on_expelled(self, why: str) -> None:
         """The controller refused this process for good: stale broker epoch, or another cluster."""
         self._expel(why)
@@ -312,12 +234,12 @@ class AgentCore:
                 f"ours is {self.broker_epoch}"
             )
             return
-        self._follow_session(reply.session_timeout_ms)
+        self._session.follow(reply.session_timeout_ms)
         self._lease.renew(sent_at)
         self._stop_limits.heard()
         self.high_watermark = max(self.high_watermark, reply.high_watermark)
         if registering:
-            self.broker_epoch = reply.broker_epoch
+            self._next_fetch.broker_epoch = reply.broker_epoch
             self._log.info(BROKER_REGISTERED, broker_epoch=reply.broker_epoch)
             self._cancel_timer()
             self._to(AgentEvent.REGISTERED, f"registered with broker epoch {reply.broker_epoch}")
@@ -326,18 +248,6 @@ class AgentCore:
         self._follow(reply, sent_at)
 
     # Answers.
-
-    def _follow_session(self, told_ms: int) -> None:
-        """Use the shorter of our session and the controller's, in ms; -1: it named none."""
-        session_ms = self._config.session_ms
-        if told_ms > 0:
-            session_ms = min(session_ms, told_ms)
-        if session_ms != self._session_ms:
-            self._session_ms = session_ms
-            self._log.warning(
-                SESSION_DIFFERS, ours_ms=self._config.session_ms, controllers_ms=told_ms
-            )
-            self._lease.set_length(lease_s(session_ms))
 
     def _follow(self, reply: MetadataFetchReply, sent_at: float) -> None:
         """Apply the batches, then the state that the controller reports; send the next fetch.
@@ -378,18 +288,10 @@ class AgentCore:
     def _may_go_online(self) -> bool:
         return (
             self.state in {BrokerState.FENCED, BrokerState.ONLINE}
-            and self._asked is WantedState.ONLINE
+            and self._next_fetch.asked is WantedState.ONLINE
             and self._catching_up.caught_up
             and not self._lease.expired()
         )
-
-    def _wanted(self) -> WantedState:
-        if self.state is BrokerState.STOPPING:
-            return WantedState.STOPPING
-        registered = 0 <= self.broker_epoch < self._view.applied_offset
-        if self._host_ready and registered and not self._catching_up.differs:
-            return WantedState.ONLINE
-        return WantedState.FENCED
 
     def _go_on(self, reply: MetadataFetchReply, sent_at: float) -> None:
         """Send the next fetch: at once, or after a pause if this one came back early and empty."""
@@ -398,8 +300,12 @@ class AgentCore:
             self._loop.send_later(pause_s)
             return
         took_s = self._clock.monotonic() - sent_at
-        news = reply.batches or self._wanted() is not self._asked or took_s >= _PACE_S
-        if news or self._loop.settling:
+        if (
+            reply.batches
+            or self._next_fetch.wants_other()
+            or took_s >= _PACE_S
+            or self._loop.settling
+        ):
             self._loop.send()
         else:
             self._loop.send_later(_PACE_S - took_s)
@@ -501,7 +407,3 @@ class AgentCore:
             call()
         except Exception:  # noqa: BLE001 - an error of the host must not stop our heartbeats
             self._log.exception(HOST_FAILED)
-
-
-def _sorted_or_none(directories: Collection[bytes] | None) -> tuple[bytes, ...] | None:
-    return None if directories is None else tuple(sorted(directories))

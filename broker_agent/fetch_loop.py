@@ -20,6 +20,7 @@ import structlog
 
 from broker_agent.config import AgentConfig
 from broker_agent.controller_choice import ControllerChoice
+from broker_agent.next_fetch import NextFetch
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages.errors import ErrorReply
 from metadata.messages.fetch import MetadataFetchReply
@@ -57,20 +58,8 @@ _TELL_AFTER_S = 2.0
 _TELL_AGAIN_S = 30.0
 
 
-class Fetching(Protocol):
-    """The owner of a loop; the loop calls these methods."""
-
-    def compose(self, max_wait_ms: int, version: int) -> bytes:
-        """Encode the body of a fetch, in a version of `metadata.messages.versions`."""
-
-    def needs_version(self) -> bool:
-        """Tell whether the next fetch must be in the newest version that the controller reads."""
-
-    def held_ms(self) -> int:
-        """Return for how many ms the controller may hold the next fetch; 0: answer at once."""
-
-    def patience_ms(self) -> int:
-        """Return for how many ms past its max wait the loop waits for the answer."""
+class FetchOwner(Protocol):
+    """Gets what the controllers answer."""
 
     def on_reply(self, reply: MetadataFetchReply, sent_at: float) -> None:
         """Process the leader's answer to a fetch sent at `sent_at`, and send the next one."""
@@ -88,13 +77,15 @@ class FetchLoop:
         clock: Clock,
         random: Random,
         requester: Requester,
-        fetching: Fetching,
+        next_fetch: NextFetch,
+        owner: FetchOwner,
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
         self._choice = ControllerChoice(config.controllers, random, config.heartbeat_ms / 1000)
         self._clock = clock
         self._requester = requester
-        self._fetching = fetching
+        self._next_fetch = next_fetch
+        self._owner = owner
         self._log = log
         self._in_flight: PendingRequest | None = None
         self._number = 0
@@ -130,13 +121,13 @@ class FetchLoop:
         if self._ended or self._in_flight is not None:
             return
         url = self._choice.url
-        if self._fetching.needs_version() and not self._agreed.knows(url):
+        if self._next_fetch.needs_version() and not self._agreed.knows(url):
             self._ask_for_versions(url)
             return
-        max_wait_ms = self._fetching.held_ms() if url == self._settled_url else 0
+        max_wait_ms = self._next_fetch.held_ms() if url == self._settled_url else 0
         self._max_wait_ms = max_wait_ms
-        deadline_s = (max_wait_ms + self._fetching.patience_ms()) / 1000
-        body = self._fetching.compose(max_wait_ms, self._agreed.version(url))
+        deadline_s = (max_wait_ms + self._next_fetch.patience_ms()) / 1000
+        body = self._next_fetch.compose(max_wait_ms, self._agreed.version(url))
         sent_at = self._clock.monotonic()
         self._number += 1
         self.fetches += 1
@@ -163,7 +154,7 @@ class FetchLoop:
         self._number += 1
         number = self._number
         request = Request("GET", LIVE_PATH)
-        deadline_s = self._fetching.patience_ms() / 1000
+        deadline_s = self._next_fetch.patience_ms() / 1000
         self._in_flight = self._requester.request(url, request, answered, deadline_s)
 
     def send_now(self) -> None:
@@ -240,7 +231,7 @@ class FetchLoop:
             self.last_problem = ""
             self._tell_at = None
             self._settled_url = url
-            self._fetching.on_reply(reply, sent_at)
+            self._owner.on_reply(reply, sent_at)
 
     def _on_error(self, url: str, reply: MetadataFetchReply, error: ErrorReply) -> None:
         code = error.known_code()
@@ -249,7 +240,7 @@ class FetchLoop:
         foreign = code is ErrorCode.INCONSISTENT_CLUSTER_ID
         if code in _EXPELLING and (foreign or epoch >= self._choice.epoch):
             self.end()
-            self._fetching.on_expelled(why)
+            self._owner.on_expelled(why)
         elif code is ErrorCode.NOT_CONTROLLER:
             self._note(why)
             self.send_later(self._choice.hinted(error.leader_url or reply.leader_url, epoch))
