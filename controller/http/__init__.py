@@ -2,5 +2,5 @@
 
 Here lives what turns a request into a call of another room, and its result into a reply. Nothing
 here decides or writes to the disk. No other room imports this one; `controller.controller` imports
-`parts` and `node_view`. Door: every module but `describe`, `describe_features` and `openapi`.
+`parts` and `node_view`. Door: every module that `pyproject.toml` doesn't list as private.
 """

@@ -13,14 +13,11 @@ A request for which there is no news is held. It is released by the next commit,
 broker's state, or when its wait is over.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import msgspec
 
 from controller.config import ControllerConfig
-from controller.http.degraded import retry_after_ms
-from controller.http.fetch_content import Content, FetchContent
+from controller.http.fetch_content import FetchContent
+from controller.http.fetch_replies import FetchReplies, HeldFetch, OnReply
 from controller.http.held_requests import HeldRequests
 from controller.http.node_view import NodeView
 from controller.leader.decisions import Decision, LeadershipLost, Outcome
@@ -31,18 +28,14 @@ from controller.leader.identity import (
     check_process,
     is_process,
 )
-from controller.managers.brokers import Beat, RegisteredState, has_caught_up
+from controller.managers.broker_states import Beat, RegisteredState
 from controller.managers.replica_directories import DirectoryReport, nothing_works
 from controller.managers.sweep import in_rounds
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
-    ErrorReply,
-    MetadataFetchReply,
     MetadataFetchRequest,
-    SeenState,
     WantedState,
-    error_reply,
 )
 from metadata.uuids import parse_uuid_of
 from runtime.http.requests import Caller
@@ -54,15 +47,6 @@ _OPERATIONS = {
     RegisteredState.SHUTDOWN_NOW: "FenceBroker",
 }
 """The operation in a batch's envelope, by the state that the batch leads to."""
-OnReply = Callable[[MetadataFetchReply], None]
-
-
-class _Held(NamedTuple):
-    """A request that waits for news."""
-
-    request: MetadataFetchRequest
-    broker_epoch: int
-    on_reply: OnReply
 
 
 class MetadataFetch:
@@ -80,21 +64,22 @@ class MetadataFetch:
         self._leader = node.leader
         self._identity = node.leader.identity
         self._content = content
+        self._replies = FetchReplies(config, node)
         self._held_requests = held_requests
         self._deciding: set[int] = set()
-        self._held_stopping: dict[int, _Held] = {}
+        self._held_stopping: dict[int, HeldFetch] = {}
 
     def handle(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
         """Answer exactly once, now or later. An error is in the reply's field `error`."""
         pending = self._leader.proposer.pending
         if pending is None:
-            on_reply(self._refusal(self._not_leading()))
+            on_reply(self._replies.not_leading())
             return
         try:
             claim = _claim_of(request)
             self._identity.check_claim(caller, claim)
         except LogbergError as error:
-            on_reply(self._refusal(error))
+            on_reply(self._replies.refusal(error))
             return
         if request.broker_epoch >= 0 and is_process(pending.image, claim):
             self._leader.heartbeats.touch(request.broker_id, request.broker_epoch)
@@ -120,7 +105,7 @@ class MetadataFetch:
         """Decide and answer, now that the leadership check has ended."""
         pending = self._leader.proposer.pending
         if pending is None:
-            on_reply(self._refusal(self._not_leading()))
+            on_reply(self._replies.not_leading())
             return
         rose = False
         try:
@@ -147,9 +132,9 @@ class MetadataFetch:
             else:
                 self._report_directories(request, caller)
         except LogbergError as error:
-            on_reply(self._refusal(error))
+            on_reply(self._replies.refusal(error))
             return
-        self._answer_or_hold(_Held(request, request.broker_epoch, on_reply))
+        self._answer_or_hold(HeldFetch(request, request.broker_epoch, on_reply))
         if rose:
             self._reconsider_stopping()
 
@@ -190,20 +175,20 @@ class MetadataFetch:
     def _register(self, request: MetadataFetchRequest, caller: Caller, on_reply: OnReply) -> None:
         def done(outcome: Outcome) -> None:
             if isinstance(outcome, LogbergError):
-                on_reply(self._refusal(outcome))
+                on_reply(self._replies.refusal(outcome))
                 return
             broker = self._node.replica.image.cluster.brokers.get(request.broker_id)
             if isinstance(outcome, LeadershipLost) or broker is None:
-                on_reply(self._refusal(self._not_leading()))
+                on_reply(self._replies.not_leading())
                 return
             try:
                 check_incarnation(broker, parse_uuid_of("incarnationId", request.incarnation_id))
             except LogbergError as error:
                 # The broker was unregistered since, and another process has its id.
-                on_reply(self._refusal(error))
+                on_reply(self._replies.refusal(error))
                 return
             self._leader.heartbeats.touch(request.broker_id, broker.broker_epoch)
-            self._answer(_Held(request, broker.broker_epoch, on_reply))
+            self._answer(HeldFetch(request, broker.broker_epoch, on_reply))
 
         self._leader.proposer.submit(
             Decision(
@@ -306,15 +291,15 @@ class MetadataFetch:
 
     # -- fetch --------------------------------------------------------------------------------
 
-    def _answer_or_hold(self, held: _Held) -> None:
+    def _answer_or_hold(self, held: HeldFetch) -> None:
         try:
             content = self._content.find(held.request)
         except LogbergError as error:
-            held.on_reply(self._refusal(error))
+            held.on_reply(self._replies.refusal(error))
             return
         wait_s = min(held.request.max_wait_ms / 1000, self._config.heartbeat_s)
-        if content.something or wait_s <= 0 or self._may_stop(held):
-            held.on_reply(self._reply(held, content))
+        if content.something or wait_s <= 0 or self._replies.may_stop(held):
+            held.on_reply(self._replies.reply(held, content))
             return
         broker_id = held.request.broker_id
         stopping = held.request.wanted_state is WantedState.STOPPING
@@ -328,76 +313,16 @@ class MetadataFetch:
 
         self._held_requests.park(wait_s, release)
 
-    def _answer(self, held: _Held) -> None:
+    def _answer(self, held: HeldFetch) -> None:
         if self._leader.proposer.pending is None:
-            held.on_reply(self._refusal(self._not_leading()))
+            held.on_reply(self._replies.not_leading())
             return
         try:
             content = self._content.find(held.request)
         except LogbergError as error:
-            held.on_reply(self._refusal(error))
+            held.on_reply(self._replies.refusal(error))
             return
-        held.on_reply(self._reply(held, content))
-
-    def _may_stop(self, held: _Held) -> bool:
-        broker = self._node.replica.image.cluster.brokers.get(held.request.broker_id)
-        stopping = held.request.wanted_state is WantedState.STOPPING
-        return stopping and broker is not None and broker.fenced
-
-    def _reply(self, held: _Held, content: Content) -> MetadataFetchReply:
-        """Return the reply with the broker's committed state."""
-        image = self._node.replica.image
-        broker = image.cluster.brokers.get(held.request.broker_id)
-        if broker is None or broker.broker_epoch != held.broker_epoch:
-            return self._refusal(
-                LogbergError(
-                    ErrorCode.STALE_BROKER_EPOCH,
-                    f"broker {held.request.broker_id} no longer has epoch {held.broker_epoch}; "
-                    "stop this process and start a new one, which registers",
-                )
-            )
-        may_stop = self._may_stop(held)
-        if may_stop:
-            # The broker may stop now, so its id is free for the next process.
-            self._leader.heartbeats.forget(broker.broker_id)
-        seen = SeenState.ONLINE
-        if broker.fenced:
-            seen = SeenState.FENCED
-        elif broker.in_controlled_shutdown:
-            seen = SeenState.STOPPING
-        return self._with_leader(
-            msgspec.structs.replace(
-                content.reply,
-                broker_epoch=broker.broker_epoch,
-                state=seen,
-                may_stop=may_stop,
-                caught_up=has_caught_up(broker, held.request.applied_offset),
-                session_timeout_ms=int(self._config.session_s * 1000),
-            )
-        )
-
-    def _refusal(self, error: LogbergError) -> MetadataFetchReply:
-        return self._with_leader(MetadataFetchReply(error=self._explained(error)))
-
-    def _not_leading(self) -> LogbergError:
-        known = self._node.leadership().leader.leader is not None
-        return LogbergError(ErrorCode.NOT_CONTROLLER if known else ErrorCode.NO_QUORUM)
-
-    def _explained(self, error: LogbergError) -> ErrorReply:
-        leader, url = self._node.leadership()
-        return error_reply(
-            error,
-            leader_id=leader.leader,
-            leader_epoch=leader.epoch,
-            leader_url=url,
-            retry_after_ms=retry_after_ms(error.code),
-        )
-
-    def _with_leader(self, reply: MetadataFetchReply) -> MetadataFetchReply:
-        leader, url = self._node.leadership()
-        return msgspec.structs.replace(
-            reply, leader_id=leader.leader, leader_epoch=leader.epoch, leader_url=url
-        )
+        held.on_reply(self._replies.reply(held, content))
 
 
 def _provenance(caller: Caller, operation: str) -> Provenance:

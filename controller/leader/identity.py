@@ -13,7 +13,7 @@ speak for any broker. The log then names both, for example User:ANONYMOUS as Bro
 
 from typing import NamedTuple
 
-from controller.managers.brokers import registered
+from controller.managers.broker_states import registered
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import BrokerRegistration, MetadataImage
 from runtime.http.requests import Caller

@@ -9,31 +9,34 @@ also while the first one is fenced and alive. A broker that has begun to stop is
 only a new process clears its flag.
 """
 
-from collections.abc import Callable, Generator
-from enum import Enum
-from typing import NamedTuple, Protocol
+from collections.abc import Generator
+from typing import Protocol
 
 import msgspec
 
-from controller.managers.directories import may_cordon
+from controller.managers.broker_states import (
+    Beat,
+    RegisteredState,
+    StateChange,
+    has_caught_up,
+    registered,
+    state_of,
+)
 from controller.managers.partition_events import (
     elect_leaderless,
     leave_isr,
     leave_isr_and_elr,
 )
-from controller.managers.registrations import check_registration
+from controller.managers.registrations import registration_record
 from controller.managers.sweep import Changes, Sweep
 from controller.managers.topic_rules import TopicDefaults, elr_enabled
 from controller.managers.unregistering import check_nothing_lost
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, LogbergError
-from metadata.features import levels_of
 from metadata.image import MetadataImage
 from metadata.image.cluster import BrokerRegistration
 from metadata.messages import MetadataFetchRequest, Registration, UnregisterBrokerReply, WantedState
 from metadata.records import (
-    BrokerEndpoint,
-    BrokerFeature,
     BrokerRegistrationChangeRecord,
     ControlledShutdownChange,
     FencingChange,
@@ -45,65 +48,7 @@ from metadata.uuids import parse_uuid_of
 
 _NOWHERE_YET = 2**63 - 1
 """The lowest applied offset if no broker is active."""
-_NO_EPOCH = -1
-_RESERVED_DIRECTORIES = 100
 Working = Generator[None, None, ControllerResult]
-
-
-class RegisteredState(Enum):
-    """A broker's state, derived from its registration. It is never stored."""
-
-    FENCED = "fenced"
-    UNFENCED = "unfenced"
-    CONTROLLED_SHUTDOWN = "controlled shutdown"
-    SHUTDOWN_NOW = "shutdown now"
-    """Fenced, and told that it may stop."""
-
-
-class Beat(NamedTuple):
-    """What a broker reports in a heartbeat."""
-
-    broker_id: int
-    broker_epoch: int
-    applied_offset: int
-    wanted: WantedState
-
-
-class StateChange(NamedTuple):
-    """The state of a broker now, and the one that it should change to."""
-
-    now: RegisteredState
-    then: RegisteredState
-
-
-def state_of(broker: BrokerRegistration) -> RegisteredState:
-    """Return the state that follows from the registration alone."""
-    if broker.fenced:
-        return RegisteredState.FENCED
-    if broker.in_controlled_shutdown:
-        return RegisteredState.CONTROLLED_SHUTDOWN
-    return RegisteredState.UNFENCED
-
-
-def has_caught_up(broker: BrokerRegistration, applied_offset: int) -> bool:
-    """Return whether a broker has applied its own registration.
-
-    The log's end would be a moving target: a broker could stay fenced for ever on a busy cluster.
-    """
-    return applied_offset > broker.broker_epoch
-
-
-def registered(image: MetadataImage, broker_id: int, broker_epoch: int) -> BrokerRegistration:
-    """Return the registration that a request names. Raises LogbergError STALE_BROKER_EPOCH."""
-    broker = image.cluster.brokers.get(broker_id)
-    if broker is None or broker.broker_epoch != broker_epoch:
-        known = "it is not registered" if broker is None else f"its epoch is {broker.broker_epoch}"
-        raise LogbergError(
-            ErrorCode.STALE_BROKER_EPOCH,
-            f"broker {broker_id} has no epoch {broker_epoch}: {known}; stop this process and start "
-            "a new one, which registers",
-        )
-    return broker
 
 
 class Sessions(Protocol):
@@ -154,16 +99,12 @@ class BrokerManager:
                 f"another process with broker id {request.broker_id} is alive; stop it, or wait "
                 "until its session ends if it was just killed",
             )
-        check_registration(registration)
-        log_dirs = _checked_directories(image, request.broker_id, registration)
-        cordoned = _checked_cordons(image, registration, log_dirs)
-        _check_features(image, registration)
+        record = registration_record(image, request, registration)
         leaving: list[Record] = []
         if before is not None and not same:
             leaving.extend((yield from self._leave(image, before, registration, sweep)))
         if leaving and sweep is not None and sweep.more:
             return ControllerResult(leaving, reason="registration", unfinished=True)
-        record = _registration(request, registration, incarnation_id, log_dirs, cordoned)
         if before is not None and same:
             return ControllerResult((_amended(record, before),), reason="registration")
         return _with_epoch(record, leaving, image.offset)
@@ -322,32 +263,6 @@ def _change(
     )
 
 
-def _registration(
-    request: MetadataFetchRequest,
-    registration: Registration,
-    incarnation_id: bytes,
-    log_dirs: tuple[bytes, ...],
-    cordoned: tuple[bytes, ...] | None,
-) -> RegisterBrokerRecord:
-    """Return the record of a new process: fenced, with an epoch that is not known yet."""
-    return RegisterBrokerRecord(
-        request.broker_id,
-        incarnation_id,
-        _NO_EPOCH,
-        tuple(
-            BrokerEndpoint(e.name, e.host, e.port, e.security_protocol)
-            for e in sorted(registration.endpoints, key=lambda endpoint: endpoint.name)
-        ),
-        tuple(
-            BrokerFeature(f.name, f.min_supported_version, f.max_supported_version)
-            for f in sorted(registration.features, key=lambda feature: feature.name)
-        ),
-        registration.rack,
-        log_dirs=log_dirs,
-        cordoned_log_dirs=cordoned,
-    )
-
-
 def _amended(record: RegisterBrokerRecord, before: BrokerRegistration) -> RegisterBrokerRecord:
     """Return the record of a registered process: it keeps its epoch and its flags."""
     return msgspec.structs.replace(
@@ -368,60 +283,3 @@ def _with_epoch(
         reason="registration",
         rebase=lambda moved_to: _with_epoch(record, leaving, moved_to),
     )
-
-
-def _checked_directories(
-    image: MetadataImage, broker_id: int, registration: Registration
-) -> tuple[bytes, ...]:
-    """Return the ids of log directories: none reserved, none twice, none of another broker.
-
-    Raises LogbergError INVALID_REGISTRATION.
-    """
-    directories = tuple(parse_uuid_of("logDirs", text) for text in registration.log_dirs)
-    refuse: Callable[[str], LogbergError] = lambda why: LogbergError(  # noqa: E731
-        ErrorCode.INVALID_REGISTRATION, f"logDirs: {why}"
-    )
-    for directory in directories:
-        if int.from_bytes(directory, "big") < _RESERVED_DIRECTORIES:
-            raise refuse("one of them is a reserved id")
-    if len(set(directories)) < len(directories):
-        raise refuse("one of them is there twice")
-    for other in image.cluster.brokers.values():
-        shared = set(other.log_dirs) & set(directories)
-        if other.broker_id != broker_id and shared:
-            raise refuse(f"one of them belongs to broker {other.broker_id}: is the disk a copy?")
-    return directories
-
-
-def _checked_cordons(
-    image: MetadataImage, registration: Registration, log_dirs: tuple[bytes, ...]
-) -> tuple[bytes, ...] | None:
-    """Return the directories that take no new replicas; None where nobody may note them.
-
-    Raises LogbergError INVALID_REGISTRATION.
-    """
-    said = registration.cordoned_log_dirs
-    if said is None:
-        return None
-    cordoned = tuple(parse_uuid_of("cordonedLogDirs", text) for text in said)
-    if not set(cordoned) <= set(log_dirs):
-        raise LogbergError(
-            ErrorCode.INVALID_REGISTRATION,
-            "cordonedLogDirs: one of them is not in logDirs; name only directories of this broker",
-        )
-    return cordoned if may_cordon(image) else None
-
-
-def _check_features(image: MetadataImage, registration: Registration) -> None:
-    """Check that the broker supports every finalised level. Raises LogbergError."""
-    declared = [
-        (f.name, f.min_supported_version, f.max_supported_version) for f in registration.features
-    ]
-    for name, level in image.features.levels.items():
-        supported = levels_of(declared, name)
-        if level not in supported:
-            raise LogbergError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"feature {name} is finalised at level {level}, and the broker supports "
-                f"{supported}; use software that supports it",
-            )

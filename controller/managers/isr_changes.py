@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from controller.managers.brokers import registered
+from controller.managers.broker_states import registered
 from controller.managers.directories import may_lead
 from controller.managers.partition_change import Target, change_partition
 from controller.managers.topic_rules import TopicDefaults, TopicRules

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection
 from typing import NamedTuple
 
-from controller.managers.brokers import registered
+from controller.managers.broker_states import registered
 from controller.managers.directories import is_online, may_cordon, with_online_directory
 from controller.managers.partition_change import Target, change_partition
 from controller.managers.partition_events import is_active, leave_directories

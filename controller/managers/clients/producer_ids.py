@@ -6,7 +6,7 @@ So an id is never handed out twice, whatever brokers and controllers do.
 
 from typing import Final
 
-from controller.managers.brokers import registered
+from controller.managers.broker_states import registered
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage

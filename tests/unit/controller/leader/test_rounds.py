@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller.managers import sweep
-from controller.managers.brokers import Beat
+from controller.managers.broker_states import Beat
 from metadata.codec import decode_records
 from metadata.errors import LogbergError
 from metadata.messages import WantedState

@@ -1,0 +1,105 @@
+"""Makes the reply to a MetadataFetch from what is committed, or from an error.
+
+Rule: the state in a reply is the broker's committed state. Every reply, also a refusal, says who
+leads.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from controller.config import ControllerConfig
+from controller.http.degraded import retry_after_ms
+from controller.http.fetch_content import Content
+from controller.http.node_view import NodeView
+from controller.managers.broker_states import has_caught_up
+from metadata.errors import ErrorCode, LogbergError
+from metadata.messages import (
+    MetadataFetchReply,
+    MetadataFetchRequest,
+    SeenState,
+    WantedState,
+    error_reply,
+)
+
+OnReply = Callable[[MetadataFetchReply], None]
+
+
+class HeldFetch(NamedTuple):
+    """A request that waits for news."""
+
+    request: MetadataFetchRequest
+    broker_epoch: int
+    on_reply: OnReply
+
+
+class FetchReplies:
+    """The replies of one controller."""
+
+    def __init__(self, config: ControllerConfig, node: NodeView) -> None:
+        self._config = config
+        self._node = node
+
+    def may_stop(self, held: HeldFetch) -> bool:
+        """Return whether a broker that wants to stop may do so: it is fenced."""
+        broker = self._node.replica.image.cluster.brokers.get(held.request.broker_id)
+        stopping = held.request.wanted_state is WantedState.STOPPING
+        return stopping and broker is not None and broker.fenced
+
+    def reply(self, held: HeldFetch, content: Content) -> MetadataFetchReply:
+        """Return the reply with the broker's committed state."""
+        image = self._node.replica.image
+        broker = image.cluster.brokers.get(held.request.broker_id)
+        if broker is None or broker.broker_epoch != held.broker_epoch:
+            return self.refusal(
+                LogbergError(
+                    ErrorCode.STALE_BROKER_EPOCH,
+                    f"broker {held.request.broker_id} no longer has epoch {held.broker_epoch}; "
+                    "stop this process and start a new one, which registers",
+                )
+            )
+        may_stop = self.may_stop(held)
+        if may_stop:
+            # The broker may stop now, so its id is free for the next process.
+            self._node.leader.heartbeats.forget(broker.broker_id)
+        seen = SeenState.ONLINE
+        if broker.fenced:
+            seen = SeenState.FENCED
+        elif broker.in_controlled_shutdown:
+            seen = SeenState.STOPPING
+        return self._with_leader(
+            msgspec.structs.replace(
+                content.reply,
+                broker_epoch=broker.broker_epoch,
+                state=seen,
+                may_stop=may_stop,
+                caught_up=has_caught_up(broker, held.request.applied_offset),
+                session_timeout_ms=int(self._config.session_s * 1000),
+            )
+        )
+
+    def not_leading(self) -> MetadataFetchReply:
+        """Return the refusal of a controller that doesn't lead."""
+        known = self._node.leadership().leader.leader is not None
+        return self.refusal(
+            LogbergError(ErrorCode.NOT_CONTROLLER if known else ErrorCode.NO_QUORUM)
+        )
+
+    def refusal(self, error: LogbergError) -> MetadataFetchReply:
+        """Return the reply that carries an error."""
+        leader, url = self._node.leadership()
+        explained = error_reply(
+            error,
+            leader_id=leader.leader,
+            leader_epoch=leader.epoch,
+            leader_url=url,
+            retry_after_ms=retry_after_ms(error.code),
+        )
+        return self._with_leader(MetadataFetchReply(error=explained))
+
+    def _with_leader(self, reply: MetadataFetchReply) -> MetadataFetchReply:
+        leader, url = self._node.leadership()
+        return msgspec.structs.replace(
+            reply, leader_id=leader.leader, leader_epoch=leader.epoch, leader_url=url
+        )
