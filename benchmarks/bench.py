@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.floors import Floors, measure
-from logberg.local.local_cluster import port_is_free
+from logberg.local.ports import port_is_free
 
 _PORTS = itertools.count(24_000)
 _PORT_LAST = 32_000

@@ -20,7 +20,7 @@ import msgspec
 from benchmarks.bench import free_ports
 from benchmarks.http_pipe import NoAnswerError, Pipe
 from logberg.local.child import Child, stop_all
-from logberg.local.local_cluster import to_toml
+from logberg.local.toml_text import to_toml
 
 CLUSTER_ID = "benchmark"
 READY_S = 30.0

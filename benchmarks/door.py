@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 from benchmarks.door_loads import MIB, Load, forget_peak, peak_bytes, resident_bytes
 from logberg.local.child import Child
-from logberg.local.local_cluster import LocalCluster, Timing, free_port_base
+from logberg.local.local_cluster import LocalCluster, Timing
+from logberg.local.ports import free_port_base
 
 GROWTH_MAX = 64 * MIB
 LEFT_MAX = 16 * MIB

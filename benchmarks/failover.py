@@ -22,7 +22,8 @@ from benchmarks.floors import middle, reset_ms
 from logberg.client.access import Access
 from logberg.client.client import LogbergClient
 from logberg.client.cluster_view import observe
-from logberg.local.local_cluster import LocalCluster, free_port_base
+from logberg.local.local_cluster import LocalCluster
+from logberg.local.ports import free_port_base
 from metadata.uuids import uuid7, uuid_text
 from runtime.randomness import from_system
 

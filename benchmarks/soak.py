@@ -20,7 +20,8 @@ from audit.questions.agreement import agree
 from benchmarks.failover import fenced_in, settled
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
-from logberg.local.local_cluster import LocalCluster, free_port_base
+from logberg.local.local_cluster import LocalCluster
+from logberg.local.ports import free_port_base
 from metadata.messages.topics import NewTopic
 
 _CLIENTS = 32

@@ -17,7 +17,7 @@ from logberg.client.access import Access, AccessError, read_token
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
 from logberg.local.cluster_access import ClusterAccess, find_local_cluster
-from logberg.local.local_cluster import LocalClusterError
+from logberg.local.cluster_file import LocalClusterError
 from metadata.image import (
     BrokerRegistration,
     ImageChanges,

@@ -13,7 +13,7 @@ import msgspec
 
 from logberg.cli.failure import Failure
 from logberg.client.access import IN_CLEAR, PLAIN, Access, AccessError, read_token
-from logberg.local.local_cluster import CLUSTER_FILE, ClusterFile
+from logberg.local.cluster_file import CLUSTER_FILE, ClusterFile
 from runtime.http.origins import origin_of
 
 

@@ -16,7 +16,9 @@ from logberg.cli.failure import Failure
 from logberg.cli.output import say
 from logberg.client.client import LogbergClient
 from logberg.commands.demo_steps import EXPECTED_ERRORS, DemoSteps, Line
-from logberg.local.local_cluster import LocalCluster, LocalClusterError, Timing, free_port_base
+from logberg.local.cluster_file import LocalClusterError
+from logberg.local.local_cluster import LocalCluster, Timing
+from logberg.local.ports import free_port_base
 
 _TIMING = Timing(session_ms=3_000, heartbeat_ms=500)
 

@@ -18,7 +18,8 @@ from logberg.cli.output import drawn, say
 from logberg.client.client import LogbergClient
 from logberg.client.cluster_view import ClusterView, observe
 from logberg.commands.status import tables
-from logberg.local.local_cluster import CONTROLLERS, LocalCluster, LocalClusterError
+from logberg.local.cluster_file import LocalClusterError
+from logberg.local.local_cluster import CONTROLLERS, LocalCluster
 
 _READY_LIMIT_S = 60.0
 _POLL_S = 0.5

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from logberg.client.access import Access
+from logberg.local.cluster_file import CLUSTER_FILE, ClusterFile, LocalClusterError
 from logberg.local.local_ca import LocalCertificateAuthority
-from logberg.local.local_cluster import CLUSTER_FILE, ClusterFile, LocalClusterError
 from runtime.sockets.tls import TlsFiles, client_context
 
 

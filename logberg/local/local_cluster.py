@@ -19,65 +19,40 @@ import hashlib
 import re
 import secrets
 import signal
-import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from logberg.client.access import Access, read_token
 from logberg.local.child import Child, stop_all
+from logberg.local.cluster_file import (
+    CLUSTER_FILE,
+    IDENTITY_FILE,
+    TOKEN_FILE,
+    ClusterFile,
+    LocalClusterError,
+    LocalProcess,
+)
 from logberg.local.local_ca import LocalCertificateAuthority
+from logberg.local.ports import (
+    AGENT_PORT,
+    DEFAULT_PORT_BASE,
+    HTTP_PORT,
+    QUORUM_PORT,
+    port_is_free,
+)
+from logberg.local.toml_text import to_toml
 from metadata.sealing import KEY_BYTES
 from metadata.uuids import uuid4_from, uuid_text
 from runtime.disk.secret_file import write_new_secret
 from runtime.randomness import from_system
 
-CLUSTER_FILE = "cluster.json"
-IDENTITY_FILE = Path("config", "identity.json")
-"""Marks a folder as this cluster's. It is written before any process starts."""
-TOKEN_FILE = "admin.token"  # noqa: S105 - a file's name
 TOKENS_FOLDER = "tokens"
 _PRINCIPAL = re.compile(r"(?:User|Broker):[A-Za-z0-9._-]{1,64}")
 ADMIN = "User:admin"
-DEFAULT_PORT_BASE = 19_000
 CONTROLLERS = (1, 3, 5)
 """Sensible sizes: an even number survives no more failures than one controller less."""
-QUORUM_PORT, HTTP_PORT, AGENT_PORT = 91, 191, 291
-"""Added to the port base: 19091…, 19191…, 19291…"""
-
-
-class LocalClusterError(Exception):
-    """The cluster can't be started; the message says why and what to do."""
-
-
-class LocalProcess(msgspec.Struct, frozen=True):
-    """One process, as cluster.json shows it."""
-
-    role: str
-    id: int
-    pid: int | None
-    """None: it does not run."""
-    url: str
-    quorum: str | None
-    folder: str
-
-
-class ClusterFile(msgspec.Struct, frozen=True, rename="camel"):
-    """cluster.json."""
-
-    cluster_id: str
-    controllers: int
-    brokers: int
-    port_base: int
-    ca: str
-    token_file: str
-    nodes: tuple[LocalProcess, ...] = ()
-
-    def access(self) -> Access:
-        """Return the administrator's credentials. Raises AccessError."""
-        return Access(read_token(Path(self.token_file)), self.ca, cluster_id=self.cluster_id)
 
 
 class Timing(msgspec.Struct, frozen=True):
@@ -353,56 +328,3 @@ class LocalCluster:
         path = self.folder / "config" / f"{name}.toml"
         path.touch(mode=0o600)
         path.write_text(to_toml(config))
-
-
-def to_toml(config: dict[str, Any]) -> str:
-    """Write a flat table, with tables and lists of tables one level down, as TOML."""
-    tables = {key: value for key, value in config.items() if isinstance(value, dict)}
-    lists = {
-        key: value
-        for key, value in config.items()
-        if isinstance(value, list) and value and isinstance(value[0], dict)
-    }
-    lines = [
-        f"{key} = {_toml_value(value)}"
-        for key, value in config.items()
-        if key not in tables and key not in lists
-    ]
-    for key, table in tables.items():
-        lines += ["", f"[{key}]", *(f"{k} = {_toml_value(v)}" for k, v in table.items())]
-    for key, rows in lists.items():
-        for row in rows:
-            lines += ["", f"[[{key}]]", *(f"{k} = {_toml_value(v)}" for k, v in row.items())]
-    return "\n".join(lines) + "\n"
-
-
-def _toml_value(value: Any) -> str:
-    # JSON's strings, numbers, booleans and lists are TOML's too.
-    return msgspec.json.encode(value).decode()
-
-
-def port_is_free(port: int) -> bool:
-    """Whether nothing listens on a loopback port."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
-def free_port_base(first: int = 20_000, last: int = 31_000) -> int:
-    """Find a base whose ports are free, below the range that the system hands out.
-
-    The search order is random, so two processes that search at once rarely find the same base.
-    """
-    bases = list(range(first, last, 10))
-    from_system().shuffle(bases)
-    for base in bases:
-        ports = [base + part + n for part in (QUORUM_PORT, HTTP_PORT, AGENT_PORT) for n in range(9)]
-        if all(port_is_free(port) for port in ports):
-            return base
-    raise LocalClusterError(
-        "No free ports between 20000 and 31000; stop a process that uses them and try again."
-    )

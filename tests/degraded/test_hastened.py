@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from controller.http.routes import HEARTBEATS, ROUTES
-from logberg.local.local_cluster import LocalCluster, free_port_base
+from logberg.local.local_cluster import LocalCluster
+from logberg.local.ports import free_port_base
 from logberg.processes.controller_process import ControllerProcess
 from logberg.processes.settings import ControllerSettings, load
 from runtime.loop import fair_loop

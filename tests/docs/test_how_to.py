@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from logberg.local.local_cluster import free_port_base
+from logberg.local.ports import free_port_base
 from tests.docs.pages import MAIN, Step, fits, steps
 from tests.docs.shell import Shell
 from tests.docs.source import ROOT

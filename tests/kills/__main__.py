@@ -16,7 +16,8 @@ from typing import Any
 
 from benchmarks.failover import settled
 from logberg.client.client import LogbergClient
-from logberg.local.local_cluster import LocalCluster, free_port_base
+from logberg.local.local_cluster import LocalCluster
+from logberg.local.ports import free_port_base
 from metadata.messages.quorum import StatusReply
 from tests.evidence.pieces import percentiles, write_piece
 from tests.kills.histogram import histogram

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from logberg.local.local_cluster import free_port_base
+from logberg.local.ports import free_port_base
 from tests.conformance.ports import free_port
 from tests.packaging.alien import PATIENCE_S, PROJECT, ROOT, WHEEL, Alien, build, read_until
 from tests.process.leftovers import nothing_is_left

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from logberg.local.child import Child
-from logberg.local.local_cluster import ADMIN, LocalCluster, Timing, free_port_base
+from logberg.local.local_cluster import ADMIN, LocalCluster, Timing
+from logberg.local.ports import free_port_base
 from tests.process.running_cluster import RunningCluster, Said
 from tests.releases.old_release import OLD, command_of, python_of
 

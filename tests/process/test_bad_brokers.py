@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from logberg.local.local_ca import LocalCertificateAuthority
-from logberg.local.local_cluster import free_port_base
+from logberg.local.ports import free_port_base
 from tests.process.running_cluster import PATIENCE_S, POLL_S, RunningCluster, running
 
 pytestmark = pytest.mark.process

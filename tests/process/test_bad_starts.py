@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from logberg.local.local_cluster import free_port_base, port_is_free
+from logberg.local.ports import free_port_base, port_is_free
 from tests.process.running_cluster import PATIENCE_S, RunningCluster, Said, logberg, running
 
 pytestmark = pytest.mark.process

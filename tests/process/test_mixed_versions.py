@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from logberg.local.local_cluster import free_port_base
+from logberg.local.ports import free_port_base
 from logberg.version import VERSION
 from metadata.features import BASE
 from tests.process.leftovers import nothing_is_left

@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 
 from logberg.commands.up import print_ended
-from logberg.local.local_cluster import LocalCluster, free_port_base
+from logberg.local.local_cluster import LocalCluster
+from logberg.local.ports import free_port_base
 from tests.process.leftovers import nothing_is_left, processes_of
 from tests.process.running_cluster import PATIENCE_S, POLL_S, Said, logberg
 

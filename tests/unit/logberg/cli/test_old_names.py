@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from logberg.cli.old_variables import VARIABLES, take_old_variables
-from logberg.local.local_cluster import LocalClusterError
+from logberg.local.cluster_file import LocalClusterError
 from tests.unit.logberg.cli.test_comfort import CONNECTION
 from tests.unit.logberg.edge import run_whole
 from tests.unit.logberg.listener import Listener

@@ -14,7 +14,7 @@ from logberg.cli.main import cli
 from logberg.client.access import Access
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
-from logberg.local.local_cluster import ClusterFile, LocalProcess
+from logberg.local.cluster_file import ClusterFile, LocalProcess
 from runtime.sockets.tls import server_context
 from tests.unit.logberg.listener import Listener
 from tests.unit.runtime.certificates import Authority

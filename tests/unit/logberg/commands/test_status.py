@@ -13,7 +13,7 @@ from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
 from logberg.client.cluster_view import observe
 from logberg.commands.status import tables
-from logberg.local.local_cluster import free_port_base
+from logberg.local.ports import free_port_base
 from metadata.messages.quorum import StatusReply
 
 ID = "a56gvmS4SxGveceV7e6XOQ"

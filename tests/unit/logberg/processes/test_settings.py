@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import logberg
-from logberg.local.local_cluster import to_toml
+from logberg.local.toml_text import to_toml
 from logberg.processes.settings import (
     BrokerSettings,
     ControllerSettings,

@@ -1,0 +1,31 @@
+"""Writes a configuration file in TOML; the standard library only reads it."""
+
+from typing import Any
+
+import msgspec
+
+
+def to_toml(config: dict[str, Any]) -> str:
+    """Write a flat table, with tables and lists of tables one level down, as TOML."""
+    tables = {key: value for key, value in config.items() if isinstance(value, dict)}
+    lists = {
+        key: value
+        for key, value in config.items()
+        if isinstance(value, list) and value and isinstance(value[0], dict)
+    }
+    lines = [
+        f"{key} = {_toml_value(value)}"
+        for key, value in config.items()
+        if key not in tables and key not in lists
+    ]
+    for key, table in tables.items():
+        lines += ["", f"[{key}]", *(f"{k} = {_toml_value(v)}" for k, v in table.items())]
+    for key, rows in lists.items():
+        for row in rows:
+            lines += ["", f"[[{key}]]", *(f"{k} = {_toml_value(v)}" for k, v in row.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml_value(value: Any) -> str:
+    # JSON's strings, numbers, booleans and lists are TOML's too.
+    return msgspec.json.encode(value).decode()
