@@ -33,20 +33,18 @@ from metadata.messages import (
     UpdateFeaturesReply,
     UpdateFeaturesRequest,
 )
-from metadata.messages.wire import canonical
 
 
 def create_topics(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """Create topics; those that are valid are one change."""
     message: CreateTopicsRequest = asked.message
     topics = leader.topics
-    return RequestedChange(
-        operation="CreateTopics",
-        meaning=lambda: canonical(message),
-        reply_type=CreateTopicsReply,
-        decide=lambda image: topics.create(image, message),
-        mutations=lambda _image: topics.creates(message),
-        dry_run=message.dry_run,
+    return RequestedChange.of(
+        message,
+        "CreateTopics",
+        CreateTopicsReply,
+        lambda image: topics.create(image, message),
+        lambda _image: topics.creates(message),
     )
 
 
@@ -64,13 +62,12 @@ def delete_topic(leader: LeaderParts, asked: Asked) -> RequestedChange:
 
 def _deletion(leader: LeaderParts, message: DeleteTopicsRequest) -> RequestedChange:
     topics = leader.topics
-    return RequestedChange(
-        operation="DeleteTopics",
-        meaning=lambda: canonical(message),
-        reply_type=DeleteTopicsReply,
-        decide=lambda image: topics.delete(image, message),
-        mutations=lambda image: topics.deletes(image, message),
-        dry_run=message.dry_run,
+    return RequestedChange.of(
+        message,
+        "DeleteTopics",
+        DeleteTopicsReply,
+        lambda image: topics.delete(image, message),
+        lambda image: topics.deletes(image, message),
     )
 
 
@@ -98,14 +95,13 @@ def elect_leaders(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """Elect leaders of partitions. There may be many, so the change is made in rounds."""
     message: ElectLeadersRequest = asked.message
     elections = leader.elections
-    return RequestedChange(
-        operation="ElectLeaders",
-        meaning=lambda: canonical(message),
-        reply_type=ElectLeadersReply,
-        decide=elections.show(message) if message.dry_run else elections.elect(message),
-        in_rounds=not message.dry_run,
-        mutations=lambda image: elections.asked(image, message),
-        dry_run=message.dry_run,
+    return RequestedChange.of(
+        message,
+        "ElectLeaders",
+        ElectLeadersReply,
+        elections.show(message) if message.dry_run else elections.elect(message),
+        lambda image: elections.asked(image, message),
+        in_rounds=True,
     )
 
 
@@ -117,14 +113,12 @@ def update_features(leader: LeaderParts, asked: Asked) -> RequestedChange:
     def update(image: MetadataImage, sweep: Sweep | None = None) -> Decided:
         return decide_features(image, _voters(leader), message, own, sweep)
 
-    return RequestedChange(
-        operation="UpdateFeatures",
-        meaning=lambda: canonical(message),
-        reply_type=UpdateFeaturesReply,
-        decide=update if message.dry_run else in_rounds(update),
-        in_rounds=not message.dry_run,
-        mutations=lambda _image: 0,
-        dry_run=message.dry_run,
+    return RequestedChange.of(
+        message,
+        "UpdateFeatures",
+        UpdateFeaturesReply,
+        update if message.dry_run else in_rounds(update),
+        in_rounds=True,
     )
 
 
@@ -147,14 +141,12 @@ def _alteration(leader: LeaderParts, message: AlterConfigsRequest) -> RequestedC
     def alter(image: MetadataImage, sweep: Sweep | None = None) -> Decided:
         return leader.configs.alter(image, message, sweep)
 
-    return RequestedChange(
-        operation="AlterConfigs",
-        meaning=lambda: canonical(message),
-        reply_type=AlterConfigsReply,
-        decide=in_rounds(alter) if not message.dry_run else alter,
-        in_rounds=not message.dry_run,
-        mutations=lambda _image: 0,
-        dry_run=message.dry_run,
+    return RequestedChange.of(
+        message,
+        "AlterConfigs",
+        AlterConfigsReply,
+        in_rounds(alter) if not message.dry_run else alter,
+        in_rounds=True,
     )
 
 

@@ -28,6 +28,7 @@ from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
 from metadata.messages.parts import LongMessage
 from metadata.messages.records_json import record_to_json
+from metadata.messages.wire import canonical
 from metadata.plain_text import check_plain
 from metadata.records import Record
 from metadata.uuids import uuid_text
@@ -64,15 +65,37 @@ class RequestedChange(NamedTuple):
     """Returns the request's message in canonical bytes. A request id is valid for one meaning."""
     reply_type: type[Any]
     decide: Decide
-    mutations: Callable[[MetadataImage], int]
-    """Counts the partitions that the change touches, for the quota. May raise LogbergError."""
     dry_run: bool
+    mutations: Callable[[MetadataImage], int] = lambda _image: 0
+    """Counts the partitions that the change touches, for the quota. May raise LogbergError."""
     in_rounds: bool = False
     """The decision may be `unfinished`; its next round goes on from there."""
     complete: Callable[[Any], Any] = lambda reply: reply
     """Adds to a reply what the log must not remember, each time that it is given."""
     acted_as: str = ""
     """The broker for which the caller spoke, if that isn't its own."""
+
+    @classmethod
+    def of(
+        cls,
+        message: Any,
+        operation: str,
+        reply_type: type[Any],
+        decide: Decide,
+        mutations: Callable[[MetadataImage], int] = lambda _image: 0,
+        *,
+        in_rounds: bool = False,
+    ) -> "RequestedChange":
+        """Return the change of a message with `dry_run`. A dry run shows all rounds at once."""
+        return cls(
+            operation,
+            lambda: canonical(message),
+            reply_type,
+            decide,
+            message.dry_run,
+            mutations,
+            in_rounds=in_rounds and not message.dry_run,
+        )
 
 
 class Changes:

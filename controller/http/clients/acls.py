@@ -20,7 +20,6 @@ from metadata.messages import (
     ListAclsReply,
 )
 from metadata.messages.parts import LongMessage
-from metadata.messages.wire import canonical
 from metadata.records import AclOperation, AclResourceType
 
 SCANNED_MAX: Final = 1_000
@@ -31,26 +30,22 @@ _NAME_MAX: Final = 1_000
 def create_acls(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """`POST /v1/acls`."""
     message = asked.message
-    return RequestedChange(
-        operation="CreateAcls",
-        meaning=lambda: canonical(message),
-        reply_type=CreateAclsReply,
-        decide=lambda image: leader.clients.acls.create(image, message),
-        mutations=lambda _image: 0,
-        dry_run=message.dry_run,
+    return RequestedChange.of(
+        message,
+        "CreateAcls",
+        CreateAclsReply,
+        lambda image: leader.clients.acls.create(image, message),
     )
 
 
 def delete_acls(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """`DELETE /v1/acls`."""
     message = asked.message
-    return RequestedChange(
-        operation="DeleteAcls",
-        meaning=lambda: canonical(message),
-        reply_type=DeleteAclsReply,
-        decide=lambda image: leader.clients.acls.delete(image, message),
-        mutations=lambda _image: 0,
-        dry_run=message.dry_run,
+    return RequestedChange.of(
+        message,
+        "DeleteAcls",
+        DeleteAclsReply,
+        lambda image: leader.clients.acls.delete(image, message),
     )
 
 

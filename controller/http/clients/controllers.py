@@ -24,6 +24,5 @@ def unregister(leader: LeaderParts, asked: Asked) -> RequestedChange:
             voters={voter.node_id for voter in leader.voters()},
             force=force,
         ),
-        mutations=lambda _image: 0,
         dry_run=dry_run,
     )

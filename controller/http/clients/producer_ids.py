@@ -19,7 +19,6 @@ def allocate_producer_ids(leader: LeaderParts, asked: Asked) -> RequestedChange:
         meaning=lambda: canonical(message),
         reply_type=AllocateProducerIdsReply,
         decide=lambda image: allocate(image, message),
-        mutations=lambda _image: 0,
         dry_run=message.dry_run,
         acted_as=acted_as(caller, message.broker_id),
     )

@@ -21,7 +21,6 @@ from metadata.messages import (
     ResolveQuotasReply,
 )
 from metadata.messages.parts import LongMessage
-from metadata.messages.wire import canonical
 from metadata.quota_rules import resolve
 from metadata.records import EntityKey
 
@@ -32,13 +31,8 @@ SCANNED_MAX: Final = 1_000
 def alter(_leader: LeaderParts, asked: Asked) -> RequestedChange:
     """`POST /v1/quotas`."""
     message = asked.message
-    return RequestedChange(
-        operation="AlterClientQuotas",
-        meaning=lambda: canonical(message),
-        reply_type=AlterQuotasReply,
-        decide=lambda image: alter_quotas(image, message),
-        mutations=lambda _image: 0,
-        dry_run=message.dry_run,
+    return RequestedChange.of(
+        message, "AlterClientQuotas", AlterQuotasReply, lambda image: alter_quotas(image, message)
     )
 
 

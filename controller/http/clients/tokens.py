@@ -39,7 +39,6 @@ def create_token(leader: LeaderParts, asked: Asked) -> RequestedChange:
         meaning=lambda: _meaning(requester, message),
         reply_type=CreateTokenReply,
         decide=lambda image: tokens.create(image, message, requester),
-        mutations=lambda _image: 0,
         dry_run=message.dry_run,
         complete=tokens.with_hmac,
     )
@@ -85,7 +84,6 @@ def _change(
         meaning=lambda: tokens.secret_meaning(_meaning(requester, message)),
         reply_type=ChangeTokenReply,
         decide=decide,
-        mutations=lambda _image: 0,
         dry_run=message.dry_run,
     )
 

@@ -37,7 +37,6 @@ def alter_scram(leader: LeaderParts, asked: Asked) -> RequestedChange:
         meaning=lambda: leader.clients.scram.meaning(canonical, message),
         reply_type=AlterScramReply,
         decide=lambda image: leader.clients.scram.alter(image, message),
-        mutations=lambda _image: 0,
         dry_run=message.dry_run,
     )
 
