@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from logberg.cli.cluster_lookup import Named, find
 from logberg.cli.default_folder import DEFAULT_FOLDER, or_old_folder
 from logberg.cli.failure import Failure
+from logberg.cli.option_group import option_group
 from logberg.cli.output import note as print_note
 from logberg.cli.output import output_option, print_json, say
 from logberg.client.access import Access
@@ -61,7 +62,7 @@ class ClusterConnection(msgspec.Struct, frozen=True):
         return Failure(f"{said} [{error.code}]", reply)
 
 
-_CONNECTION: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
+_connection_options = option_group(
     click.option(
         "--controllers",
         envvar="LOGBERG_CONTROLLERS",
@@ -146,9 +147,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         note = found.note if others["output"] == "json" else ""
         return command(cluster=ClusterConnection(found.urls, found.access, timeout, note), **others)
 
-    for option in reversed(_CONNECTION):
-        with_cluster = option(with_cluster)
-    return with_cluster
+    return _connection_options(with_cluster)
 
 
 class ChangeOptions(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from logberg.cli.connection_options import (
     print_change,
 )
 from logberg.cli.failure import Failure, fail_for
+from logberg.cli.option_group import option_group
 from logberg.cli.output import print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
@@ -80,31 +81,25 @@ def add(
     fail_for(("", each.error) for each in reply.acls)
 
 
-def _filter_options(command: click.decorators.FC) -> click.decorators.FC:
-    """Give a command the options of a filter."""
-    for option in reversed(
-        (
-            click.option("--principal", help="Only entries of this principal."),
-            click.option("--resource", metavar="TYPE[:NAME]", help="Only for this resource."),
-            click.option(
-                "--pattern",
-                type=click.Choice(["any", "literal", "prefixed", "match"]),
-                default="any",
-                show_default=True,
-                help="Only this kind of pattern; match: every pattern that NAME matches.",
-            ),
-            click.option("--operation", default="any", help="Only this operation."),
-            click.option(
-                "--permission",
-                type=click.Choice(["any", "allow", "deny"]),
-                default="any",
-                help="Only entries that allow, or that deny.",
-            ),
-            click.option("--host", help="Only entries for this host."),
-        )
-    ):
-        command = option(command)
-    return command
+_filter_options = option_group(
+    click.option("--principal", help="Only entries of this principal."),
+    click.option("--resource", metavar="TYPE[:NAME]", help="Only for this resource."),
+    click.option(
+        "--pattern",
+        type=click.Choice(["any", "literal", "prefixed", "match"]),
+        default="any",
+        show_default=True,
+        help="Only this kind of pattern; match: every pattern that NAME matches.",
+    ),
+    click.option("--operation", default="any", help="Only this operation."),
+    click.option(
+        "--permission",
+        type=click.Choice(["any", "allow", "deny"]),
+        default="any",
+        help="Only entries that allow, or that deny.",
+    ),
+    click.option("--host", help="Only entries for this host."),
+)
 
 
 @command.command("remove")

@@ -17,6 +17,7 @@ from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.commands.audit.failures import failing
 from logberg.commands.audit.progress import OnProgress, progress, progress_of_steps
 from logberg.commands.audit.record_output import short
+from logberg.commands.audit.search_options import show_secrets_option
 from metadata.image import MetadataImage
 
 _FOLDER = click.argument(
@@ -42,7 +43,7 @@ def command() -> None:
 @_FOLDER
 @click.option("--from", "from_offset", type=int, help="Begin at this offset.")
 @click.option("--to", "to_offset", type=int, help="Stop before this offset.")
-@click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
+@show_secrets_option
 @output_option
 def dump_log(
     folder: Path,

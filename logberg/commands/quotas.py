@@ -1,8 +1,5 @@
 """`logberg quotas`."""
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
 from logberg.cli.connection_options import (
@@ -13,6 +10,7 @@ from logberg.cli.connection_options import (
     print_change,
 )
 from logberg.cli.failure import fail_for
+from logberg.cli.option_group import option_group
 from logberg.cli.output import print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
@@ -35,16 +33,11 @@ def command() -> None:
     """Set, remove, list and resolve client quotas."""
 
 
-def _entity_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(
-        (
-            click.option("--user", help=f"The user; '{DEFAULT}' is the default of all users."),
-            click.option("--client-id", help=f"The client id; '{DEFAULT}' is the default."),
-            click.option("--ip", help=f"The address; '{DEFAULT}' is the default."),
-        )
-    ):
-        command = option(command)
-    return command
+_entity_options = option_group(
+    click.option("--user", help=f"The user; '{DEFAULT}' is the default of all users."),
+    click.option("--client-id", help=f"The client id; '{DEFAULT}' is the default."),
+    click.option("--ip", help=f"The address; '{DEFAULT}' is the default."),
+)
 
 
 @command.command("set")

@@ -2,6 +2,7 @@
 
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,15 +18,9 @@ from logberg.cli.connection_options import (
 from logberg.cli.failure import Failure
 from logberg.cli.output import facts, print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
+from logberg.client.client import LogbergClient
 from logberg.client.paged_lists import without_pages
 from metadata.messages.tokens import ChangeTokenReply
-
-_hmac = click.option(
-    "--hmac-file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
-    required=True,
-    help="File whose first line is the token's HMAC in base64; - is stdin.",
-)
 
 
 @click.group("tokens", cls=SuggestingGroup)
@@ -83,65 +78,55 @@ def create(
         )
 
 
-@command.command("renew")
-@click.argument("token_id")
-@_hmac
-@click.option(
-    "--period-ms",
-    type=int,
-    default=-1,
-    help="Time from now until the token expires; -1: the controllers' own.",
-)
-@change_options
-def renew(
-    *,
-    token_id: str,
-    hmac_file: Path,
-    period_ms: int,
-    change: ChangeOptions,
-    cluster: ClusterConnection,
-    output: str,
+def _expiry_command(
+    name: str,
+    change_expiry: Callable[..., Awaitable[ChangeTokenReply]],
+    meaning: str,
+    period: str,
 ) -> None:
-    """Let a token live longer. Its owner and its renewers may do that."""
-    secret = _read(hmac_file)
-    reply = cluster.ask(
-        lambda client: client.renew_token(
-            token_id,
-            secret,
-            period_ms=period_ms,
-            **change.arguments(),
-        )
+    """Add a command that changes when a token expires."""
+
+    @command.command(name, help=f"{meaning} Its owner and its renewers may do that.")
+    @click.argument("token_id")
+    @click.option(
+        "--hmac-file",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
+        required=True,
+        help="File whose first line is the token's HMAC in base64; - is stdin.",
     )
-    _show(reply, output)
+    @click.option("--period-ms", type=int, default=-1, help=period)
+    @change_options
+    def move(
+        *,
+        token_id: str,
+        hmac_file: Path,
+        period_ms: int,
+        change: ChangeOptions,
+        cluster: ClusterConnection,
+        output: str,
+    ) -> None:
+        hmac = _read(hmac_file)
+        reply = cluster.ask(
+            lambda client: change_expiry(
+                client, token_id, hmac, period_ms=period_ms, **change.arguments()
+            )
+        )
+        until = _time(reply.expiry_timestamp_ms)
+        print_change(reply, output, f"{reply.token_id} lives until {until} (offset {reply.offset})")
 
 
-@command.command("expire")
-@click.argument("token_id")
-@_hmac
-@click.option(
-    "--period-ms", type=int, default=-1, help="Time from now until the token expires; -1: at once."
+_expiry_command(
+    "renew",
+    LogbergClient.renew_token,
+    "Let a token live longer.",
+    "Time from now until the token expires; -1: the controllers' own.",
 )
-@change_options
-def expire(
-    *,
-    token_id: str,
-    hmac_file: Path,
-    period_ms: int,
-    change: ChangeOptions,
-    cluster: ClusterConnection,
-    output: str,
-) -> None:
-    """Let a token end earlier, or at once. Its owner and its renewers may do that."""
-    secret = _read(hmac_file)
-    reply = cluster.ask(
-        lambda client: client.expire_token(
-            token_id,
-            secret,
-            period_ms=period_ms,
-            **change.arguments(),
-        )
-    )
-    _show(reply, output)
+_expiry_command(
+    "expire",
+    LogbergClient.expire_token,
+    "Let a token end earlier, or at once.",
+    "Time from now until the token expires; -1: at once.",
+)
 
 
 @command.command("list")
@@ -171,11 +156,6 @@ def list_tokens(*, owner: str | None, cluster: ClusterConnection, output: str) -
                 ],
             )
         )
-
-
-def _show(reply: ChangeTokenReply, output: str) -> None:
-    until = _time(reply.expiry_timestamp_ms)
-    print_change(reply, output, f"{reply.token_id} lives until {until} (offset {reply.offset})")
 
 
 def _read(path: Path) -> bytes:

@@ -19,6 +19,7 @@ from logberg.commands.audit.failures import (
     where_argument,
 )
 from logberg.commands.audit.progress import progress
+from logberg.commands.audit.search_options import moment_options
 
 TOPIC: Final = "topic"
 _BAR: Final = 24
@@ -41,8 +42,7 @@ class Sums(NamedTuple):
 
 @click.command("availability")
 @where_argument
-@click.option("--from", "from_", metavar="MOMENT", help="Begin here: an offset, a time, or -7d.")
-@click.option("--to", metavar="MOMENT", help="End here.")
+@moment_options
 @click.option(
     "--by",
     type=click.Choice([PARTITION, TOPIC, BROKER]),

@@ -21,6 +21,7 @@ from logberg.cli.output import output_option, print_json, say
 from logberg.commands.audit.failures import failing, print_notes
 from logberg.commands.audit.progress import OnProgress, progress
 from logberg.commands.audit.record_output import short, styled
+from logberg.commands.audit.search_options import show_secrets_option
 from runtime.loop.collection import resting
 
 _USAGE = "write WHERE A B, WHERE1 WHERE2, or --snapshots FILE1 FILE2"
@@ -34,7 +35,7 @@ _USAGE = "write WHERE A B, WHERE1 WHERE2, or --snapshots FILE1 FILE2"
 @click.option("--snapshots", is_flag=True, help="Both arguments are checkpoint files.")
 @click.option("--at", help="Compare two logs at this moment; default: the end of the shorter one.")
 @click.option("--all", "everything", is_flag=True, help="Also show outcomes of requests.")
-@click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
+@show_secrets_option
 @output_option
 def command(
     what: tuple[str, ...],

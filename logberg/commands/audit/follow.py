@@ -15,6 +15,7 @@ from logberg.cli.interrupt import noting_interrupt
 from logberg.cli.output import output_option, say
 from logberg.commands.audit.failures import failing, where_argument
 from logberg.commands.audit.record_output import RecordPrinter
+from logberg.commands.audit.search_options import show_secrets_option, who_and_what_options
 
 
 @click.command("follow")
@@ -23,16 +24,7 @@ from logberg.commands.audit.record_output import RecordPrinter
 @click.option(
     "--until-offset", type=click.IntRange(min=0), help="Stop when the log reaches this offset."
 )
-@click.option(
-    "--principal",
-    help="Who made the change, or for whom it was made: User:alice, alice, 'Broker:*'.",
-)
-@click.option("--operation", help="The operation that made the change: CreateTopics, 'Alter*'.")
-@click.option(
-    "--resource",
-    multiple=True,
-    help="What was changed: topic:orders, 'partition:orders-*', broker:3. Repeatable.",
-)
+@who_and_what_options
 @click.option(
     "--interval",
     type=click.FloatRange(min=0.05),
@@ -40,7 +32,7 @@ from logberg.commands.audit.record_output import RecordPrinter
     show_default=True,
     help="Seconds between two reads of the log.",
 )
-@click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
+@show_secrets_option
 @output_option
 def command(
     where: str,

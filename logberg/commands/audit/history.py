@@ -21,6 +21,7 @@ from logberg.commands.audit.failures import (
 )
 from logberg.commands.audit.progress import progress
 from logberg.commands.audit.record_output import cause, cause_json, short, styled
+from logberg.commands.audit.search_options import moment_options, show_secrets_option
 
 _FIELDS_A_LINE = 100
 """Characters. Longer lists get one line for each field."""
@@ -31,11 +32,8 @@ _NOTHING: tuple[Any, ...] = (None, "", [])
 @click.command("history")
 @where_argument
 @click.argument("thing")
-@click.option(
-    "--from", "from_", metavar="MOMENT", help="Begin here: an offset, a time, or -2h, -7d."
-)
-@click.option("--to", metavar="MOMENT", help="Stop before this moment.")
-@click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
+@moment_options
+@show_secrets_option
 @keep_going_option
 @output_option
 def command(

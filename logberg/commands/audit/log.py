@@ -16,24 +16,17 @@ from logberg.commands.audit.failures import (
 )
 from logberg.commands.audit.progress import progress
 from logberg.commands.audit.record_output import RecordPrinter
+from logberg.commands.audit.search_options import (
+    moment_options,
+    show_secrets_option,
+    who_and_what_options,
+)
 
 
 @click.command("log")
 @where_argument
-@click.option(
-    "--from", "from_", metavar="MOMENT", help="Begin here: an offset, a time, or -2h, -7d."
-)
-@click.option("--to", metavar="MOMENT", help="Stop before this moment.")
-@click.option(
-    "--principal",
-    help="Who made the change, or for whom it was made: User:alice, alice, 'Broker:*'.",
-)
-@click.option("--operation", help="The operation that made the change: CreateTopics, 'Alter*'.")
-@click.option(
-    "--resource",
-    multiple=True,
-    help="What was changed: topic:orders, 'partition:orders-*', broker:3. Repeatable.",
-)
+@moment_options
+@who_and_what_options
 @click.option(
     "--type",
     "types",
@@ -48,7 +41,7 @@ from logberg.commands.audit.record_output import RecordPrinter
     help="Whether the record counts (settled), or its transaction was aborted or is open.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after this many records.")
-@click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
+@show_secrets_option
 @keep_going_option
 @output_option
 def command(

@@ -14,6 +14,7 @@ from logberg.cli.output import facts, output_option, print_json, say, show, tabl
 from logberg.commands.audit.failures import failing, print_notes, where_argument
 from logberg.commands.audit.progress import progress
 from logberg.commands.audit.record_output import short
+from logberg.commands.audit.search_options import show_secrets_option
 from runtime.loop.collection import resting
 
 
@@ -24,7 +25,7 @@ from runtime.loop.collection import resting
     "--show", "wanted", type=click.Choice(list(SHOWN)), help="Show the entries of this part."
 )
 @click.option("--name", help="Only entries of this name, which may hold * and ?.")
-@click.option("--show-secrets", is_flag=True, help="Show SCRAM keys and passwords as they are.")
+@show_secrets_option
 @click.option("--no-hash", is_flag=True, help="Don't compute the state hash. This is quicker.")
 @click.option("--no-snapshots", is_flag=True, help="Replay from offset 0; use no checkpoint.")
 @output_option

@@ -20,16 +20,14 @@ from logberg.commands.audit.failures import (
 )
 from logberg.commands.audit.progress import progress
 from logberg.commands.audit.record_output import cause, cause_json, styled
+from logberg.commands.audit.search_options import moment_options
 from metadata.messages.records_json import record_type_name
 
 
 @click.command("who")
 @where_argument
 @click.argument("thing")
-@click.option(
-    "--from", "from_", metavar="MOMENT", help="Begin here: an offset, a time, or -2h, -7d."
-)
-@click.option("--to", metavar="MOMENT", help="Stop before this moment.")
+@moment_options
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
