@@ -1,10 +1,9 @@
 """Answers the routes of access control entries."""
 
-from itertools import islice
 from typing import Final
 
 from controller.http.clients.asked import Asked, ReadContext
-from controller.http.clients.paging import page_limit
+from controller.http.clients.paging import page_of
 from controller.http.describe import readable_offset
 from controller.http.node_view import View
 from controller.leader.changes import RequestedChange
@@ -22,8 +21,6 @@ from metadata.messages import (
 from metadata.messages.parts import LongMessage
 from metadata.records import AclOperation, AclResourceType
 
-SCANNED_MAX: Final = 1_000
-"""The most entries that one page looks at."""
 _NAME_MAX: Final = 1_000
 
 
@@ -50,9 +47,8 @@ def delete_acls(leader: LeaderParts, asked: Asked) -> RequestedChange:
 
 
 def list_acls(view: View, asked: Asked, context: ReadContext) -> LongMessage:
-    """`GET /v1/acls`. Looks at `SCANNED_MAX` entries at most. Raises LogbergError."""
+    """`GET /v1/acls`. Raises LogbergError."""
     query, image = asked.request.query, view.image
-    limit = page_limit(query, SCANNED_MAX)
     matches = checked_filter(
         "",
         AclFilter(
@@ -65,18 +61,15 @@ def list_acls(view: View, asked: Asked, context: ReadContext) -> LongMessage:
             permission_type=query.get("permissionType", "ANY"),
         ),
     )
-    last = context.pages.last(query, "acls", str)
-    ids = iter(image.acls.ids) if last is None else image.acls.ids.after(_id_of(last))
-    scanned = list(islice(ids, limit))
-    entries = [image.acls.entries[uuid] for uuid in scanned]
+    ids, continuation = page_of(view, asked, context, "acls", image.acls.ids, bytes)
+    entries = [image.acls.entries[uuid] for uuid in ids]
     found = [describe_acl(entry) for entry in entries if matches(entry)]
-    more = scanned[-1].hex() if len(scanned) == limit else None
     head = ListAclsReply(
         offset=readable_offset(image),
         epoch=image.epoch,
         acls=(),
         age_ms=view.age_ms,
-        continuation=None if more is None else context.pages.token(image, "acls", more),
+        continuation=continuation,
     )
     return LongMessage(head, "acls", iter(found), len(found))
 
@@ -117,12 +110,3 @@ def check_acl(view: View, asked: Asked, context: ReadContext) -> CheckAclReply:
         acl=None if verdict.entry is None else describe_acl(verdict.entry),
         age_ms=view.age_ms,
     )
-
-
-def _id_of(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        raise LogbergError(
-            ErrorCode.INVALID_REQUEST, "continuation: not a token; use the one of the page before"
-        ) from None

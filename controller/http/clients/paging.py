@@ -1,14 +1,47 @@
-"""The size of a page of a list about clients."""
+"""The pages of a list about clients.
 
-from collections.abc import Mapping
+Rule: a page ends after `SCANNED_MAX` keys at the latest, however many of them match a filter.
+"""
 
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from controller.http.clients.asked import Asked, ReadContext
+from controller.http.node_view import View
 from controller.http.queries import whole_number
 from metadata.errors import ErrorCode, LogbergError
+from metadata.image.sorted_keys import SortedKeys
+
+SCANNED_MAX: Final = 1_000
+"""The most keys that one page looks at."""
+_K = TypeVar("_K")
 
 
-def page_limit(query: Mapping[str, str], most: int) -> int:
-    """Return how many entries a page looks at: what `limit` asks for. Raises LogbergError."""
-    limit = whole_number(query, "limit", most)
+def page_of(
+    view: View, asked: Asked, context: ReadContext, of: str, order: SortedKeys[_K], kind: Any
+) -> tuple[list[_K], str | None]:
+    """Return the keys of the page that a request asks for, and the token of the next page.
+
+    `of` names the list in its tokens, and `kind` is the type of its keys. Raises LogbergError.
+    """
+    query = asked.request.query
+    limit = whole_number(query, "limit", SCANNED_MAX)
     if limit < 1:
         raise LogbergError(ErrorCode.INVALID_REQUEST, "limit: give 1 or more", {"field": "limit"})
-    return min(limit, most)
+    limit = min(limit, SCANNED_MAX)
+    last = context.pages.last(query, of, str)
+    keys = list(islice(iter(order) if last is None else order.after(_key(last, kind)), limit))
+    if len(keys) < limit:
+        return keys, None
+    return keys, context.pages.token(view.image, of, msgspec.json.encode(keys[-1]).decode())
+
+
+def _key(text: str, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError:
+        raise LogbergError(
+            ErrorCode.INVALID_REQUEST, "continuation: not a token; use the one of the page before"
+        ) from None

@@ -1,12 +1,7 @@
 """Answers the routes of client quotas."""
 
-from itertools import islice
-from typing import Final
-
-import msgspec
-
 from controller.http.clients.asked import Asked, ReadContext
-from controller.http.clients.paging import page_limit
+from controller.http.clients.paging import page_of
 from controller.http.describe import readable_offset
 from controller.http.node_view import View
 from controller.leader.changes import RequestedChange
@@ -24,9 +19,6 @@ from metadata.messages.parts import LongMessage
 from metadata.quota_rules import resolve
 from metadata.records import EntityKey
 
-SCANNED_MAX: Final = 1_000
-"""The most entities that one page looks at."""
-
 
 def alter(_leader: LeaderParts, asked: Asked) -> RequestedChange:
     """`POST /v1/quotas`."""
@@ -37,25 +29,21 @@ def alter(_leader: LeaderParts, asked: Asked) -> RequestedChange:
 
 
 def list_quotas(view: View, asked: Asked, context: ReadContext) -> LongMessage:
-    """`GET /v1/quotas`. Looks at `SCANNED_MAX` entities at most. Raises LogbergError."""
+    """`GET /v1/quotas`. Raises LogbergError."""
     query, quotas = asked.request.query, view.image.client_quotas
-    limit = page_limit(query, SCANNED_MAX)
     wanted = quota_filter(query)
-    last = context.pages.last(query, "quotas", str)
-    keys = iter(quotas.order) if last is None else quotas.order.after(_key_of(last))
-    scanned = list(islice(keys, limit))
+    keys, continuation = page_of(view, asked, context, "quotas", quotas.order, EntityKey)
     found = [
         EntityQuotas(describe_entity(key), dict(quotas.entities[key]))
-        for key in scanned
+        for key in keys
         if wanted.matches(key)
     ]
-    more = _text_of(scanned[-1]) if len(scanned) == limit else None
     head = ListQuotasReply(
         offset=readable_offset(view.image),
         epoch=view.image.epoch,
         entries=(),
         age_ms=view.age_ms,
-        continuation=None if more is None else context.pages.token(view.image, "quotas", more),
+        continuation=continuation,
     )
     return LongMessage(head, "entries", iter(found), len(found))
 
@@ -78,16 +66,3 @@ def resolve_quotas(view: View, asked: Asked, _context: ReadContext) -> ResolveQu
         ),
         age_ms=view.age_ms,
     )
-
-
-def _text_of(key: EntityKey) -> str:
-    return msgspec.json.encode(key).decode()
-
-
-def _key_of(text: str) -> EntityKey:
-    try:
-        return msgspec.json.decode(text, type=EntityKey)
-    except msgspec.MsgspecError:
-        raise LogbergError(
-            ErrorCode.INVALID_REQUEST, "continuation: not a token; use the one of the page before"
-        ) from None

@@ -1,13 +1,11 @@
 """Answers the routes of delegation tokens."""
 
 from collections.abc import Callable
-from itertools import islice
-from typing import Final
 
 import msgspec
 
 from controller.http.clients.asked import Asked, ReadContext
-from controller.http.clients.paging import page_limit
+from controller.http.clients.paging import page_of
 from controller.http.describe import readable_offset
 from controller.http.node_view import View
 from controller.leader.changes import RequestedChange
@@ -24,9 +22,6 @@ from metadata.messages import (
 )
 from metadata.messages.parts import LongMessage
 from metadata.messages.wire import canonical
-
-SCANNED_MAX: Final = 1_000
-"""The most tokens that one page looks at."""
 
 
 def create_token(leader: LeaderParts, asked: Asked) -> RequestedChange:
@@ -89,24 +84,21 @@ def _change(
 
 
 def list_tokens(view: View, asked: Asked, context: ReadContext) -> LongMessage:
-    """`GET /v1/tokens`. Looks at `SCANNED_MAX` tokens at most. Raises LogbergError."""
+    """`GET /v1/tokens`. Raises LogbergError."""
     query, tokens = asked.request.query, view.image.tokens
-    limit = page_limit(query, SCANNED_MAX)
     owner = query.get("owner")
-    last = context.pages.last(query, "tokens", str)
-    ids = list(islice(iter(tokens.order) if last is None else tokens.order.after(last), limit))
+    ids, continuation = page_of(view, asked, context, "tokens", tokens.order, str)
     found = [
         describe_token(token)
         for token in (tokens.tokens[token_id] for token_id in ids)
         if owner in (None, token.owner)
     ]
-    more = ids[-1] if len(ids) == limit else None
     head = ListTokensReply(
         offset=readable_offset(view.image),
         epoch=view.image.epoch,
         tokens=(),
         age_ms=view.age_ms,
-        continuation=None if more is None else context.pages.token(view.image, "tokens", more),
+        continuation=continuation,
     )
     return LongMessage(head, "tokens", iter(found), len(found))
 

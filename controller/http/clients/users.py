@@ -1,12 +1,9 @@
 """Answers the routes of users and their SCRAM credentials."""
 
-from itertools import islice, takewhile
-from typing import Final
-
-import msgspec
+from itertools import takewhile
 
 from controller.http.clients.asked import Asked, ReadContext
-from controller.http.clients.paging import page_limit
+from controller.http.clients.paging import page_of
 from controller.http.describe import readable_offset
 from controller.http.node_view import View
 from controller.leader.changes import RequestedChange
@@ -25,9 +22,6 @@ from metadata.messages import (
 from metadata.messages.parts import LongMessage
 from metadata.messages.wire import canonical
 
-CREDENTIALS_LISTED_MAX: Final = 1_000
-"""The most credentials of one page."""
-
 
 def alter_scram(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """`POST /v1/users/scram`."""
@@ -43,22 +37,18 @@ def alter_scram(leader: LeaderParts, asked: Asked) -> RequestedChange:
 
 def list_users(view: View, asked: Asked, context: ReadContext) -> LongMessage:
     """`GET /v1/users`. Raises LogbergError."""
-    query, scram = asked.request.query, view.image.scram
-    limit = page_limit(query, CREDENTIALS_LISTED_MAX)
-    last = context.pages.last(query, "users", str)
-    keys = iter(scram.order) if last is None else scram.order.after(_key_of(last))
-    page = list(islice(keys, limit))
+    order = view.image.scram.order
+    keys, continuation = page_of(view, asked, context, "users", order, CredentialKey)
     users: dict[str, list[ScramCredential]] = {}
-    for key in page:
+    for key in keys:
         users.setdefault(key[0], []).append(_shown(view.image, key))
     found = [UserDescription(name, tuple(some)) for name, some in users.items()]
-    more = msgspec.json.encode(page[-1]).decode() if len(page) == limit else None
     head = ListUsersReply(
         offset=readable_offset(view.image),
         epoch=view.image.epoch,
         users=(),
         age_ms=view.age_ms,
-        continuation=None if more is None else context.pages.token(view.image, "users", more),
+        continuation=continuation,
     )
     return LongMessage(head, "users", iter(found), len(found))
 
@@ -82,13 +72,3 @@ def describe_user(view: View, asked: Asked, _context: ReadContext) -> DescribeUs
 
 def _shown(image: MetadataImage, key: CredentialKey) -> ScramCredential:
     return ScramCredential(mechanism_name(key[1]), image.scram.credentials[key].iterations)
-
-
-def _key_of(text: str) -> CredentialKey:
-    try:
-        key: CredentialKey = msgspec.json.decode(text, type=CredentialKey)
-    except msgspec.MsgspecError:
-        raise LogbergError(
-            ErrorCode.INVALID_REQUEST, "continuation: not a token; use the one of the page before"
-        ) from None
-    return key
