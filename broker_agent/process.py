@@ -57,15 +57,7 @@ async def run_broker(
     ) as agent:
 
         def reload() -> None:
-            if read_tls is None:
-                return
-            try:
-                fresh = read_tls()
-            except Exception as error:  # noqa: BLE001 - keep the old certificates on any error
-                log.error(CERTIFICATES_NOT_RELOADED, why=str(error))
-                return
-            agent.reload_tls(fresh.client, fresh.server)
-            log.info(CERTIFICATES_RELOADED)
+            reload_certificates(agent, read_tls, log)
 
         ending = await run_until_gone(
             agent, (signal.SIGTERM, signal.SIGINT), {signal.SIGHUP: reload}
@@ -74,3 +66,20 @@ async def run_broker(
     if not ending.orderly:
         sys.stderr.write(f"logberg broker: {ending.reason}\n")
     return 0 if ending.orderly else 1
+
+
+def reload_certificates(
+    agent: BrokerAgent,
+    read_tls: Callable[[], AgentTls] | None,
+    log: structlog.typing.FilteringBoundLogger,
+) -> None:
+    """Read the certificates anew, as at SIGHUP; `read_tls` None: there are none."""
+    if read_tls is None:
+        return
+    try:
+        fresh = read_tls()
+    except Exception as error:  # noqa: BLE001 - keep the old certificates on any error
+        log.error(CERTIFICATES_NOT_RELOADED, why=str(error))
+        return
+    agent.reload_tls(fresh.client, fresh.server)
+    log.info(CERTIFICATES_RELOADED)

@@ -1,7 +1,9 @@
 """A broker agent's process: its settings in, an exit code out."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from broker_agent.config import AgentConfig, Endpoint, problems
 from broker_agent.library import OwnServer
@@ -38,8 +40,19 @@ def agent_config(settings: BrokerSettings) -> AgentConfig:
     return config
 
 
-def run_broker_process(settings: BrokerSettings, config_file: Path) -> int:
-    """Run an agent in the foreground. Returns the exit code."""
+class AgentParts(NamedTuple):
+    """What an agent's process hands to the agent."""
+
+    config: AgentConfig
+    data: Path
+    server: OwnServer
+    """Without its TLS context, which `read_tls` gives."""
+    read_tls: Callable[[], AgentTls] | None
+    """None: without TLS."""
+
+
+def agent_parts(settings: BrokerSettings, config_file: Path) -> AgentParts:
+    """Return an agent's parts. Nothing is opened. Raises SettingsError."""
     config = agent_config(settings)
     host, port = host_and_port(settings.http, "http")
 
@@ -48,25 +61,34 @@ def run_broker_process(settings: BrokerSettings, config_file: Path) -> int:
         files = tls_files(settings.tls, config_file)
         return AgentTls(client_context(files.ca, files), server_context(files))
 
+    server = OwnServer(
+        host,
+        port,
+        Principals(settings.cluster_id).authenticate,
+        error_answer,
+        insecure_network=settings.insecure_network,
+        # Without TLS nobody can show who they are; the controllers decide then.
+        forward_anonymous=settings.tls is None,
+    )
+    data = resolve(config_file, settings.data)
+    return AgentParts(config, data, server, None if settings.tls is None else read_tls)
+
+
+def run_broker_process(settings: BrokerSettings, config_file: Path) -> int:
+    """Run an agent in the foreground. Returns the exit code."""
+    parts = agent_parts(settings, config_file)
+
     async def run() -> int:
         loop = asyncio.get_running_loop()
         watch_loop(loop)
         collection.keep_tended(AsyncioClock())
         follow_signals(loop, settings.log_level)
         return await run_broker(
-            config,
-            data=resolve(config_file, settings.data),
-            server=OwnServer(
-                host,
-                port,
-                Principals(settings.cluster_id).authenticate,
-                error_answer,
-                insecure_network=settings.insecure_network,
-                # Without TLS nobody can show who they are; the controllers decide then.
-                forward_anonymous=settings.tls is None,
-            ),
+            parts.config,
+            data=parts.data,
+            server=parts.server,
             holds_no_data=settings.holds_no_data,
-            read_tls=None if settings.tls is None else read_tls,
+            read_tls=parts.read_tls,
             log=configure(settings.log_level, broker_id=settings.broker_id),
         )
 

@@ -3,7 +3,8 @@
 Rule: a controller gets its real parts only here. If the node can't go on (a full disk, a failed
 check), the process ends with exit code 74 and a sentence. SIGTERM and SIGINT stop it in order;
 SIGHUP reloads tokens and certificates (`credential_reload`); SIGUSR1 and SIGUSR2 change the log's
-level (`log_level`).
+level (`log_level`). In combined mode the process also runs a broker's agent (`broker_role`), which
+ends before the controller.
 """
 
 import asyncio
@@ -16,7 +17,9 @@ from controller.config import ControllerConfig
 from controller.controller import Controller
 from controller.http.routes import HEARTBEATS
 from logberg.processes import process_metrics
+from logberg.processes.broker_role import EXIT_BROKER, BrokerRole
 from logberg.processes.cluster_key import load_cluster_key
+from logberg.processes.combined_settings import broker_settings
 from logberg.processes.credential_reload import CredentialReload
 from logberg.processes.log_level import follow_signals
 from logberg.processes.policy_loading import load_policies
@@ -80,6 +83,11 @@ class ControllerProcess:
             random=random,
             log=self._log,
             tls=None if files is None else peer_tls(files),
+        )
+        self._broker = (
+            None
+            if settings.broker is None
+            else BrokerRole(broker_settings(settings), config_file, self._log)
         )
         cluster_key = load_cluster_key(settings, config_file)
         if cluster_key is not None:
@@ -151,7 +159,7 @@ class ControllerProcess:
         watch_loop(loop)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
-        loop.add_signal_handler(signal.SIGHUP, self._credential_reload.reload)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
         follow_signals(loop, self._settings.log_level)
         self._http.start()
         self._stalls.start()
@@ -171,7 +179,21 @@ class ControllerProcess:
             self._on_stopped(_why_not(error))
             return EXIT_STOPPED
         self._log.info("controller_started", version=VERSION)
-        await self._stopping.wait()
+        broker_failed = ""
+        try:
+            if self._broker is None:
+                await self._stopping.wait()
+            else:
+                broker_failed = await self._broker.run(self._stopping)
+                if broker_failed:
+                    self._say_failed("broker", broker_failed)
+        finally:
+            await self._stop()
+        if self._why:
+            return EXIT_STOPPED
+        return EXIT_BROKER if broker_failed else 0
+
+    async def _stop(self) -> None:
         try:
             self.controller.stop()
         except OSError as error:
@@ -180,12 +202,21 @@ class ControllerProcess:
         self._stalls.stop()
         await self._http.stop()
         self._log.info("controller_ended", reason=self._why or "asked to stop")
-        return EXIT_STOPPED if self._why else 0
+
+    def _reload(self) -> None:
+        self._credential_reload.reload()
+        if self._broker is not None:
+            self._broker.reload()
 
     def _on_stopped(self, reason: str) -> None:
         self._why = reason
-        sys.stderr.write(f"logberg controller: {reason}\n")
+        self._say_failed("controller", reason)
         self._stopping.set()
+
+    def _say_failed(self, role: str, reason: str) -> None:
+        sys.stderr.write(f"logberg {role}: {reason}\n")
+        if self._broker is not None:
+            self._log.error("role_failed", role=role, reason=reason)
 
     def _on_long_callback(self, name: str, seconds: float) -> None:
         self._log.warning("callback_long", callback=name, seconds=round(seconds, 4))

@@ -60,6 +60,36 @@ class PeerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """URL of its HTTP listener; the node itself listens there."""
 
 
+class BrokerEndpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the broker's own clients reach it."""
+
+    name: str
+    """Of the listener; unique within a broker."""
+    host: str
+    port: int
+
+
+class BrokerBeside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[broker]` in a controller's file: the agent that runs in the controller's process."""
+
+    data: str | None = None
+    """The agent's folder, of its own; default: the controller's `data`, followed by `-broker`."""
+    http: str | None = None
+    """host:port of the agent's own HTTP listener; default: 100 above the controller's port."""
+    endpoints: tuple[BrokerEndpoint, ...] = ()
+    """Where the broker's clients reach it."""
+    rack: str | None = None
+    """Replicas of a partition are spread over racks."""
+    tls: Tls | None = None
+    """The broker's own certificates; needed if the controller has `[tls]`."""
+    stop_limit_ms: int = 300_000
+    """The agent ends a controlled shutdown that takes longer."""
+    stop_silence_ms: int = 4_000
+    """A controlled shutdown ends when the active controller has not answered for so long."""
+    holds_no_data: bool = False
+    """For brokers without data, as in the settings of `logberg broker`."""
+
+
 class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`logberg controller --config FILE`."""
 
@@ -71,6 +101,8 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """This node's folder, of its own."""
     controllers: tuple[PeerSettings, ...]
     """All of them, this one too."""
+    broker: BrokerBeside | None = None
+    """Run a broker's agent in this process too; its number is `node_id`. Also --with-broker."""
     unix_socket: str | None = None
     """Also listen on this socket; callers are identified by their operating system user."""
     tls: Tls | None = None
@@ -141,18 +173,13 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         """The same with `insecure_network`."""
         return msgspec.structs.replace(self, insecure_network=True)
 
+    def with_broker(self) -> "ControllerSettings":
+        """The same with an agent in the process; without `[broker]`, with its defaults."""
+        return msgspec.structs.replace(self, broker=self.broker or BrokerBeside())
+
     def own(self) -> PeerSettings:
         """The entry of this node."""
         return next(peer for peer in self.controllers if peer.node_id == self.node_id)
-
-
-class BrokerEndpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the broker's own clients reach it."""
-
-    name: str
-    """Of the listener; unique within a broker."""
-    host: str
-    port: int
 
 
 class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -12,6 +12,7 @@ from metadata.codec import decode_records
 from metadata.records import (
     BeginEpochRecord,
     BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
     Record,
     RegisterBrokerRecord,
     RegisterControllerRecord,
@@ -32,6 +33,7 @@ OF_CONTROLLERS = frozenset(
 OF_BROKERS = frozenset(
     {"RegisterBroker", "UnfenceBroker", "FenceBroker", "BeginControlledShutdown"}
 )
+ALTER_ISR = "AlterPartition"
 
 
 def false_principals(batches: Iterable[Batch], carriers: Mapping[str, str]) -> list[str]:
@@ -70,8 +72,12 @@ def _expected(
             return set()
         registered = [r.controller_id for r in records if isinstance(r, RegisterControllerRecord)]
         return {f"Controller:{registered[0] if registered else leader}"}
-    if said.operation not in OF_BROKERS:
+    if said.operation not in {*OF_BROKERS, ALTER_ISR}:
         return set()
+    if said.operation == ALTER_ISR:
+        # The leader asks, and it stays in the ISR.
+        changed = [set(r.isr or ()) for r in records if isinstance(r, PartitionChangeRecord)]
+        return {f"Broker:{n}" for n in set.intersection(*changed)} if changed else set()
     brokers = {
         f"Broker:{record.broker_id}"
         for record in records

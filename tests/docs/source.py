@@ -86,7 +86,7 @@ def settings(kind: type[msgspec.Struct], prefix: str = "") -> list[Setting]:
         name = prefix + field.name
         table = _table(field.type)
         if table is not None:
-            inner += settings(table, f"{field.name}.")
+            inner += settings(table, f"{name}.")
         found.append(
             Setting(
                 name,
@@ -130,6 +130,8 @@ def _kind(annotation: Any) -> str:
     simple = {str: "text", int: "number", bool: "true or false"}
     if annotation in simple:
         return simple[annotation]
+    if getattr(annotation, "__origin__", None) is dict:
+        return "table of texts"
     several = getattr(annotation, "__origin__", None) is tuple
     if _table(annotation) is not None:
         return "tables" if several else "table"
@@ -139,7 +141,7 @@ def _kind(annotation: Any) -> str:
 def _default(field: msgspec.structs.FieldInfo, meaning: str) -> str:
     value = field.default
     if value is msgspec.NODEFAULT:
-        return "required"
+        return "required" if field.required else "none"
     if isinstance(value, bool):
         return str(value).lower()
     if value is None or value == ():

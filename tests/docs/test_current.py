@@ -60,7 +60,7 @@ def test_the_reference_names_what_an_agent_answers() -> None:
 
 @pytest.mark.parametrize("kind", [ControllerSettings, BrokerSettings])
 def test_every_setting_says_what_it_means(kind: type) -> None:
-    obvious = {"endpoints.host", "endpoints.port"}
+    obvious = {f"{of}endpoints.{what}" for of in ("", "broker.") for what in ("host", "port")}
     silent = {setting.key for setting in source.settings(kind) if not setting.meaning}
     assert silent <= obvious
 

@@ -80,7 +80,10 @@ def test_the_local_cluster_does_what_the_page_says(folder: Path) -> None:
             take(shell, step, 0)
 
 
-@pytest.mark.parametrize("name", ["one", "three"])
+BY_HAND = ("one", "both", "three")
+
+
+@pytest.mark.parametrize("name", BY_HAND)
 def test_controllers_by_hand_do_what_the_page_says(name: str, tmp_path: Path) -> None:
     assert any(step.background for step in STEPS[name])
     base = free_port_base()
@@ -90,7 +93,7 @@ def test_controllers_by_hand_do_what_the_page_says(name: str, tmp_path: Path) ->
 
 
 def test_no_block_belongs_to_a_shell_that_nobody_runs() -> None:
-    assert set(STEPS) == {MAIN, "one", "three"}
+    assert set(STEPS) == {MAIN, *BY_HAND}
 
 
 def test_every_file_of_a_cluster_is_in_the_reference(folder: Path) -> None:

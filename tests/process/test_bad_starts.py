@@ -198,6 +198,34 @@ def test_certificates_that_are_not_there_or_open_to_all(lone: Lone) -> None:
     refused(lone.start("controller"), "a.crt", "PEM")
 
 
+# -- both roles in one process -------------------------------------------------------------------
+
+
+def test_an_agent_whose_port_is_in_use_ends_its_node(lone: Lone) -> None:
+    """The controller has started by then: it ends in order, and can be started again."""
+    lone.write("controller")
+    with closing(socket.create_server(("127.0.0.1", lone.ports["agent"]))):
+        said = lone.start("controller", "--with-broker")
+    refused(said, str(lone.ports["agent"]), "in use", "choose another", "controller_ended")
+    with lone.running("controller"):
+        pass
+
+
+def test_an_agent_beyond_loopback_without_tls_is_refused_before_the_node_starts(lone: Lone) -> None:
+    lone.write("controller")
+    lone.path.write_text(f"{lone.path.read_text()}\n[broker]\nhttp = '0.0.0.0:9292'\n")
+    refused(lone.start("controller"), "0.0.0.0", "without TLS")
+    assert not (lone.folder / "data").exists()
+
+
+def test_an_agent_without_certificates_of_its_own(lone: Lone) -> None:
+    lone.write("controller")
+    tls = '\n[tls]\ncert = "a.crt"\nkey = "a.key"\nca = "ca.crt"\n'
+    lone.path.write_text(lone.path.read_text() + tls)
+    refused(lone.start("controller", "--with-broker"), str(lone.path), "broker.tls is missing")
+    assert not (lone.folder / "data").exists()
+
+
 # -- folders -------------------------------------------------------------------------------------
 
 

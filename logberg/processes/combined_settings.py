@@ -1,0 +1,94 @@
+"""The settings of an agent that runs in a controller's process (combined mode).
+
+Rule: the node's number, its cluster, its controllers, sessions and log level are the controller's;
+only what an agent has of its own stands in `[broker]`. The broker authenticates with a certificate
+of its own: a controller's certificate names a controller, and one certificate names one node.
+"""
+
+from pathlib import Path
+
+from logberg.processes.broker_process import agent_config
+from logberg.processes.settings import (
+    BrokerBeside,
+    BrokerSettings,
+    ControllerSettings,
+    SettingsError,
+    check_broker,
+    host_and_port,
+)
+
+AGENT_PORT_ABOVE = 100
+"""The agent listens so far above the controller's HTTP port, unless `broker.http` says where."""
+
+
+def check_beside(node: ControllerSettings) -> list[str]:
+    """Say what is wrong with the agent's settings, a sentence each; empty without `[broker]`."""
+    if node.broker is None:
+        return []
+    try:
+        agent_config(broker_settings(node))
+    except SettingsError as error:
+        return [str(error)]
+    return []
+
+
+def broker_settings(node: ControllerSettings) -> BrokerSettings:
+    """Return the agent's settings. Raises SettingsError, with every problem."""
+    beside = node.broker
+    assert beside is not None, "the node has the controller's role only"
+    if found := _problems(node, beside):
+        raise SettingsError(" ".join(found))
+    own = node.own()
+    settings = BrokerSettings(
+        cluster_id=node.cluster_id,
+        broker_id=node.node_id,
+        data=_data(node, beside),
+        # Its own controller first: it answers as soon as this node is up.
+        controllers=(own.http, *(peer.http for peer in node.controllers if peer is not own)),
+        http=beside.http or _http(own.http),
+        endpoints=beside.endpoints,
+        rack=beside.rack,
+        tls=beside.tls,
+        insecure_network=node.insecure_network,
+        log_level=node.log_level,
+        session_ms=node.session_ms,
+        heartbeat_ms=node.heartbeat_ms,
+        stop_limit_ms=beside.stop_limit_ms,
+        stop_silence_ms=beside.stop_silence_ms,
+        holds_no_data=beside.holds_no_data,
+    )
+    if found := check_broker(settings):
+        raise SettingsError(" ".join(f"broker.{problem}" for problem in found))
+    return settings
+
+
+def _problems(node: ControllerSettings, beside: BrokerBeside) -> list[str]:
+    found = []
+    if node.tls is not None and beside.tls is None:
+        found.append(
+            "broker.tls is missing: the agent needs a certificate of its own, for the URI "
+            f"broker://{node.cluster_id}/{node.node_id}. Add [broker.tls] with cert, key and ca."
+        )
+    if node.tls is None and beside.tls is not None:
+        found.append(
+            "broker.tls is there, but the controller has no [tls]: the agent would ask it without "
+            "TLS. Add [tls], or drop [broker.tls]."
+        )
+    if Path(_data(node, beside)) == Path(node.data):
+        found.append(
+            "broker.data is the controller's own folder; the agent needs another one, such as "
+            f"{node.data}-broker."
+        )
+    return found
+
+
+def _data(node: ControllerSettings, beside: BrokerBeside) -> str:
+    return beside.data or f"{node.data.rstrip('/')}-broker"
+
+
+def _http(controller_url: str) -> str:
+    host, port = host_and_port(controller_url.partition("//")[2].rstrip("/"), "controllers.http")
+    above = port + AGENT_PORT_ABOVE
+    if above > 65535:
+        raise SettingsError(f"broker.http is missing, and {above} is no port; write broker.http.")
+    return f"[{host}]:{above}" if ":" in host else f"{host}:{above}"

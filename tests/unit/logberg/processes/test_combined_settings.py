@@ -1,0 +1,89 @@
+"""An agent in a controller's process: where its settings come from, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from logberg.processes.combined_settings import broker_settings, check_beside
+from logberg.processes.settings import ControllerSettings
+
+PEERS = [
+    {"node_id": n, "quorum": f"127.0.0.1:{19090 + n}", "http": f"http://127.0.0.1:{19190 + n}"}
+    for n in (1, 2, 3)
+]
+TLS = {"cert": "a.crt", "key": "a.key", "ca": "ca.crt"}
+
+
+def node(**settings: Any) -> ControllerSettings:
+    given = {"cluster_id": "c", "node_id": 2, "data": "data", "controllers": PEERS, **settings}
+    return msgspec.convert(given, ControllerSettings)
+
+
+def test_the_agent_has_the_controllers_number_cluster_and_times() -> None:
+    settings = broker_settings(
+        node(broker={}, session_ms=6_000, heartbeat_ms=1_000, log_level="debug")
+    )
+    assert (settings.cluster_id, settings.broker_id) == ("c", 2)
+    assert (settings.session_ms, settings.heartbeat_ms) == (6_000, 1_000)
+    assert settings.log_level == "debug"
+
+
+def test_the_agent_asks_its_own_controller_first() -> None:
+    assert broker_settings(node(broker={})).controllers == (
+        "http://127.0.0.1:19192",
+        "http://127.0.0.1:19191",
+        "http://127.0.0.1:19193",
+    )
+
+
+def test_the_flag_gives_defaults_and_keeps_what_the_file_says() -> None:
+    assert broker_settings(node().with_broker()).rack is None
+    assert broker_settings(node(broker={"rack": "b"}).with_broker()).rack == "b"
+
+
+@pytest.mark.parametrize(
+    ("beside", "data", "http"),
+    [
+        ({}, "data-broker", "127.0.0.1:19292"),
+        ({"data": "agent", "http": "127.0.0.1:9"}, "agent", "127.0.0.1:9"),
+    ],
+)
+def test_folder_and_port_follow_the_controllers_own(
+    beside: dict[str, Any], data: str, http: str
+) -> None:
+    settings = broker_settings(node(broker=beside))
+    assert (settings.data, settings.http) == (data, http)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"broker": {}, "tls": TLS}, "broker.tls is missing"),
+        ({"broker": {}, "tls": TLS}, "broker://c/2"),
+        ({"broker": {"tls": TLS}}, "drop [broker.tls]"),
+        ({"broker": {"data": "data"}}, "the controller's own folder"),
+        ({"broker": {"data": "./data/"}}, "the controller's own folder"),
+        ({"broker": {"http": "nowhere"}}, "broker.http is 'nowhere'; use host:port"),
+        ({"broker": {"stop_limit_ms": 0}}, "stop_limit_ms is 0"),
+        ({"broker": {"endpoints": [{"name": "A", "host": "", "port": 1}]}}, "without a name"),
+        (
+            {
+                "controllers": [
+                    {"node_id": 2, "quorum": "h:1", "http": "http://h:65500"},
+                ],
+                "broker": {},
+            },
+            "65600 is no port; write broker.http",
+        ),
+    ],
+)
+def test_every_problem_is_a_sentence(settings: dict[str, Any], said: str) -> None:
+    problems = check_beside(node(**settings))
+    assert any(said in problem for problem in problems), problems
+
+
+def test_a_node_without_the_brokers_role_has_no_problems() -> None:
+    assert check_beside(node()) == []
+    assert check_beside(node(broker={"data": str(Path("elsewhere"))})) == []
