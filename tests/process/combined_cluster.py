@@ -1,6 +1,7 @@
 """A cluster of real processes of which each is a controller and a broker's agent at once."""
 
 import datetime as dt
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class CombinedCluster(RunningCluster):
     def stop_node(self, n: int, limit_s: float = 30.0) -> int | None:
         """Ask a node to stop, wait for its end, and return its exit code; None: it still runs."""
         child = self.controller(n)
-        child.signal(15)
+        child.signal(signal.SIGTERM)
         return child.exit_code if child.wait(limit_s) else None
 
     def events(self, n: int, *names: str) -> list[str]:
