@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from logberg.local.local_ca import LocalCertificateAuthority
-from logberg.local.local_cluster import AGENT_PORT
+from logberg.local.ports import AGENT_PORT
 from tests.process.running_cluster import RunningCluster
 
 _BROKER = """
