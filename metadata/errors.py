@@ -61,6 +61,7 @@ class ErrorCode(StrEnum):
     REQUEST_FROM_FUTURE = "REQUEST_FROM_FUTURE"
     REQUEST_ID_REUSED = "REQUEST_ID_REUSED"
     # Brokers.
+    STALE_EXPECTED_OFFSET = "STALE_EXPECTED_OFFSET"
     INCONSISTENT_CLUSTER_ID = "INCONSISTENT_CLUSTER_ID"
     STALE_BROKER_EPOCH = "STALE_BROKER_EPOCH"
     DUPLICATE_BROKER_REGISTRATION = "DUPLICATE_BROKER_REGISTRATION"
@@ -205,6 +206,9 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
         ),
         _E.REQUEST_ID_REUSED: ErrorFacts(
             409, _CLIENT, False, "Draw a new request id: this one belongs to another request."
+        ),
+        _E.STALE_EXPECTED_OFFSET: ErrorFacts(
+            412, _CLIENT, False, "Read the state again, and decide anew: it has changed since."
         ),
         _E.INCONSISTENT_CLUSTER_ID: ErrorFacts(
             409, _CLIENT, False, "Use the controllers of your cluster: these have another id."

@@ -8,7 +8,8 @@ connections.
   MetadataFetch has its error in the field `error`, and a snapshot's range has status 206.
 - A request may name its version. Every answer says which versions the controller reads
   (`metadata.messages.versions`).
-- A change takes the headers `x-logberg-request-id`, `-reason`, `-client-id` and `-on-behalf-of`.
+- A change takes the headers `x-logberg-request-id`, `-reason`, `-client-id`, `-on-behalf-of`
+  and `-expect-offset`.
   Release 0.1 calls them `x-quorate-…` (`metadata.messages.header_names`).
 """
 

@@ -5,18 +5,22 @@ decoded message and returns a `RequestedChange`, which `controller.leader.change
 manager decides. Changes about clients lie in `controller.http.clients`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
 from controller.http.clients import answers as clients
 from controller.http.clients.asked import Asked, MakeChange
 from controller.http.queries import broker_id_of, yes_or_no
 from controller.http.replicas import answers as replicas
+from controller.leader import resources
 from controller.leader.changes import RequestedChange
 from controller.leader.parts import LeaderParts
+from controller.managers.configs import resource_of
 from controller.managers.features import update_features as decide_features
 from controller.managers.sweep import Sweep, in_rounds
 from controller.result import Decided
+from metadata.errors import LogbergError
 from metadata.image import MetadataImage
 from metadata.messages import (
     AlterConfigRequest,
@@ -88,6 +92,7 @@ def unregister_broker(leader: LeaderParts, asked: Asked) -> RequestedChange:
         in_rounds=not dry_run,
         mutations=lambda image: image.topics.replicas_on(broker_id),
         dry_run=dry_run,
+        concerns=lambda _image: (resources.broker(broker_id),),
     )
 
 
@@ -102,6 +107,9 @@ def elect_leaders(leader: LeaderParts, asked: Asked) -> RequestedChange:
         elections.show(message) if message.dry_run else elections.elect(message),
         lambda image: elections.asked(image, message),
         in_rounds=True,
+        concerns=lambda image: resources.partitions(
+            ((each.topic, each.partitions) for each in message.topic_partitions or ()), image
+        ),
     )
 
 
@@ -119,6 +127,7 @@ def update_features(leader: LeaderParts, asked: Asked) -> RequestedChange:
         UpdateFeaturesReply,
         update if message.dry_run else in_rounds(update),
         in_rounds=True,
+        concerns=lambda _image: (resources.feature(each.feature) for each in message.updates),
     )
 
 
@@ -147,7 +156,15 @@ def _alteration(leader: LeaderParts, message: AlterConfigsRequest) -> RequestedC
         AlterConfigsReply,
         in_rounds(alter) if not message.dry_run else alter,
         in_rounds=True,
+        concerns=lambda _image: _named_configs(message),
     )
+
+
+def _named_configs(message: AlterConfigsRequest) -> Iterator[resources.Resource]:
+    """Yield what a request names. The manager refuses what has no such type or name."""
+    for each in message.resources:
+        with suppress(LogbergError):
+            yield resources.config(*resource_of(each.resource_type, each.resource_name))
 
 
 def _voters(leader: LeaderParts) -> tuple[int, ...]:

@@ -31,6 +31,10 @@ _RANGE = {
         "schema": {"type": "string"},
     }
 }
+_EXPECT = (
+    "The offset of the answer in which the caller read what it changes; if that has changed "
+    "since, the change is refused with STALE_EXPECTED_OFFSET"
+)
 _REQUEST_HEADERS = (
     (
         "x-logberg-request-id",
@@ -38,6 +42,7 @@ _REQUEST_HEADERS = (
     ),
     ("x-logberg-reason", "Why the change is made; the log keeps it"),
     ("x-logberg-client-id", "Which program sends the request; the log keeps it"),
+    ("x-logberg-expect-offset", _EXPECT),
     ("x-logberg-on-behalf-of", "The user for whom a broker asks (KIP-590)"),
 )
 

@@ -17,6 +17,7 @@ from structlog.typing import FilteringBoundLogger
 from controller.leader.decisions import Decision, Written
 from controller.leader.idempotency import Answer, outcome_record
 from controller.leader.large_changes import Preparation, cut
+from controller.leader.last_changes import LastChanges
 from controller.replica.pending import Pending
 from controller.result import ControllerResult
 from ledger.batch import ACTED_AS, SEALED, Batch, BatchHeader, Provenance, array_head, seal
@@ -67,6 +68,7 @@ class BatchWriter:
         propose: Callable[[bytes], None],
         on_records: Callable[[Sequence[Record]], None],
         on_replayed: Callable[[Sequence[Record], int, int], None],
+        last_changes: LastChanges,
         *,
         lag_warn_ms: int,
         log: FilteringBoundLogger,
@@ -80,6 +82,7 @@ class BatchWriter:
         self._propose = propose
         self._on_records = on_records
         self._on_replayed = on_replayed
+        self._last_changes = last_changes
         self._lag_warn_ms = lag_warn_ms
         self._log = log
         self.wrote_some = False
@@ -169,8 +172,8 @@ class BatchWriter:
         """Seal one batch, replay it from its bytes into the pending image, and propose it."""
         batch = self._seal(decision, plan, encoded, pending, epoch, last=last)
         yield from _pause(len(encoded))
-        header = batch.header
-        delta = MetadataDelta(pending.image)
+        header, before = batch.header, pending.image
+        delta = MetadataDelta(before)
         records = decode_records(batch.records)
         yield from _pause(len(records))
         for number, record in enumerate(records, start=1):
@@ -180,6 +183,7 @@ class BatchWriter:
         delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
         image = yield from delta.apply_in_steps()
         self._push(batch, image, pending)
+        self._last_changes.note(records, header.base_offset, before)
         self._on_replayed(records, header.base_offset, header.timestamp_ms)
         self._on_records(records)
 
@@ -216,6 +220,7 @@ class BatchWriter:
                 )
             self._push(batch, image, pending)
             yield
+        yield from self._last_changes.note_in_steps(plan.result.records, begun_at, before)
 
     def _seal(
         self,

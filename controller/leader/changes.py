@@ -15,6 +15,7 @@ import msgspec
 
 from controller.config import ControllerConfig
 from controller.leader.client_mutation_quotas import ClientMutationQuotas, Payer, payer_of
+from controller.leader.conditions import Concerns, conditional, expected_offset
 from controller.leader.decisions import Decision, LeadershipLost, Outcome, Written
 from controller.leader.delegation import ON_BEHALF_OF, on_behalf_of
 from controller.leader.idempotency import Answer, Idempotency, JoinResult, RequestKey, request_key
@@ -74,6 +75,9 @@ class RequestedChange(NamedTuple):
     """Adds to a reply what the log must not remember, each time that it is given."""
     acted_as: str = ""
     """The broker for which the caller spoke, if that isn't its own."""
+    concerns: Concerns = lambda _image: ()
+    """Names what a conditional change must find unchanged, beside what it writes. Needed where the
+    first of several rounds doesn't write all of it."""
 
     @classmethod
     def of(
@@ -85,6 +89,7 @@ class RequestedChange(NamedTuple):
         mutations: Callable[[MetadataImage], int] = lambda _image: 0,
         *,
         in_rounds: bool = False,
+        concerns: Concerns = lambda _image: (),
     ) -> "RequestedChange":
         """Return the change of a message with `dry_run`. A dry run shows all rounds at once."""
         return cls(
@@ -95,6 +100,7 @@ class RequestedChange(NamedTuple):
             message.dry_run,
             mutations,
             in_rounds=in_rounds and not message.dry_run,
+            concerns=concerns,
         )
 
 
@@ -142,6 +148,9 @@ class Changes:
         now_ms = max(self._clock.wall_ms(), pending.mark.timestamp_ms)
         try:
             provenance = provenance_of(request, change.operation, self._config.delegations)
+            expected = expected_offset(request)
+            if expected is not None:
+                change = self._on_condition(change, expected)
             if change.dry_run:
                 self._show(
                     self._within_limits(change.decide, change.mutations), provenance, on_answer
@@ -191,6 +200,20 @@ class Changes:
                 in_rounds=change.in_rounds,
                 acted_as=change.acted_as,
             )
+        )
+
+    def _on_condition(self, change: RequestedChange, expected: int) -> RequestedChange:
+        """Return the same change, refused if what it touches has changed since an offset."""
+        return change._replace(
+            decide=conditional(
+                change.decide,
+                expected,
+                self._proposer.last_changes,
+                change.concerns,
+                in_rounds=change.in_rounds,
+            ),
+            # With another condition it is another request.
+            meaning=lambda: b"%b\0%d" % (change.meaning(), expected),
         )
 
     def _paid(

@@ -19,6 +19,7 @@ from controller.leader.batch_writer import BatchWriter
 from controller.leader.decisions import Decision, LeadershipLost, Written
 from controller.leader.lanes import Lanes
 from controller.leader.large_changes import TRIES_MAX, LargeChanges, Preparation
+from controller.leader.last_changes import LastChanges
 from controller.managers.level_gate import LevelGate
 from controller.replica.pending import Pending
 from metadata.errors import ErrorCode, LogbergError
@@ -70,11 +71,13 @@ class Proposer:
         self._large_changes: LargeChanges[Decision] = LargeChanges(
             clock, self._decide_next, waiting_max
         )
+        self.last_changes = LastChanges()
         self._writer = BatchWriter(
             clock,
             propose,
             on_records,
             self._large_changes.follow,
+            self.last_changes,
             lag_warn_ms=lag_warn_ms,
             log=log,
         )
@@ -88,6 +91,7 @@ class Proposer:
         assert self.pending is None
         self.epoch = epoch
         self.pending = pending
+        self.last_changes.begin(pending.image.offset)
         self._frozen = False
         self._no_room_to_begin = ""
 

@@ -156,6 +156,7 @@ class ChangeOptions(msgspec.Struct, frozen=True):
     dry_run: bool
     reason: str
     request_id: str | None
+    expect_offset: int | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Return them as arguments of the client's methods."""
@@ -184,10 +185,24 @@ def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--request-id",
         help="Repeat the change with this request id, whose outcome is unknown. It is made once.",
     )
+    @click.option(
+        "--expect-offset",
+        type=click.IntRange(min=0),
+        metavar="OFFSET",
+        help="Refuse the change if what it touches has changed since you read it at this offset.",
+    )
     @cluster_options
     @wraps(command)
-    def with_change(*, dry_run: bool, reason: str, request_id: str | None, **others: Any) -> Any:
-        return command(change=ChangeOptions(dry_run, reason, request_id), **others)
+    def with_change(
+        *,
+        dry_run: bool,
+        reason: str,
+        request_id: str | None,
+        expect_offset: int | None,
+        **others: Any,
+    ) -> Any:
+        change = ChangeOptions(dry_run, reason, request_id, expect_offset)
+        return command(change=change, **others)
 
     return with_change
 

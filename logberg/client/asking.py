@@ -91,18 +91,23 @@ class Asking:
         reason: str = "",
         *,
         request_id: str | None = None,
+        expect_offset: int | None = None,
         query: Mapping[str, str] | None = None,
     ) -> T:
         """Change something, at most once, however often the answer is lost.
 
         `reason`: kept in the log. `request_id`: that of an earlier call whose outcome is unknown,
-        to find it out. Raises ClientError; REQUEST_TIMED_OUT means that the outcome is unknown.
+        to find it out. `expect_offset`: the offset of the answer in which the caller read what it
+        changes; if that has changed since, the change is refused with STALE_EXPECTED_OFFSET. Raises
+        ClientError; REQUEST_TIMED_OUT means that the outcome is unknown.
         """
         if request_id is None:
             request_id = new_request_id(self._random)
         headers = {REQUEST_ID: request_id}
         if reason:
             headers["x-logberg-reason"] = reason
+        if expect_offset is not None:
+            headers["x-logberg-expect-offset"] = str(expect_offset)
         return await self._call(method, path, reply, body, query or {}, headers)
 
     async def from_one(

@@ -51,12 +51,19 @@ class ClientOperations(Asking):
         *acls: AclEntry,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> CreateAclsReply:
         """Add access control entries as one change. One that is refused has its `error`."""
         body = {"acls": msgspec.to_builtins(acls), "dryRun": dry_run}
         return await self.change(
-            "POST", "/v1/acls", CreateAclsReply, body, reason, request_id=request_id
+            "POST",
+            "/v1/acls",
+            CreateAclsReply,
+            body,
+            reason,
+            request_id=request_id,
+            expect_offset=expect_offset,
         )
 
     async def delete_acls(
@@ -64,12 +71,19 @@ class ClientOperations(Asking):
         *filters: AclFilter,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> DeleteAclsReply:
         """Remove the entries that match one of the filters, as one change."""
         body = {"filters": msgspec.to_builtins(filters), "dryRun": dry_run}
         return await self.change(
-            "DELETE", "/v1/acls", DeleteAclsReply, body, reason, request_id=request_id
+            "DELETE",
+            "/v1/acls",
+            DeleteAclsReply,
+            body,
+            reason,
+            request_id=request_id,
+            expect_offset=expect_offset,
         )
 
     async def acls(self, wanted: AclFilter | None = None) -> ListAclsReply:
@@ -102,12 +116,19 @@ class ClientOperations(Asking):
         *entries: QuotaAlteration,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> AlterQuotasReply:
         """Set and remove client quotas as one change. An entity that is refused has its `error`."""
         body = {"entries": msgspec.to_builtins(entries), "dryRun": dry_run}
         return await self.change(
-            "POST", "/v1/quotas", AlterQuotasReply, body, reason, request_id=request_id
+            "POST",
+            "/v1/quotas",
+            AlterQuotasReply,
+            body,
+            reason,
+            request_id=request_id,
+            expect_offset=expect_offset,
         )
 
     async def quotas(self, query: Mapping[str, str] | None = None) -> ListQuotasReply:
@@ -129,6 +150,7 @@ class ClientOperations(Asking):
         *,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> AlterScramReply:
         """Set and remove SCRAM credentials. A user that is refused has its `error`."""
@@ -138,7 +160,13 @@ class ClientOperations(Asking):
             "dryRun": dry_run,
         }
         return await self.change(
-            "POST", "/v1/users/scram", AlterScramReply, body, reason, request_id=request_id
+            "POST",
+            "/v1/users/scram",
+            AlterScramReply,
+            body,
+            reason,
+            request_id=request_id,
+            expect_offset=expect_offset,
         )
 
     async def users(self) -> ListUsersReply:
@@ -157,6 +185,7 @@ class ClientOperations(Asking):
         max_lifetime_ms: int = -1,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> CreateTokenReply:
         """Make a delegation token. Only this answer has its `hmac`."""
@@ -167,7 +196,13 @@ class ClientOperations(Asking):
             "dryRun": dry_run,
         }
         return await self.change(
-            "POST", "/v1/tokens", CreateTokenReply, body, reason, request_id=request_id
+            "POST",
+            "/v1/tokens",
+            CreateTokenReply,
+            body,
+            reason,
+            request_id=request_id,
+            expect_offset=expect_offset,
         )
 
     async def renew_token(
@@ -178,11 +213,12 @@ class ClientOperations(Asking):
         period_ms: int = -1,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> ChangeTokenReply:
         """Let a delegation token live longer; -1: for the controllers' own period."""
         body = {"renewPeriodMs": period_ms, "hmac": _base64(hmac), "dryRun": dry_run}
-        return await self._change_token(token_id, "renew", body, reason, request_id)
+        return await self._change_token(token_id, "renew", body, reason, request_id, expect_offset)
 
     async def expire_token(
         self,
@@ -192,11 +228,12 @@ class ClientOperations(Asking):
         period_ms: int = -1,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> ChangeTokenReply:
         """Let a delegation token end in `period_ms`; -1: at once."""
         body = {"expiryTimePeriodMs": period_ms, "hmac": _base64(hmac), "dryRun": dry_run}
-        return await self._change_token(token_id, "expire", body, reason, request_id)
+        return await self._change_token(token_id, "expire", body, reason, request_id, expect_offset)
 
     async def _change_token(
         self,
@@ -205,10 +242,17 @@ class ClientOperations(Asking):
         body: dict[str, Any],
         reason: str,
         request_id: str | None,
+        expect_offset: int | None,
     ) -> ChangeTokenReply:
         path = f"/v1/tokens/{quote(token_id, safe='')}/{action}"
         return await self.change(
-            "POST", path, ChangeTokenReply, body, reason, request_id=request_id
+            "POST",
+            path,
+            ChangeTokenReply,
+            body,
+            reason,
+            request_id=request_id,
+            expect_offset=expect_offset,
         )
 
     async def tokens(self, owner: str | None = None) -> ListTokensReply:
@@ -217,12 +261,22 @@ class ClientOperations(Asking):
         return await all_pages(self.get, "/v1/tokens", ListTokensReply, joining("tokens"), query)
 
     async def allocate_producer_ids(
-        self, broker_id: int, broker_epoch: int, *, request_id: str | None = None
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        *,
+        request_id: str | None = None,
+        expect_offset: int | None = None,
     ) -> AllocateProducerIdsReply:
         """Hand out the next block of producer ids to a broker's current process."""
         body = {"brokerId": broker_id, "brokerEpoch": broker_epoch}
         return await self.change(
-            "POST", "/v1/producer-ids", AllocateProducerIdsReply, body, request_id=request_id
+            "POST",
+            "/v1/producer-ids",
+            AllocateProducerIdsReply,
+            body,
+            request_id=request_id,
+            expect_offset=expect_offset,
         )
 
     async def unregister_controller(
@@ -232,6 +286,7 @@ class ClientOperations(Asking):
         force: bool = False,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> UnregisterControllerReply:
         """Forget a controller's registration; `force`: also that of a voter."""
@@ -243,6 +298,7 @@ class ClientOperations(Asking):
             None,
             reason,
             request_id=request_id,
+            expect_offset=expect_offset,
             query={name: "true" for name, given in flags.items() if given},
         )
 

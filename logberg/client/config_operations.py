@@ -49,13 +49,20 @@ class ConfigOperations(Asking):
         *changes: ConfigChange,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> AlterConfigsReply:
         """Change configs of one resource: all of them, or none."""
         body = {"configs": msgspec.to_builtins(changes), "dryRun": dry_run}
         path = config_path(resource_type, name)
         return await self.change(
-            "PATCH", path, AlterConfigsReply, body, reason, request_id=request_id
+            "PATCH",
+            path,
+            AlterConfigsReply,
+            body,
+            reason,
+            request_id=request_id,
+            expect_offset=expect_offset,
         )
 
     async def alter_configs_of(
@@ -63,12 +70,19 @@ class ConfigOperations(Asking):
         *resources: ConfigResourceChange,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> AlterConfigsReply:
         """Change configs of several resources. One that is refused has its `error`."""
         body = {"resources": msgspec.to_builtins(resources), "dryRun": dry_run}
         return await self.change(
-            "PATCH", "/v1/configs", AlterConfigsReply, body, reason, request_id=request_id
+            "PATCH",
+            "/v1/configs",
+            AlterConfigsReply,
+            body,
+            reason,
+            request_id=request_id,
+            expect_offset=expect_offset,
         )
 
 

@@ -61,16 +61,29 @@ class Operations(ClientOperations, ConfigOperations, PartitionOperations):
         *topics: NewTopic,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> CreateTopicsReply:
         """Create topics as one change. A topic that is refused has its `error` in the answer."""
         body = {"topics": [_given(topic) for topic in topics], "dryRun": dry_run}
         return await self.change(
-            "POST", "/v1/topics", CreateTopicsReply, body, reason, request_id=request_id
+            "POST",
+            "/v1/topics",
+            CreateTopicsReply,
+            body,
+            reason,
+            request_id=request_id,
+            expect_offset=expect_offset,
         )
 
     async def delete_topic(
-        self, name: str, *, reason: str = "", request_id: str | None = None, dry_run: bool = False
+        self,
+        name: str,
+        *,
+        reason: str = "",
+        request_id: str | None = None,
+        expect_offset: int | None = None,
+        dry_run: bool = False,
     ) -> DeleteTopicsReply:
         """Delete a topic. If it is refused, the answer has its `error`."""
         return await self.change(
@@ -80,6 +93,7 @@ class Operations(ClientOperations, ConfigOperations, PartitionOperations):
             None,
             reason,
             request_id=request_id,
+            expect_offset=expect_offset,
             query=_flags(dryRun=dry_run),
         )
 
@@ -90,6 +104,7 @@ class Operations(ClientOperations, ConfigOperations, PartitionOperations):
         *,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> ElectLeadersReply:
         """Elect leaders of these partitions; None: of all that need it.
@@ -108,6 +123,7 @@ class Operations(ClientOperations, ConfigOperations, PartitionOperations):
             body,
             reason,
             request_id=request_id,
+            expect_offset=expect_offset,
         )
 
     async def brokers(self) -> ListBrokersReply:
@@ -125,6 +141,7 @@ class Operations(ClientOperations, ConfigOperations, PartitionOperations):
         force: bool = False,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> UnregisterBrokerReply:
         """Forget a broker; `force`: also one that is online or holds a last in-sync replica."""
@@ -135,6 +152,7 @@ class Operations(ClientOperations, ConfigOperations, PartitionOperations):
             None,
             reason,
             request_id=request_id,
+            expect_offset=expect_offset,
             query=_flags(dryRun=dry_run, force=force),
         )
 
@@ -147,12 +165,19 @@ class Operations(ClientOperations, ConfigOperations, PartitionOperations):
         *updates: FeatureUpdate,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> UpdateFeaturesReply:
         """Raise or lower feature levels: all of them, or none."""
         body = {"updates": msgspec.to_builtins(updates), "dryRun": dry_run}
         return await self.change(
-            "POST", "/v1/features", UpdateFeaturesReply, body, reason, request_id=request_id
+            "POST",
+            "/v1/features",
+            UpdateFeaturesReply,
+            body,
+            reason,
+            request_id=request_id,
+            expect_offset=expect_offset,
         )
 
     async def log(self, offset: int, *, wait_ms: int = 0) -> LogReply:

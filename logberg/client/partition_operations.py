@@ -58,12 +58,19 @@ class PartitionOperations(Asking):
         *topics: NewPartitions,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> CreatePartitionsReply:
         """Add partitions as one change. A topic that is refused has its `error` in the answer."""
         body = {"topics": msgspec.to_builtins(topics), "dryRun": dry_run}
         return await self.change(
-            "POST", "/v1/partitions", CreatePartitionsReply, body, reason, request_id=request_id
+            "POST",
+            "/v1/partitions",
+            CreatePartitionsReply,
+            body,
+            reason,
+            request_id=request_id,
+            expect_offset=expect_offset,
         )
 
     async def alter_reassignments(
@@ -72,6 +79,7 @@ class PartitionOperations(Asking):
         allow_replication_factor_change: bool = True,
         reason: str = "",
         request_id: str | None = None,
+        expect_offset: int | None = None,
         dry_run: bool = False,
     ) -> AlterReassignmentsReply:
         """Start, replace or cancel reassignments; each partition has its own answer."""
@@ -87,6 +95,7 @@ class PartitionOperations(Asking):
             body,
             reason,
             request_id=request_id,
+            expect_offset=expect_offset,
         )
 
     async def reassignments(self, *, topic: str | None = None) -> ListReassignmentsReply:

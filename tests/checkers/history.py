@@ -18,6 +18,7 @@ CREATE, DELETE, LIST, STALE, AT_LEAST = "create", "delete", "list", "stale", "at
 WRITES = (CREATE, DELETE)
 OK, REFUSED, UNKNOWN = "ok", "refused", "unknown"
 EXISTS, UNKNOWN_TOPIC = "TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PARTITION"
+STALE_CONDITION = "STALE_EXPECTED_OFFSET"
 
 Summary = list[Any]
 """Of a topic: id (32 hex digits), partitions, replicas of partition 0, how many partitions have no
@@ -38,6 +39,8 @@ class Operation:
     """Of a write: 32 hex digits, the same in all tries."""
     asked: int = 0
     """Of `at_least`: the offset that the answer must have reached."""
+    expected: int | None = None
+    """Of a conditional write: the offset at which its client had read."""
     outcome: str = UNKNOWN
     """A write of unknown outcome may take effect at any time after its call, or never."""
     back: int | None = None

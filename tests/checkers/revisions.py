@@ -10,7 +10,9 @@ R1  an acknowledged write is in the log once, as one batch that ends at the offs
 R2  an answer's offset is at or above every offset that was answered before the operation began, and
     the effect of a write is above them: offsets never contradict real time;
 R3  the content of an answer is the state at its offset, and the log reaches that offset;
-R4  a read that names its age reflects everything that had been answered to anybody that long ago.
+R4  a read that names its age reflects everything that had been answered to anybody that long ago;
+R5  between the offset on which a write is conditional and the write itself, nobody else made,
+    enlarged or deleted its topic.
 
 A stale read may be behind: R2 does not compare it with earlier answers. But its content must be
 some prefix of the log, and later operations must not be below its offset. A read with `minOffset`
@@ -24,6 +26,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from tests.checkers.history import (
     AT_LEAST,
@@ -34,6 +37,7 @@ from tests.checkers.history import (
     OK,
     REFUSED,
     STALE,
+    STALE_CONDITION,
     UNKNOWN_TOPIC,
     WRITES,
     Effect,
@@ -54,12 +58,18 @@ def violations(operations: Sequence[Operation], log: Log, slowest_clock: float =
         *_against_real_time(operations, log),
         *_contents(operations, log),
         *understated(operations, slowest_clock),
+        *_conditions(operations, log),
     ]
 
 
 def judged(operations: Sequence[Operation], log: Log) -> Counter[str]:
     """Return how many operations of each kind had an answer that could be judged."""
-    return Counter(
+    conditional = Counter(
+        "conditional writes refused" if each.code == STALE_CONDITION else "conditional writes made"
+        for each in operations
+        if each.expected is not None and (each.outcome == OK or each.code == STALE_CONDITION)
+    )
+    return conditional + Counter(
         f"judged {operation.kind}"
         for operation in operations
         if operation.outcome == OK and (operation.offset or 0) >= log.begin
@@ -162,6 +172,32 @@ def _against_real_time(operations: Sequence[Operation], log: Log) -> list[str]:
                 found.append(f"{_told(operation)}; before its call {_told(by)}")
         elif operation.offset is not None and operation.offset < operation.asked:
             found.append(f"{_told(operation)}, and asked for {operation.asked}")
+    return found
+
+
+def _conditions(operations: Sequence[Operation], log: Log) -> list[str]:
+    """R5, for all writes that are in the log, acknowledged or not."""
+    asked = {each.request_id: each for each in operations if each.expected is not None}
+    changed = dict.fromkeys(log.topics, log.begin)
+    state: dict[str, list[Any]] = {name: row[:2] for name, row in log.topics.items()}
+    found: list[str] = []
+    for effect in log.effects:
+        for name, summary in effect.topics.items():
+            now = None if summary is None else summary[:2]
+            if now == state.get(name):
+                continue
+            write = asked.get(effect.request_id)
+            last = changed.get(name, log.begin)
+            if write is not None and write.expected is not None and write.expected < last:
+                found.append(
+                    f"{_name(write)} was made at {effect.end}, on condition of {write.expected}; "
+                    f"{name} had changed at {last}"
+                )
+            changed[name] = effect.end
+            if now is None:
+                state.pop(name, None)
+            else:
+                state[name] = now
     return found
 
 

@@ -115,6 +115,25 @@ DECIDING = (
         searched_in("answers", "rivals", "stranded"),
     ),
     Mutant(
+        "condition not checked",
+        "2, I7",
+        "A conditional change is made whatever has changed.",
+        (Patch("controller.leader.conditions._is_stale", gives(False)),),
+        searched_in("answers", "conditions"),
+    ),
+    Mutant(
+        "condition believed across epochs",
+        "2, I7",
+        "A new leader takes what it never saw as unchanged.",
+        (
+            Patch(
+                "controller.leader.last_changes.LastChanges.begin",
+                edited(("self.floor = offset", "self.floor = 0")),
+            ),
+        ),
+        searched_in("answers", "conditions"),
+    ),
+    Mutant(
         "idempotency forgotten",
         "5, I9",
         "Request ids are ignored: a retry is another request.",

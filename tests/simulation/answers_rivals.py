@@ -1,7 +1,8 @@
 """Rivals: clients that create and delete the same few topics, and use every kind of read.
 
 Rule: each has one request at a time. A refusal because a topic exists, or doesn't, is an answer
-like any other. Only rivals use these names, so nobody else can make such an answer false.
+like any other. Only rivals use these names, so nobody else can make such an answer false. Where the
+cluster's shape says so, most changes are conditional on the offset of the last answer.
 """
 
 import json
@@ -13,7 +14,16 @@ from metadata.uuids import parse_uuid, uuid7, uuid_text
 from runtime.http.requests import Caller, Reply, Request, Unreachable
 from runtime.simulated.host import SimulatedHost
 from runtime.simulated.world import US
-from tests.checkers.history import AT_LEAST, CREATE, DELETE, EXISTS, LIST, STALE, UNKNOWN_TOPIC
+from tests.checkers.history import (
+    AT_LEAST,
+    CREATE,
+    DELETE,
+    EXISTS,
+    LIST,
+    STALE,
+    STALE_CONDITION,
+    UNKNOWN_TOPIC,
+)
 from tests.simulation.administrators import out_of_time
 
 RIVAL_HOST = 901
@@ -30,7 +40,7 @@ class Rival:
         self._rivals = rivals
         self._name = f"rival {number}"
         self._dice: Random = rivals.cluster.world.random(self._name)
-        self._told = 0
+        self._told = self._read_at = 0
 
     def go_on(self) -> None:
         """Do something, in a while."""
@@ -56,6 +66,9 @@ class Rival:
             kind, self._name, topic=topic, request_id=parse_uuid(request_id).hex()
         )
         headers = {"content-type": "application/json", "x-logberg-request-id": request_id}
+        if self._rivals.cluster.shape.conditional and self._dice.random() < 0.7:
+            operation.expected = self._read_at
+            headers["x-logberg-expect-offset"] = str(self._read_at)
         if kind == DELETE:
             request = Request("DELETE", f"/v1/topics/{topic}", headers=headers)
         else:
@@ -85,11 +98,14 @@ class Rival:
         error = reply if answer.status != 200 else reply["topics"][0]["error"]
         if error is None:
             cluster.answers.changed(operation, reply)
-            self._told = reply["offset"]
+            self._told = self._read_at = reply["offset"]
             return
         offset = reply.get("offset", -1)
         cluster.answers.refused(operation, error["code"], offset if offset >= 0 else None)
-        if error["code"] not in (EXISTS, UNKNOWN_TOPIC, "INVALID_REPLICATION_FACTOR"):
+        may_be = [EXISTS, UNKNOWN_TOPIC, "INVALID_REPLICATION_FACTOR"]
+        if operation.expected is not None:
+            may_be.append(STALE_CONDITION)
+        if error["code"] not in may_be:
             cluster.world.fail(f"I9: {operation} was refused: {error}", None)
 
     def _read(self, kind: str) -> None:
@@ -100,7 +116,9 @@ class Rival:
 
         def answered(answer: Reply | Unreachable) -> None:
             if isinstance(answer, Reply) and answer.status == 200:
-                self._rivals.cluster.answers.read(operation, json.loads(answer.body))
+                reply = json.loads(answer.body)
+                self._rivals.cluster.answers.read(operation, reply)
+                self._read_at = reply["offset"]
             self.go_on()
 
         url = self._url() if kind == LIST else self._any_url()

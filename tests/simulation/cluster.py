@@ -78,6 +78,8 @@ class Shape:
     """The quota for changes of partitions, and twice as much for a burst; 0: the default."""
     rivals: int = 0
     """Clients who contend for a few names, and read in every way."""
+    conditional: bool = False
+    """Their changes are conditional on what they read last."""
     old_release: bool = False
     """Release 0.1 began the log, and nodes are upgraded one by one (see `releases`)."""
     configurers: bool = False

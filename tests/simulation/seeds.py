@@ -82,6 +82,11 @@ MORE_KINDS: dict[str, FaultSchedule | None] = {
         gap_s=(0.2, 2.0),
         length_s=(0.1, 4.0),
     ),
+    "conditions": FaultSchedule(
+        {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 2.0, "wall_jump": 0.5},
+        gap_s=(0.2, 2.0),
+        length_s=(0.1, 4.0),
+    ),
     "configs": FaultSchedule(
         {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 1.0, "full_disk": 0.5},
         gap_s=(0.3, 2.5),
@@ -161,8 +166,8 @@ def shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedul
     fault_schedule = {**KINDS, **MORE_KINDS}[kind]
     if kind == "lag":
         shape.tail_bytes, shape.checkpoint_bytes, shape.segment_bytes = 1_000, 6_000, 4_000
-    if kind == "rivals":
-        shape.rivals = 4
+    if kind in ("rivals", "conditions"):
+        shape.rivals, shape.conditional = 4, kind == "conditions"
     if kind == "twins":
         shape.duplicate_brokers, shape.broker_fault_schedule = True, 0.1
     if kind == "moves":

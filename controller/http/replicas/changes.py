@@ -1,6 +1,7 @@
 """Changes of partitions: each request, and the decision that it asks for."""
 
 from controller.http.clients.asked import Asked
+from controller.leader import resources
 from controller.leader.changes import RequestedChange
 from controller.leader.parts import LeaderParts
 from metadata.messages import (
@@ -34,4 +35,7 @@ def alter_reassignments(leader: LeaderParts, asked: Asked) -> RequestedChange:
         leader.reassignments.alter(message),
         lambda _image: len(message.partitions),
         in_rounds=True,
+        concerns=lambda image: resources.partitions(
+            ((each.topic, (each.partition,)) for each in message.partitions), image
+        ),
     )

@@ -350,3 +350,39 @@ def test_a_defect_in_a_preparation_is_answered_and_the_next_one_goes_on(cluster,
         cluster.run_until(lambda: bool(first and second))
     answers = done(cluster, first, second)
     assert [status for status, _ in answers] == [500, 200]
+
+
+def on_condition(cluster, name):
+    """Ask for a large topic on condition that its name is as it is now."""
+    headers = {"x-logberg-expect-offset": str(cluster.image.offset)}
+    replies = cluster.send("POST", "/v1/topics", body(name, BIG), headers=headers)
+    cluster.run(0.1)
+    assert not replies
+    return replies
+
+
+def test_a_condition_is_checked_again_when_the_change_is_written(cluster, release):
+    big = on_condition(cluster, "big")
+    assert cluster.ask("POST", "/v1/topics", body("big"))[0] == 200
+    assert cluster.ask("DELETE", "/v1/topics/big")[0] == 200
+    release()
+    ((status, reply),) = done(cluster, big)
+    assert (status, reply["code"]) == (412, "STALE_EXPECTED_OFFSET")
+    assert cluster.image.topics.named("big") is None
+
+
+def test_a_condition_holds_while_others_change(cluster, release):
+    big = on_condition(cluster, "big")
+    assert cluster.ask("POST", "/v1/topics", body("small"))[0] == 200
+    release()
+    ((status, reply),) = done(cluster, big)
+    assert (status, reply["topics"][0]["error"]) == (200, None)
+
+
+def test_a_large_change_breaks_the_conditions_of_those_behind_it(cluster):
+    read_at = cluster.image.offset
+    big = cluster.send("POST", "/v1/topics", body("big", BIG))
+    assert done(cluster, big)[0][0] == 200
+    headers = {"x-logberg-expect-offset": str(read_at)}
+    status, reply = cluster.ask("DELETE", "/v1/topics/big", headers=headers)
+    assert (status, reply["details"]["resource"]) == (412, "topic:big")

@@ -1,0 +1,73 @@
+"""Remembers where in the log each resource changed last, for conditional changes (ADR 0034).
+
+Rule: the offset of a resource's last change is exact if the resource is remembered. All others have
+not changed since `floor`. Only the leader remembers, from the beginning of its epoch on, and it
+includes what it has proposed and not yet seen committed. The state has no such offsets: they are in
+no record, no snapshot and no state hash.
+
+A change costs one entry for each resource that it touches. Beyond `KEPT_MAX` entries the oldest is
+forgotten, and the floor rises to it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Generator, Iterator, Sequence
+from typing import Final
+
+from controller.leader.resources import Resource, resources_of
+from metadata.image import MetadataImage
+from metadata.records import Record
+
+KEPT_MAX: Final = 65_536
+"""The most resources that are remembered: about 15 MB."""
+_STEP: Final = 256
+
+
+class LastChanges:
+    """The offsets of the last changes, newest last."""
+
+    def __init__(self, kept_max: int = KEPT_MAX) -> None:
+        self._kept_max = kept_max
+        self._at: OrderedDict[Resource, int] = OrderedDict()
+        self.floor = 0
+        """Nothing is known of changes before this offset."""
+
+    def begin(self, offset: int) -> None:
+        """A new epoch begins at this offset: what was proposed before may never have happened."""
+        self._at.clear()
+        self.floor = offset
+
+    def of(self, resource: Resource) -> int | None:
+        """Return the offset of the last change; None: there is none from `floor` on."""
+        return self._at.get(resource)
+
+    def since(self, offset: int) -> Iterator[Resource]:
+        """Yield the resources whose last change is at or behind `offset`, the newest first."""
+        for resource in reversed(self._at):
+            if self._at[resource] < offset:
+                return
+            yield resource
+
+    def note(self, records: Sequence[Record], base_offset: int, before: MetadataImage) -> None:
+        """Note the records of one batch that was proposed on top of `before`."""
+        for _ in self.note_in_steps(records, base_offset, before):
+            pass
+
+    def note_in_steps(
+        self, records: Sequence[Record], base_offset: int, before: MetadataImage
+    ) -> Generator[None, None, None]:
+        """Do the same for the records of a large decision. Yields often."""
+        view = before if before.transaction is None else before.transaction.branch
+        for offset, record in enumerate(records, base_offset):
+            resources = resources_of(record, view)
+            if resources is None:
+                self._at.clear()
+                self.floor = offset + 1
+            else:
+                for resource in resources:
+                    self._at[resource] = offset
+                    self._at.move_to_end(resource)
+            if offset % _STEP == 0:
+                yield
+        while len(self._at) > self._kept_max:
+            _, forgotten = self._at.popitem(last=False)
+            self.floor = max(self.floor, forgotten + 1)
