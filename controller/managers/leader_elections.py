@@ -110,7 +110,11 @@ class _Election:
         self._rounds = rounds
         self._preferred = request.election_type is ElectionType.PREFERRED
         self._mode = ElectionMode.PREFERRED if self._preferred else ElectionMode.UNCLEAN
+        self._about_all = request.topic_partitions is None
         self._found: dict[PlainPartitionKey, _Found] = {}
+        """What each partition came to; if the request is about all, the first that are shown."""
+        self._elected = 0
+        self._failed = 0
 
     def decide(self, image: MetadataImage) -> Working:
         """Elect as many leaders as one round takes."""
@@ -121,7 +125,7 @@ class _Election:
         return ControllerResult(records, reply)
 
     def _keys(self, image: MetadataImage) -> Iterable[PlainPartitionKey]:
-        if self._request.topic_partitions is None:
+        if self._about_all:
             found = _candidates(image, self._request.election_type)
             return (key for key, _ in found.unordered_items())
         return self._distinct(image)
@@ -154,16 +158,31 @@ class _Election:
             if partition is None:
                 return None
             if self._needs_none(partition):
-                self._found[key] = ErrorCode.ELECTION_NOT_NEEDED
+                self._note(key, ErrorCode.ELECTION_NOT_NEEDED)
                 return None
             record = _elected(image, key, partition, self._mode, rules, active)
-            self._found[key] = self._unavailable
-            if record is not None:
+            if record is None:
+                self._note(key, self._unavailable)
+            else:
                 named = record.leader != NO_LEADER_CHANGE
-                self._found[key] = record.leader if named else partition.leader
+                self._note(key, record.leader if named else partition.leader)
             return record
 
         return change
+
+    def _note(self, key: PlainPartitionKey, found: _Found) -> None:
+        """Note what a partition came to. Of all partitions, only the first are kept."""
+        if self._about_all:
+            if found is ErrorCode.ELECTION_NOT_NEEDED:
+                return
+            self._count(found)
+            if len(self._found) == SHOWN_MAX:
+                return
+        self._found[key] = found
+
+    def _count(self, found: _Found) -> None:
+        self._elected += isinstance(found, int)
+        self._failed += not isinstance(found, int)
 
     @property
     def _unavailable(self) -> ErrorCode:
@@ -178,31 +197,23 @@ class _Election:
 
     def _reply(self, image: MetadataImage) -> Generator[None, None, ElectLeadersReply]:
         """Return the answer about all rounds."""
-        rows: list[tuple[str, int, _Found]] = []
-        elected = failed = 0
-        everything = self._request.topic_partitions is None
+        topics: dict[str, list[ElectedPartition]] = {}
         for number, (name, partition_id, found) in enumerate(self._results(image), 1):
-            if everything and found is ErrorCode.ELECTION_NOT_NEEDED:
-                continue
-            elected += isinstance(found, int)
-            failed += not isinstance(found, int)
-            if not everything or len(rows) < SHOWN_MAX:
-                rows.append((name, partition_id, found))
+            if not self._about_all:
+                self._count(found)
+            topics.setdefault(name, []).append(_shown(partition_id, found))
             if number % _STEP == 0:
                 yield
-        topics: dict[str, list[ElectedPartition]] = {}
-        for name, partition_id, found in rows:
-            topics.setdefault(name, []).append(_shown(partition_id, found))
         return ElectLeadersReply(
             tuple(ElectedTopic(name, tuple(found)) for name, found in topics.items()),
-            elected,
-            failed,
+            self._elected,
+            self._failed,
             dry_run=self._request.dry_run,
         )
 
     def _results(self, image: MetadataImage) -> Iterator[tuple[str, int, _Found]]:
         """Yield what each partition came to: in the request's order, or in that of the rounds."""
-        if self._request.topic_partitions is None:
+        if self._about_all:
             for key, found in self._found.items():
                 topic = image.topics.by_id.get(key[0])
                 if topic is not None:

@@ -64,7 +64,7 @@ class Losses:
             for broker_id, _ in self._fenced
         )
 
-    def keys(self) -> Iterator[PlainPartitionKey | None]:
+    def held_keys(self) -> Iterator[PlainPartitionKey | None]:
         """Yield the partitions that have a replica on a lost broker, each once, in no order.
 
         None stands for one that came before, so that a caller can count its steps.

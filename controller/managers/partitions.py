@@ -31,7 +31,7 @@ from metadata.messages import (
 from metadata.records import Record
 from runtime.randomness import Random
 
-_STEP = 256
+_STEP = 64
 _TOPICS_STEP = 32
 """Topics that are checked between two yields."""
 Working = Generator[None, None, ControllerResult]

@@ -14,6 +14,7 @@ again.
 from collections.abc import Callable, Generator, Iterable, Iterator
 from heapq import merge
 from itertools import chain, islice
+from typing import NamedTuple
 
 from controller.result import Decide, Decided
 from metadata.image import MetadataImage
@@ -84,11 +85,39 @@ class Sweep:
         return found if is_all else None
 
 
+class InKeyOrder(NamedTuple):
+    """Keys that `in_key_order` sorted."""
+
+    keys: Iterator[PlainPartitionKey]
+    length: int
+
+
 def in_key_order(
-    keys: Iterable[PlainPartitionKey],
-) -> Generator[None, None, Iterator[PlainPartitionKey]]:
-    """Sort keys in steps."""
-    return (yield from _sorted(keys, lambda _key: 0))
+    keys: Iterable[PlainPartitionKey | None],
+) -> Generator[None, None, InKeyOrder]:
+    """Sort keys in steps. None counts as a step and is left out.
+
+    The keys stay in short lists: freeing a list of all keys, or a scan of it by the garbage
+    collector, would stop the loop for tens of milliseconds.
+    """
+    runs: list[list[PlainPartitionKey]] = [[]]
+    for number, key in enumerate(keys, start=1):
+        if key is not None:
+            runs[-1].append(key)
+            if len(runs[-1]) == _RUN:
+                runs[-1].sort(reverse=True)
+                runs.append([])
+        if number % _STEP == 0:
+            yield
+    runs[-1].sort(reverse=True)
+    length = sum(map(len, runs))
+    return InKeyOrder(merge(*map(_popped, runs)), length)
+
+
+def _popped(run: list[PlainPartitionKey]) -> Iterator[PlainPartitionKey]:
+    """Take keys from the end, so that no list is freed with all that it holds."""
+    while run:
+        yield run.pop()
 
 
 def _sorted(

@@ -45,7 +45,7 @@ from runtime.randomness import Random
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _METADATA_TOPIC = "__cluster_metadata"
-_STEP = 256
+_STEP = 64
 _TOPICS_STEP = 32
 """Topics that are checked between two yields, in some milliseconds."""
 Working = Generator[None, None, ControllerResult]

@@ -15,7 +15,7 @@ from metadata.partition_key import PlainPartitionKey
 
 _NAMED = 5
 """How many partitions an error names."""
-_STEP = 256
+_STEP = 64
 
 
 def check_nothing_lost(

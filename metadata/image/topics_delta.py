@@ -288,9 +288,8 @@ class _Moves:
     """The changes to the derived maps, from the partitions that changed."""
 
     def __init__(self) -> None:
-        self._left = defaultdict[int, list[PlainPartitionKey]](list)
-        self._came = defaultdict[int, list[PlainPartitionKey]](list)
-        """By broker: the partitions of which it lost a replica (`_left`) or got one (`_came`)."""
+        self._held = defaultdict[int, dict[PlainPartitionKey, bool | None]](dict)
+        """By broker: True for a partition of which it got a replica; None: it lost one."""
         self._leads_more = defaultdict[int, int](int)
         """By broker: how many partitions more it leads; negative: fewer."""
         self.leaderless: dict[PlainPartitionKey, bool | None] = {}
@@ -307,7 +306,7 @@ class _Moves:
         were: Mapping[PlainPartitionKey, Partition],
     ) -> Generator[None, None, None]:
         """Compare each partition with its state before."""
-        was, came = were.get, self._came
+        was, held = were.get, self._held
         for number, (key, after) in enumerate(changed.items(), 1):
             if number % STEP == 0:
                 yield
@@ -331,15 +330,13 @@ class _Moves:
                 self._moving[key[0]] += more
             if before is None:
                 for broker_id in () if after is None else after.replicas:
-                    came[broker_id].append(key)
+                    held[broker_id][key] = True
             elif after is None or after.replicas is not before.replicas:
                 self._move_replicas(key, before.replicas, () if after is None else after.replicas)
 
     def emptied(self) -> Generator[None, None, None]:
         """Free everything in steps."""
-        yield from emptied(
-            *self._left.values(), *self._came.values(), self.leaderless, self.unpreferred
-        )
+        yield from emptied(*self._held.values(), self.leaderless, self.unpreferred)
 
     def _move_leader(self, key: PlainPartitionKey, before: int | None, after: int | None) -> None:
         """Note a change of leader. -1: the partition has no leader; None: there is no partition."""
@@ -359,10 +356,10 @@ class _Moves:
     ) -> None:
         for broker_id in before:
             if broker_id not in after:
-                self._left[broker_id].append(key)
+                self._held[broker_id][key] = None
         for broker_id in after:
             if broker_id not in before:
-                self._came[broker_id].append(key)
+                self._held[broker_id][key] = True
 
     def apply_replicas(
         self, by_broker: BucketMap[int, BucketMap[PlainPartitionKey, bool]]
@@ -370,11 +367,7 @@ class _Moves:
         """Return the next map of the partitions that have a replica on each broker."""
         changed: dict[int, BucketMap[PlainPartitionKey, bool] | None] = {}
         written = 0
-        for broker_id in {**self._left, **self._came}:
-            changes: dict[PlainPartitionKey, bool | None] = dict.fromkeys(
-                self._left.get(broker_id, ())
-            )
-            changes.update(dict.fromkeys(self._came.get(broker_id, ()), True))
+        for broker_id, changes in self._held.items():
             held = yield from by_broker.get(broker_id, NO_PARTITIONS).changing(changes)
             changed[broker_id] = held if len(held) else None
             written += len(changes)

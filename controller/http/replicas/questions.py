@@ -4,7 +4,7 @@ Both look at every replica of the brokers in question, in steps, and send the en
 found. So the cost grows with what these brokers hold.
 """
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Final
 
 from controller.http.clients.asked import Asked, ReadContext
@@ -23,7 +23,6 @@ from metadata.messages.records_json import record_to_json
 from metadata.partition_key import PlainPartitionKey
 
 _BROKERS_MAX: Final = 1_000
-_STEP: Final = 128
 Steps = Generator[None, None, LongMessage]
 
 
@@ -52,9 +51,8 @@ def plan_moves(view: View, asked: Asked, _context: ReadContext) -> Steps:
         )
 
     def steps() -> Steps:
-        found = yield from _collected(plan.keys())
-        keys = yield from in_key_order(found)
-        return LongMessage(head, "partitions", map(planned, keys), len(found))
+        found = yield from in_key_order(plan.keys())
+        return LongMessage(head, "partitions", map(planned, found.keys), found.length)
 
     return steps()
 
@@ -65,26 +63,27 @@ def lose_brokers(view: View, asked: Asked, context: ReadContext) -> Steps:
     lost = _lost(image, query)
     show_all = yes_or_no(query, "all")
     losses = Losses(image, lost, defaults_of(context.config))
+    touched = changed = leaderless = under = 0
 
     def shown(affected: Affected) -> bool:
         bad = affected.leaderless or affected.under_min_isr
         return bad or (show_all and bool(affected.records))
 
-    def steps() -> Steps:
-        touched = changed = leaderless = under = 0
-        listed: list[PlainPartitionKey] = []
-        for number, key in enumerate(losses.keys(), 1):
-            if number % _STEP == 0:
-                yield
+    def counted() -> Iterator[PlainPartitionKey | None]:
+        nonlocal touched, changed, leaderless, under
+        for key in losses.held_keys():
             if key is None:
+                yield None
                 continue
             affected = losses.affected(key)
             touched += 1
             changed += bool(affected.records)
             leaderless += affected.leaderless
             under += affected.under_min_isr
-            if shown(affected):
-                listed.append(key)
+            yield key if shown(affected) else None
+
+    def steps() -> Steps:
+        listed = yield from in_key_order(counted())
         head = LossReply(
             offset=readable_offset(image),
             epoch=image.epoch,
@@ -96,9 +95,8 @@ def lose_brokers(view: View, asked: Asked, context: ReadContext) -> Steps:
             leaderless=leaderless,
             under_min_isr=under,
         )
-        keys = yield from in_key_order(listed)
-        entries = (_lost_partition(image, losses.affected(key)) for key in keys)
-        return LongMessage(head, "partitions", entries, len(listed))
+        entries = (_lost_partition(image, losses.affected(key)) for key in listed.keys)
+        return LongMessage(head, "partitions", entries, listed.length)
 
     return steps()
 
@@ -116,18 +114,6 @@ def _lost_partition(image: MetadataImage, affected: Affected) -> LostPartition:
         under_min_isr=affected.under_min_isr,
         changes=tuple(map(record_to_json, affected.records)),
     )
-
-
-def _collected(
-    keys: Iterable[PlainPartitionKey | None],
-) -> Generator[None, None, list[PlainPartitionKey]]:
-    found: list[PlainPartitionKey] = []
-    for number, key in enumerate(keys, 1):
-        if key is not None:
-            found.append(key)
-        if number % _STEP == 0:
-            yield
-    return found
 
 
 def _lost(image: MetadataImage, query: Mapping[str, str]) -> frozenset[int]:

@@ -330,4 +330,4 @@ def test_a_long_assignment_is_checked_in_steps(cluster):
         ReplicaAssignment(partition_index=number, broker_ids=(1, 2)) for number in range(2_000)
     )
     work = _assigned(cluster.image, NewTopic(name="t", assignments=rows))
-    assert sum(1 for _ in work) == 2_000 // 256
+    assert sum(1 for _ in work) == 2_000 // 64
