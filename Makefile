@@ -19,6 +19,7 @@ MINUTES ?= 60
 EVERY ?= 3
 PARTITIONS ?= 1000000
 STATES ?= 100000
+LOGS ?= 500
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
@@ -76,9 +77,10 @@ kills: $(VENV)/.ready-dev ## Kill real leaders under load: make kills N=500; not
 model: $(VENV)/.ready-dev ## Check the specification of the guard (TLA+; needs Java 11 or later)
 	$(BIN)/python -m tests.model
 
-oracle: $(VENV)/.ready-dev ## Compare changes of partitions and ACL decisions with Kafka's own classes (needs a JDK 17 and Maven): STATES=1000000 [SEED=1]
+oracle: $(VENV)/.ready-dev ## Compare partition changes, ACL decisions and replay with Kafka's own classes (needs a JDK 17 and Maven): STATES=1000000 [SEED=1] [LOGS=500]
 	$(BIN)/python -m tests.oracles.partition_changes --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
 	$(BIN)/python -m tests.oracles.acls --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
+	$(BIN)/python -m tests.oracles.replay --generated $(LOGS) $(if $(SEED),--first $(SEED)) $(if $(KEEP),--keep)
 
 evidence: $(VENV)/.ready-dev ## Run and record all that docs/safety.md tells of: make evidence MINUTES=60
 	$(BIN)/python -m tests.evidence.full --minutes $(MINUTES) --jobs $(JOBS) $(if $(RECORD),--record $(RECORD))

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.oracles import kafka_jars
+from tests.oracles import acls, kafka_jars, partition_changes, replay
 from tests.oracles.kafka_jars import HERE, NoOracleError
 from tests.oracles.partition_changes import JAVA, JAVA_CLASS
 
@@ -35,7 +35,8 @@ def test_without_maven_the_error_says_what_to_install(tmp_path, monkeypatch):
         kafka_jars.Oracle(JAVA, JAVA_CLASS)
 
 
-def test_the_java_program_has_the_class_that_is_started():
-    package, _, name = JAVA_CLASS.rpartition(".")
-    assert JAVA.name == f"{name}.java"
-    assert f"package {package};" in JAVA.read_text()
+@pytest.mark.parametrize("oracle", [acls, partition_changes, replay])
+def test_the_java_program_has_the_class_that_is_started(oracle):
+    package, _, name = oracle.JAVA_CLASS.rpartition(".")
+    assert oracle.JAVA.name == f"{name}.java"
+    assert f"package {package};" in oracle.JAVA.read_text()

@@ -10,7 +10,7 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -212,11 +212,15 @@ def _constants(shape: Shape) -> Iterator[Patch]:
 
 
 def run_seed(
-    seed: int, faults_s: float = 20.0, kind: str = "", history: Path | None = None
+    seed: int,
+    faults_s: float = 20.0,
+    kind: str = "",
+    history: Path | None = None,
+    on_cluster: Callable[[Cluster], None] = lambda _cluster: None,
 ) -> Outcome:
     """Run one seed, of the kind that its number gives, or of the kind that is asked for.
 
-    With `history`, write the answers of clients there.
+    With `history`, write the answers of clients there. `on_cluster` gets the cluster at the end.
     """
     kind = kind or list(KINDS)[seed % len(KINDS)]
     shape, fault_schedule = shape_of(seed, kind, faults_s)
@@ -256,6 +260,7 @@ def run_seed(
         broker_epochs_served=len(cluster.invariants.served),
     )
     outcome.digest = cluster.world.digest()
+    on_cluster(cluster)
     if history is not None:
         export(history, cluster, {"seed": seed, "kind": kind, "failure": outcome.failure})
     return outcome
