@@ -20,10 +20,11 @@ EVERY ?= 3
 PARTITIONS ?= 1000000
 STATES ?= 100000
 LOGS ?= 500
+EXAMPLES ?= 50
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit check format seeds seed mutants crashpoints flips kills model oracle evidence docs bench lateness soak lock clean
+.PHONY: help demo test unit check format seeds seed mutants crashpoints flips kills model oracle openapi evidence docs bench lateness soak lock clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -81,6 +82,9 @@ oracle: $(VENV)/.ready-dev ## Compare partition changes, ACL decisions and repla
 	$(BIN)/python -m tests.oracles.partition_changes --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
 	$(BIN)/python -m tests.oracles.acls --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
 	$(BIN)/python -m tests.oracles.replay --generated $(LOGS) $(if $(SEED),--first $(SEED)) $(if $(KEEP),--keep)
+
+openapi: $(VENV)/.ready-dev ## Let schemathesis ask real controllers what their OpenAPI document allows: EXAMPLES=50
+	$(BIN)/python -m tests.process.api_fuzzing --examples $(EXAMPLES)
 
 evidence: $(VENV)/.ready-dev ## Run and record all that docs/safety.md tells of: make evidence MINUTES=60
 	$(BIN)/python -m tests.evidence.full --minutes $(MINUTES) --jobs $(JOBS) $(if $(RECORD),--record $(RECORD))

@@ -4,8 +4,9 @@
 connections.
 
 - Bodies are JSON or MessagePack, by `content-type`, and for the answer by `accept`.
-- An answer whose status isn't 200 has an `ErrorReply` as its body. There are two exceptions:
-  MetadataFetch has its error in the field `error`, and a snapshot's range has status 206.
+- An answer whose status isn't 200 has an `ErrorReply` as its body. There are three exceptions:
+  MetadataFetch has its error in the field `error`, a snapshot's range has status 206, and
+  /health/ready has a `HealthReply`.
 - A request may name its version. Every answer says which versions the controller reads
   (`metadata.messages.versions`).
 - A change takes the headers `x-logberg-request-id`, `-reason`, `-client-id`, `-on-behalf-of`

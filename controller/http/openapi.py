@@ -4,11 +4,12 @@ The same classes decode and encode the messages, so the document can't differ fr
 does.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from controller.http.route import Route
+from controller.http.route import Parameter, Route, path_parameters
 from controller.http.routes import ROUTES
 from metadata.messages import ErrorReply
 from metadata.messages.versions import (
@@ -25,12 +26,19 @@ _VERSION = (
     f"The version of the request, {OLDEST} to {NEWEST}; without the header, version "
     f"{UNVERSIONED}. From version {TOLERANT} on, unknown fields of the body are ignored"
 )
+_SCHEMES = {
+    "token": {"type": "http", "scheme": "bearer"},
+    "certificate": {"type": "mutualTLS"},
+}
 _RANGE = {
     RANGE_HEADER: {
         "description": "The versions of requests that the controller reads, as in 1-2",
         "schema": {"type": "string"},
     }
 }
+_VERSIONS = {"type": "integer", "minimum": OLDEST, "maximum": NEWEST}
+_TEXT = {"type": "string"}
+_UUID7 = "^[A-Za-z0-9_-]{8}[cdef][A-Za-z0-9_-]{12}[AQgw]$"
 _EXPECT = (
     "The offset of the answer in which the caller read what it changes; if that has changed "
     "since, the change is refused with STALE_EXPECTED_OFFSET"
@@ -39,11 +47,12 @@ _REQUEST_HEADERS = (
     (
         "x-logberg-request-id",
         "A UUIDv7 (22 characters); a request that is sent again with the same id is done once",
+        {"type": "string", "pattern": _UUID7},
     ),
-    ("x-logberg-reason", "Why the change is made; the log keeps it"),
-    ("x-logberg-client-id", "Which program sends the request; the log keeps it"),
-    ("x-logberg-expect-offset", _EXPECT),
-    ("x-logberg-on-behalf-of", "The user for whom a broker asks (KIP-590)"),
+    ("x-logberg-reason", "Why the change is made; the log keeps it", _TEXT),
+    ("x-logberg-client-id", "Which program sends the request; the log keeps it", _TEXT),
+    ("x-logberg-expect-offset", _EXPECT, Parameter("", "integer", "", least=0).schema),
+    ("x-logberg-on-behalf-of", "The user for whom a broker asks (KIP-590)", _TEXT),
 )
 
 
@@ -61,17 +70,17 @@ def openapi_document(version: str) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Logberg controller", "version": version},
         "paths": paths,
-        "components": {"schemas": components},
+        "security": [{"token": []}, {"certificate": []}, {}],
+        "components": {"schemas": components, "securitySchemes": _SCHEMES},
     }
 
 
 def _operation(route: Route, references: dict[Any, Any]) -> dict[str, Any]:
-    names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
-    parameters = [_parameter(name, "path", "string", "", required=True) for name in names]
-    parameters += [_parameter(p.name, "query", p.kind, p.summary) for p in route.parameters]
-    parameters.append(_parameter(VERSION_HEADER, "header", "integer", _VERSION))
+    parameters = [_parameter("path", p, required=True) for p in path_parameters(route.path)]
+    parameters += [_parameter("query", p) for p in route.parameters]
+    parameters.append(_header(VERSION_HEADER, _VERSION, _VERSIONS))
     if route.changes:
-        parameters += [_parameter(n, "header", "string", s) for n, s in _REQUEST_HEADERS]
+        parameters += [_header(*each) for each in _REQUEST_HEADERS]
     good: dict[str, Any] = {"description": route.summary, "headers": _RANGE}
     if route.reply is not None:
         good["content"] = _content(references[route.reply])
@@ -85,7 +94,7 @@ def _operation(route: Route, references: dict[Any, Any]) -> dict[str, Any]:
             "default": {
                 "description": "An error",
                 "headers": _RANGE,
-                "content": _content(references[ErrorReply]),
+                "content": _content(_error_of(route, references)),
             },
         },
     }
@@ -98,15 +107,22 @@ def _operation(route: Route, references: dict[Any, Any]) -> dict[str, Any]:
     return operation
 
 
-def _parameter(
-    name: str, where: str, kind: str, summary: str, *, required: bool = False
-) -> dict[str, Any]:
-    parameter: dict[str, Any] = {"name": name, "in": where, "schema": {"type": kind}}
-    if summary:
-        parameter["description"] = summary
+def _error_of(route: Route, references: dict[Any, Any]) -> Any:
+    error = references[ErrorReply]
+    return {"anyOf": [references[route.reply], error]} if route.own_error else error
+
+
+def _parameter(where: str, given: Parameter, *, required: bool = False) -> dict[str, Any]:
+    parameter: dict[str, Any] = {"name": given.name, "in": where, "schema": given.schema}
+    if given.summary:
+        parameter["description"] = given.summary
     if required:
         parameter["required"] = True
     return parameter
+
+
+def _header(name: str, summary: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": name, "in": "header", "schema": dict(schema), "description": summary}
 
 
 def _content(schema: Any) -> dict[str, Any]:

@@ -49,6 +49,7 @@ class Queries:
         self._reads = node.replica.reads
         self._view = node.read
         self._not_here = node.not_here
+        self._proposer = node.leader.proposer
 
     def read(
         self,
@@ -92,9 +93,9 @@ class Queries:
             age_ms = view.age_ms if going_on is view.image else None
             answer_now(View(going_on, view.heard, age_ms))
         elif min_offset is not None:
-            self._reads.at_least(
+            self._at_least(
                 min_offset,
-                lambda ok: answer_now(self._view()) if ok else on_answer(_behind(min_offset)),
+                lambda why: answer_now(self._view()) if why is None else on_answer(why),
             )
         elif consistency == "stale":
             answer_now(self._view())
@@ -106,6 +107,26 @@ class Queries:
                     else on_answer(self._not_here())
                 )
             )
+
+    def _at_least(self, offset: int, on_ready: Callable[[LogbergError | None], None]) -> None:
+        """Wait for an offset. The active controller knows whether it can come soon."""
+        pending = self._proposer.pending
+
+        def wait() -> None:
+            self._reads.at_least(offset, lambda ok: on_ready(None if ok else _behind(offset)))
+
+        if pending is None or offset <= pending.mark.log_end:
+            wait()
+            return
+
+        def confirmed(leads: bool) -> None:
+            end = pending.mark.log_end
+            if leads and offset > end:
+                on_ready(_beyond(offset, end))
+            else:
+                wait()
+
+        self._reads.linearizable(confirmed)
 
 
 def list_topics(view: View, query: Mapping[str, str], pages: Pages) -> LongMessage:
@@ -247,6 +268,15 @@ def _wanted(query: Mapping[str, str]) -> tuple[str, int | None]:
         )
     min_offset = whole_number(query, "minOffset", 0) if "minOffset" in query else None
     return consistency, min_offset
+
+
+def _beyond(offset: int, end: int) -> LogbergError:
+    return LogbergError(
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        f"minOffset: {offset} is beyond {end}, the end of the log; give an offset that an answer "
+        "named",
+        {"field": "minOffset"},
+    )
 
 
 def _behind(offset: int) -> LogbergError:

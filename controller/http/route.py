@@ -3,6 +3,7 @@
 `controller.http.routes` lists all routes.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 
@@ -13,25 +14,59 @@ class Parameter(NamedTuple):
     kind: str
     """As in a JSON schema: string, integer or boolean."""
     summary: str
+    values: tuple[str, ...] = ()
+    """The only values; empty: others are possible."""
+    least: int | None = None
+    """The smallest number."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of its values."""
+        schema: dict[str, Any] = {"type": self.kind}
+        if self.values:
+            schema["enum"] = list(self.values)
+        if self.least is not None:
+            schema |= {"minimum": self.least, "maximum": NUMBER_MAX}
+        return schema
 
 
+NUMBER_MAX = 10**18 - 1
+"""Numbers in a query have 18 digits at most."""
 CONSISTENCY = Parameter(
     "consistency",
     "string",
     "linearizable (default; the active controller answers) or stale (any node answers at once)",
+    ("linearizable", "stale"),
 )
 MIN_OFFSET = Parameter(
-    "minOffset", "integer", "any node answers, once it has applied everything before this offset"
+    "minOffset",
+    "integer",
+    "any node answers, once it has applied everything before this offset",
+    least=0,
 )
 READS = (CONSISTENCY, MIN_OFFSET)
 FORCE = Parameter(
     "force", "boolean", "also if it is online, or the last in-sync replica of a partition"
 )
 PAGE = (
-    Parameter("limit", "integer", "the most entries (default: all); the answer may have fewer"),
+    Parameter(
+        "limit", "integer", "the most entries (default: all); the answer may have fewer", least=1
+    ),
     Parameter("continuation", "string", "continue after an earlier answer, from the same state"),
 )
 DRY_RUN = Parameter("dryRun", "boolean", "decide and answer, but write nothing")
+
+
+_NUMBERED = ("/v1/brokers/{id}", "/v1/controllers/{id}", "/v1/partitions/{topic}/{partition}")
+
+
+def path_parameters(path: str) -> Iterator[Parameter]:
+    """Yield what stands in braces in a path."""
+    for name in (part[1:-1] for part in path.split("/") if part.startswith("{")):
+        if name in ("id", "partition") and path.startswith(_NUMBERED):
+            yield Parameter(name, "integer", "", least=0)
+        else:
+            yield Parameter(name, "string", "")
 
 
 class Route(NamedTuple):
@@ -54,3 +89,5 @@ class Route(NamedTuple):
     """A node answers also when it refuses all other requests."""
     status: int = 200
     """HTTP status of a success."""
+    own_error: bool = False
+    """An answer that is no success may have the type of `reply`, too."""

@@ -53,6 +53,7 @@ ROUTES: tuple[Route, ...] = (
         "A broker registers, sends its heartbeat, and fetches new batches",
         MetadataFetchReply,
         MetadataFetchRequest,
+        own_error=True,
     ),
     Route(
         "GET",
@@ -63,8 +64,8 @@ ROUTES: tuple[Route, ...] = (
         None,
         None,
         (
-            Parameter("brokerId", "integer", "the broker that loads it"),
-            Parameter("brokerEpoch", "integer", "its broker epoch"),
+            Parameter("brokerId", "integer", "the broker that loads it", least=0),
+            Parameter("brokerEpoch", "integer", "its broker epoch", least=0),
             Parameter("clusterId", "string", "the broker's cluster; another cluster is refused"),
             Parameter(
                 "incarnationId",
@@ -95,7 +96,7 @@ ROUTES: tuple[Route, ...] = (
         (
             *READS,
             Parameter("after", "string", "only names after this one"),
-            Parameter("limit", "integer", "the most topics (default and maximum: 1000)"),
+            Parameter("limit", "integer", "the most topics (default and maximum: 1000)", least=1),
             PAGE[1],
         ),
     ),
@@ -181,8 +182,15 @@ ROUTES: tuple[Route, ...] = (
         None,
         (
             *READS,
-            Parameter("type", "string", "only topic, broker, group or client-metrics"),
-            Parameter("limit", "integer", "the most resources (default and maximum: 1000)"),
+            Parameter(
+                "type",
+                "string",
+                "only topic, broker, group or client-metrics",
+                ("topic", "broker", "group", "client-metrics"),
+            ),
+            Parameter(
+                "limit", "integer", "the most resources (default and maximum: 1000)", least=1
+            ),
             PAGE[1],
         ),
     ),
@@ -256,15 +264,21 @@ ROUTES: tuple[Route, ...] = (
         ReadLogReply,
         None,
         (
-            Parameter("offset", "integer", "the first offset to read (default 0)"),
+            Parameter("offset", "integer", "the first offset to read (default 0)", least=0),
             Parameter(
-                "maxBytes", "integer", "about so many bytes, but at least one batch (default 1 MiB)"
+                "maxBytes",
+                "integer",
+                "about so many bytes, but at least one batch (default 1 MiB)",
+                least=0,
             ),
-            Parameter("waitMs", "integer", "how long to wait if there are no batches (default 0)"),
+            Parameter(
+                "waitMs", "integer", "how long to wait if there are no batches (default 0)", least=0
+            ),
             Parameter(
                 "format",
                 "string",
                 "batches (default; bytes as on disk) or json (for people to read)",
+                ("batches", "json"),
             ),
         ),
     ),
@@ -276,6 +290,7 @@ ROUTES: tuple[Route, ...] = (
         "The controller can serve requests",
         HealthReply,
         always=True,
+        own_error=True,
     ),
     Route(
         "GET",

@@ -19,7 +19,8 @@ from runtime.http.content_digest import CONTENT_DIGEST, is_content
 from runtime.http.requests import ANONYMOUS, Caller, Request
 from runtime.sockets.byte_budget import ByteBudget, ByteClaim
 
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
+"""The handler knows which of these a path takes, and refuses the others itself."""
 SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
 """Not passed to the handler, so that it cannot log them."""
 PARAMETERS_MAX = 64
@@ -46,7 +47,9 @@ def check_form(http: BaseRequest) -> None:
     """Check method and headers, before the body. Raises RefusedError."""
     if http.method not in METHODS:
         raise RefusedError(
-            HTTPStatus.METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", f"the method {http.method[:20]!r}"
+            HTTPStatus.METHOD_NOT_ALLOWED,
+            "METHOD_NOT_ALLOWED",
+            f"no path takes the method {http.method[:20]!r}",
         )
     if hdrs.CONTENT_ENCODING in http.headers:
         raise RefusedError(

@@ -238,3 +238,44 @@ def test_openapi_schemas_say_what_is_sent() -> None:
     assert "brokerEpoch" in request["properties"]
     assert request["additionalProperties"] is False
     assert set(request["required"]) == {"clusterId", "brokerId", "incarnationId"}
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "own"),
+    [
+        ("/health/ready", "get", "HealthReply"),
+        ("/v1/metadata/fetch", "post", "MetadataFetchReply"),
+        ("/v1/topics", "get", None),
+    ],
+)
+def test_openapi_says_which_routes_have_errors_of_their_own(
+    path: str, method: str, own: str | None
+) -> None:
+    """schemathesis found both on real controllers."""
+    content = DOCUMENT["paths"][path][method]["responses"]["default"]["content"]
+    error = {"$ref": "#/components/schemas/ErrorReply"}
+    schema = content["application/json"]["schema"]
+    assert schema == (
+        error if own is None else {"anyOf": [{"$ref": f"#/components/schemas/{own}"}, error]}
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "name", "schema"),
+    [
+        ("/v1/topics", "get", "limit", {"type": "integer", "minimum": 1, "maximum": 10**18 - 1}),
+        ("/v1/topics", "get", "minOffset", {"type": "integer", "minimum": 0}),
+        ("/v1/topics", "get", "consistency", {"enum": ["linearizable", "stale"]}),
+        ("/v1/topics", "get", "x-logberg-version", {"minimum": 1, "maximum": 2}),
+        ("/v1/brokers/{id}", "get", "id", {"type": "integer", "minimum": 0}),
+        ("/v1/tokens/{id}/renew", "post", "id", {"type": "string"}),
+        ("/v1/log", "get", "format", {"enum": ["batches", "json"]}),
+        ("/v1/topics", "post", "x-logberg-expect-offset", {"type": "integer", "minimum": 0}),
+    ],
+)
+def test_openapi_says_which_values_a_parameter_may_have(
+    path: str, method: str, name: str, schema: dict[str, object]
+) -> None:
+    parameters = DOCUMENT["paths"][path][method]["parameters"]
+    (found,) = (each["schema"] for each in parameters if each["name"] == name)
+    assert found.items() >= schema.items()

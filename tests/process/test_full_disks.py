@@ -12,6 +12,7 @@ import os
 import resource
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,16 @@ MEBIBYTES = 72
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    """Each controller's folder is a file system of its own."""
-    cluster = RunningCluster(tmp_path_factory.mktemp("full"), brokers=1)
+    with small_disks(tmp_path_factory.mktemp("full")) as cluster:
+        cluster.start()
+        cluster.create("before")
+        yield cluster
+
+
+@contextmanager
+def small_disks(folder: Path) -> Iterator[RunningCluster]:
+    """A cluster in which each controller's folder is a file system of its own."""
+    cluster = RunningCluster(folder, brokers=1)
     folders = [cluster.data(n) for n in cluster.local.controllers]
     mounted: list[Path] = []
     try:
@@ -39,8 +48,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster
             if done.returncode != 0:
                 pytest.skip(f"no small file system can be mounted here: {done.stderr.strip()}")
             mounted.append(folder)
-        cluster.start()
-        cluster.create("before")
         yield cluster
     finally:
         cluster.kill()

@@ -29,6 +29,7 @@ from metadata.messages import (
     UnregisterControllerReply,
 )
 
+_MATCHES: Final = ("exact", "default", "any")
 ACL_FILTER: Final = (
     Parameter("resourceType", "string", "only this type, such as TOPIC (default: ANY)"),
     Parameter("resourceName", "string", "only this name"),
@@ -48,11 +49,12 @@ QUOTA_FILTER: Final = (
         "userMatch",
         "string",
         "exact; default: of the default user; any: every user, or the default",
+        _MATCHES,
     ),
     Parameter("clientId", "string", "only entities of this client id"),
-    Parameter("clientIdMatch", "string", "exact, default or any"),
+    Parameter("clientIdMatch", "string", "exact, default or any", _MATCHES),
     Parameter("ip", "string", "only this address"),
-    Parameter("ipMatch", "string", "exact, default or any"),
+    Parameter("ipMatch", "string", "exact, default or any", _MATCHES),
     Parameter("strict", "boolean", "only entities that have no other part"),
 )
 

@@ -25,6 +25,7 @@ SHORT_PAGE: Final = (
         "limit",
         "integer",
         "the most entries (default and maximum: 1000); the answer may have fewer, or none",
+        least=1,
     ),
     PAGE[1],
 )

@@ -102,6 +102,29 @@ def test_an_offset_that_does_not_come_is_not_waited_for_without_end(cluster):
     assert json.loads(replies[0].body)["code"] == "OFFSET_NOT_AVAILABLE"
 
 
+def test_the_leader_says_at_once_that_an_offset_is_beyond_the_end(cluster):
+    end = cluster.image.offset
+    status, reply = cluster.ask("GET", "/v1/topics", query={"minOffset": str(end)})
+    assert status == 200
+    began = cluster.world.now
+    status, reply = cluster.ask("GET", "/v1/topics", query={"minOffset": str(end + 1)})
+    assert (status, reply["code"]) == (416, "OFFSET_OUT_OF_RANGE")
+    assert str(end) in reply["message"]
+    assert cluster.world.now - began < 1.0
+
+
+def test_a_leader_waits_for_a_change_that_is_proposed(cluster):
+    """Its caller may have been told the offset by another reader of the same answer."""
+    end = cluster.image.offset
+    change = cluster.send(
+        "POST", "/v1/topics", {"topics": [{"name": "new", "replicationFactor": 1}]}
+    )
+    assert not change
+    status, reply = cluster.ask("GET", "/v1/topics", query={"minOffset": str(end + 1)})
+    assert status == 200
+    assert reply["offset"] > end
+
+
 def test_a_cut_off_standby_answers_stale_reads_with_a_growing_age(cluster):
     cluster.shared.cut(3)
     cluster.create_topic("unseen", factor=1)
@@ -209,8 +232,9 @@ def test_wrong_paths_and_methods(cluster, method, path, status, code):
     assert (answered, reply["code"]) == (status, code)
 
 
-def test_a_wrong_method_is_told_the_right_ones(cluster):
-    replies = cluster.send("PUT", "/v1/topics")
+@pytest.mark.parametrize("method", ["PUT", "TRACE", "OPTIONS", "HEAD"])
+def test_a_wrong_method_is_told_the_right_ones(cluster, method):
+    replies = cluster.send(method, "/v1/topics")
     assert replies[0].headers["allow"] == "POST, GET, DELETE"
 
 
