@@ -82,6 +82,7 @@ oracle: $(VENV)/.ready-dev ## Compare partition changes, ACL decisions and repla
 	$(BIN)/python -m tests.oracles.partition_changes --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
 	$(BIN)/python -m tests.oracles.acls --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
 	$(BIN)/python -m tests.oracles.replay --generated $(LOGS) $(if $(SEED),--first $(SEED)) $(if $(KEEP),--keep)
+	$(BIN)/python -m tests.oracles.properties --states $(STATES) $(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep)
 
 openapi: $(VENV)/.ready-dev ## Let schemathesis ask real controllers what their OpenAPI document allows: EXAMPLES=50
 	$(BIN)/python -m tests.process.api_fuzzing --examples $(EXAMPLES)

@@ -29,6 +29,14 @@ def defaults_of(config: ControllerConfig) -> TopicDefaults:
         own[MIN_ISR] = str(config.min_insync_replicas)
     if config.unclean_leader_election:
         own[UNCLEAN] = "true"
+    # What only the controller itself reads is shown, too, under Kafka's keys.
+    for key, value, default in (
+        ("num.partitions", config.default_partitions, 1),
+        ("default.replication.factor", config.default_replication_factor, 1),
+        ("delete.topic.enable", config.topic_deletion, True),
+    ):
+        if value != default:
+            own[key] = str(value).lower()
     return OwnConfigs({**own, **config.configs}, config.node_id)
 
 

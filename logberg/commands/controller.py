@@ -6,14 +6,25 @@ from pathlib import Path
 import click
 
 from logberg.cli.expected import expected_failures
-from logberg.processes.combined_settings import check_beside
 from logberg.processes.controller_process import run_controller
-from logberg.processes.settings import ControllerSettings, SettingsError, check_controller, load
+from logberg.processes.node_settings import NodeOptions, load_controller
 
 
 @click.command("controller")
 @click.option(
-    "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (TOML)."
+    "--config",
+    "files",
+    type=click.Path(path_type=Path),
+    required=True,
+    multiple=True,
+    help="Configuration file: TOML, or Kafka's server.properties; or one of each.",
+)
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A value for one of Kafka's keys, instead of that of the files.",
 )
 @click.option(
     "--insecure-network", is_flag=True, help="Allow a listener beyond loopback without TLS."
@@ -21,20 +32,21 @@ from logberg.processes.settings import ControllerSettings, SettingsError, check_
 @click.option(
     "--with-broker", is_flag=True, help="Run a broker's agent in the same process (combined mode)."
 )
-def command(config: Path, insecure_network: bool, with_broker: bool) -> None:
+def command(
+    files: tuple[Path, ...], overrides: tuple[str, ...], insecure_network: bool, with_broker: bool
+) -> None:
     """Run a controller in the foreground.
 
     SIGTERM stops it in order; a broker's agent in the same process hands its leaders over first.
     SIGHUP reloads tokens and certificates.
     """
+    options = NodeOptions(files, overrides, insecure_network, with_broker)
     with expected_failures():
-        settings = load(config, ControllerSettings)
-        if insecure_network:
-            settings = settings.trusting_the_network()
-        if with_broker:
-            settings = settings.with_broker()
-        problems = check_controller(settings) or check_beside(settings)
-        if problems:
-            raise SettingsError(f"{config}: " + " ".join(problems))
-        code = run_controller(settings, config)
+        loaded = load_controller(options)
+        code = run_controller(
+            loaded.settings,
+            loaded.file,
+            loaded.notes,
+            lambda: load_controller(options).settings,
+        )
     sys.exit(code)

@@ -8,9 +8,16 @@ from typing import NamedTuple
 from broker_agent.config import AgentConfig, Endpoint, problems
 from broker_agent.library import OwnServer
 from broker_agent.process import AgentTls, run_broker
+from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
 from logberg.processes.principals import Principals, error_answer
-from logberg.processes.settings import BrokerSettings, SettingsError, host_and_port, resolve
+from logberg.processes.settings import (
+    SECURITY_PROTOCOLS,
+    BrokerSettings,
+    SettingsError,
+    host_and_port,
+    resolve,
+)
 from logberg.processes.tls_files import tls_files
 from logberg.version import VERSION
 from runtime.asyncio_clock import AsyncioClock
@@ -27,7 +34,10 @@ def agent_config(settings: BrokerSettings) -> AgentConfig:
         cluster_id=settings.cluster_id,
         broker_id=settings.broker_id,
         controllers=settings.controllers,
-        endpoints=tuple(Endpoint(e.name, e.host, e.port) for e in settings.endpoints),
+        endpoints=tuple(
+            Endpoint(e.name, e.host, e.port, SECURITY_PROTOCOLS.index(e.security_protocol))
+            for e in settings.endpoints
+        ),
         rack=settings.rack,
         software=VERSION,
         session_ms=settings.session_ms,
@@ -74,12 +84,16 @@ def agent_parts(settings: BrokerSettings, config_file: Path) -> AgentParts:
     return AgentParts(config, data, server, None if settings.tls is None else read_tls)
 
 
-def run_broker_process(settings: BrokerSettings, config_file: Path) -> int:
-    """Run an agent in the foreground. Returns the exit code."""
+def run_broker_process(
+    settings: BrokerSettings, config_file: Path, notes: tuple[KeyNote, ...] = ()
+) -> int:
+    """Run an agent in the foreground. Returns the exit code. `notes`: to log at the start."""
     parts = agent_parts(settings, config_file)
 
     async def run() -> int:
         loop = asyncio.get_running_loop()
+        log = configure(settings.log_level, broker_id=settings.broker_id)
+        log_notes(notes, log)
         watch_loop(loop)
         collection.keep_tended(AsyncioClock())
         follow_signals(loop, settings.log_level)
@@ -89,7 +103,7 @@ def run_broker_process(settings: BrokerSettings, config_file: Path) -> int:
             server=parts.server,
             holds_no_data=settings.holds_no_data,
             read_tls=parts.read_tls,
-            log=configure(settings.log_level, broker_id=settings.broker_id),
+            log=log,
         )
 
     raise_limit()

@@ -11,6 +11,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from controller.config import ControllerConfig
@@ -21,10 +22,11 @@ from logberg.processes.broker_role import EXIT_BROKER, BrokerRole
 from logberg.processes.cluster_key import load_cluster_key
 from logberg.processes.combined_settings import broker_settings
 from logberg.processes.credential_reload import CredentialReload
+from logberg.processes.key_notes import KeyNote, log_notes
 from logberg.processes.log_level import follow_signals
 from logberg.processes.policy_loading import load_policies
 from logberg.processes.principals import OPEN_PATHS, Principals, error_answer
-from logberg.processes.settings import ControllerSettings, host_and_port, resolve
+from logberg.processes.settings import ControllerSettings, host_and_port, load, resolve
 from logberg.processes.tls_files import tls_files
 from logberg.version import VERSION
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
@@ -57,10 +59,18 @@ _OF_A_DISK = {*BROKEN, *NO_ROOM}
 class ControllerProcess:
     """One controller with its real parts."""
 
-    def __init__(self, settings: ControllerSettings, config_file: Path) -> None:
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        config_file: Path,
+        notes: tuple[KeyNote, ...] = (),
+        read_again: Callable[[], ControllerSettings] | None = None,
+    ) -> None:
+        """`notes` are logged. `read_again` reads the settings at SIGHUP; else `config_file` is."""
         self._settings = settings
         self._config_file = config_file
         self._log = configure(settings.log_level, node_id=settings.node_id)
+        log_notes(notes, self._log)
         self._stopping = asyncio.Event()
         self._why = ""
         clock, random = AsyncioClock(), from_system()
@@ -137,7 +147,13 @@ class ControllerProcess:
             refusals=self._links.refusals,
         )
         self._credential_reload = CredentialReload(
-            settings, config_file, principals, self._http, self._links, self._log
+            settings,
+            config_file,
+            read_again or (lambda: load(config_file, ControllerSettings)),
+            principals,
+            self._http,
+            self._links,
+            self._log,
         )
         process_metrics.declare(
             registry, lambda: self.controller.quorum, self._links.counters, self._http.counters
@@ -274,15 +290,23 @@ def controller_config(
         leader_balance_s=(
             settings.leader_imbalance_check_ms / 1000 if settings.auto_leader_rebalance else 0.0
         ),
+        default_partitions=settings.default_partitions,
+        default_replication_factor=settings.default_replication_factor,
+        topic_deletion=settings.topic_deletion,
         configs=settings.configs,
     )
 
 
-def run_controller(settings: ControllerSettings, config_file: Path) -> int:
-    """Run a controller in the foreground."""
+def run_controller(
+    settings: ControllerSettings,
+    config_file: Path,
+    notes: tuple[KeyNote, ...] = (),
+    read_again: Callable[[], ControllerSettings] | None = None,
+) -> int:
+    """Run a controller in the foreground; the arguments are those of `ControllerProcess`."""
 
     async def run() -> int:
-        return await ControllerProcess(settings, config_file).run()
+        return await ControllerProcess(settings, config_file, notes, read_again).run()
 
     raise_limit()
 

@@ -6,12 +6,13 @@ authenticated. Other settings take effect at the next start.
 """
 
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
 from logberg.processes.principals import Principals
-from logberg.processes.settings import ControllerSettings, SettingsError, check_controller, load
+from logberg.processes.settings import ControllerSettings, SettingsError, check_controller
 from logberg.processes.tls_files import tls_files
 from runtime.http.server import HttpServer
 from runtime.links.tcp import TcpLinks
@@ -25,6 +26,7 @@ class CredentialReload:
         self,
         settings: ControllerSettings,
         config_file: Path,
+        read: Callable[[], ControllerSettings],
         principals: Principals,
         http: HttpServer,
         links: TcpLinks,
@@ -32,6 +34,7 @@ class CredentialReload:
     ) -> None:
         self._settings = settings
         self._config_file = config_file
+        self._read_settings = read
         self._principals = principals
         self._http = http
         self._links = links
@@ -63,7 +66,7 @@ class CredentialReload:
             self._log.info("certificates_reloaded")
 
     def _read(self) -> ControllerSettings:
-        fresh = load(self._config_file, ControllerSettings)
+        fresh = self._read_settings()
         if problems := check_controller(fresh):
             raise SettingsError(f"{self._config_file}: {' '.join(problems)}")
         if (fresh.tls is None) is not (self._settings.tls is None):

@@ -6,7 +6,7 @@ misspelt and silently ignored is worse than an error. Relative paths are relativ
 """
 
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -67,6 +67,8 @@ class BrokerEndpoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of the listener; unique within a broker."""
     host: str
     port: int
+    security_protocol: str = "PLAINTEXT"
+    """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
 
 
 class BrokerBeside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -159,6 +161,13 @@ class ControllerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Partitions go back to their preferred leaders (auto.leader.rebalance.enable)."""
     leader_imbalance_check_ms: int = 300_000
     """Time between two such passes (leader.imbalance.check.interval.seconds)."""
+    default_partitions: int = 1
+    """How many partitions a topic gets if its creator doesn't say (num.partitions)."""
+    default_replication_factor: int = 3
+    """How many replicas its partitions get if the creator doesn't say (default.replication.factor);
+    1 for a node that runs from server.properties, as in Kafka."""
+    topic_deletion: bool = True
+    """If false, deletions are refused with TOPIC_DELETION_DISABLED (delete.topic.enable)."""
     configs: dict[str, str] = {}
     """Kafka's keys of brokers, such as min.insync.replicas, for all topics and groups that have no
     config of their own. The same on all controllers."""
@@ -220,18 +229,39 @@ class BrokerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
 def load(path: Path, kind: type[T]) -> T:
     """Read a configuration file. Raises SettingsError."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise SettingsError(
-            f"{path}: can't be read ({error.strerror}). Name a file with --config."
-        ) from None
+    data = _content(path)
     try:
         return msgspec.toml.decode(data, type=kind)
     except msgspec.ValidationError as error:
         raise SettingsError(f"{path}: {_explain(str(error), kind)}") from None
     except msgspec.DecodeError as error:
         raise SettingsError(f"{path}: not valid TOML: {error}") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a file without checking its keys. Raises SettingsError."""
+    data = _content(path)
+    try:
+        return msgspec.toml.decode(data, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise SettingsError(f"{path}: not valid TOML: {error}") from None
+
+
+def convert(table: dict[str, Any], kind: type[T], names: str) -> T:
+    """Return settings from keys and values. `names`: of the files. Raises SettingsError."""
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{names}: {_explain(str(error), kind)}") from None
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SettingsError(
+            f"{path}: can't be read ({error.strerror}). Name a file with --config."
+        ) from None
 
 
 def _explain(message: str, kind: type[msgspec.Struct]) -> str:
@@ -279,12 +309,19 @@ def check_controller(settings: ControllerSettings) -> list[str]:
             ("min_insync_replicas", settings.min_insync_replicas, 1),
             ("unclean_leader_election_ms", settings.unclean_leader_election_ms, 0),
             ("leader_imbalance_check_ms", settings.leader_imbalance_check_ms, 1),
+            ("default_partitions", settings.default_partitions, 1),
+            ("default_replication_factor", settings.default_replication_factor, 1),
             ("token_max_lifetime_ms", settings.token_max_lifetime_ms, 1),
             ("token_period_ms", settings.token_period_ms, 1),
         )
         if value < least
     ]
     found += [f"configs: {problem}" for problem in own_problems(settings.configs)]
+    found += [
+        f"configs: {key} has no effect there; write the setting {name}."
+        for key, name in _SETTINGS_OF_THEIR_OWN.items()
+        if key in settings.configs
+    ]
     if settings.log_level not in LOG_LEVELS:
         found.append(f"log_level is {settings.log_level!r}; use one of {', '.join(LOG_LEVELS)}.")
     found += _address_problems([peer.quorum for peer in settings.controllers], "controllers.quorum")
@@ -340,10 +377,24 @@ def check_broker(settings: BrokerSettings) -> list[str]:
     if settings.log_level not in LOG_LEVELS:
         found.append(f"log_level is {settings.log_level!r}; use one of {', '.join(LOG_LEVELS)}.")
     found += _address_problems([settings.http], "http")
+    found += [
+        f"endpoints.security_protocol is {point.security_protocol!r}; use one of "
+        f"{', '.join(SECURITY_PROTOCOLS)}."
+        for point in settings.endpoints
+        if point.security_protocol not in SECURITY_PROTOCOLS
+    ]
     return found
 
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""Of listeners, by Kafka's names, each at its number in records."""
+_SETTINGS_OF_THEIR_OWN = {
+    "num.partitions": "default_partitions",
+    "default.replication.factor": "default_replication_factor",
+    "delete.topic.enable": "topic_deletion",
+}
+"""Kafka's keys that `configs` can't set."""
 
 
 def _is_hex(text: str) -> bool:

@@ -19,6 +19,7 @@ import click
 from controller.http.route import Route
 from controller.http.routes import ROUTES
 from logberg.commands.brokers import list_brokers
+from logberg.processes.server_properties.key_groups import KEYS, KeyGroup
 from logberg.processes.settings import BrokerSettings, ControllerSettings
 from metadata.errors import ErrorCode
 from metadata.features import METADATA_VERSION, METADATA_VERSION_NAMES
@@ -30,6 +31,7 @@ from tests.evidence.recorded import read_rows
 
 REFERENCE = source.ROOT / "docs" / "reference.md"
 FORMAT = source.ROOT / "docs" / "format.md"
+KAFKA_KEYS = source.ROOT / "docs" / "kafka-keys.md"
 EVENTS = source.ROOT / "docs" / "log-events.md"
 SAFETY = source.ROOT / "docs" / "safety.md"
 _MADE = re.compile(r"<!-- made: ([a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
@@ -131,6 +133,37 @@ def _errors() -> str:
     return table(("code", "status", "fault", "retry", "what to do"), rows)
 
 
+def _used_keys() -> str:
+    rows = (
+        (f"`{key}`", ", ".join(f"`{name}`" for name in rule.settings.split(", ") if name), rule.why)
+        for key, rule in KEYS.items()
+        if rule.group is KeyGroup.USED
+    )
+    return table(("key", "our setting", "does"), rows)
+
+
+def _refused_keys() -> str:
+    rows = (
+        (f"`{key}`", "" if rule.unless is None else f"`{rule.unless}`", rule.why)
+        for key, rule in KEYS.items()
+        if rule.group is KeyGroup.REFUSED
+    )
+    return table(("key", "accepted with", "why it is refused else"), rows)
+
+
+def _static_keys() -> str:
+    keys = [f"`{key}`" for key, rule in KEYS.items() if rule.group is KeyGroup.CONFIG]
+    return f"{', '.join(keys)}.\n"
+
+
+def _ignored_keys() -> str:
+    by_reason: dict[str, list[str]] = {}
+    for key, rule in KEYS.items():
+        if rule.group is KeyGroup.IGNORED:
+            by_reason.setdefault(rule.why, []).append(f"`{key}`")
+    return table(("because", "keys"), ((why, ", ".join(keys)) for why, keys in by_reason.items()))
+
+
 MADE: dict[str, Callable[[], str]] = {
     "controller-settings": lambda: _settings(ControllerSettings),
     "broker-settings": lambda: _settings(BrokerSettings),
@@ -140,6 +173,10 @@ MADE: dict[str, Callable[[], str]] = {
     "errors": _errors,
     "controller-metrics": lambda: _metrics("controller"),
     "levels": _levels,
+    "kafka-used": _used_keys,
+    "kafka-refused": _refused_keys,
+    "kafka-static": _static_keys,
+    "kafka-ignored": _ignored_keys,
     "agent-metrics": lambda: _metrics("broker_agent"),
 }
 
@@ -184,6 +221,7 @@ def main() -> int:
     for path, make in (
         (REFERENCE, reference),
         (FORMAT, reference),
+        (KAFKA_KEYS, reference),
         (EVENTS, log_events),
         (SAFETY, safety),
     ):

@@ -20,6 +20,7 @@ from tests.docs import source
 from tests.docs.generate import (
     EVENTS,
     FORMAT,
+    KAFKA_KEYS,
     REFERENCE,
     SAFETY,
     log_events,
@@ -33,7 +34,7 @@ DOCS = source.ROOT / "docs"
 REMEDY = "run: python -m tests.docs.generate"
 
 
-@pytest.mark.parametrize("page", [REFERENCE, FORMAT], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [REFERENCE, FORMAT, KAFKA_KEYS], ids=lambda page: page.name)
 def test_the_reference_is_current(page: Path) -> None:
     text = page.read_text()
     assert reference(text) == text, REMEDY

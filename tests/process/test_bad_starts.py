@@ -226,6 +226,63 @@ def test_an_agent_without_certificates_of_its_own(lone: Lone) -> None:
     assert not (lone.folder / "data").exists()
 
 
+# -- server.properties ---------------------------------------------------------------------------
+
+PROPERTIES = """
+process.roles={roles}
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{quorum}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{agent},CONTROLLER://:{quorum}
+log.dirs=data
+logberg.cluster.id=AAAAAAAAAAAAAAAAAAAAAA
+num.io.threads=8
+num.partition=3
+"""
+
+
+def write_properties(lone: Lone, roles: str, more: str = "") -> None:
+    lone.path = lone.folder / "server.properties"
+    lone.path.write_text(PROPERTIES.format(roles=roles, **lone.ports) + more)
+
+
+@pytest.mark.parametrize(("role", "roles"), [("controller", "controller"), ("broker", "broker")])
+def test_a_file_of_kafkas_that_asks_for_too_much(lone: Lone, role: str, roles: str) -> None:
+    write_properties(lone, roles, "zookeeper.connect=h:2181\nnum.partitions=none\n")
+    said = lone.start(role)
+    refused(said, "zookeeper.connect is refused", "line 11", "line 12")
+    assert not (lone.folder / "data").exists()
+
+
+def test_a_node_of_the_other_role(lone: Lone) -> None:
+    write_properties(lone, "broker")
+    refused(lone.start("controller"), str(lone.path), "logberg broker")
+    write_properties(lone, "broker,controller")
+    refused(lone.start("broker"), str(lone.path), "logberg controller")
+    assert not (lone.folder / "data").exists()
+
+
+def test_a_file_of_kafkas_runs_and_is_read_again(
+    lone: Lone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of both roles; the variables of Kafka's images count, and SIGHUP reads the file."""
+    write_properties(lone, "broker,controller")
+    monkeypatch.setenv("KAFKA_BROKER_SESSION_TIMEOUT_MS", "1000")
+    # The variable is stronger than the file: its value is the one that is wrong.
+    refused(lone.start("controller"), "heartbeat_ms is 2000", "session_ms (1000)")
+    monkeypatch.delenv("KAFKA_BROKER_SESSION_TIMEOUT_MS")
+    with lone.running("controller") as process:
+        lone.path.write_text(f"{lone.path.read_text()}zookeeper.connect=h:1\n")
+        process.send_signal(signal.SIGHUP)
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "certificates_not_reloaded" in line:
+                break
+        assert "zookeeper.connect is refused" in line
+    assert (lone.folder / "data" / "logberg-controller").is_dir()
+    assert (lone.folder / "data" / "logberg-broker").is_dir()
+
+
 # -- folders -------------------------------------------------------------------------------------
 
 
