@@ -26,12 +26,14 @@ from broker_agent.directory_assignments import DirectoryAssignments
 from broker_agent.health import Health, health_of
 from broker_agent.isr_requests import IsrRequests
 from broker_agent.isr_without_data import IsrWithoutData
+from broker_agent.opened_secrets import Secrets
 from broker_agent.producer_ids import ProducerIds
 from broker_agent.publishers import Duties, PartitionDuties, Publisher
 from broker_agent.states import BrokerState
 from metadata.bucket_hash import SECRET_BYTES, key_buckets
 from metadata.image import MetadataImage
 from metadata.partition_key import PartitionKey
+from metadata.sealing import ClusterKey
 from runtime.asyncio_clock import AsyncioClock
 from runtime.disk.real import RealDisk
 from runtime.http.callers import Authenticate
@@ -82,6 +84,7 @@ class BrokerAgent:
         duties: Duties | None = None,
         on_isr: Callable[[PartitionKey], None] | None = None,
         holds_no_data: bool = False,
+        cluster_key: ClusterKey | None = None,
         server: OwnServer | None = None,
         log: structlog.typing.FilteringBoundLogger | None = None,
     ) -> None:
@@ -92,7 +95,8 @@ class BrokerAgent:
         and no `token` reaches another server. `token` is a bearer token. The agent calls the
         publishers in their order, and `duties` after them. It calls `on_isr` when a controller has
         answered a change that `isr` asked for. `holds_no_data`: put every online replica into
-        the ISRs of partitions that this broker leads. `server`: also listen for HTTP. Raises
+        the ISRs of partitions that this broker leads. `cluster_key`: that of the controllers; with
+        it `secrets` opens credentials and passwords. `server`: also listen for HTTP. Raises
         ValueError for an invalid configuration, and for a `token` without TLS.
         """
         if found := problems(config):
@@ -113,6 +117,7 @@ class BrokerAgent:
         if duties is not None:
             self._publishers += (PartitionDuties(config.broker_id, duties),)
         self._own_server = server
+        self._secrets = Secrets(lambda: self.image, cluster_key)
         self._on_isr = on_isr
         self._holds_no_data = holds_no_data
         self._isr: IsrRequests | None = None
@@ -228,6 +233,11 @@ class BrokerAgent:
         """The reports in which log directories this broker's replicas lie."""
         assert self._directories is not None, "use the agent inside `async with`"
         return self._directories
+
+    @property
+    def secrets(self) -> Secrets:
+        """Opens SCRAM credentials, delegation tokens and passwords in configs."""
+        return self._secrets
 
     async def next_producer_id(self) -> int:
         """Return an id that no producer of the cluster has had, nor will have (KIP-730).

@@ -10,12 +10,14 @@ from broker_agent.health import Health
 from broker_agent.image_store import WrongFolderError
 from broker_agent.isr_requests import IsrRequests, LedPartition
 from broker_agent.library import AgentGoneError, BrokerAgent, Ending, run_until_gone
+from broker_agent.opened_secrets import OpenedCredential, OpenedToken, Secrets
 from broker_agent.publishers import Duties, Manifest, Publisher
 from broker_agent.states import BrokerState
 from controller.policies import PolicyViolationError, ProposedConfigs, ProposedTopic
 from logberg.client.access import Access, AccessError, read_token
 from logberg.client.client import LogbergClient
 from logberg.client.client_errors import ClientError
+from logberg.client.cluster_key_file import read_cluster_key
 from logberg.local.cluster_access import ClusterAccess, find_local_cluster
 from logberg.local.cluster_file import LocalClusterError
 from metadata.image import (
@@ -103,8 +105,11 @@ from metadata.messages import (
     UpgradeType,
 )
 from metadata.partition_key import PartitionKey
+from metadata.records import ConfigResourceType, ScramMechanism
+from metadata.sealing import ClusterKey, SealingError
 from metadata.uuids import parse_uuid, uuid_text
 from runtime.disk.interface import FolderInUseError
+from runtime.disk.secret_file import SecretFileError
 from runtime.sockets.tls import TlsFiles, TlsFilesError, client_context
 
 __all__ = [
@@ -131,10 +136,12 @@ __all__ = [
     "CheckAclReply",
     "ClientError",
     "ClusterAccess",
+    "ClusterKey",
     "ConfigChange",
     "ConfigEntry",
     "ConfigOperation",
     "ConfigResourceChange",
+    "ConfigResourceType",
     "ConfigSynonym",
     "ConfiguredResource",
     "CreateAclsReply",
@@ -184,6 +191,8 @@ __all__ = [
     "MetadataImage",
     "NewPartitions",
     "NewTopic",
+    "OpenedCredential",
+    "OpenedToken",
     "Partition",
     "PartitionDescription",
     "PartitionKey",
@@ -203,7 +212,11 @@ __all__ = [
     "ResolveQuotasReply",
     "RunningReassignment",
     "ScramDeletion",
+    "ScramMechanism",
     "ScramUpsertion",
+    "SealingError",
+    "SecretFileError",
+    "Secrets",
     "StatusReply",
     "TlsFiles",
     "TlsFilesError",
@@ -219,6 +232,7 @@ __all__ = [
     "difference",
     "find_local_cluster",
     "parse_uuid",
+    "read_cluster_key",
     "read_token",
     "run_until_gone",
     "uuid_text",

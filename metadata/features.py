@@ -21,6 +21,8 @@ LITERAL_AMENDMENTS_FROM: Final = 1
 """From this level of `logberg.version` on, replay uses an amended registration as it is written.
 Below it, replay keeps epoch and flags of the previous registration, as release 0.1 did
 (ADR 0015)."""
+SEALED_CONFIGS_FROM: Final = 2
+"""From this level of `logberg.version` on, secret values of configs are sealed (ADR 0038)."""
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 """Kafka's: partitions remember replicas that are safe to elect (KIP-966)."""
 
@@ -40,7 +42,7 @@ class Levels(NamedTuple):
 
 SUPPORTED: Final[Mapping[str, Levels]] = {
     ELR_VERSION: Levels(0, 1),
-    LOGBERG_VERSION: Levels(1, 1),
+    LOGBERG_VERSION: Levels(1, 2),
     METADATA_VERSION: Levels(21, 33),
 }
 """The levels that this build supports, by the feature's name."""
@@ -80,6 +82,12 @@ NEEDS: Final[Mapping[tuple[str, int], tuple[str, int]]] = {
     (ELR_VERSION, 1): (METADATA_VERSION, 23),
 }
 """(feature, level) to the (feature, level) that it needs (KIP-1022)."""
+
+BROUGHT: Final[Mapping[tuple[str, int], str]] = {
+    (LOGBERG_VERSION, SEALED_CONFIGS_FROM): "sealed values of configs",
+}
+"""What a level brought that is neither a record nor a field of one (those are in NEEDS of each
+record): after it the level can't be lowered."""
 
 
 def described(name: str, level: int) -> str:

@@ -37,6 +37,7 @@ from metadata.messages import (
     UpdateFeaturesReply,
     UpdateFeaturesRequest,
 )
+from metadata.messages.wire import canonical
 
 
 def create_topics(leader: LeaderParts, asked: Asked) -> RequestedChange:
@@ -150,7 +151,7 @@ def _alteration(leader: LeaderParts, message: AlterConfigsRequest) -> RequestedC
     def alter(image: MetadataImage, sweep: Sweep | None = None) -> Decided:
         return leader.configs.alter(image, message, sweep)
 
-    return RequestedChange.of(
+    change = RequestedChange.of(
         message,
         "AlterConfigs",
         AlterConfigsReply,
@@ -158,6 +159,7 @@ def _alteration(leader: LeaderParts, message: AlterConfigsRequest) -> RequestedC
         in_rounds=True,
         concerns=lambda _image: _named_configs(message),
     )
+    return change._replace(meaning=lambda: leader.configs.secrets.meaning(canonical, message))
 
 
 def _named_configs(message: AlterConfigsRequest) -> Iterator[resources.Resource]:

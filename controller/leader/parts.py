@@ -23,6 +23,7 @@ from controller.leader.self_registration import SelfRegistration, registration_o
 from controller.leader.token_expiry import TokenExpiry
 from controller.managers.brokers import BrokerManager
 from controller.managers.clients.managers import ClientManagers
+from controller.managers.config_secrets import ConfigSecrets
 from controller.managers.configs import ConfigManager
 from controller.managers.isr_changes import IsrManager
 from controller.managers.leader_elections import ElectionManager
@@ -66,7 +67,9 @@ class LeaderParts:
         self.brokers = BrokerManager(self.heartbeats, defaults)
         self.isrs = IsrManager(defaults)
         self.elections = ElectionManager(defaults)
-        self.configs = ConfigManager(defaults, policies.alter_config)
+        self.configs = ConfigManager(
+            defaults, policies.alter_config, ConfigSecrets(random, config.cluster_key)
+        )
         self.topics = TopicManager(config, random, self.configs, policies.create_topic)
         self.partitions = PartitionManager(config, random)
         self.reassignments = ReassignmentManager(defaults)

@@ -2,7 +2,8 @@
 
 The resources of one request are checked one by one, in the order of the request. Those that pass
 are one atomic change. A key whose value stays the same isn't written. As in Kafka, a broker's key
-is: brokers load files such as key stores anew when they see the record.
+is: brokers load files such as key stores anew when they see the record. Secret values are sealed
+(`config_secrets`).
 
 While eligible leader replicas are in use, a change of min.insync.replicas first empties the ELRs
 that it concerns. Their members were safe to elect under the old value only. This can be many
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from controller.managers.config_secrets import ConfigSecrets, WrittenConfig
 from controller.managers.elr import emptied, has_elr
 from controller.managers.sweep import Sweep
 from controller.policies import AlterConfigPolicy, ProposedConfigs, judge
@@ -54,10 +56,16 @@ class _MinIsrChanges(NamedTuple):
 class ConfigManager:
     """Each public method reads an image and returns records."""
 
-    def __init__(self, own: OwnConfigs, policy: AlterConfigPolicy | None = None) -> None:
-        """`own`: the controllers' own settings, under Kafka's keys."""
+    def __init__(
+        self,
+        own: OwnConfigs,
+        policy: AlterConfigPolicy | None = None,
+        secrets: ConfigSecrets | None = None,
+    ) -> None:
+        """`own`: the controllers' own settings, under Kafka's keys. `secrets` None: no key."""
         self._own = own
         self._policy = policy
+        self.secrets = secrets or ConfigSecrets()
 
     def alter(
         self, image: MetadataImage, request: AlterConfigsRequest, sweep: Sweep | None = None
@@ -75,10 +83,11 @@ class ConfigManager:
             )
         times = Counter(map(_known_as, request.resources))
         records: list[ConfigRecord] = []
+        hashes: list[bytes] = []
         results: list[AlteredConfigs] = []
         done = 0
         for resource in request.resources:
-            mine: list[ConfigRecord] = []
+            mine: list[WrittenConfig] = []
             refusal = None
             try:
                 if times[_known_as(resource)] > 1:
@@ -88,13 +97,14 @@ class ConfigManager:
                 if len(request.resources) == 1:
                     raise
                 refusal = error_reply(error)
-            records += mine
+            records += [each.record for each in mine]
+            hashes += [each.salted_hash for each in mine if each.salted_hash is not None]
             results.append(
                 AlteredConfigs(
                     resource.resource_type,
                     resource.resource_name,
                     refusal,
-                    tuple(record.name for record in mine),
+                    tuple(each.record.name for each in mine),
                 )
             )
             done += len(resource.configs)
@@ -108,7 +118,7 @@ class ConfigManager:
                 cleared, reason="min.insync.replicas is about to change", unfinished=True
             )
         reply = AlterConfigsReply(resources=tuple(results), dry_run=request.dry_run)
-        return ControllerResult((*cleared, *records), reply)
+        return ControllerResult((*cleared, *records), reply, salted_hashes=tuple(hashes))
 
     def of_new_topic(
         self, name: str, configs: Mapping[str, str | None]
@@ -128,7 +138,7 @@ class ConfigManager:
         records = [ConfigRecord(int(_TOPIC), name, key, text) for key, text in values.items()]
         return values, records
 
-    def _altered(self, image: MetadataImage, resource: ConfigResourceChange) -> list[ConfigRecord]:
+    def _altered(self, image: MetadataImage, resource: ConfigResourceChange) -> list[WrittenConfig]:
         """Return the records of one resource. Raises LogbergError."""
         kind, name = resource_of(resource.resource_type, resource.resource_name)
         _check_operations(resource.configs)
@@ -153,7 +163,9 @@ class ConfigManager:
                 ProposedConfigs(resource.resource_type, name, changed),
                 f"{resource.resource_type} {resource.resource_name!r}",
             )
-        return [ConfigRecord(int(kind), name, key, value) for key, value in changed.items()]
+        return [
+            self.secrets.written(image, kind, name, key, value) for key, value in changed.items()
+        ]
 
 
 def elr_safety_records(image: MetadataImage, own: OwnConfigs) -> list[ConfigRecord]:

@@ -3,8 +3,8 @@
 A level is finalised only if every registered controller, every voter and every registered broker
 supports it. Fenced brokers count too, because a broker that is down today may come back tomorrow.
 
-A level is lowered only if no record type or field came with the higher one. Otherwise a downgrade
-could lose what such records hold.
+A level is lowered only if nothing that stays in the log came with the higher one. Otherwise a
+downgrade could lose it.
 """
 
 from collections import Counter
@@ -20,6 +20,7 @@ from metadata.configs.effective import OwnConfigs
 from metadata.errors import ErrorCode, LogbergError
 from metadata.features import (
     BASE,
+    BROUGHT,
     ELR_VERSION,
     METADATA_VERSION,
     NEEDS,
@@ -176,7 +177,8 @@ def _what_could_be_lost(name: str, level: int, current: int) -> str:
     if level >= current or name == ELR_VERSION:
         # What ELR brought is emptied before it is switched off.
         return ""
-    return ", ".join(brought_between(name, level, current))
+    others = [BROUGHT.get((name, each), "") for each in range(level + 1, current + 1)]
+    return ", ".join([*brought_between(name, level, current), *filter(None, others)])
 
 
 def _check_needs(levels: Mapping[str, int]) -> None:

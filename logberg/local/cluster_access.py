@@ -10,8 +10,15 @@ from pathlib import Path
 import msgspec
 
 from logberg.client.access import Access
-from logberg.local.cluster_file import CLUSTER_FILE, ClusterFile, LocalClusterError
+from logberg.client.cluster_key_file import read_cluster_key
+from logberg.local.cluster_file import (
+    CLUSTER_FILE,
+    CLUSTER_KEY_FILE,
+    ClusterFile,
+    LocalClusterError,
+)
 from logberg.local.local_ca import LocalCertificateAuthority
+from metadata.sealing import ClusterKey
 from runtime.sockets.tls import TlsFiles, client_context
 
 
@@ -35,6 +42,10 @@ class ClusterAccess(msgspec.Struct, frozen=True):
         )
         pair = authority.issue(f"broker-{broker_id}", f"broker://{self.cluster_id}/{broker_id}")
         return client_context(authority.ca_path, TlsFiles(*pair, authority.ca_path))
+
+    def cluster_key(self) -> ClusterKey:
+        """Return the key with which a broker opens secrets. Raises SecretFileError."""
+        return read_cluster_key(self.folder / CLUSTER_KEY_FILE)
 
 
 def find_local_cluster(folder: Path | str) -> ClusterAccess:

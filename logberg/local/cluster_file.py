@@ -10,6 +10,7 @@ import msgspec
 from logberg.client.access import Access, read_token
 
 CLUSTER_FILE = "cluster.json"
+CLUSTER_KEY_FILE = "config/cluster.key"
 IDENTITY_FILE = Path("config", "identity.json")
 """Marks a folder as this cluster's. It is written before any process starts."""
 TOKEN_FILE = "admin.token"  # noqa: S105 - a file's name

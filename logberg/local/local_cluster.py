@@ -28,6 +28,7 @@ import msgspec
 from logberg.local.child import Child, stop_all
 from logberg.local.cluster_file import (
     CLUSTER_FILE,
+    CLUSTER_KEY_FILE,
     IDENTITY_FILE,
     TOKEN_FILE,
     ClusterFile,
@@ -266,7 +267,7 @@ class LocalCluster:
 
     @property
     def _cluster_key(self) -> Path:
-        return self.folder / "config" / "cluster.key"
+        return self.folder / CLUSTER_KEY_FILE
 
     def _tokens(self) -> dict[str, str]:
         """Issue missing tokens. Returns the SHA-256 of every principal's token."""

@@ -7,9 +7,10 @@ used stops the start: a controller with a wrong key would seal secrets that othe
 from pathlib import Path
 from typing import Final
 
+from logberg.client.cluster_key_file import read_cluster_key
 from logberg.processes.settings import ControllerSettings, SettingsError, resolve
-from metadata.sealing import KEY_BYTES, ClusterKey
-from runtime.disk.secret_file import SecretFileError, read_secret
+from metadata.sealing import ClusterKey
+from runtime.disk.secret_file import SecretFileError
 
 FILE: Final = "cluster.key"
 """Its name in a controller's data folder, where the settings name no other file."""
@@ -24,7 +25,7 @@ def load_cluster_key(settings: ControllerSettings, config_file: Path) -> Cluster
         if not path.exists():
             return None
     try:
-        return ClusterKey(read_secret(path, KEY_BYTES))
+        return read_cluster_key(path)
     except SecretFileError as error:
         raise SettingsError(
             f"cluster_key: {error}. `logberg cluster-key` makes such a file; all controllers of a "

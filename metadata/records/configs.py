@@ -21,6 +21,8 @@ class ConfigResourceType(IntEnum):
     GROUP = 32
 
 
+SEALED_TEXT: Final = "logberg-sealed:"
+"""A value that begins so holds a sealed block in base64 (`metadata.sealed_places`)."""
 _KINDS: Final[dict[int, str]] = {
     ConfigResourceType.TOPIC: "topic",
     ConfigResourceType.BROKER: "broker",
@@ -72,6 +74,8 @@ class ConfigRecord(Record, frozen=True, tag=400):
         return (word, f"{kind}:{name}") if name else (word,)
 
     def secret_fields(self) -> tuple[str, ...]:
-        """The value is a secret if the key's name says so. A deletion has no value to hide."""
-        hides = self.value is not None and _SECRET.search(self.name)
+        """The value is a secret if it is sealed, or if the key's name says so."""
+        if self.value is None:
+            return ()
+        hides = self.value.startswith(SEALED_TEXT) or _SECRET.search(self.name)
         return ("value",) if hides else ()

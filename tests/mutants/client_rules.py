@@ -107,6 +107,34 @@ CLIENT_RULES = (
         ),
     ),
     Mutant(
+        "a password in a config lies in clear",
+        "S3",
+        "The level says that secret values are sealed, and they are written as they are.",
+        (
+            Patch(
+                "controller.managers.config_secrets.ConfigSecrets.written",
+                edited(("levels.get(LOGBERG_VERSION, 0) < SEALED_CONFIGS_FROM", "levels")),
+            ),
+        ),
+        CLIENTS,
+    ),
+    Mutant(
+        "the digest of a password's request is not keyed",
+        "S3",
+        "A password in a config can be guessed with the request's digest.",
+        (
+            Patch(
+                "controller.managers.config_secrets.ConfigSecrets.meaning",
+                edited(
+                    (
+                        'return self._key.mac("requests", canonical(request))',
+                        "return canonical(request)",
+                    )
+                ),
+            ),
+        ),
+    ),
+    Mutant(
         "half of a user's changes are made",
         "S2",
         "A refused change of a user doesn't hold back the other ones.",
@@ -206,6 +234,29 @@ CLIENT_RULES = (
             ),
         ),
         CLIENTS,
+    ),
+    Mutant(
+        "an agent gives the last id of a block twice",
+        "S5",
+        "The last id stays in the block until the next block comes.",
+        (
+            Patch(
+                "broker_agent.producer_ids.ProducerIds.take",
+                edited(("self._current[1:]", "self._current[1:] or self._current")),
+            ),
+        ),
+        CLIENTS,
+    ),
+    Mutant(
+        "a report of a directory that is applied late stays",
+        "I17",
+        "The agent does not compare the metadata with its last report.",
+        (
+            Patch(
+                "broker_agent.directory_assignments.DirectoryAssignments.on_metadata",
+                edited(("self._open[key] = None", "pass")),
+            ),
+        ),
     ),
     Mutant(
         "a client pays for what the cluster refused",

@@ -1,4 +1,4 @@
-"""Administrators of clients: entries, quotas, credentials, tokens and producer ids, under faults.
+"""Administrators of clients: entries, quotas, credentials, tokens, passwords, producer ids.
 
 Each of them works on names of its own, one request at a time. So it knows what must be there: a
 request without an answer, after all its tries, leaves two possible states, and its name is not used
@@ -6,7 +6,8 @@ again. Secrets are sealed under one key, which no node writes down.
 
 - S1: what was acknowledged is what a linearizable read and the state at rest say.
 - S2: nothing is refused that must be done.
-- S3: a credential at rest is sealed, and opens to what the user's password makes.
+- S3: a credential and a password in a config at rest are sealed, and open to what was set, also
+  at agents. Passwords are set once logberg.version is 2: an administrator raises it.
 - S4: a token's HMAC is the key's own in each answer, and tokens that have expired are removed.
 - S5: no producer id is handed out twice.
 """
@@ -19,9 +20,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from controller.managers.clients.scram import place_of
-from controller.managers.clients.tokens import token_hmac
-from metadata.records import EntityData
+from broker_agent.opened_secrets import Secrets
+from metadata.features import LOGBERG_VERSION, SEALED_CONFIGS_FROM
+from metadata.records import ConfigResourceType, EntityData
+from metadata.sealed_places import scram_place, token_hmac
 from metadata.sealing import ClusterKey, key_id_of
 from metadata.uuids import uuid7, uuid_text
 from runtime.http.requests import Caller, Reply, Request, Unreachable
@@ -35,6 +37,7 @@ ADMINISTRATORS = 4
 ACTS_PER_S = 3.0
 TRIES = 10
 SILENT = {421, 429, 503, 507}
+PASSWORD = "listener.name.{}.ssl.keystore.password"
 MECHANISM = 1
 """SCRAM-SHA-256."""
 
@@ -64,7 +67,7 @@ class Administrator:
             self.go_on()
             return
         kinds = (self._acl, self._quota, self._scram, self._token, self._producer_ids, self._read)
-        self._dice.choice(kinds)()
+        self._dice.choice((*kinds, self._password))()
 
     def _name(self, kind: str) -> str:
         """Return the name in use for a kind: another one after an answer that never came."""
@@ -112,6 +115,27 @@ class Administrator:
         }
         body = {"upsertions": [which | secrets]}
         self._set("scram", name, iterations, "POST", "/v1/users/scram", body, "users")
+
+    def _password(self) -> None:
+        leader = self._crowd.cluster.leader()
+        if leader is None:
+            self.go_on()
+            return
+        image = self._crowd.cluster.controllers[leader].image
+        if image.features.levels.get(LOGBERG_VERSION, 0) < SEALED_CONFIGS_FROM:
+            update = {"feature": LOGBERG_VERSION, "maxVersionLevel": SEALED_CONFIGS_FROM}
+            # Nodes may not be registered yet.
+            legal = ("FEATURE_UPDATE_FAILED", "INVALID_UPDATE_VERSION")
+            body: dict[str, Any] = {"updates": [update]}
+            self._send("POST", "/v1/features", body, lambda _: None, lambda: None, legal)
+            return
+        name = self._name("password")
+        value = self._dice.choice((None, f"password-{self._dice.randint(1, 9)}"))
+        change = {"name": PASSWORD.format(name), "value": value}
+        change["operation"] = "delete" if value is None else "set"
+        resource = {"resourceType": "broker", "resourceName": "1", "configs": [change]}
+        body = {"resources": [resource]}
+        self._set("password", name, value, "PATCH", "/v1/configs", body, "resources")
 
     def _set(
         self,
@@ -327,6 +351,7 @@ class Clients:
                 self.facts["names judged"] += 1
         for (user, mechanism), record in image.scram.credentials.items():
             self._judge_credential(user, mechanism, record)
+        self._judge_agents(image)
         if max(self._blocks, default=-1_000) + 1_000 > image.producer_ids.next_producer_id:
             self.fail("S5: a block was acknowledged, and is not in the log")
         now = self.cluster.hosts[leader].machine.wall_offset_us // 1000
@@ -341,10 +366,24 @@ class Clients:
         if key_id_of(record.stored_key) != KEY.id or key_id_of(record.server_key) != KEY.id:
             self.fail(f"S3: the credential of {user} is not sealed")
         made = hmac.digest(salted(user, record.iterations), b"Client Key", "sha256")
-        opened = KEY.open(place_of(user, mechanism, "storedKey"), record.stored_key)
+        opened = KEY.open(scram_place(user, mechanism, "storedKey"), record.stored_key)
         if opened != hashlib.sha256(made).digest():
             self.fail(f"S3: the credential of {user} opens to another key")
         self.facts["credentials opened"] += 1
+
+    def _judge_agents(self, image: Any) -> None:
+        """S3: each agent opens what the log holds, and nothing lies there in clear."""
+        for value in (v for _, values in image.configs.resources.items() for _, v in values):
+            if "password-" in value:
+                self.fail(f"S3: the log holds {value} in clear")
+        for incarnation in self.cluster.brokers.values():
+            for administrator in self._administrators:
+                for (kind, name), possible in administrator.possible.items():
+                    if kind == "password":
+                        found = _opened(incarnation.agent.image, name)
+                        if found not in possible:
+                            self.fail(f"S3: an agent opens {name} to {found}, not {possible}")
+                        self.facts["passwords opened by agents"] += 1
 
 
 def salted(user: str, iterations: int) -> bytes:
@@ -362,11 +401,19 @@ def _told(kind: str, reply: dict[str, Any]) -> Any:
     return None if user is None else user["credentials"][0]["iterations"]
 
 
+def _opened(image: Any, name: str) -> str | None:
+    """Return a password as an agent opens it; None: there is none."""
+    secrets = Secrets(lambda: image, KEY)
+    return secrets.config(ConfigResourceType.BROKER, "1", PASSWORD.format(name))
+
+
 def _stands(image: Any, kind: str, name: str) -> Any:
     """Return what an image says of a name."""
     if kind == "acl":
         entries = [e for _, e in image.acls.entries.items() if e.principal == f"User:{name}"]
         return True if entries else None
+    if kind == "password":
+        return _opened(image, name)
     if kind == "quota":
         return image.client_quotas.of(EntityData("user", name)).get("producer_byte_rate")
     record = image.scram.credentials.get((name, MECHANISM))

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from controller.managers.sealing_key import usable_key
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -33,7 +34,8 @@ from metadata.records import (
     ScramMechanism,
     UserScramCredentialRecord,
 )
-from metadata.sealing import ClusterKey, key_id_of
+from metadata.sealed_places import scram_place
+from metadata.sealing import ClusterKey
 from runtime.randomness import Random
 
 MECHANISMS: Final = {
@@ -119,42 +121,13 @@ class ScramManager:
         stored_key = hashlib.new(digest, client_key).digest()
         server_key = hmac.digest(wanted.salted_password, b"Server Key", digest)
         stored, server = (
-            key.seal(place_of(wanted.name, mechanism, field), secret, self._random.randbytes(16))
+            key.seal(scram_place(wanted.name, mechanism, field), secret, self._random.randbytes(16))
             for field, secret in (("storedKey", stored_key), ("serverKey", server_key))
         )
         record = UserScramCredentialRecord(
             wanted.name, mechanism, wanted.salt, stored.block, server.block, wanted.iterations
         )
         return record, [stored.salted_hash, server.salted_hash]
-
-
-def place_of(user: str, mechanism: int, field: str) -> str:
-    """Return the place that a sealed key of a credential is bound to."""
-    return f"scram/{int(mechanism)}/{field}/{user}"
-
-
-def usable_key(key: ClusterKey | None, image: MetadataImage) -> ClusterKey:
-    """Return the key under which secrets are sealed.
-
-    Raises LogbergError SECURITY_DISABLED without one, or if the log's credentials are sealed under
-    another: this controller has a wrong file.
-    """
-    if key is None:
-        raise LogbergError(
-            ErrorCode.SECURITY_DISABLED,
-            "this controller has no cluster key, so it can't seal secrets: put the same "
-            "cluster.key into every controller's folder (logberg cluster-key) and restart it",
-        )
-    first = next(iter(image.scram.order), None)
-    if first is not None:
-        used = key_id_of(image.scram.credentials[first].stored_key)
-        if used is not None and used != key.id:
-            raise LogbergError(
-                ErrorCode.SECURITY_DISABLED,
-                f"this controller's cluster key is {key.id.hex()}, and the log's credentials are "
-                f"sealed under {used.hex()}: put the file of the other controllers here",
-            )
-    return key
 
 
 def mechanism_name(code: int) -> str:

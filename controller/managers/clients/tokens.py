@@ -34,6 +34,7 @@ from metadata.records import (
     DelegationTokenRecord,
     RemoveDelegationTokenRecord,
 )
+from metadata.sealed_places import token_hmac
 from metadata.sealing import ClusterKey
 from metadata.uuids import uuid4_from, uuid_text
 from runtime.randomness import Random
@@ -43,7 +44,6 @@ PRINCIPAL_MAX: Final = 255
 """Characters."""
 SWEPT_MAX: Final = 500
 """The most tokens that one batch removes because they have expired."""
-_PURPOSE: Final = "delegation tokens"
 
 
 class TokenLimits(msgspec.Struct, frozen=True):
@@ -212,11 +212,6 @@ class TokenManager:
     def _now_ms(self, image: MetadataImage) -> int:
         """Return the time of the decision; never below the log's last timestamp."""
         return max(self._wall_ms(), image.timestamp_ms)
-
-
-def token_hmac(key: ClusterKey, token_id: str) -> bytes:
-    """Return a token's secret: HMAC-SHA-512 of its id, as in Kafka."""
-    return key.mac(_PURPOSE, token_id.encode())
 
 
 def describe_token(token: DelegationTokenRecord) -> TokenDescription:

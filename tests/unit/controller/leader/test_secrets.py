@@ -7,10 +7,9 @@ from base64 import b64decode, b64encode
 import msgspec
 import pytest
 
-from controller.managers.clients.scram import place_of
-from controller.managers.clients.tokens import token_hmac
 from ledger.batch import SEALED
 from metadata.records import ScramMechanism
+from metadata.sealed_places import scram_place, token_hmac
 from metadata.sealing import ClusterKey, salted_hash
 from metadata.uuids import uuid7, uuid_text
 from runtime.http.requests import Caller
@@ -70,7 +69,7 @@ def test_a_credential_is_sealed_and_opens_with_the_key(cluster):
     record = cluster.image.scram.credentials["al", 1]
     mechanism = ScramMechanism.SCRAM_SHA_256
     opened = {
-        field: KEY.open_with_salt(place_of("al", mechanism, field), block)
+        field: KEY.open_with_salt(scram_place("al", mechanism, field), block)
         for field, block in (("storedKey", record.stored_key), ("serverKey", record.server_key))
     }
     assert {field: secret for field, (_, secret) in opened.items()} == {

@@ -1,0 +1,109 @@
+"""Opens what the image holds sealed, for a broker that verifies logins (ADR 0031, 0038).
+
+Rule: a secret leaves this module only as the return value of the method that opens it. No text of
+an object here shows a secret, and nothing here is logged. The image itself never holds an opened
+secret.
+
+Logs of other builds may hold secrets in clear. They are returned as they are.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from metadata.image import MetadataImage
+from metadata.image.tokens import expiry_of
+from metadata.records import ConfigResourceType, ScramMechanism
+from metadata.sealed_places import block_of_text, config_place, scram_place, token_hmac
+from metadata.sealing import ClusterKey, SealingError, key_id_of
+
+
+class OpenedCredential(msgspec.Struct, frozen=True):
+    """What verifies a user's SCRAM login (RFC 5802). Its text shows no secret."""
+
+    salt: bytes
+    iterations: int
+    stored_key: bytes
+    server_key: bytes
+
+    def __repr__(self) -> str:
+        return f"OpenedCredential(iterations={self.iterations}, ***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("iterations", self.iterations)]
+
+
+class OpenedToken(msgspec.Struct, frozen=True):
+    """A delegation token that the cluster knows (KIP-48). Its text shows no secret."""
+
+    token_id: str
+    owner: str
+    """Who is logged in with it."""
+    expiry_ms: int
+    """It counts before this time, in ms since 1970."""
+    hmac: bytes
+    """Its secret, 64 bytes. Clients log in by SCRAM with the base64 of it as password."""
+
+    def __repr__(self) -> str:
+        return f"OpenedToken({self.token_id!r}, owner={self.owner!r}, ***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("token_id", self.token_id), ("owner", self.owner)]
+
+
+class Secrets:
+    """The secrets of the newest image. Each call reads that image anew."""
+
+    def __init__(self, image: Callable[[], MetadataImage], key: ClusterKey | None) -> None:
+        """`key` None: only what is in clear can be read."""
+        self._image = image
+        self._key = key
+
+    def __repr__(self) -> str:
+        return f"Secrets({self._key!r})"
+
+    def scram(self, user: str, mechanism: ScramMechanism) -> OpenedCredential | None:
+        """Return a user's credential; None: the user has none. Raises SealingError."""
+        record = self._image().scram.credentials.get((user, int(mechanism)))
+        if record is None:
+            return None
+        return OpenedCredential(
+            record.salt,
+            record.iterations,
+            self._opened(scram_place(user, mechanism, "storedKey"), record.stored_key),
+            self._opened(scram_place(user, mechanism, "serverKey"), record.server_key),
+        )
+
+    def token(self, token_id: str) -> OpenedToken | None:
+        """Return a token; None: there is none. Raises SealingError without a cluster key.
+
+        It may have expired: compare `expiry_ms` with the time.
+        """
+        record = self._image().tokens.tokens.get(token_id)
+        if record is None:
+            return None
+        secret = token_hmac(self._usable_key(), token_id)
+        return OpenedToken(token_id, record.owner, expiry_of(record)[0], secret)
+
+    def config(self, resource_type: ConfigResourceType, name: str, key: str) -> str | None:
+        """Return a resource's own value of a config, opened; None: it has none.
+
+        `name` empty with BROKER: the default of all brokers. Raises SealingError.
+        """
+        value = self._image().configs.value(int(resource_type), name, key)
+        block = None if value is None else block_of_text(value)
+        if block is None:
+            return value
+        return self._usable_key().open(config_place(resource_type, name, key), block).decode()
+
+    def _opened(self, place: str, block: bytes) -> bytes:
+        return block if key_id_of(block) is None else self._usable_key().open(place, block)
+
+    def _usable_key(self) -> ClusterKey:
+        if self._key is None:
+            raise SealingError(
+                "this agent has no cluster key: give it the one of the controllers "
+                "(BrokerAgent(cluster_key=read_cluster_key(path)))"
+            )
+        return self._key

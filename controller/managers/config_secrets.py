@@ -1,0 +1,95 @@
+"""Seals the secret values of configs: passwords, and unknown keys of brokers (ADR 0038).
+
+Rule: from `logberg.version` 2 on, a value that is never shown is never in the log in clear either.
+Below that level the log may be read by agents of an older release, which can't open a sealed value;
+there the value is in clear, as in Kafka.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from controller.managers.sealing_key import usable_key
+from metadata.configs.definitions import KINDS, is_sensitive
+from metadata.errors import ErrorCode, LogbergError
+from metadata.features import LOGBERG_VERSION, SEALED_CONFIGS_FROM
+from metadata.image import MetadataImage
+from metadata.messages import AlterConfigsRequest, ConfigChange
+from metadata.records import ConfigRecord
+from metadata.records.configs import SEALED_TEXT
+from metadata.sealed_places import config_place, text_of_block
+from metadata.sealing import ClusterKey
+from runtime.randomness import Random
+
+
+class WrittenConfig(NamedTuple):
+    """A config's record."""
+
+    record: ConfigRecord
+    salted_hash: bytes | None
+    """For the batch's extension 1; None: the value is in clear, or deleted."""
+
+
+class ConfigSecrets:
+    """Makes the records of configs."""
+
+    def __init__(self, random: Random | None = None, key: ClusterKey | None = None) -> None:
+        """`random` draws what makes each sealed value another one. Both None: nothing is sealed."""
+        self._random = random
+        self._key = key
+
+    def written(
+        self, image: MetadataImage, kind: int, resource: str, key: str, value: str | None
+    ) -> WrittenConfig:
+        """Return the record that sets a key, its value sealed if it is secret.
+
+        Raises LogbergError: SECURITY_DISABLED without a usable cluster key, INVALID_CONFIG for a
+        value that looks like a sealed one.
+        """
+        if value is None or not is_sensitive(kind, key):
+            return WrittenConfig(ConfigRecord(int(kind), resource, key, value), None)
+        if value.startswith(SEALED_TEXT):
+            raise LogbergError(
+                ErrorCode.INVALID_CONFIG,
+                f"{key}: the value begins with {SEALED_TEXT!r}, which only sealed values do: give "
+                "the secret itself",
+                {"config": key},
+            )
+        if image.features.levels.get(LOGBERG_VERSION, 0) < SEALED_CONFIGS_FROM:
+            return WrittenConfig(ConfigRecord(int(kind), resource, key, value), None)
+        cluster_key = usable_key(self._key, image)
+        assert self._random is not None
+        place = config_place(kind, resource, key)
+        sealed = cluster_key.seal(place, value.encode(), self._random.randbytes(16))
+        text = text_of_block(sealed.block)
+        return WrittenConfig(ConfigRecord(int(kind), resource, key, text), sealed.salted_hash)
+
+    def meaning(
+        self, canonical: Callable[[msgspec.Struct], bytes], request: AlterConfigsRequest
+    ) -> bytes:
+        """Return what stands for a request where the log keeps its digest: never a secret.
+
+        Without a key the secrets are left out.
+        """
+        without = tuple(
+            msgspec.structs.replace(
+                resource,
+                configs=tuple(
+                    _without_secret(resource.resource_type, each) for each in resource.configs
+                ),
+            )
+            for resource in request.resources
+        )
+        if without == request.resources:
+            return canonical(request)
+        if self._key is not None:
+            return self._key.mac("requests", canonical(request))
+        return canonical(msgspec.structs.replace(request, resources=without))
+
+
+def _without_secret(resource_type: str, change: ConfigChange) -> ConfigChange:
+    kind = KINDS.get(resource_type)
+    if change.value is None or kind is None or not is_sensitive(kind, change.name):
+        return change
+    return msgspec.structs.replace(change, value="")
