@@ -24,7 +24,7 @@ EXAMPLES ?= 50
 FIRST ?= $(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-7 || echo 1))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test unit check format seeds seed mutants crashpoints flips kills model oracle openapi evidence docs bench lateness soak lock clean
+.PHONY: help demo test unit check format seeds seed mutants crashpoints flips kills model oracle openapi evidence docs bench lateness large soak lock clean
 
 help: ## List the tasks
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -101,6 +101,10 @@ bench: $(VENV)/.ready-dev ## Measure, each figure beside this machine's floor
 
 lateness: $(VENV)/.ready-dev ## Drive every route on 1,000,000 partitions; exit 1 when the loop is held: PARTITIONS=1000000
 	$(BIN)/python -m benchmarks.lateness --partitions $(PARTITIONS)
+
+large: $(VENV)/.ready-dev ## Lose a broker with 100,000 replicas, reassign 50,000 partitions, delete 10,000 topics; who waits meanwhile, and what creation costs
+	$(BIN)/python -m benchmarks.large
+	$(BIN)/python -m benchmarks.creation
 
 soak: $(VENV)/.ready-dev ## Ten minutes of load on real processes; counts elections, fencings and stalls
 	$(BIN)/python -m benchmarks.soak

@@ -13,6 +13,14 @@ from metadata.image import MetadataImage
 from metadata.records import Record
 
 
+class RoundAnswer(NamedTuple):
+    """What one round of a request answered, but for the last round."""
+
+    number: int
+    """Rounds are counted from 0."""
+    body: bytes
+
+
 class ControllerResult(NamedTuple):
     """A decision."""
 
@@ -29,6 +37,9 @@ class ControllerResult(NamedTuple):
     unfinished: bool = False
     """The records are a first part, and valid by themselves. The proposer decides again for the
     rest, after other decisions. The caller gets the answer of the last part."""
+    round_answer: RoundAnswer | None = None
+    """With `unfinished`: it is remembered with the records, so that the request, sent again, goes
+    on behind this round (`RequestedChange.rounds`)."""
     rests_on: "Callable[[MetadataImage], bool] | None" = None
     """Returns whether the records are still right in a later image. Only for records that add or
     remove whole topics: such changes may be prepared beside others (see `large_changes`)."""

@@ -66,14 +66,18 @@ def delete_topic(leader: LeaderParts, asked: Asked) -> RequestedChange:
 
 
 def _deletion(leader: LeaderParts, message: DeleteTopicsRequest) -> RequestedChange:
-    topics = leader.topics
-    return RequestedChange.of(
+    """There may be many topics, so the change is made in rounds."""
+    deletion = leader.topics.deletion(message)
+    change = RequestedChange.of(
         message,
         "DeleteTopics",
         DeleteTopicsReply,
-        lambda image: topics.delete(image, message),
-        lambda image: topics.deletes(image, message),
+        deletion.decide,
+        deletion.partitions,
+        rounds=deletion,
     )
+    undivided = leader.topics.deletion(message, at_once=True)
+    return change._replace(complete=deletion.complete, undivided=undivided.decide)
 
 
 def unregister_broker(leader: LeaderParts, asked: Asked) -> RequestedChange:

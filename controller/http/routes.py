@@ -104,7 +104,7 @@ ROUTES: tuple[Route, ...] = (
         "DELETE",
         "/v1/topics",
         "delete_topics",
-        "Delete topics by names or by ids",
+        "Delete topics by names or by ids; many go in rounds, each topic as a whole",
         DeleteTopicsReply,
         DeleteTopicsRequest,
         changes=True,

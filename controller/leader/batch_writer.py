@@ -2,7 +2,7 @@
 
 A decision's records become one batch. If they don't fit into one, they become several batches that
 are one logical transaction (KIP-868): Begin first, End last. The answer to the request is the last
-record before End.
+record before End. A round of a request has its answer at its end too, under a key of its own.
 
 Invariant: the pending image is always what a replay of the proposed bytes gives. Each batch is
 therefore replayed from its encoded form. `large_changes` does the same ahead of time.
@@ -15,7 +15,7 @@ import msgspec
 from structlog.typing import FilteringBoundLogger
 
 from controller.leader.decisions import Decision, Written
-from controller.leader.idempotency import Answer, outcome_record
+from controller.leader.idempotency import Answer, RequestKey, outcome_record, round_key
 from controller.leader.large_changes import Preparation, cut
 from controller.leader.last_changes import LastChanges
 from controller.replica.pending import Pending
@@ -49,8 +49,10 @@ class Plan(NamedTuple):
     result: ControllerResult
     batches: list[list[bytes]]
     """Encoded records, by batch. The outcome and End records are added when a batch is sealed."""
+    key: RequestKey | None
+    """What the outcome record is found by; None if no answer is remembered."""
     answer: Answer | None
-    """What the outcome record holds; None if no answer is remembered."""
+    """What the outcome record holds."""
     provenance: Provenance
 
     @property
@@ -108,9 +110,11 @@ class BatchWriter:
                 0, encode_record(BeginTransactionRecord(decision.provenance.operation))
             )
             total += 2
+        key, body = _remembered(decision, result)
+        if key is not None and result.unfinished and not batches:
+            batches = [[]]  # The round wrote nothing, and its answer is remembered all the same.
         answer = None
-        if batches and decision.key is not None and not result.unfinished:
-            body = msgspec.msgpack.encode(result.reply)
+        if batches and key is not None:
             if len(body) > _ANSWER_BYTES_MAX:
                 raise LogbergError(
                     ErrorCode.BODY_TOO_LARGE, "the answer would be too large; divide the request"
@@ -120,7 +124,7 @@ class BatchWriter:
         provenance = decision.provenance
         if not provenance.reason:
             provenance = msgspec.structs.replace(provenance, reason=result.reason)
-        return Plan(result, batches, answer, provenance)
+        return Plan(result, batches, key, answer, provenance)
 
     def write(
         self, preparation: Preparation[Decision], plan: Plan, pending: Pending, epoch: int
@@ -239,8 +243,8 @@ class BatchWriter:
             self._log.warning("clock_behind_log", lag_ms=mark.timestamp_ms - now_ms)
         # Timestamps in the log never fall, even if the new leader's clock is behind the old one's.
         timestamp_ms = max(now_ms, mark.timestamp_ms)
-        if last and plan.answer is not None and decision.key is not None:
-            outcome = outcome_record(decision.key, plan.answer, timestamp_ms)
+        if last and plan.answer is not None and plan.key is not None:
+            outcome = outcome_record(plan.key, plan.answer, timestamp_ms)
             encoded.append(encode_record(outcome))
         if last and plan.last > 0:
             encoded.append(encode_record(EndTransactionRecord()))
@@ -266,6 +270,17 @@ class BatchWriter:
             raise
         self.wrote_some = True
         pending.push(batch, image)
+
+
+def _remembered(decision: Decision, result: ControllerResult) -> tuple[RequestKey | None, bytes]:
+    """Return under which key an answer is remembered, and the answer; None if none is."""
+    if decision.key is None:
+        return None, b""
+    if not result.unfinished:
+        return decision.key, msgspec.msgpack.encode(result.reply)
+    if result.round_answer is None:
+        return None, b""
+    return round_key(decision.key, result.round_answer.number), result.round_answer.body
 
 
 def _extensions(decision: Decision, result: ControllerResult | None) -> dict[int, bytes]:

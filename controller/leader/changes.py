@@ -9,7 +9,7 @@ that its successor has changed.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -18,12 +18,19 @@ from controller.leader.client_mutation_quotas import ClientMutationQuotas, Payer
 from controller.leader.conditions import Concerns, conditional, expected_offset
 from controller.leader.decisions import Decision, LeadershipLost, Outcome, Written
 from controller.leader.delegation import ON_BEHALF_OF, on_behalf_of
-from controller.leader.idempotency import Answer, Idempotency, JoinResult, RequestKey, request_key
+from controller.leader.idempotency import (
+    Answer,
+    Idempotency,
+    JoinResult,
+    RequestKey,
+    request_key,
+    round_key,
+)
 from controller.leader.mutation_quota import MutationQuota
 from controller.leader.proposer import Proposer
 from controller.leader.token_bucket import TokenBucket
 from controller.managers.level_gate import LevelGate
-from controller.result import ControllerResult, Decide, Decided
+from controller.result import ControllerResult, Decide
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -37,6 +44,7 @@ from runtime.clock import Clock
 from runtime.http.requests import Request
 from runtime.randomness import Random
 
+Counting = Generator[None, None, int]
 OnAnswer = Callable[[msgspec.Struct | LongMessage | LogbergError, str | None], None]
 """Gets the reply or the error, and the request id."""
 REASON = "x-logberg-reason"
@@ -56,6 +64,21 @@ class _Receipt:
     bucket: TokenBucket | None = None
     """Of the client; None if no quota applies to it."""
     wrote = False
+    began = False
+    """A round before this one wrote."""
+
+
+class ResumableRounds(Protocol):
+    """The rounds of a request whose answers the log remembers."""
+
+    @property
+    def number(self) -> int:
+        """How many rounds are known: decided by this controller, or found in the log."""
+        ...
+
+    def resume(self, answer: bytes) -> None:
+        """Take over what the next round answered, from the log."""
+        ...
 
 
 class RequestedChange(NamedTuple):
@@ -67,10 +90,14 @@ class RequestedChange(NamedTuple):
     reply_type: type[Any]
     decide: Decide
     dry_run: bool
-    mutations: Callable[[MetadataImage], int] = lambda _image: 0
+    mutations: Callable[[MetadataImage], int | Counting] = lambda _image: 0
     """Counts the partitions that the change touches, for the quota. May raise LogbergError."""
     in_rounds: bool = False
     """The decision may be `unfinished`; its next round goes on from there."""
+    rounds: ResumableRounds | None = None
+    """If the answers of rounds are remembered: who takes them over."""
+    undivided: Decide | None = None
+    """Decides everything in one round, where each round would have to meet a condition."""
     complete: Callable[[Any], Any] = lambda reply: reply
     """Adds to a reply what the log must not remember, each time that it is given."""
     acted_as: str = ""
@@ -86,10 +113,11 @@ class RequestedChange(NamedTuple):
         operation: str,
         reply_type: type[Any],
         decide: Decide,
-        mutations: Callable[[MetadataImage], int] = lambda _image: 0,
+        mutations: Callable[[MetadataImage], int | Counting] = lambda _image: 0,
         *,
         in_rounds: bool = False,
         concerns: Concerns = lambda _image: (),
+        rounds: ResumableRounds | None = None,
     ) -> "RequestedChange":
         """Return the change of a message with `dry_run`. A dry run shows all rounds at once."""
         return cls(
@@ -101,6 +129,7 @@ class RequestedChange(NamedTuple):
             mutations,
             in_rounds=in_rounds and not message.dry_run,
             concerns=concerns,
+            rounds=None if message.dry_run else rounds,
         )
 
 
@@ -159,6 +188,7 @@ class Changes:
             key = request_key(request, change.meaning(), now_ms, self._random)
             remembered = self._idempotency.recall(key, pending.image, now_ms)
             if remembered is not None:
+                self._resume(change, key, pending.image, now_ms)
                 pending.when_committed(
                     lambda ok: on_answer(_again(remembered, change, key, ok), _id(key))
                 )
@@ -180,9 +210,12 @@ class Changes:
         def decide_once(image: MetadataImage) -> ControllerResult | Generator[None, None, Any]:
             # Check again: the log may have forgotten the id while this waited for its turn.
             self._idempotency.recall(key, image, now_ms)
+            self._resume(change, key, image, now_ms)
             return self._paid(change, image, payer, not_remembered, receipt)
 
         def finish(sure: Outcome) -> None:
+            if isinstance(sure, LeadershipLost) and receipt.wrote:
+                sure = LeadershipLost(maybe_executed=True)
             self._idempotency.finish(key, _answered(sure, change, key))
 
         provenance = msgspec.structs.replace(
@@ -192,10 +225,7 @@ class Changes:
             Decision(
                 decide_once,
                 provenance,
-                lambda outcome: self._confirmed(
-                    outcome,
-                    lambda sure: self._idempotency.finish(key, _answered(sure, change, key)),
-                ),
+                lambda outcome: self._confirmed(outcome, finish),
                 key,
                 in_rounds=change.in_rounds,
                 acted_as=change.acted_as,
@@ -204,17 +234,35 @@ class Changes:
 
     def _on_condition(self, change: RequestedChange, expected: int) -> RequestedChange:
         """Return the same change, refused if what it touches has changed since an offset."""
+        undivided, rounds = change.undivided, change.rounds
+        if undivided is not None:
+            rounds = None
         return change._replace(
             decide=conditional(
-                change.decide,
+                undivided or change.decide,
                 expected,
                 self._proposer.last_changes,
                 change.concerns,
                 in_rounds=change.in_rounds,
+                resumed=lambda: rounds is not None and rounds.number > 0,
             ),
+            rounds=rounds,
             # With another condition it is another request.
             meaning=lambda: b"%b\0%d" % (change.meaning(), expected),
         )
+
+    def _resume(
+        self, change: RequestedChange, key: RequestKey, image: MetadataImage, now_ms: int
+    ) -> None:
+        """Take over the answers of rounds that are in the log. Raises LogbergError."""
+        rounds = change.rounds
+        if rounds is None:
+            return
+        while True:
+            answer = self._idempotency.recall(round_key(key, rounds.number), image, now_ms)
+            if answer is None:
+                return
+            rounds.resume(answer.body)
 
     def _paid(
         self,
@@ -230,11 +278,14 @@ class Changes:
         `rests_on` checks that too.
         """
         if not receipt.wrote:
-            self._charge(change.mutations(image), image, payer, receipt)
+            counted = change.mutations(image)
+            partitions = (yield from counted) if isinstance(counted, Generator) else counted
+            self._charge(partitions, image, payer, receipt)
         try:
             decided = change.decide(image)
             result = (yield from decided) if isinstance(decided, Generator) else decided
-            receipt.wrote = bool(result.records)
+            receipt.wrote = receipt.began or bool(result.records)
+            receipt.began = receipt.wrote and result.unfinished
             if (rests_on := result.rests_on) is not None:
                 return result._replace(
                     rests_on=lambda later: not_remembered(later) and rests_on(later)
@@ -261,12 +312,17 @@ class Changes:
             raise
         receipt.partitions, receipt.bucket = partitions, bucket
 
-    def _within_limits(self, decide: Decide, mutations: Callable[[MetadataImage], int]) -> Decide:
+    def _within_limits(
+        self, decide: Decide, mutations: Callable[[MetadataImage], int | Counting]
+    ) -> Decide:
         """Refuse a dry run for its size, as the change would be. It uses up no quota."""
 
-        def decide_only(image: MetadataImage) -> Decided:
-            mutations(image)
-            return decide(image)
+        def decide_only(image: MetadataImage) -> Generator[None, None, ControllerResult]:
+            counted = mutations(image)
+            if isinstance(counted, Generator):
+                yield from counted
+            decided = decide(image)
+            return (yield from decided) if isinstance(decided, Generator) else decided
 
         return decide_only
 

@@ -46,16 +46,18 @@ def conditional(
     concerns: Concerns,
     *,
     in_rounds: bool,
+    resumed: Callable[[], bool] = lambda: False,
 ) -> Decide:
     """Return a decision that is refused if its condition doesn't hold.
 
-    `concerns` returns what the request names; what the decision writes is checked too.
+    `concerns` returns what the request names; what the decision writes is checked too. `resumed`
+    says that an earlier round is in the log already, so that the condition did hold.
     """
     begun = False
 
     def decide_if(image: MetadataImage) -> Generator[None, None, ControllerResult]:
         nonlocal begun
-        check = not (in_rounds and begun)
+        check = not ((in_rounds and begun) or resumed())
         if check:
             _check_reach(expected, image)
             yield from _check(expected, last_changes, concerns(image), image)

@@ -1,7 +1,8 @@
 """Fences silent brokers, one at a time.
 
-Each timer starts at most one fencing decision. While more brokers are overdue, the next decision is
-scheduled at once, so other decisions come in between. The decision itself checks again whether the
+Each timer starts at most one fencing decision. While more brokers are overdue, the next timer is
+set when that decision begins, so other decisions come in between. It doesn't wait for the end: a
+broker with many replicas is fenced in many rounds. The decision itself checks again whether the
 broker is still silent.
 """
 
@@ -13,9 +14,11 @@ from controller.leader.decisions import Decision, Outcome, Written
 from controller.leader.heartbeats import Heartbeats
 from controller.leader.proposer import Proposer
 from controller.managers.brokers import BrokerManager
-from controller.managers.sweep import in_rounds
+from controller.managers.sweep import Sweep, in_rounds
+from controller.result import Decided
 from ledger.batch import Provenance
 from metadata.errors import LogbergError
+from metadata.image import MetadataImage
 from runtime.clock import Clock, Timer
 
 _SOON_S = 0.001
@@ -45,7 +48,8 @@ class Fencing:
         self._timer: Timer | None = None
         self._due = 0.0
         self._not_before = 0.0
-        self._deciding = False
+        self._deciding: int | None = None
+        """The broker whose fencing has not begun yet."""
         self._active = False
         self._fencing: set[int] = set()
         """Brokers that are being fenced. Fencing a broker may take several rounds."""
@@ -53,7 +57,7 @@ class Fencing:
     def begin(self) -> None:
         """This controller leads now: begin to watch."""
         self._active = True
-        self._deciding = False
+        self._deciding = None
         self._fencing.clear()
         self.reschedule()
 
@@ -66,7 +70,7 @@ class Fencing:
 
     def reschedule(self) -> None:
         """Set the timer to the first end of a session. Call this whenever sessions have changed."""
-        if not self._active or self._deciding:
+        if not self._active or self._deciding is not None:
             return
         wait_s = self._heartbeats.next_deadline_s(self._fencing)
         if wait_s is None:
@@ -87,28 +91,32 @@ class Fencing:
         if overdue is None:
             self.reschedule()
             return
-        self._deciding = True
+        self._deciding = overdue
         self._fencing.add(overdue)
+
+        def fence(image: MetadataImage, sweep: Sweep) -> Decided:
+            self._clock.call_soon(lambda: self._go_on(overdue))
+            return self._brokers.fence_silent(image, overdue, sweep)
+
         self._proposer.submit(
             Decision(
-                in_rounds(lambda image, sweep: self._brokers.fence_silent(image, overdue, sweep)),
+                in_rounds(fence),
                 self._provenance("FenceBroker"),
                 lambda outcome: self._report(overdue, outcome),
                 first=True,
             )
         )
-        # The next fencing need not wait for the outcome, only until the proposer is free again.
-        self._clock.call_soon(self._go_on)
 
-    def _go_on(self) -> None:
-        if self._proposer.busy:
-            self._clock.call_later(0.01, self._go_on)
-            return
-        self._deciding = False
-        self.reschedule()
+    def _go_on(self, broker_id: int) -> None:
+        """The decision about this broker has begun, or it never will."""
+        if self._deciding == broker_id:
+            self._deciding = None
+            self.reschedule()
 
     def _report(self, broker_id: int, outcome: Outcome) -> None:
         self._fencing.discard(broker_id)
+        if self._deciding == broker_id:
+            self._deciding = None
         if isinstance(outcome, LogbergError):
             self._not_before = self._clock.monotonic() + _REFUSED_S
         if isinstance(outcome, Written) and outcome.wrote:

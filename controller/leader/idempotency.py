@@ -6,6 +6,9 @@ that it answers. So a retry gets the same answer from any leader, also after a r
 A request id is a UUIDv7, so ids sort by the time at which they were drawn. The log forgets the
 oldest ids. The largest forgotten id is the floor: a request at or below it is refused, because it
 may have been executed.
+
+A request that is written in rounds has an outcome for each round but the last (`round_key`). So the
+same request, sent again, goes on behind the rounds that are in the log.
 """
 
 from collections.abc import Callable
@@ -70,6 +73,17 @@ def request_key(request: Request, meaning: bytes, now_ms: int, random: Random) -
             ErrorCode.INVALID_REQUEST, f"header x-logberg-request-id: {error}; it must be a UUIDv7"
         ) from None
     return RequestKey(request_id, digest)
+
+
+def round_key(key: RequestKey, number: int) -> RequestKey:
+    """Return the key under which the log remembers what one round of a request answered.
+
+    The id is derived from the request's, and has its time. So it is forgotten in the same
+    millisecond of ids.
+    """
+    drawn = sha256(b"round %d of " % number + key.request_id).digest()
+    bits = int.from_bytes(drawn, "big") >> (256 - UUID7_RANDOM_BITS)
+    return RequestKey(uuid7(uuid7_time_ms(key.request_id), bits), key.digest)
 
 
 def encode_answer(answer: Answer) -> bytes:

@@ -17,7 +17,7 @@ from controller.managers.assignments import (
     same_brokers,
     why_not_assigned,
 )
-from controller.managers.topics import check_once, known_topic
+from controller.managers.topic_names import check_once, known_topic
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage, Topic

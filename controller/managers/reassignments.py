@@ -9,6 +9,7 @@ A request may name many partitions. It is decided in rounds (`rounds`).
 """
 
 from collections import Counter
+from typing import NamedTuple
 
 from controller.managers.assignments import default_directory, why_no_new_replica
 from controller.managers.directories import may_lead
@@ -28,18 +29,25 @@ from metadata.messages import (
 from metadata.records import PartitionChangeRecord
 
 
+class Alteration(NamedTuple):
+    """The decisions about one request, which share its rounds. Submit it only once."""
+
+    decide: Decide
+    rounds: Rounds[Reassignment, AlteredReassignment]
+
+
 class ReassignmentManager:
     """`alter` makes decisions about one request."""
 
     def __init__(self, defaults: TopicDefaults) -> None:
         self._defaults = defaults
 
-    def alter(self, request: AlterReassignmentsRequest) -> Decide:
-        """Return a decision whose rounds share one request. Submit it to the proposer only once.
+    def alter(self, request: AlterReassignmentsRequest) -> Alteration:
+        """Return the decisions about one request.
 
         If the request names only one partition, its error is raised as LogbergError.
         """
-        rounds = Rounds(request.partitions, _result, at_once=request.dry_run)
+        rounds = Rounds(request.partitions, _result, AlteredReassignment, at_once=request.dry_run)
         times = Counter((wanted.topic, wanted.partition) for wanted in request.partitions)
 
         def decide(image: MetadataImage) -> Working:
@@ -49,7 +57,7 @@ class ReassignmentManager:
                 lambda done: AlterReassignmentsReply(partitions=done, dry_run=request.dry_run),
             )
 
-        return decide
+        return Alteration(decide, rounds)
 
 
 def _result(wanted: Reassignment, error: ErrorReply | None) -> AlteredReassignment:

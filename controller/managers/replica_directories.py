@@ -59,7 +59,7 @@ class DirectoryManager:
         It raises LogbergError STALE_BROKER_EPOCH. If the request names only one replica, its error
         is raised.
         """
-        rounds = Rounds(request.replicas, _result)
+        rounds = Rounds(request.replicas, _result, AssignedReplica)
         times = Counter((wanted.topic_id, wanted.partition) for wanted in request.replicas)
 
         def decide(image: MetadataImage) -> Working:

@@ -2,8 +2,8 @@
 
 Kafka promises atomicity for each partition of such a request only. Other decisions come between two
 rounds, so a large request makes nobody wait. Every state between two rounds is valid. If the leader
-fails in between, the rest of the partitions stay as they were, and the same request, sent again,
-does the rest.
+fails in between, the rest of the partitions stay as they were. What the rounds answered is in the
+log, so the same request, sent again, does the rest and gets the answer to all of it.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from controller.managers.sweep import ROUND
-from controller.result import ControllerResult
+from controller.result import ControllerResult, RoundAnswer
 from metadata.errors import LogbergError
 from metadata.messages import ErrorReply, error_reply
 from metadata.records import PartitionChangeRecord
@@ -30,14 +30,23 @@ class Rounds(Generic[W, R]):
         self,
         wanted: Sequence[W],
         result: Callable[[W, ErrorReply | None], R],
+        results: type[R],
         *,
         at_once: bool = False,
     ) -> None:
-        """`at_once`: only one round, as a dry run shows it."""
+        """`results` is what `result` returns. `at_once`: only one round, as a dry run shows it."""
         self._wanted = wanted
         self._result = result
         self._at_most = len(wanted) if at_once else ROUND
         self._done: list[R] = []
+        self._decoder = msgspec.msgpack.Decoder(tuple[results, ...])  # type: ignore[valid-type]
+        self.number = 0
+        """How many rounds were decided here, or are in the log."""
+
+    def resume(self, answer: bytes) -> None:
+        """Take over what the next round answered, from the log."""
+        self._done += self._decoder.decode(answer)
+        self.number += 1
 
     def next(
         self,
@@ -65,5 +74,7 @@ class Rounds(Generic[W, R]):
             if number % _STEP == 0:
                 yield
         if len(self._done) < len(self._wanted):
-            return ControllerResult(records, unfinished=True)
+            answer = RoundAnswer(self.number, msgspec.msgpack.encode(self._done[start:]))
+            self.number += 1
+            return ControllerResult(records, unfinished=True, round_answer=answer)
         return ControllerResult(records, reply(tuple(self._done)))

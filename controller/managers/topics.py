@@ -1,4 +1,4 @@
-"""Decides about topics: create and delete.
+"""Decides about topics: which are created, and where their replicas lie.
 
 The topics of one request are checked one by one, in the order of the request. Those that pass are
 one atomic change. Topic ids and placements are random, so they are drawn here, by the leader, and
@@ -8,7 +8,6 @@ written into the records. Replay draws nothing.
 import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import suppress
 from itertools import chain, islice
 
 from controller.config import ControllerConfig
@@ -19,6 +18,8 @@ from controller.managers.assignments import (
     why_not_assigned,
 )
 from controller.managers.configs import ConfigManager
+from controller.managers.deletions import TopicDeletion
+from controller.managers.topic_names import check_once
 from controller.policies import CreateTopicPolicy, ProposedTopic, judge
 from controller.result import ControllerResult
 from metadata.errors import ErrorCode, LogbergError
@@ -28,8 +29,6 @@ from metadata.messages import (
     CreatedTopic,
     CreateTopicsReply,
     CreateTopicsRequest,
-    DeletedTopic,
-    DeleteTopicsReply,
     DeleteTopicsRequest,
     NewTopic,
     error_reply,
@@ -37,10 +36,9 @@ from metadata.messages import (
 from metadata.records import (
     PartitionRecord,
     Record,
-    RemoveTopicRecord,
     TopicRecord,
 )
-from metadata.uuids import parse_uuid_of, uuid4_from, uuid_text
+from metadata.uuids import uuid4_from, uuid_text
 from runtime.randomness import Random
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -52,7 +50,7 @@ Working = Generator[None, None, ControllerResult]
 
 
 class TopicManager:
-    """Each public method reads an image; `create` and `delete` return records."""
+    """`create` reads an image and returns records; `deletion` does so in rounds."""
 
     def __init__(
         self,
@@ -104,26 +102,6 @@ class TopicManager:
             self._check_total(request.topics[0], total)
         return min(total, self._config.partitions_per_request_max)
 
-    def deletes(self, image: MetadataImage, request: DeleteTopicsRequest) -> int:
-        """Count the partitions that would be deleted. Raises LogbergError POLICY_VIOLATION.
-
-        A single topic can always be deleted, however large it is.
-        """
-        wanted: Sequence[str] = request.names or request.topic_ids
-        total = 0
-        for text in wanted:
-            with suppress(LogbergError):
-                topic = known_topic(image, text, by_id=not request.names)
-                total += len(image.topics.ids_of(topic.topic_id))
-        limit = self._config.partitions_per_request_max
-        if len(wanted) > 1 and total > limit:
-            raise LogbergError(
-                ErrorCode.POLICY_VIOLATION,
-                f"the topics have {total} partitions; a request deletes at most {limit} "
-                "(partitions_per_request_max), or one topic: send several requests",
-            )
-        return total
-
     def _asked(self, topic: NewTopic) -> int:
         """Return how many partitions a topic asks for; an invalid number counts as 0."""
         if topic.assignments:
@@ -141,48 +119,9 @@ class TopicManager:
                 "operator raise the limit",
             )
 
-    def delete(self, image: MetadataImage, request: DeleteTopicsRequest) -> Working:
-        """Delete topics by names or by ids. If there is only one, its error is raised."""
-        if bool(request.names) == bool(request.topic_ids):
-            raise LogbergError(
-                ErrorCode.INVALID_REQUEST, "name the topics either by `names` or by `topicIds`"
-            )
-        wanted: Sequence[str] = request.names or request.topic_ids
-        times = Counter(wanted)
-        records: list[Record] = []
-        removed: list[bytes] = []
-        results: list[DeletedTopic] = []
-        by_id = not request.names
-        for number, text in enumerate(wanted, 1):
-            if number % _TOPICS_STEP == 0:
-                yield
-            try:
-                check_once(times, text)
-                topic = self._deletable(image, text, by_id=by_id)
-            except LogbergError as error:
-                if len(wanted) == 1:
-                    raise
-                results.append(
-                    DeletedTopic(
-                        name=None if by_id else text,
-                        topic_id=text if by_id else None,
-                        error=error_reply(error),
-                    )
-                )
-                continue
-            records.append(RemoveTopicRecord(topic.topic_id))
-            removed.append(topic.topic_id)
-            results.append(DeletedTopic(name=topic.name, topic_id=uuid_text(topic.topic_id)))
-        if sum(len(image.topics.ids_of(topic_id)) for topic_id in removed) > _STEP:
-            # There are few records, but their replay takes long.
-            yield
-        reply = DeleteTopicsReply(topics=tuple(results), dry_run=request.dry_run)
-        return ControllerResult(records, reply, rests_on=_always, touches=frozenset(removed))
-
-    def _deletable(self, image: MetadataImage, text: str, *, by_id: bool) -> TopicRecord:
-        if not self._config.topic_deletion:
-            raise LogbergError(ErrorCode.TOPIC_DELETION_DISABLED)
-        return known_topic(image, text, by_id=by_id)
+    def deletion(self, request: DeleteTopicsRequest, *, at_once: bool = False) -> TopicDeletion:
+        """Return the decisions about a request to delete topics. `at_once`: in one round."""
+        return TopicDeletion(self._config, request, at_once=at_once or request.dry_run)
 
     def _check_name(self, image: MetadataImage, name: str, created: dict[str, str]) -> None:
         if name == _METADATA_TOPIC:
@@ -281,17 +220,6 @@ def _still_right(
     return still_right
 
 
-def _always(_later: MetadataImage) -> bool:
-    """A deletion depends on its topic alone, and `touches` says that nobody changed that."""
-    return True
-
-
-def check_once(times: Counter[str], topic: str) -> None:
-    """Raise LogbergError INVALID_REQUEST if a topic is named twice."""
-    if times[topic] > 1:
-        raise LogbergError(ErrorCode.INVALID_REQUEST, f"topic {topic!r} is in the request twice")
-
-
 def _assigned(
     image: MetadataImage, topic: NewTopic
 ) -> Generator[None, None, list[tuple[int, ...]]]:
@@ -329,18 +257,3 @@ def _created(records: Sequence[Record]) -> CreatedTopic:
         num_partitions=first.partition_id + 1,
         replication_factor=len(first.replicas),
     )
-
-
-def known_topic(image: MetadataImage, text: str, *, by_id: bool) -> TopicRecord:
-    """Return a topic by name or id. Raises LogbergError UNKNOWN_TOPIC_…."""
-    if by_id:
-        topic = image.topics.by_id.get(parse_uuid_of("topicIds", text))
-        if topic is None:
-            raise LogbergError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {text}")
-        return topic
-    topic = image.topics.named(text)
-    if topic is None:
-        raise LogbergError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic named {text[:300]!r}"
-        )
-    return topic

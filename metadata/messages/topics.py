@@ -2,7 +2,8 @@
 
 `POST /v1/topics`, `GET /v1/topics`, `GET /v1/topics/<name>`, `DELETE /v1/topics/<name>`.
 Rule: the controller decides each topic of a request by itself, and the results have the order of
-the request. The changes of all topics that were accepted are one atomic change.
+the request. All topics that a request creates are one atomic change. Those that it deletes go in
+rounds: each topic goes as a whole, and other changes come in between.
 """
 
 from typing import Annotated, Any

@@ -11,7 +11,9 @@ from metadata.uuids import uuid_text
 class RequestOutcomeRecord(Record, frozen=True, tag=100100):
     """Notes that a request was executed, with its answer. Ours.
 
-    It is the last record of its batch. Agents ignore it.
+    It is the last record of its batch. Agents ignore it. A request that is written in rounds has
+    one for each round. The last one has the request id as its key, and each other one a key that
+    is derived from it.
     """
 
     TYPE_ID: ClassVar[int] = 1001

@@ -190,8 +190,13 @@ class Invariants:
                 self.cluster.replicas.note(image, records)
                 self.cluster.movers.note(records)
                 self._check_literal(image, records)
-            # A transaction has one outcome, in the last of its batches.
-            done = any(isinstance(record, RequestOutcomeRecord) for record in records)
+            # A transaction has one outcome, in the last of its batches. Rounds have one each: the
+            # last one's is that of the request.
+            done = any(
+                isinstance(record, RequestOutcomeRecord)
+                and record.key == header.provenance.request_id
+                for record in records
+            )
             if done and header.provenance.operation in {"CreateTopics", "DeleteTopics"}:
                 effects[uuid_text(header.provenance.request_id)] += 1
         return image, began, effects

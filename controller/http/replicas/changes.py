@@ -28,14 +28,16 @@ def create_partitions(leader: LeaderParts, asked: Asked) -> RequestedChange:
 def alter_reassignments(leader: LeaderParts, asked: Asked) -> RequestedChange:
     """Start, replace or cancel reassignments, in rounds; a dry run shows all of them at once."""
     message: AlterReassignmentsRequest = asked.message
+    alteration = leader.reassignments.alter(message)
     return RequestedChange.of(
         message,
         "AlterPartitionReassignments",
         AlterReassignmentsReply,
-        leader.reassignments.alter(message),
+        alteration.decide,
         lambda _image: len(message.partitions),
         in_rounds=True,
         concerns=lambda image: resources.partitions(
             ((each.topic, (each.partition,)) for each in message.partitions), image
         ),
+        rounds=alteration.rounds,
     )

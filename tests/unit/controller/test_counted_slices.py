@@ -14,6 +14,7 @@ from benchmarks.lateness import not_driven
 from controller.http import watch
 from controller.http.routes import ROUTES
 from controller.leader import changes
+from controller.managers.deletions import ROUND_TOPICS
 from controller.managers.passes import Pass
 from controller.managers.sweep import ROUND, Sweep
 from controller.managers.topics import TopicManager
@@ -171,6 +172,22 @@ def cluster() -> Any:
     return made
 
 
+def all_rounds(
+    topics: TopicManager, image: Any, names: tuple[str, ...]
+) -> Generator[None, None, None]:
+    """Delete topics in rounds. Each round is as long as if the one before it were written."""
+    deletion = topics.deletion(DeleteTopicsRequest(names=names))
+    unfinished = True
+    while unfinished:
+        result = yield from deletion.decide(image)
+        yield
+        assert len(result.records) <= ROUND_TOPICS
+        unfinished = result.unfinished
+        if result.round_answer is not None:
+            deletion.resume(result.round_answer.body)
+    assert deletion.number == len(names) // ROUND_TOPICS
+
+
 def test_every_route_that_reads_is_asked() -> None:
     """A new route needs a row in the table above."""
     assert set(ASKED) == {route.name for route in ROUTES if route.method == "GET"}
@@ -219,11 +236,21 @@ def test_reading_looks_at_little_in_one_slice(
         lambda topics, image: topics.create(
             image, CreateTopicsRequest(topics=tuple(NewTopic(f"n{n}", 1) for n in range(5_000)))
         ),
-        lambda topics, image: topics.delete(
-            image, DeleteTopicsRequest(names=tuple(f"t-{n}" for n in range(SMALL)))
-        ),
+        lambda topics, image: all_rounds(topics, image, tuple(f"t-{n}" for n in range(SMALL))),
+        lambda topics, image: topics.deletion(
+            DeleteTopicsRequest(names=tuple(f"t-{n}" for n in range(SMALL)), dry_run=True)
+        ).decide(image),
+        lambda topics, image: topics.deletion(
+            DeleteTopicsRequest(names=tuple(f"t-{n}" for n in range(SMALL)))
+        ).partitions(image),
     ],
-    ids=["one large topic", "many topics", "many deletions"],
+    ids=[
+        "one large topic",
+        "many topics",
+        "many deletions",
+        "many deletions shown",
+        "many counted",
+    ],
 )
 def test_deciding_looks_at_little_in_one_slice(
     cluster: Any,

@@ -19,6 +19,7 @@ from metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from runtime.simulated.clock import SimulatedClock
 from tests.unit.controller.cluster import SESSION_S, Broker, Cluster, keep_alive
 from tests.unit.controller.leader.test_changes import body
 
@@ -97,6 +98,24 @@ def test_a_silent_broker_is_fenced_in_rounds_with_other_decisions_in_between(clu
     check_rounds(cluster, "FenceBroker", BrokerRegistrationChangeRecord)
     assert registered[0].error is None
     assert cluster.image.topics.leads(3) == 0
+
+
+def test_a_second_broker_that_falls_silent_is_fenced_before_the_rounds_of_the_first_end(
+    cluster, monkeypatch
+):
+    monkeypatch.setattr(SimulatedClock, "SOON_US", 1_000)
+    cluster.create_topic("more", partitions=800, factor=3)
+    Broker(cluster, 4).bring_online()
+    node, parts = cluster.processes[1], cluster.leader._leader
+    node.clock.cost_us = 500
+    parts.heartbeats._contacts[3].deadline = 0.0
+    node.run(parts.fencing._look)
+    parts.heartbeats._contacts[4].deadline = 0.0
+    node.run(parts.fencing.reschedule)
+    cluster.run_until(lambda: cluster.broker(4).fenced)
+    rounds = len(batches(cluster, "FenceBroker"))
+    assert rounds < 30, "of a hundred rounds"
+    assert not cluster.broker(3).fenced
 
 
 def test_people_and_rounds_take_turns_and_registrations_come_before_both(cluster):
