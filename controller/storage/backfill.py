@@ -51,11 +51,6 @@ class HistoryBackfill:
         self._turn = 0
 
     @property
-    def fetching(self) -> bool:
-        """A peer has the segment that is missing next, and it is being fetched."""
-        return self._pull is not None
-
-    @property
     def note(self) -> str:
         """What is missing; empty: nothing."""
         below = self._backfill.wanted_below

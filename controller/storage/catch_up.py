@@ -76,11 +76,6 @@ class CatchUp:
         self._no_room = False
 
     @property
-    def fetching(self) -> bool:
-        """There is a mark to reach."""
-        return self._goal is not None
-
-    @property
     def note(self) -> str:
         """What is going on; empty: nothing."""
         goal = self._goal

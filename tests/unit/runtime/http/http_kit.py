@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import ssl
 from asyncio import selector_events
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from runtime.http.requests import Caller, Reply, Request
 from runtime.http.server import HttpServer
 
 OnRequest = Callable[[Request, Callable[[Reply], None]], None]
+Serve = Callable[..., HttpServer]
+HOST = b"Host: localhost\r\n"
 
 
 def on_error(status: int, code: str, message: str) -> Reply:
@@ -64,6 +67,17 @@ def make_server(
     )
 
 
+def post(body: bytes = b"", more: bytes = b"", path: bytes = b"/x") -> bytes:
+    length = b"Content-Length: %d\r\n" % len(body)
+    return b"POST " + path + b" HTTP/1.1\r\n" + HOST + more + length + b"\r\n" + body
+
+
+async def settle(until: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not until():  # noqa: ASYNC110 - a condition, not an event
+            await asyncio.sleep(0.001)
+
+
 def short(**limits: Any) -> HttpLimits:
     return HttpLimits(**limits)
 
@@ -75,6 +89,15 @@ async def raw(port: int, sent: bytes) -> bytes:
     try:
         async with asyncio.timeout(10):
             return await read_reply(reader)
+    finally:
+        writer.close()
+
+
+async def ask_by_tls(port: int, context: ssl.SSLContext) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    writer.write(b"GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    try:
+        return await read_reply(reader)
     finally:
         writer.close()
 
