@@ -105,9 +105,9 @@ class QuorumNode:
         if accepts_epoch:
             self._remove_durably(ACCEPT_EPOCH)
         if disk.exists(ACCEPT_LOSS):
-            journal.accept_loss()
+            journal.history.accept_loss()
             self._remove_durably(ACCEPT_LOSS)
-        journal.begin_incarnation(self._random.randbytes(DRAWN_BYTES))
+        journal.history.begin_incarnation(self._random.randbytes(DRAWN_BYTES))
         self._build(journal, manifests, manifest.mark.index if manifest is not None else 1)
         self._links.set_peers(config.peers)
         self._links.start(self)

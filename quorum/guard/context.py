@@ -84,7 +84,7 @@ class NodeContext:
         After a repair they count once a durable frame says that the repair is durable.
         """
         journal = self.journal
-        return not journal.damage and journal.repair_is_noted and self._is_compared()
+        return not journal.damage and journal.history.repair_is_noted and self._is_compared()
 
     def _is_compared(self) -> bool:
         """Tell whether every other voter has spoken since the start, or E has passed.

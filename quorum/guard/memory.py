@@ -72,7 +72,7 @@ class Memory:
 
     def _tell(self, replica: PeerReplica) -> None:
         context = self._context
-        known = context.journal.known.get(replica.node.directory_id, _NOTHING)
+        known = context.journal.history.known.get(replica.node.directory_id, _NOTHING)
         told = (*self._ourselves(replica), *known)
         if self._told.get(replica.node_id) != told and context.outbox.send(
             replica.node_id, FrameKind.REMEMBER, context.term, *told
@@ -92,7 +92,9 @@ class Memory:
             and self._context.outbox.is_durable(journal.position_of_vote)
         )
         return (
-            Known(journal.lineage.incarnation, journal.durable_position) if may_tell else _NOTHING
+            Known(journal.history.lineage.incarnation, journal.durable_position)
+            if may_tell
+            else _NOTHING
         )
 
     def on_remember(self, replica: PeerReplica, told: Told) -> None:
@@ -104,8 +106,8 @@ class Memory:
             return
         theirs, ours = Known(*told[:2]), Known(*told[2:])
         if theirs.incarnation:
-            context.journal.remember(replica.node.directory_id, theirs)
-        if ours.incarnation and not context.journal.lineage.holds(*ours):
+            context.journal.history.remember(replica.node.directory_id, theirs)
+        if ours.incarnation and not context.journal.history.lineage.holds(*ours):
             self._forgotten(replica, ours)
         self._tell(replica)
 
@@ -115,7 +117,7 @@ class Memory:
             f"node {replica.node_id} remembers this folder at position {ours.position}, which it "
             "no longer holds: an older copy of the folder was put back, or synced bytes are lost"
         )
-        context.journal.lost(*ours, what)
+        context.journal.history.lost(*ours, what)
         context.outbox.drop_held()
         core = context.core
         if core is not None and core.role is not Role.FOLLOWER:

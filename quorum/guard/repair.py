@@ -82,5 +82,5 @@ class Repair:
         context.no_vote_up_to = term
         context.journal.set_term(term, UNKNOWN_VOTE)
         context.repairs.append(f"journal repaired in epoch {term}: {context.journal.damage}")
-        context.journal.repaired(context.random.randbytes(DRAWN_BYTES))
+        context.journal.history.repaired(context.random.randbytes(DRAWN_BYTES))
         context.log.info("journal_repaired", epoch=term, index=index)

@@ -14,21 +14,20 @@ from typing import TYPE_CHECKING, overload
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
+from quorum.journal.awaited_frames import AwaitedFrames
+from quorum.journal.folder_history import FolderHistory
 from quorum.journal.frames import JournalFrameKind
 from quorum.journal.free_space import FreeSpace
 from quorum.journal.identity import FOLDER
-from quorum.journal.lineage import DRAWN_BYTES, Lineage
-from quorum.journal.opening import UNKNOWN_VOTE, Opened, open_journal
+from quorum.journal.opening import Opened, open_journal
 from quorum.journal.scrub import scrub_segments
 from quorum.journal.segments import SegmentWriter
 from quorum.journal.state import (
     Entry,
-    Known,
     Vote,
     VotedFor,
     entry_body,
     index_body,
-    known_items,
 )
 from runtime.disk.errors import explain
 from runtime.disk.interface import Disk
@@ -66,10 +65,6 @@ class RaftJournal:
         self.opened = opened
         """What this opening read and repaired."""
         self._commit_written = opened.state.commit_index
-        self._known_written = dict(opened.state.known)
-        self._position_needing_sync = opened.position
-        self._position_of_vote = opened.position
-        self._repair_to_note = 0
         self._free_space = FreeSpace(disk, reserve_bytes)
         self._writer = SegmentWriter(
             disk,
@@ -81,6 +76,9 @@ class RaftJournal:
             on_durable,
             on_failed,
         )
+        self._frames = AwaitedFrames(self._writer, opened.state, opened.position)
+        self.history = FolderHistory(opened.state, self._frames, log)
+        """The incarnations of this folder, and what is lost in it."""
 
     @classmethod
     def open(
@@ -124,7 +122,7 @@ class RaftJournal:
             raise explain(error, f"opening {FOLDER}/") from error
         journal._report()
         if accepts_epoch:
-            journal._promise_now()
+            journal._frames.promise_now()
         if manifest is not None:
             journal._writer.retire_below(manifest.first[1], opened.position)
         return journal
@@ -156,7 +154,7 @@ class RaftJournal:
     def damage(self) -> str:
         """What was damaged, in a sentence: the node must not vote. Empty: nothing was.
 
-        Stays, across restarts too, until `repaired` is called.
+        Stays, across restarts too, until `history.repaired` is called.
         """
         return self._state.damage
 
@@ -183,103 +181,6 @@ class RaftJournal:
         """The segments, oldest first."""
         return self._writer.names
 
-    def repaired(self, drawn: bytes) -> None:
-        """End the damage: the node has caught up with a leader elected without it.
-
-        Durable with the next sync; a vote given before that waits for it. A new incarnation begins
-        here, with `drawn` as the random part of its id, `lineage.DRAWN_BYTES` long.
-        """
-        if self._state.damage:
-            self._state.damage = ""
-            self._begin(JournalFrameKind.REPAIRED, self._state.lineage.named_after_repair(drawn))
-            self._repair_to_note = self._position_of_vote
-
-    @property
-    def repair_is_noted(self) -> bool:
-        """Whether a durable frame says that the last repair is durable (see `opening`).
-
-        Until then no peer hears of the repair.
-        """
-        return not self._repair_to_note
-
-    # -- incarnations ------------------------------------------------------------------------
-
-    @property
-    def lineage(self) -> Lineage:
-        """The incarnations of this folder."""
-        return self._state.lineage
-
-    def begin_incarnation(self, drawn: bytes) -> None:
-        """Begin this process's incarnation; its promises wait until that is durable."""
-        self._begin(JournalFrameKind.INCARNATION, self._state.lineage.named(drawn))
-
-    def _begin(self, kind: JournalFrameKind, incarnation: bytes) -> None:
-        # Before the frame: it may fill a segment, and the next one begins with the state after it.
-        self._state.lineage.begin(incarnation, self._writer.written_position)
-        self._promise(kind, incarnation)
-
-    def lost(self, incarnation: bytes, position: int, what: str) -> None:
-        """Note that what an incarnation of ours made durable is lost; `damage` then says `what`."""
-        self._state.lineage.note_lost(incarnation, position)
-        self._state.damage = self._state.damage or what
-        self._promise_state()
-        self._log.error("journal_damaged", what=what)
-
-    def accept_loss(self) -> None:
-        """Accept that everything missing here is lost for good, as the operator says.
-
-        The node will not vote in the current term. It may already have voted in it, and the record
-        of that vote is lost. Durable on return; blocks, for start-up. Raises OSError.
-        """
-        state = self._state
-        self._log.warning(
-            "loss_accepted",
-            damage=state.damage,
-            last_index=state.last_index,
-            last_epoch=state.last_epoch,
-        )
-        state.damage, state.known = "", {}
-        state.vote = Vote(state.highest_term, UNKNOWN_VOTE)
-        nobody = state.lineage.named_after_loss(bytes(DRAWN_BYTES))
-        state.lineage.begin(nobody, self._writer.written_position)
-        self._promise_now()
-
-    def _promise_now(self) -> None:
-        """Make the state durable; blocks, for start-up. Raises OSError."""
-        self._promise_state()
-        try:
-            self._writer.sync_blocking()
-        except OSError as error:
-            raise explain(error, f"writing {FOLDER}/") from error
-        if self._writer.failure is not None:
-            raise self._writer.failure
-
-    @property
-    def known(self) -> dict[bytes, Known]:
-        """What each voter last told of itself, by its directory id."""
-        return self._state.known
-
-    def remember(self, directory_id: bytes, known: Known) -> None:
-        """Remember what a voter tells of itself. A new incarnation is written down at once."""
-        before = self._state.known.get(directory_id)
-        self._state.known[directory_id] = known
-        if before is None or before.incarnation != known.incarnation:
-            self._position_needing_sync = self._write_known()
-
-    def _write_known(self) -> int:
-        self._known_written = dict(self._state.known)
-        return self._writer.append(
-            JournalFrameKind.KNOWN, msgspec.msgpack.encode(known_items(self._known_written))
-        )
-
-    def _promise_state(self) -> None:
-        self._promise(JournalFrameKind.STATE, self._state.encode(self._state.last_index))
-
-    def _promise(self, kind: JournalFrameKind, body: bytes) -> None:
-        """Write a frame that votes and acknowledgements rest on."""
-        self._position_needing_sync = self._writer.append(kind, body)
-        self._position_of_vote = self._position_needing_sync
-
     @property
     def formation(self) -> bytes | None:
         """The voters of the first start, encoded; None before."""
@@ -288,7 +189,7 @@ class RaftJournal:
     def set_formation(self, formation: bytes) -> None:
         """Write the formation; it is durable with the next sync, and before any vote is."""
         self._state.formation = formation
-        self._promise(JournalFrameKind.FORMATION, formation)
+        self._frames.promise(JournalFrameKind.FORMATION, formation)
 
     # -- entries, as the core calls --------------------------------------------------------
 
@@ -298,16 +199,12 @@ class RaftJournal:
         writer.top_index = max(writer.top_index, index)
         entry = (command, index, term)
         state.entries.append(entry)
-        end = writer.append(JournalFrameKind.ENTRY, entry_body(entry))
-        state.ends.append(end)
-        self._position_needing_sync = end
+        state.ends.append(self._frames.write(JournalFrameKind.ENTRY, entry_body(entry)))
 
     def clear(self) -> None:
         """Void all entries: the core begins again from a manifest."""
         self._state.truncate(0)
-        self._position_needing_sync = self._writer.append(
-            JournalFrameKind.TRUNCATE_FROM, index_body(0)
-        )
+        self._frames.write(JournalFrameKind.TRUNCATE_FROM, index_body(0))
         self._writer.retire_older()
 
     def delete_from(self, place: int) -> None:
@@ -315,9 +212,7 @@ class RaftJournal:
         if place < len(self._state.entries):
             index = self._state.entries[place][1]
             self._state.truncate(index)
-            self._position_needing_sync = self._writer.append(
-                JournalFrameKind.TRUNCATE_FROM, index_body(index)
-            )
+            self._frames.write(JournalFrameKind.TRUNCATE_FROM, index_body(index))
 
     def delete_before(self, place: int) -> None:
         """Forget the entries before `place` in the list. The manifest is already durable."""
@@ -377,7 +272,7 @@ class RaftJournal:
     def set_term(self, term: int, voted_for: VotedFor) -> None:
         """Write term and vote. Hold what promises them until `position_of_vote` is durable."""
         self._state.vote = Vote(term, voted_for)
-        self._promise(JournalFrameKind.VOTE, msgspec.msgpack.encode([term, voted_for]))
+        self._frames.promise(JournalFrameKind.VOTE, msgspec.msgpack.encode([term, voted_for]))
 
     # -- durability --------------------------------------------------------------------------
 
@@ -397,12 +292,12 @@ class RaftJournal:
 
         Nobody waits for commit indexes and notes.
         """
-        return self._position_needing_sync
+        return self._frames.needing_sync
 
     @property
     def position_of_vote(self) -> int:
         """The position behind the last frame that a vote or a term rests on."""
-        return self._position_of_vote
+        return self._frames.of_vote
 
     def position_of_entry(self, index: int) -> int:
         """Return the position behind an entry's frame; 0 for those before the first.
@@ -434,11 +329,8 @@ class RaftJournal:
 
         One sync runs at a time. What is written meanwhile is synced together, after it.
         """
-        if 0 < self._repair_to_note <= self.durable_position:
-            # The header of this frame says that the repair is durable.
-            self._repair_to_note = 0
-            self._promise(JournalFrameKind.NOTE, b"")
-        self._writer.sync(self._position_needing_sync)
+        self.history.note_repair()
+        self._writer.sync(self._frames.needing_sync)
 
     def note_synced(self) -> None:
         """Write down what is durable, when idle. It narrows the window that `opening` describes."""
@@ -460,8 +352,7 @@ class RaftJournal:
         if commit_index != self._commit_written:
             self._commit_written = commit_index
             self._writer.append(JournalFrameKind.COMMIT, index_body(commit_index))
-        if self._state.known != self._known_written:
-            self._write_known()
+        self.history.write_known(self._writer)
 
     def scrub(self) -> Generator[int, None, None]:
         """Read through the closed segments; yields the bytes of each step. Raises DamagedError."""

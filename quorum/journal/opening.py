@@ -174,7 +174,7 @@ def _undo_unheard_repair(state: JournalState, synced: int) -> None:
     No peer has heard of such a repair. So a sound copy from before the damage may have run in this
     folder's place since then, and peers may have accepted it (`quorum.guard.memory`). The repair's
     generation would wrongly rank above that copy's promises. For the same reason a repaired node
-    votes only once a durable frame after the repair says so (`RaftJournal.sync`).
+    votes only once a durable frame after the repair says so (`FolderHistory.note_repair`).
     """
     end, was = state.repaired
     if end > synced:

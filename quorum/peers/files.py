@@ -41,7 +41,7 @@ class FileExchange:
     def __init__(self, context: NodeContext) -> None:
         self._context = context
         self._number = int.from_bytes(
-            context.journal.lineage.incarnation[-_NUMBER_BYTES:], "little"
+            context.journal.history.lineage.incarnation[-_NUMBER_BYTES:], "little"
         )
         self._waiting: dict[int, _Request] = {}
         self.formats_for: Callable[[PeerReplica, str], list[tuple[str, int]] | None] = (

@@ -241,7 +241,7 @@ JOURNALLING = (
                 "quorum.peers.files.FileExchange.__init__",
                 edited(
                     (
-                        "context.journal.lineage.incarnation[-_NUMBER_BYTES:]",
+                        "context.journal.history.lineage.incarnation[-_NUMBER_BYTES:]",
                         "bytes(_NUMBER_BYTES)",
                     ),
                 ),

@@ -180,7 +180,7 @@ VOTING = (
         "What is recalled of before an accepted loss is held against folders of after it.",
         (
             Patch(
-                "quorum.journal.journal.RaftJournal.accept_loss",
+                "quorum.journal.folder_history.FolderHistory.accept_loss",
                 edited(("named_after_loss", "named")),
             ),
         ),

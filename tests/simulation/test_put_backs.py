@@ -88,14 +88,14 @@ class PutBacks:
             owner = self.made.owners[leader]
             owner.process.run(lambda: self.made.proposers._burst(owner, 1))
         self.wait(self.dice.choice(WAITS_S))
-        incarnations = [incarnation for incarnation, _ in self.journal.lineage.incarnations]
+        incarnations = [incarnation for incarnation, _ in self.journal.history.lineage.incarnations]
         end = self.journal.written_position
         self.copies.append(Copy(incarnations, end, self.is_damaged, self.host.platter.snapshot()))
 
     def must_be_found(self, copy: Copy) -> bool:
         """Return whether a peer knows of a later moment than a copy's."""
         told = [
-            self.made.owners[n].quorum.context.journal.known.get(self.directory)
+            self.made.owners[n].quorum.context.journal.history.known.get(self.directory)
             for n in self.others
         ]
         return copy.is_damaged or any(known is not None and copy.lacks(*known) for known in told)
@@ -103,7 +103,7 @@ class PutBacks:
     def inject(self) -> None:
         """End the process, do something to its folder or nothing, and begin again."""
         dice, host = self.dice, self.host
-        may = self.is_damaged or not self.journal.repair_is_noted
+        may = self.is_damaged or not self.journal.history.repair_is_noted
         (host.lose_power if dice.random() < 0.3 else host.kill)()
         act = dice.choice(("an older copy", "an older copy", "the newest copy", "a flip", ""))
         must = False
@@ -132,7 +132,9 @@ class PutBacks:
         if must:
             self.found += 1
             repairs = self.made.owners[self.victim].quorum.context.repairs
-            assert self.is_damaged or repairs, f"{act} passes for the folder: {self.journal.known}"
+            assert self.is_damaged or repairs, (
+                f"{act} passes for the folder: {self.journal.history.known}"
+            )
         assert may or not self.is_damaged, f"accused: {note(self.made, self.victim)}"
         if self.dice.random() < 0.6:
             until = self.dice.uniform(0.5, 1) * REPAIRED_WITHIN_S

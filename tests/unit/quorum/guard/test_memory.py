@@ -33,7 +33,10 @@ def test_it_tells_every_peer_its_life_and_how_far_it_is_durable(bench: Bench) ->
         bench.append(2, 1, 1, last, int(last > 1), 1, 1)
         bench.settle(0.3)
         assert bench.node.context.view.last == last + 2
-        assert told(bench, number)[:2] == (journal.lineage.incarnation, journal.durable_position)
+        assert told(bench, number)[:2] == (
+            journal.history.lineage.incarnation,
+            journal.durable_position,
+        )
 
 
 def test_the_leader_knows_how_far_it_is_before_it_is_acknowledged_to(bench: Bench) -> None:
@@ -46,7 +49,7 @@ def test_the_leader_knows_how_far_it_is_before_it_is_acknowledged_to(bench: Benc
         frame for kind, frame in sent[: kinds.index(FrameKind.ACK)] if kind == FrameKind.REMEMBER
     ]
     journal = bench.node.context.journal
-    assert before[-1][3:5] == (journal.lineage.incarnation, journal.durable_position)
+    assert before[-1][3:5] == (journal.history.lineage.incarnation, journal.durable_position)
     assert before[-1][4] >= journal.position_of_entry(journal.last_index)
 
 
@@ -74,7 +77,7 @@ def test_it_says_back_what_a_peer_said_of_itself_when_the_link_opens_again(bench
     bench.boot()
     bench.link(2)
     assert bench.taken()[0] == (2, (b"", 0, INCARNATION, 512))
-    assert bench.node.context.journal.known == {DIRECTORIES[2]: Known(INCARNATION, 512)}
+    assert bench.node.context.journal.history.known == {DIRECTORIES[2]: Known(INCARNATION, 512)}
 
 
 def test_it_says_nothing_of_itself_to_a_peer_that_has_not_spoken(bench: Bench) -> None:
@@ -86,11 +89,11 @@ def test_it_says_nothing_of_itself_to_a_peer_that_has_not_spoken(bench: Bench) -
     assert {fields[:2] for _, fields in bench.taken(FrameKind.REMEMBER)} == {(b"", 0)}
     remembers(bench, 2, b"", 0)
     bench.settle(0.2)
-    assert told(bench, 2)[0] == bench.node.context.journal.lineage.incarnation
+    assert told(bench, 2)[0] == bench.node.context.journal.history.lineage.incarnation
 
 
 def test_who_is_remembered_with_more_than_it_holds_is_damaged(bench: Bench) -> None:
-    remembers(bench, 3, bench.node.context.journal.lineage.incarnation, 1)
+    remembers(bench, 3, bench.node.context.journal.history.lineage.incarnation, 1)
     assert bench.role == "follower"
     remembers(bench, 3, INCARNATION, 4096)
     assert bench.role == "damaged"
@@ -147,7 +150,7 @@ def test_nor_does_an_acknowledgement(bench: Bench) -> None:
 
 def test_a_loss_counts_once_whoever_remembers_it(bench: Bench) -> None:
     remembers(bench, 3, INCARNATION, 4096)
-    bench.node.context.journal.repaired(b"repaired")
+    bench.node.context.journal.history.repaired(b"repaired")
     remembers(bench, 2, INCARNATION, 4000)
     assert bench.role == "follower"
     # Another life that went with it, which nobody spoke of at the time.
@@ -197,11 +200,11 @@ def test_a_strangers_memory_says_nothing(bench: Bench) -> None:
     """A wiped disk under a voter's id is no voter: nothing is taken from it."""
     bench.unlink(3)
     bench.link(3, directory_id=b"w" * 16, empty=False)
-    frame_incarnation = bench.node.context.journal.known
+    frame_incarnation = bench.node.context.journal.history.known
     bench.call(
         bench.node.guard.memory.on_remember,
         bench.node.context.replicas.get(3),
         (INCARNATION, 10, INCARNATION, 4096),
     )
     assert bench.role == "follower"
-    assert bench.node.context.journal.known == frame_incarnation
+    assert bench.node.context.journal.history.known == frame_incarnation

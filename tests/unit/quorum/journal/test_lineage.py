@@ -61,8 +61,8 @@ def test_a_loss_stays_accounted_for_however_many_lives_there_were() -> None:
 def test_lives_and_what_is_known_of_peers_outlive_kills_segments_and_compaction() -> None:
     rig = Rig(segment_bytes=400)
     journal = rig.open()
-    journal.begin_incarnation(DRAWN[0])
-    journal.remember(b"d" * 16, Known(B, 7))
+    journal.history.begin_incarnation(DRAWN[0])
+    journal.history.remember(b"d" * 16, Known(B, 7))
     fill(journal, 1, 60)
     journal.sync()
     rig.settle()
@@ -70,18 +70,18 @@ def test_lives_and_what_is_known_of_peers_outlive_kills_segments_and_compaction(
     rig.kill()
     journal = rig.open()
     assert len(journal.segment_names) > 1
-    assert journal.lineage.incarnation == A
-    assert journal.known == {b"d" * 16: Known(B, 7)}
-    journal.begin_incarnation(DRAWN[2])
-    assert journal.lineage.holds(A, told)
+    assert journal.history.lineage.incarnation == A
+    assert journal.history.known == {b"d" * 16: Known(B, 7)}
+    journal.history.begin_incarnation(DRAWN[2])
+    assert journal.history.lineage.holds(A, told)
     rig.stop(journal)
-    assert rig.open().lineage.incarnation == C
+    assert rig.open().history.lineage.incarnation == C
 
 
 def test_a_copy_of_earlier_is_told_from_the_folder_that_it_was() -> None:
     rig = Rig()
     journal = rig.open()
-    journal.begin_incarnation(DRAWN[0])
+    journal.history.begin_incarnation(DRAWN[0])
     fill(journal, 1, 5)
     journal.sync()
     rig.settle()
@@ -92,20 +92,20 @@ def test_a_copy_of_earlier_is_told_from_the_folder_that_it_was() -> None:
     told = journal.durable_position
     for files, held in ((rig.files(), True), (copy, False)):
         other = rig.with_files(files).open()
-        other.begin_incarnation(DRAWN[1])
+        other.history.begin_incarnation(DRAWN[1])
         assert other.damage == ""
-        assert other.lineage.holds(A, told) is held
+        assert other.history.lineage.holds(A, told) is held
         # However much it writes from now on.
         fill(other, other.last_index + 1, other.last_index + 50)
-        assert other.lineage.holds(A, told) is held
+        assert other.history.lineage.holds(A, told) is held
 
 
 def test_a_loss_is_damage_until_it_is_repaired_and_stays_accounted_for() -> None:
     rig = Rig()
     journal = rig.open()
-    journal.begin_incarnation(DRAWN[0])
+    journal.history.begin_incarnation(DRAWN[0])
     fill(journal, 1, 5)
-    journal.lost(B, 900, "a peer remembers more")
+    journal.history.lost(B, 900, "a peer remembers more")
     assert journal.position_of_vote == journal.written_position
     journal.sync()
     rig.settle()
@@ -113,15 +113,15 @@ def test_a_loss_is_damage_until_it_is_repaired_and_stays_accounted_for() -> None
     journal = rig.open()
     assert journal.damage == "a peer remembers more"
     assert len(journal) == 5
-    journal.repaired(DRAWN[2])
+    journal.history.repaired(DRAWN[2])
     rig.stop(journal)
     journal = rig.open()
     assert journal.damage == ""
-    assert journal.lineage.holds(B, 900)
+    assert journal.history.lineage.holds(B, 900)
     # Nor is any other life that went with it, whoever recalls it later.
-    assert journal.lineage.incarnation == b"\0\0\0\1" + DRAWN[2]
-    assert journal.lineage.holds(b"\0\0\0\0unheard!", 10**9)
-    assert not journal.lineage.holds(b"\0\0\0\1unheard!", 0)
+    assert journal.history.lineage.incarnation == b"\0\0\0\1" + DRAWN[2]
+    assert journal.history.lineage.holds(b"\0\0\0\0unheard!", 10**9)
+    assert not journal.history.lineage.holds(b"\0\0\0\1unheard!", 0)
 
 
 def test_a_repair_begins_a_generation_above_all_that_were_heard_of() -> None:
@@ -194,7 +194,7 @@ def test_a_copy_that_lacks_one_frame_is_told_from_the_folder(what: str, noted: b
     """What the opening itself writes may be longer than the frame that is missing."""
     rig = Rig()
     journal = rig.open()
-    journal.begin_incarnation(DRAWN[0])
+    journal.history.begin_incarnation(DRAWN[0])
     journal.set_formation(b"f" * 100)
     fill(journal, 1, 5)
     journal.sync()
@@ -202,7 +202,11 @@ def test_a_copy_that_lacks_one_frame_is_told_from_the_folder(what: str, noted: b
     if noted:
         # As every second: the copy ends beyond what it knows to be durable.
         journal.note_synced()
-    copy, end, incarnation = rig.files(), journal.written_position, journal.lineage.incarnation
+    copy, end, incarnation = (
+        rig.files(),
+        journal.written_position,
+        journal.history.lineage.incarnation,
+    )
     if what == "an entry":
         fill(journal, 6, 6)
     else:
@@ -210,10 +214,10 @@ def test_a_copy_that_lacks_one_frame_is_told_from_the_folder(what: str, noted: b
     journal.sync()
     rig.settle()
     other = rig.with_files(copy).open()
-    other.begin_incarnation(DRAWN[1])
-    assert other.lineage.holds(incarnation, end)
-    assert not other.lineage.holds(incarnation, end + 1)
-    assert not other.lineage.holds(incarnation, journal.durable_position)
+    other.history.begin_incarnation(DRAWN[1])
+    assert other.history.lineage.holds(incarnation, end)
+    assert not other.history.lineage.holds(incarnation, end + 1)
+    assert not other.history.lineage.holds(incarnation, journal.durable_position)
 
 
 def test_a_copy_from_the_midst_of_a_jump_is_told_from_the_folder() -> None:
@@ -225,7 +229,7 @@ def test_a_copy_from_the_midst_of_a_jump_is_told_from_the_folder() -> None:
     longer.settle()
     rig = Rig()
     journal = rig.open()
-    journal.begin_incarnation(DRAWN[0])
+    journal.history.begin_incarnation(DRAWN[0])
     fill(journal, 1, 5)
     journal.sync()
     rig.settle()
@@ -234,28 +238,28 @@ def test_a_copy_from_the_midst_of_a_jump_is_told_from_the_folder() -> None:
         directory_id=journal.directory_id,
         journal_position=journal.durable_position,
     )
-    copy, incarnation = rig.files(), journal.lineage.incarnation
+    copy, incarnation = rig.files(), journal.history.lineage.incarnation
     journal.set_term(7, "2@dir")
     journal.sync()
     rig.settle()
     other = rig.with_files(copy).open(manifest)
     assert other.opened.reset
     assert not other.damage
-    other.begin_incarnation(DRAWN[1])
-    assert not other.lineage.holds(incarnation, journal.durable_position)
+    other.history.begin_incarnation(DRAWN[1])
+    assert not other.history.lineage.holds(incarnation, journal.durable_position)
 
 
 def test_a_life_read_back_ends_where_the_next_one_began() -> None:
     rig = Rig()
     journal = rig.open()
-    journal.begin_incarnation(DRAWN[0])
+    journal.history.begin_incarnation(DRAWN[0])
     fill(journal, 1, 3)
-    journal.begin_incarnation(DRAWN[1])
+    journal.history.begin_incarnation(DRAWN[1])
     journal.sync()
     rig.settle()
-    incarnations = journal.lineage.incarnations
+    incarnations = journal.history.lineage.incarnations
     rig.kill()
-    assert rig.open().lineage.incarnations[0] == incarnations[0]
+    assert rig.open().history.lineage.incarnations[0] == incarnations[0]
 
 
 @pytest.mark.parametrize("is_repair", [False, True])
@@ -264,37 +268,37 @@ def test_lives_read_back_are_those_that_were_written(is_repair: bool) -> None:
     for spare in (0, 10, 1000):
         rig = Rig(segment_bytes=1000)
         journal = rig.open()
-        journal.begin_incarnation(DRAWN[0])
+        journal.history.begin_incarnation(DRAWN[0])
         fill(journal, 1, 3)
         if is_repair:
-            journal.lost(b"\0\0\0\0lostlost", 10**6, "a peer remembers more")
+            journal.history.lost(b"\0\0\0\0lostlost", 10**6, "a peer remembers more")
         journal.sync()
         rig.settle()
         head = HEADER_BYTES + ENTRY_HEAD.size
         room = BUFFER_BYTES_MAX - journal._writer._buffered - head - spare
         journal.add(b"x" * room, 4, 1)
         segments = len(journal.segment_names)
-        (journal.repaired if is_repair else journal.begin_incarnation)(DRAWN[1])
+        (journal.history.repaired if is_repair else journal.history.begin_incarnation)(DRAWN[1])
         assert (len(journal.segment_names) > segments) is (spare < 1000)
-        incarnations = journal.lineage.incarnations
+        incarnations = journal.history.lineage.incarnations
         journal.sync()
         rig.settle()
         told = journal.durable_position
         rig.kill()
         again = rig.open()
-        assert [incarnation for incarnation, _ in again.lineage.incarnations] == [
+        assert [incarnation for incarnation, _ in again.history.lineage.incarnations] == [
             incarnation for incarnation, _ in incarnations
         ]
-        assert again.lineage.incarnations[:-1] == incarnations[:-1]
-        again.begin_incarnation(DRAWN[2])
-        assert again.lineage.holds(incarnations[-1][0], told)
+        assert again.history.lineage.incarnations[:-1] == incarnations[:-1]
+        again.history.begin_incarnation(DRAWN[2])
+        assert again.history.lineage.holds(incarnations[-1][0], told)
 
 
 def damaged(rig: Rig) -> RaftJournal:
     journal = rig.open()
-    journal.begin_incarnation(DRAWN[0])
+    journal.history.begin_incarnation(DRAWN[0])
     fill(journal, 1, 3)
-    journal.lost(B, 10**6, "a peer remembers more")
+    journal.history.lost(B, 10**6, "a peer remembers more")
     journal.sync()
     rig.settle()
     return journal
@@ -303,13 +307,13 @@ def damaged(rig: Rig) -> RaftJournal:
 def test_a_repair_that_was_not_durable_is_made_again() -> None:
     rig = Rig()
     journal = damaged(rig)
-    journal.repaired(DRAWN[1])
-    assert not journal.repair_is_noted
+    journal.history.repaired(DRAWN[1])
+    assert not journal.history.repair_is_noted
     journal._writer.flush()
     rig.kill()
     journal = rig.open()
     assert journal.damage == "a peer remembers more"
-    journal.repaired(DRAWN[2])
+    journal.history.repaired(DRAWN[2])
     rig.stop(journal)
     assert rig.open().damage == ""
 
@@ -318,12 +322,12 @@ def test_a_repair_that_was_not_durable_is_made_again() -> None:
 def test_a_repair_that_is_noted_outlives_a_loss_of_power(seed: int) -> None:
     rig = Rig(seed=seed)
     journal = damaged(rig)
-    journal.repaired(DRAWN[1])
+    journal.history.repaired(DRAWN[1])
     journal.sync()
     rig.settle()
-    assert not journal.repair_is_noted
+    assert not journal.history.repair_is_noted
     journal.sync()
-    assert journal.repair_is_noted
+    assert journal.history.repair_is_noted
     assert journal.position_of_vote > journal.durable_position
     rig.settle()
     rig.lose_power()
@@ -341,12 +345,12 @@ def test_behind_the_last_generation_there_is_none() -> None:
 def test_an_accepted_loss_is_durable_on_return() -> None:
     rig = Rig()
     journal = rig.open()
-    journal.begin_incarnation(DRAWN[0])
-    journal.lost(B, 10**6, "a peer remembers more")
-    journal.accept_loss()
+    journal.history.begin_incarnation(DRAWN[0])
+    journal.history.lost(B, 10**6, "a peer remembers more")
+    journal.history.accept_loss()
     assert journal.durable_position == journal.written_position
     assert journal.voted_for == UNKNOWN_VOTE
     rig.lose_power()
     journal = rig.open()
     assert journal.damage == ""
-    assert journal.lineage.holds(B, 10**9)
+    assert journal.history.lineage.holds(B, 10**9)

@@ -41,7 +41,7 @@ def live(rig: Rig, dice: random.Random, moments: list[dict[str, bytes]]) -> Raft
     """Open, write a little, and end in one way or another."""
     journal = rig.open()
     if journal.damage and dice.random() < 0.5:
-        journal.repaired(b"repaired")
+        journal.history.repaired(b"repaired")
     for _ in range(dice.randrange(1, 4)):
         term = max(1, journal.term + dice.choice((0, 1)))
         if term > journal.term:

@@ -211,7 +211,7 @@ def test_damage_is_remembered_until_it_is_repaired() -> None:
     # Caught up by a leader elected without it.
     for entry in written[0][kept:]:
         journal.add(*entry)
-    journal.repaired(b"repaired")
+    journal.history.repaired(b"repaired")
     assert journal.damage == ""
     assert journal.position_of_vote == journal.position_needing_sync
     journal.sync()
@@ -320,7 +320,7 @@ def test_files_that_a_fresh_segment_replaced_are_passed_over_when_they_come_back
     rig.kill()
     journal = rig.open()
     assert journal.damage
-    journal.repaired(b"repaired")
+    journal.history.repaired(b"repaired")
     journal.sync()
     rig.settle()
     rig.platter.put(FIRST, old)
