@@ -6,7 +6,7 @@ import struct
 import msgpack
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metadata import codec
@@ -48,6 +48,7 @@ def test_what_is_encoded_decodes_to_the_same(batch: list[Record]) -> None:
 
 @pytest.mark.parametrize("cls", RECORD_CLASSES, ids=lambda cls: cls.__name__)
 def test_each_record_goes_there_and_back(cls: type[Record]) -> None:
+    @settings(max_examples=30)
     @given(of_class(cls))
     def there_and_back(record: Record) -> None:
         data = encode_record(record)

@@ -6,7 +6,7 @@ operation, from its first, its second or its sixth call on.
 
 import errno
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -24,7 +24,7 @@ from tests.unit.controller.storage.states_on_disk import (
 )
 
 CHANGES = ("create", "write", "sync", "rename", "unlink", "sync_folder")
-SKIPPED = (0, 1, 5)
+SKIPPED = (0, pytest.param(1, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.slow))
 """Calls of an operation that succeed before the disk refuses."""
 Scenario = Callable[[Cluster], Callable[[], bool]]
 """Makes node 3 need files; returns a function that says whether node 3 has them."""
@@ -79,42 +79,47 @@ def mend(cluster: Cluster) -> Callable[[], bool]:
     return lambda: bool(cluster.events("ledger_mended"))
 
 
-def refused(scenario: Scenario, operation: str, error: int) -> Iterator[tuple[Cluster, Callable]]:
-    for skipped in SKIPPED:
-        cluster = Cluster(**SMALL)
-        cluster.online(1)
-        over = scenario(cluster)
-        cluster.faults[3].fail(operation, skipped, error, lasting=True)
-        yield cluster, over
+def refused(
+    scenario: Scenario, operation: str, error: int, skipped: int
+) -> tuple[Cluster, Callable[[], bool]]:
+    cluster = Cluster(**SMALL)
+    cluster.online(1)
+    over = scenario(cluster)
+    cluster.faults[3].fail(operation, skipped, error, lasting=True)
+    return cluster, over
 
 
+@pytest.mark.parametrize("skipped", SKIPPED)
 @pytest.mark.parametrize("operation", [*CHANGES, "read"])
 @pytest.mark.parametrize("scenario", [catch_up_by_checkpoint, catch_up_by_segments, backfill, mend])
-def test_a_broken_disk_ends_the_node_with_a_clear_word(scenario: Scenario, operation: str) -> None:
+def test_a_broken_disk_ends_the_node_with_a_clear_word(
+    scenario: Scenario, operation: str, skipped: int
+) -> None:
     error, word = errno.EROFS, "read-only"
     if operation == "read":
         error, word = errno.EIO, "input/output error"
-    for cluster, _ in refused(scenario, operation, error):
-        cluster.run(5.0)
-        if 3 in cluster.stopped:
-            assert word in cluster.stopped[3].lower()
-            continue
-        cluster.faults[3].succeed()
-        cluster.run(70.0)
-        cluster.assert_equal()
+    cluster, _ = refused(scenario, operation, error, skipped)
+    cluster.run(5.0)
+    if 3 in cluster.stopped:
+        assert word in cluster.stopped[3].lower()
+        return
+    cluster.faults[3].succeed()
+    cluster.run(70.0)
+    cluster.assert_equal()
 
 
+@pytest.mark.parametrize("skipped", SKIPPED)
 @pytest.mark.parametrize("operation", CHANGES)
 @pytest.mark.parametrize("scenario", [catch_up_by_checkpoint, catch_up_by_segments, backfill, mend])
-def test_a_full_disk_is_waited_for(scenario: Scenario, operation: str) -> None:
-    for cluster, over in refused(scenario, operation, errno.ENOSPC):
-        cluster.run(5.0)
-        cluster.faults[3].succeed()
-        if 3 in cluster.stopped:
-            # Past the catch-up, or by a sync that failed.
-            assert re.search("disk is full|No space left", cluster.stopped[3])
-        else:
-            cluster.run_until(over, 70.0)
+def test_a_full_disk_is_waited_for(scenario: Scenario, operation: str, skipped: int) -> None:
+    cluster, over = refused(scenario, operation, errno.ENOSPC, skipped)
+    cluster.run(5.0)
+    cluster.faults[3].succeed()
+    if 3 in cluster.stopped:
+        # Past the catch-up, or by a sync that failed.
+        assert re.search("disk is full|No space left", cluster.stopped[3])
+    else:
+        cluster.run_until(over, 70.0)
 
 
 def test_what_a_node_stopped_for_is_read_again_where_the_note_of_it_can_not_be_removed() -> None:

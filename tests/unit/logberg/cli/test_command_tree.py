@@ -39,5 +39,10 @@ def test_a_command_imports_no_other_command() -> None:
     shown = set(done.stdout.splitlines())
     assert "logberg.processes.controller_process" in shown
     assert "gc is enabled" in done.stdout
-    for name in ("logberg.commands.status", "logberg.cli.output", "broker_agent.agent", "audit"):
+    for name in (
+        "logberg.commands.status",
+        "logberg.commands.broker",
+        "logberg.cli.output",
+        "audit",
+    ):
         assert name not in shown
