@@ -18,7 +18,7 @@ from controller.leader.changes import RequestedChange
 from controller.leader.parts import LeaderParts
 from controller.managers.configs import resource_of
 from controller.managers.features import update_features as decide_features
-from controller.managers.sweep import Sweep, in_rounds
+from controller.managers.sweep import Sweep, a_sweep, in_rounds
 from controller.result import Decided
 from metadata.errors import LogbergError
 from metadata.image import MetadataImage
@@ -89,12 +89,14 @@ def unregister_broker(leader: LeaderParts, asked: Asked) -> RequestedChange:
     def unregister(image: MetadataImage, sweep: Sweep | None = None) -> Decided:
         return leader.brokers.unregister(image, broker_id, sweep, force=force)
 
+    sweep = a_sweep()
     return RequestedChange(
         operation="UnregisterBroker",
         meaning=bytes,
         reply_type=UnregisterBrokerReply,
-        decide=in_rounds(unregister) if not dry_run else unregister,
+        decide=in_rounds(unregister, sweep) if not dry_run else unregister,
         in_rounds=not dry_run,
+        sweep=sweep,
         mutations=lambda image: image.topics.replicas_on(broker_id),
         dry_run=dry_run,
         concerns=lambda _image: (resources.broker(broker_id),),

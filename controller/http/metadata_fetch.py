@@ -30,7 +30,7 @@ from controller.leader.identity import (
 )
 from controller.managers.broker_states import Beat, RegisteredState
 from controller.managers.replica_directories import DirectoryReport, nothing_works
-from controller.managers.sweep import in_rounds
+from controller.managers.sweep import a_sweep, in_rounds
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, LogbergError
 from metadata.messages import (
@@ -190,14 +190,17 @@ class MetadataFetch:
             self._leader.heartbeats.touch(request.broker_id, broker.broker_epoch)
             self._answer(HeldFetch(request, broker.broker_epoch, on_reply))
 
+        sweep = a_sweep()
         self._leader.proposer.submit(
             Decision(
                 in_rounds(
-                    lambda image, sweep: self._leader.brokers.register(image, request, sweep)
+                    lambda image, sweep: self._leader.brokers.register(image, request, sweep),
+                    sweep,
                 ),
                 _provenance(caller, "RegisterBroker"),
                 done,
                 first=True,
+                sweep=sweep,
                 acted_as=acted_as(caller, request.broker_id),
             )
         )
@@ -264,12 +267,16 @@ class MetadataFetch:
             if provenance.operation == _OPERATIONS[RegisteredState.UNFENCED]:
                 self._leader.leftover_elections.report(outcome)
 
+        sweep = a_sweep()
         self._leader.proposer.submit(
             Decision(
-                in_rounds(lambda image, sweep: self._leader.brokers.heartbeat(image, beat, sweep)),
+                in_rounds(
+                    lambda image, sweep: self._leader.brokers.heartbeat(image, beat, sweep), sweep
+                ),
                 provenance,
                 done,
                 first=True,
+                sweep=sweep,
                 acted_as=as_whom,
             )
         )

@@ -30,6 +30,7 @@ from controller.leader.mutation_quota import MutationQuota
 from controller.leader.proposer import Proposer
 from controller.leader.token_bucket import TokenBucket
 from controller.managers.level_gate import LevelGate
+from controller.managers.sweep import Sweep
 from controller.result import ControllerResult, Decide
 from ledger.batch import Provenance
 from metadata.errors import ErrorCode, LogbergError
@@ -96,6 +97,8 @@ class RequestedChange(NamedTuple):
     """The decision may be `unfinished`; its next round goes on from there."""
     rounds: ResumableRounds | None = None
     """If the answers of rounds are remembered: who takes them over."""
+    sweep: Sweep | None = None
+    """How far the rounds are, if the request is an event of a broker."""
     undivided: Decide | None = None
     """Decides everything in one round, where each round would have to meet a condition."""
     complete: Callable[[Any], Any] = lambda reply: reply
@@ -228,6 +231,7 @@ class Changes:
                 lambda outcome: self._confirmed(outcome, finish),
                 key,
                 in_rounds=change.in_rounds,
+                sweep=change.sweep,
                 acted_as=change.acted_as,
             )
         )

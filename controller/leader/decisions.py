@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from controller.leader.idempotency import RequestKey
+from controller.managers.sweep import Sweep
 from controller.result import ControllerResult, Decide
 from ledger.batch import Provenance
 from metadata.errors import LogbergError
@@ -50,6 +51,8 @@ class Decision(NamedTuple):
     in_rounds: bool = False
     """The result may be `unfinished`. Each round reads what the one before wrote, so the decision
     is never prepared beside others."""
+    sweep: Sweep | None = None
+    """How far the rounds of a broker's event are, if it is one."""
     begins_epoch: bool = False
     """It writes BeginEpoch. Nothing is decided before it, and the proposer tries it again while
     the journal has no room."""

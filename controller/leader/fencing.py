@@ -14,7 +14,7 @@ from controller.leader.decisions import Decision, Outcome, Written
 from controller.leader.heartbeats import Heartbeats
 from controller.leader.proposer import Proposer
 from controller.managers.brokers import BrokerManager
-from controller.managers.sweep import Sweep, in_rounds
+from controller.managers.sweep import Sweep, a_sweep, in_rounds
 from controller.result import Decided
 from ledger.batch import Provenance
 from metadata.errors import LogbergError
@@ -98,12 +98,14 @@ class Fencing:
             self._clock.call_soon(lambda: self._go_on(overdue))
             return self._brokers.fence_silent(image, overdue, sweep)
 
+        sweep = a_sweep()
         self._proposer.submit(
             Decision(
-                in_rounds(fence),
+                in_rounds(fence, sweep),
                 self._provenance("FenceBroker"),
                 lambda outcome: self._report(overdue, outcome),
                 first=True,
+                sweep=sweep,
             )
         )
 

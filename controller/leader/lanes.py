@@ -12,6 +12,7 @@ requests, so neither blocks the other.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from runtime.clock import Clock
@@ -69,6 +70,11 @@ class Lanes(Generic[T]):
         """Add the next round of an item that was taken out."""
         self._rounds.append(item)
         self._round_taken = True
+
+    @property
+    def rounds(self) -> Iterator[T]:
+        """The items whose next round waits."""
+        return iter(self._rounds)
 
     @property
     def has_first(self) -> bool:

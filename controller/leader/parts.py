@@ -65,7 +65,6 @@ class LeaderParts:
         self.leadership_check = LeadershipCheck(quorum.read_index)
         self.own_configs = defaults = defaults_of(config)
         self.brokers = BrokerManager(self.heartbeats, defaults)
-        self.isrs = IsrManager(defaults)
         self.elections = ElectionManager(defaults)
         self.configs = ConfigManager(
             defaults, policies.alter_config, ConfigSecrets(random, config.cluster_key)
@@ -92,6 +91,7 @@ class LeaderParts:
             log=log,
             on_defect=on_defect,
         )
+        self.isrs = IsrManager(defaults, self.proposer.is_leaving)
         self.fencing = Fencing(
             clock, self.heartbeats, self.brokers, self.proposer, self.own_provenance, log
         )

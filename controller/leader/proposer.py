@@ -139,6 +139,13 @@ class Proposer:
             self.pending.committed(offset)
             self._decide_next()
 
+    def is_leaving(self, broker_id: int) -> bool:
+        """Return whether rounds are under way that take a broker out of all ISRs."""
+        return any(
+            decision.sweep is not None and decision.sweep.leaving == broker_id
+            for decision in self._lanes.rounds
+        )
+
     @property
     def waiting(self) -> int:
         """How many decisions wait for their turn."""

@@ -6,7 +6,7 @@ fenced, stopping, unregistered or another process than the leader believes. Each
 by itself, in the order of Kafka's checks.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import NamedTuple
 
 import msgspec
@@ -47,8 +47,12 @@ class _Done(NamedTuple):
 class IsrManager:
     """Each public method reads an image and returns records."""
 
-    def __init__(self, defaults: TopicDefaults) -> None:
+    def __init__(
+        self, defaults: TopicDefaults, is_leaving: Callable[[int], bool] = lambda _broker_id: False
+    ) -> None:
+        """`is_leaving` says whether a broker is taken out of all ISRs now, in rounds."""
         self._defaults = defaults
+        self._is_leaving = is_leaving
 
     def alter(
         self, image: MetadataImage, request: AlterPartitionRequest
@@ -102,7 +106,7 @@ class IsrManager:
         partition = image.topics.partitions[key]
         _check_epochs(partition, broker_id, wanted)
         _check_isr(partition, wanted)
-        _check_members(image, wanted.new_isr_with_epochs)
+        _check_members(image, wanted.new_isr_with_epochs, self._is_leaving)
         record = change_partition(
             *key,
             partition,
@@ -207,9 +211,20 @@ def _check_isr(partition: Partition, wanted: PartitionToAlter) -> None:
             )
 
 
-def _check_members(image: MetadataImage, members: tuple[IsrMember, ...]) -> None:
-    """Check that each member may be in an ISR (KIP-841, 903)."""
+def _check_members(
+    image: MetadataImage, members: tuple[IsrMember, ...], is_leaving: Callable[[int], bool]
+) -> None:
+    """Check that each member may be in an ISR (KIP-841, 903).
+
+    A broker that is fenced or stops in rounds counts as gone from the first round on. Otherwise its
+    leaders could bring it back between two rounds, and it would have to leave again.
+    """
     reasons = [reason for member in members if (reason := _ineligible(image, member))]
+    reasons += [
+        f"broker {member.broker_id} is leaving"
+        for member in members
+        if is_leaving(member.broker_id)
+    ]
     if reasons:
         raise LogbergError(ErrorCode.INELIGIBLE_REPLICA, "newIsrWithEpochs: " + "; ".join(reasons))
 

@@ -35,7 +35,9 @@ def leave_isr(
         return int(partition.leader == broker_id) if broker_id in partition.isr else None
 
     change = _changing(image, defaults, _without(broker_id), _others(image, broker_id))
-    return (sweep or Sweep()).changes(lambda: image.topics.held_by(broker_id), rank, change)
+    sweep = sweep or Sweep()
+    sweep.leaving = broker_id
+    return sweep.changes(lambda: image.topics.held_by(broker_id), rank, change)
 
 
 def leave_isr_and_elr(
@@ -58,7 +60,9 @@ def leave_isr_and_elr(
         _others(image, broker_id),
         unclean_shutdown=(broker_id,),
     )
-    return (sweep or Sweep()).changes(lambda: image.topics.held_by(broker_id), rank, change)
+    sweep = sweep or Sweep()
+    sweep.leaving = broker_id
+    return sweep.changes(lambda: image.topics.held_by(broker_id), rank, change)
 
 
 def leave_directories(

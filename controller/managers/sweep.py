@@ -48,6 +48,8 @@ class Sweep:
         """The round that was decided just now is not the last."""
         self.electing = False
         """The event is an unfencing. Its first round has unfenced the broker."""
+        self.leaving: int | None = None
+        """The broker that leaves the ISRs. No leader may bring it back between two rounds."""
         self.broker_epoch = -1
         """The broker epoch in the first round of a fencing; else -1."""
 
@@ -162,7 +164,14 @@ def _key_of(record: PartitionChangeRecord) -> PlainPartitionKey:
     return record.topic_id, record.partition_id
 
 
-def in_rounds(decide: Callable[[MetadataImage, Sweep], Decided]) -> Decide:
+def in_rounds(
+    decide: Callable[[MetadataImage, Sweep], Decided], sweep: Sweep | None = None
+) -> Decide:
     """Return a decision whose rounds share one sweep. Submit it to the proposer only once."""
-    sweep = Sweep(ROUND)
-    return lambda image: decide(image, sweep)
+    shared = a_sweep() if sweep is None else sweep
+    return lambda image: decide(image, shared)
+
+
+def a_sweep() -> Sweep:
+    """Return a sweep for the rounds of one event."""
+    return Sweep(ROUND)

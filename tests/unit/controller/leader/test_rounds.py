@@ -19,8 +19,9 @@ from metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from metadata.uuids import uuid_text
 from runtime.simulated.clock import SimulatedClock
-from tests.unit.controller.cluster import SESSION_S, Broker, Cluster, keep_alive
+from tests.unit.controller.cluster import CLUSTER_ID, SESSION_S, Broker, Cluster, keep_alive
 from tests.unit.controller.leader.test_changes import body
 
 PARTITIONS = 60
@@ -168,6 +169,57 @@ def test_a_stopping_broker_leads_until_the_last_round_which_says_that_it_stops(c
     assert led == sorted(led)
     assert led[-1]
     assert cluster.broker(3).controlled_shutdown_offset >= cluster.image.offset - ROUND
+
+
+@pytest.mark.parametrize("event", ["it stops", "it is silent", "it is forgotten"])
+def test_a_broker_that_leaves_in_rounds_is_not_brought_back_by_its_leaders(
+    cluster, monkeypatch, event
+):
+    """A replica that still fetches would leave twice, and cost two records."""
+    cluster.create_topic("more", partitions=800, factor=3)
+    cluster.since = cluster.image.offset
+    monkeypatch.setattr(SimulatedClock, "SOON_US", 1_000)
+    node, parts = cluster.processes[1], cluster.leader._leader
+    node.clock.cost_us = 2_000
+    if event == "it stops":
+        cluster.brokers[2].send(WantedState.STOPPING)
+    elif event == "it is silent":
+        parts.heartbeats._contacts[3].deadline = 0.0
+        node.run(parts.fencing._look)
+    else:
+        cluster.send("DELETE", "/v1/brokers/3", query=FORCE)
+
+    def gone():
+        partitions = cluster.image.topics.partitions
+        return [key for key, p in partitions.items() if 3 not in p.isr and p.leader == 1]
+
+    cluster.run_until(lambda: len(gone()) >= ROUND)
+    topic_id, number = key = gone()[0]
+    partition = cluster.image.topics.partitions[key]
+    wanted = {
+        "partitionIndex": number,
+        "leaderEpoch": partition.leader_epoch,
+        "partitionEpoch": partition.partition_epoch,
+        "newIsrWithEpochs": [{"brokerId": broker_id} for broker_id in (*partition.isr, 3)],
+    }
+    message = {
+        "clusterId": CLUSTER_ID,
+        "brokerId": 1,
+        "brokerEpoch": cluster.brokers[0].epoch,
+        "topics": [{"topicId": uuid_text(topic_id), "partitions": [wanted]}],
+    }
+    status, reply = cluster.ask("POST", "/v1/partitions/alter", message)
+    (answer,) = reply["topics"][0]["partitions"]
+    assert (status, answer["error"]["code"]) == (200, "INELIGIBLE_REPLICA")
+    assert "leaving" in answer["error"]["message"]
+    node.clock.cost_us = 0
+    cluster.run(1.0)
+    about = [
+        (r.topic_id, r.partition_id)
+        for r in cluster.records(cluster.since)
+        if isinstance(r, PartitionChangeRecord)
+    ]
+    assert len(about) == len(set(about)) == PARTITIONS + 800
 
 
 def all_silent(cluster):
