@@ -187,7 +187,7 @@ class BatchWriter:
         delta.finish_batch(header.end_offset, header.epoch, header.timestamp_ms)
         image = yield from delta.apply_in_steps()
         self._push(batch, image, pending)
-        self._last_changes.note(records, header.base_offset, before)
+        yield from self._last_changes.note(records, header.base_offset, before)
         self._on_replayed(records, header.base_offset, header.timestamp_ms)
         self._on_records(records)
 
@@ -224,7 +224,7 @@ class BatchWriter:
                 )
             self._push(batch, image, pending)
             yield
-        yield from self._last_changes.note_in_steps(plan.result.records, begun_at, before)
+        yield from self._last_changes.note(plan.result.records, begun_at, before)
 
     def _seal(
         self,

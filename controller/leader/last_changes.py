@@ -19,7 +19,7 @@ from metadata.records import Record
 
 KEPT_MAX: Final = 65_536
 """The most resources that are remembered: about 15 MB."""
-_STEP: Final = 256
+_STEP: Final = 64
 
 
 class LastChanges:
@@ -47,17 +47,13 @@ class LastChanges:
                 return
             yield resource
 
-    def note(self, records: Sequence[Record], base_offset: int, before: MetadataImage) -> None:
-        """Note the records of one batch that was proposed on top of `before`."""
-        for _ in self.note_in_steps(records, base_offset, before):
-            pass
-
-    def note_in_steps(
+    def note(
         self, records: Sequence[Record], base_offset: int, before: MetadataImage
     ) -> Generator[None, None, None]:
-        """Do the same for the records of a large decision. Yields often."""
+        """Note records that were proposed on top of `before`. Yields after every 64 of them."""
         view = before if before.transaction is None else before.transaction.branch
-        for offset, record in enumerate(records, base_offset):
+        for number, record in enumerate(records, start=1):
+            offset = base_offset + number - 1
             resources = resources_of(record, view)
             if resources is None:
                 self._at.clear()
@@ -66,8 +62,8 @@ class LastChanges:
                 for resource in resources:
                     self._at[resource] = offset
                     self._at.move_to_end(resource)
-            if offset % _STEP == 0:
+            while len(self._at) > self._kept_max:
+                _, forgotten = self._at.popitem(last=False)
+                self.floor = max(self.floor, forgotten + 1)
+            if number % _STEP == 0:
                 yield
-        while len(self._at) > self._kept_max:
-            _, forgotten = self._at.popitem(last=False)
-            self.floor = max(self.floor, forgotten + 1)

@@ -14,8 +14,8 @@ again.
 from collections.abc import Callable, Generator, Iterable, Iterator
 from heapq import merge
 from itertools import chain, islice
-from typing import NamedTuple
 
+from controller.managers.key_runs import KeyRuns
 from controller.result import Decide, Decided
 from metadata.image import MetadataImage
 from metadata.partition_key import PlainPartitionKey
@@ -23,8 +23,6 @@ from metadata.records import PartitionChangeRecord
 
 ROUND = 256
 """The most partitions that a round changes. Their records fit into one batch."""
-_RUN = 512
-"""Keys that are sorted in one step."""
 _SORTED_AT_ONCE = ROUND
 _STEP = 64
 
@@ -87,55 +85,18 @@ class Sweep:
         return found if is_all else None
 
 
-class InKeyOrder(NamedTuple):
-    """Keys that `in_key_order` sorted."""
-
-    keys: Iterator[PlainPartitionKey]
-    length: int
-
-
-def in_key_order(
-    keys: Iterable[PlainPartitionKey | None],
-) -> Generator[None, None, InKeyOrder]:
-    """Sort keys in steps. None counts as a step and is left out.
-
-    The keys stay in short lists: freeing a list of all keys, or a scan of it by the garbage
-    collector, would stop the loop for tens of milliseconds.
-    """
-    runs: list[list[PlainPartitionKey]] = [[]]
-    for number, key in enumerate(keys, start=1):
-        if key is not None:
-            runs[-1].append(key)
-            if len(runs[-1]) == _RUN:
-                runs[-1].sort(reverse=True)
-                runs.append([])
-        if number % _STEP == 0:
-            yield
-    runs[-1].sort(reverse=True)
-    length = sum(map(len, runs))
-    return InKeyOrder(merge(*map(_popped, runs)), length)
-
-
-def _popped(run: list[PlainPartitionKey]) -> Iterator[PlainPartitionKey]:
-    """Take keys from the end, so that no list is freed with all that it holds."""
-    while run:
-        yield run.pop()
-
-
 def _sorted(
     keys: Iterable[PlainPartitionKey], rank: Rank
 ) -> Generator[None, None, Iterator[PlainPartitionKey]]:
-    """Sort in steps: sort short runs now, and merge them as the keys are taken."""
-    runs: tuple[list[list[PlainPartitionKey]], list[list[PlainPartitionKey]]] = ([], [])
-    rest = iter(keys)
-    while some := list(islice(rest, _RUN)):
-        ranks = [(rank(key), key) for key in some]
-        for number in (0, 1):
-            if run := sorted(key for ranked, key in ranks if ranked == number):
-                runs[number].append(run)
-        if len(some) == _RUN:
+    """Sort in steps; keys of rank 0 come before those of rank 1."""
+    first, last = KeyRuns(), KeyRuns()
+    for number, key in enumerate(keys, start=1):
+        ranked = rank(key)
+        if ranked is not None:
+            (last if ranked else first).add(key)
+        if number % _STEP == 0:
             yield
-    return chain(merge(*runs[0]), merge(*runs[1]))
+    return chain(first.in_order(), last.in_order())
 
 
 def _in_order(found: list[PartitionChangeRecord]) -> Changes:

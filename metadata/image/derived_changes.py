@@ -5,7 +5,7 @@ changed. Each step compares a partition with its state in the image before.
 """
 
 from collections import defaultdict
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 
 from metadata.buckets import STEP, BucketMap
 from metadata.freeing import emptied
@@ -33,14 +33,14 @@ class DerivedChanges:
     def find(
         self,
         changed: Mapping[PlainPartitionKey, Partition | None],
-        were: Mapping[PlainPartitionKey, Partition],
+        were: Sequence[Partition | None],
     ) -> Generator[None, None, None]:
-        """Compare each partition with its state before."""
-        was, held = were.get, self._held
-        for number, (key, after) in enumerate(changed.items(), 1):
+        """Compare each partition with its state before, which has the same place in `were`."""
+        held = self._held
+        pairs = zip(changed.items(), were, strict=True)
+        for number, ((key, after), before) in enumerate(pairs, 1):
             if number % STEP == 0:
                 yield
-            before = was(key)
             old = None if before is None else before.leader
             new = None if after is None else after.leader
             if old != new:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from controller.leader import batch_writer, large_changes, proposer
-from controller.managers import sweep
+from controller.managers import key_runs, sweep
 from runtime.loop import slices
 from runtime.simulated.clock import SimulatedClock
 from runtime.simulated.fault_schedules import (
@@ -203,7 +203,7 @@ def _constants(shape: Shape) -> Iterator[Patch]:
         yield batch_writer, "_STEP", 2
         yield large_changes, "STEP", 2
         yield sweep, "ROUND", 2
-        yield sweep, "_RUN", 2
+        yield key_runs, "_RUN", 2
         yield proposer, "_SHARE_S", 0.0
         yield slices, "SLICE_S", 0.0
         yield SimulatedClock, "SOON_US", shape.slice_us

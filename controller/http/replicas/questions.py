@@ -11,9 +11,9 @@ from controller.http.clients.asked import Asked, ReadContext
 from controller.http.describe import readable_offset
 from controller.http.node_view import View
 from controller.http.queries import yes_or_no
+from controller.managers.key_runs import sorted_keys
 from controller.managers.losses import Affected, Losses
 from controller.managers.moves import EmptyingPlan
-from controller.managers.sweep import in_key_order
 from controller.managers.topic_rules import defaults_of
 from metadata.errors import ErrorCode, LogbergError
 from metadata.image import MetadataImage
@@ -51,8 +51,8 @@ def plan_moves(view: View, asked: Asked, _context: ReadContext) -> Steps:
         )
 
     def steps() -> Steps:
-        found = yield from in_key_order(plan.keys())
-        return LongMessage(head, "partitions", map(planned, found.keys), found.length)
+        found = yield from sorted_keys(plan.keys())
+        return LongMessage(head, "partitions", map(planned, found.in_order()), len(found))
 
     return steps()
 
@@ -83,7 +83,7 @@ def lose_brokers(view: View, asked: Asked, context: ReadContext) -> Steps:
             yield key if shown(affected) else None
 
     def steps() -> Steps:
-        listed = yield from in_key_order(counted())
+        listed = yield from sorted_keys(counted())
         head = LossReply(
             offset=readable_offset(image),
             epoch=image.epoch,
@@ -95,8 +95,8 @@ def lose_brokers(view: View, asked: Asked, context: ReadContext) -> Steps:
             leaderless=leaderless,
             under_min_isr=under,
         )
-        entries = (_lost_partition(image, losses.affected(key)) for key in listed.keys)
-        return LongMessage(head, "partitions", entries, listed.length)
+        entries = (_lost_partition(image, losses.affected(key)) for key in listed.in_order())
+        return LongMessage(head, "partitions", entries, len(listed))
 
     return steps()
 

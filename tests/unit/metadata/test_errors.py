@@ -6,7 +6,7 @@ import pytest
 
 from metadata.errors import ErrorCode, Fault, LogbergError
 
-STATUSES = {400, 401, 403, 404, 405, 408, 410, 409, 413, 415, 416, 421, 429, 500, 503, 507}
+STATUSES = {400, 401, 403, 404, 405, 408, 409, 410, 412, 413, 415, 416, 421, 429, 500, 503, 507}
 # Clients' retry loops depend on these: they never change.
 FIXED = {
     ErrorCode.NOT_CONTROLLER: (421, True),

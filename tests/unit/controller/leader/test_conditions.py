@@ -255,11 +255,11 @@ def test_a_change_in_rounds_is_not_refused_for_its_own_records(cluster):
 def test_what_is_forgotten_may_have_changed():
     last = LastChanges(kept_max=2)
     last.begin(10)
-    last.note([FeatureLevelRecord(name, 1) for name in "abc"], 10, EMPTY)
+    list(last.note([FeatureLevelRecord(name, 1) for name in "abc"], 10, EMPTY))
     assert last.of(("feature", "a")) is None
     assert last.floor == 11
     assert last.of(("feature", "b")) == 11
-    last.note([FeatureLevelRecord("b", 2), FeatureLevelRecord("d", 1)], 13, EMPTY)
+    list(last.note([FeatureLevelRecord("b", 2), FeatureLevelRecord("d", 1)], 13, EMPTY))
     assert last.of(("feature", "c")) is None
     assert (last.of(("feature", "b")), last.floor) == (13, 13)
     assert list(last.since(14)) == [("feature", "d")]

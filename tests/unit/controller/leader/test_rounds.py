@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controller.managers import sweep
+from controller.managers import key_runs, sweep
 from controller.managers.broker_states import Beat
 from metadata.codec import decode_records
 from metadata.errors import LogbergError
@@ -32,7 +32,7 @@ FORCE = {"force": "true"}
 @pytest.fixture
 def cluster(monkeypatch):
     monkeypatch.setattr(sweep, "ROUND", ROUND)
-    monkeypatch.setattr(sweep, "_RUN", 4)
+    monkeypatch.setattr(key_runs, "_RUN", 4)
     cluster: Any = Cluster()
     cluster.brokers = cluster.online(1, 2, 3)
     cluster.create_topic("t", partitions=PARTITIONS, factor=3)
@@ -417,7 +417,7 @@ def test_all_rounds_at_once_are_put_in_order_in_steps():
         def partition_id(self):
             return self.key[1]
 
-    keys = [(bytes([topic]), number) for topic in range(4) for number in range(2_000)]
+    keys = [(bytes([topic]) * 16, number) for topic in range(4) for number in range(2_000)]
     changed: Any = Changed
     steps = sweep.Sweep().changes(lambda: reversed(keys), lambda key: key[1] % 2, changed)
     most = 0
