@@ -13,6 +13,7 @@ import msgspec
 
 from benchmarks.http_pipe import Pipe
 from benchmarks.lateness_client_loads import CLIENT_LOADS
+from benchmarks.lateness_declared_loads import DECLARED_LOADS
 from benchmarks.lateness_load import Load, Run
 from benchmarks.lateness_replica_loads import REPLICA_LOADS
 from benchmarks.lateness_stage import BIGGEST, BROKERS, Stage
@@ -449,4 +450,5 @@ LOADS = (
     ),
     *CLIENT_LOADS,
     *REPLICA_LOADS,
+    *DECLARED_LOADS,
 )

@@ -90,6 +90,7 @@ class ErrorCode(StrEnum):
     NOT_LEADER_OR_FOLLOWER = "NOT_LEADER_OR_FOLLOWER"
     INVALID_CONFIG = "INVALID_CONFIG"
     POLICY_VIOLATION = "POLICY_VIOLATION"
+    PLAN_CHANGED = "PLAN_CHANGED"
     TOPIC_DELETION_DISABLED = "TOPIC_DELETION_DISABLED"
     FENCED_LEADER_EPOCH = "FENCED_LEADER_EPOCH"
     INELIGIBLE_REPLICA = "INELIGIBLE_REPLICA"
@@ -175,6 +176,9 @@ _FACTS: Final[Mapping[ErrorCode, ErrorFacts]] = MappingProxyType(
         ),
         _E.TOPIC_AUTHORIZATION_FAILED: ErrorFacts(
             403, _CLIENT, False, "Ask as a principal that may act on the topic."
+        ),
+        _E.PLAN_CHANGED: ErrorFacts(
+            409, _CLIENT, False, "Look at the plan of a new dry run, and apply that one."
         ),
         _E.INVALID_REQUEST: ErrorFacts(
             400, _CLIENT, False, "Correct the field that the message names."

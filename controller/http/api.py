@@ -22,6 +22,7 @@ from controller.http.call import Call, OnReply
 from controller.http.change_routes import CHANGES
 from controller.http.clients.answers import READS as CLIENT_READS
 from controller.http.clients.asked import Asked, ReadContext
+from controller.http.declared.answers import READS as DECLARED_READS
 from controller.http.degraded import ask_of
 from controller.http.describe_configs import list_configs, one_config
 from controller.http.fetch_content import unreadable
@@ -72,7 +73,7 @@ from runtime.clock import Clock
 from runtime.http.requests import Reply, Request
 from runtime.metrics import CONTENT_TYPE
 
-READS = {**CLIENT_READS, **REPLICA_READS}
+READS = {**CLIENT_READS, **DECLARED_READS, **REPLICA_READS}
 """By the name of the route. `Api` itself has the other reads."""
 
 

@@ -2,7 +2,8 @@
 
 This is the only list. Requests are matched against it, and the OpenAPI document is made from it, so
 the two can't differ. Routes about clients stand in `controller.http.clients.routes`, those
-about partitions and their replicas in `controller.http.replicas.routes`.
+about partitions and their replicas in `controller.http.replicas.routes`, those of declared state
+in `controller.http.declared.routes`.
 """
 
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from controller.http.clients.routes import CLIENT_ROUTES
+from controller.http.declared.routes import DECLARED_ROUTES
 from controller.http.replicas.routes import REPLICA_ROUTES
 from controller.http.route import DRY_RUN, FORCE, PAGE, READS, Parameter, Route
 from metadata.messages import (
@@ -256,6 +258,7 @@ ROUTES: tuple[Route, ...] = (
         changes=True,
     ),
     *CLIENT_ROUTES,
+    *DECLARED_ROUTES,
     Route(
         "GET",
         "/v1/log",

@@ -25,6 +25,8 @@ from controller.managers.brokers import BrokerManager
 from controller.managers.clients.managers import ClientManagers
 from controller.managers.config_secrets import ConfigSecrets
 from controller.managers.configs import ConfigManager
+from controller.managers.declared.apply import ApplyManager
+from controller.managers.declared.topics import TopicManagers
 from controller.managers.isr_changes import IsrManager
 from controller.managers.leader_elections import ElectionManager
 from controller.managers.partitions import PartitionManager
@@ -74,6 +76,9 @@ class LeaderParts:
         self.reassignments = ReassignmentManager(defaults)
         self.directories = DirectoryManager(defaults)
         self.clients = ClientManagers(config, random, clock.wall_ms)
+        self.declared = ApplyManager(
+            TopicManagers(self.topics, self.partitions), self.configs, self.clients
+        )
         self.identity = IdentityCheck(
             config.cluster_id, require_authentication=config.require_authentication
         )

@@ -18,8 +18,8 @@ from metadata.image import MetadataImage
 from metadata.messages import AlterConfigsRequest, ConfigChange
 from metadata.records import ConfigRecord
 from metadata.records.configs import SEALED_TEXT
-from metadata.sealed_places import config_place, text_of_block
-from metadata.sealing import ClusterKey
+from metadata.sealed_places import block_of_text, config_place, text_of_block
+from metadata.sealing import ClusterKey, SealingError
 from runtime.randomness import Random
 
 
@@ -64,6 +64,21 @@ class ConfigSecrets:
         sealed = cluster_key.seal(place, value.encode(), self._random.randbytes(16))
         text = text_of_block(sealed.block)
         return WrittenConfig(ConfigRecord(int(kind), resource, key, text), sealed.salted_hash)
+
+    def is_same(self, kind: int, resource: str, key: str, stored: str, wanted: str) -> bool:
+        """Return whether a value in the log is this one. A sealed one is opened to compare it.
+
+        One that this controller can't open differs from all.
+        """
+        if stored == wanted:
+            return True
+        try:
+            block = block_of_text(stored)
+            if block is None or self._key is None:
+                return False
+            return self._key.open(config_place(kind, resource, key), block) == wanted.encode()
+        except SealingError:
+            return False
 
     def meaning(
         self, canonical: Callable[[msgspec.Struct], bytes], request: AlterConfigsRequest

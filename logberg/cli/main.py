@@ -2,8 +2,8 @@
 
 Rule: results on stdout, everything else on stderr. Every expected failure is one sentence on
 stderr, or with `--output json` one JSON document with the fields of an ErrorReply; exit 1 for what
-was not done, 2 for wrong usage. If the reader of the output has closed it (`| head`), the command
-ends quietly, with exit code 0.
+was not done, 2 for wrong usage (`diff`: 1 for a difference, 2 for every failure). If the reader of
+the output has closed it (`| head`), the command ends quietly, with exit code 0.
 """
 
 import errno
@@ -45,7 +45,7 @@ def main() -> None:
         sys.exit(2)
     except click.ClickException as error:
         _tell(error, as_json=wants_json(arguments))
-        sys.exit(1)
+        sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.exceptions.Abort):
         sys.exit(130)
     except BrokenPipeError:

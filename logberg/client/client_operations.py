@@ -4,7 +4,7 @@ Rule: as in `operations`: one method for each public route, and lists are comple
 """
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -304,14 +304,19 @@ class ClientOperations(Asking):
 
 
 def _more_users(pages: list[ListUsersReply]) -> ListUsersReply:
-    """Join the pages. One user's credentials may lie on two of them."""
+    users = users_of_pages(page.users for page in pages)
+    return msgspec.structs.replace(pages[0], users=users, continuation=None)
+
+
+def users_of_pages(pages: Iterable[Sequence[UserDescription]]) -> tuple[UserDescription, ...]:
+    """Join the users of pages. One user's credentials may lie on two of them."""
     users: dict[str, UserDescription] = {}
     for page in pages:
-        for user in page.users:
+        for user in page:
             before = users.get(user.name)
             credentials = (*(before.credentials if before else ()), *user.credentials)
             users[user.name] = UserDescription(user.name, credentials)
-    return msgspec.structs.replace(pages[0], users=tuple(users.values()), continuation=None)
+    return tuple(users.values())
 
 
 def _base64(secret: bytes) -> str:

@@ -3,7 +3,7 @@
 Rule: one method for each public route (`docs/reference.md` lists them). `asking` decides how a
 request reaches the active controller. Lists are complete and come from one image. Operations about
 clients stand in `client_operations`, those about configs in `config_operations`, those about
-partitions in `partition_operations`.
+declared state in `declared_operations`, those about partitions in `partition_operations`.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ import msgspec
 
 from logberg.client.client_operations import ClientOperations
 from logberg.client.config_operations import ConfigOperations
+from logberg.client.declared_operations import DeclaredOperations
 from logberg.client.paged_lists import all_pages, joining
 from logberg.client.partition_operations import PartitionOperations
 from metadata.messages.brokers import (
@@ -35,7 +36,7 @@ from metadata.messages.topics import (
 )
 
 
-class Operations(ClientOperations, ConfigOperations, PartitionOperations):
+class Operations(ClientOperations, ConfigOperations, DeclaredOperations, PartitionOperations):
     """Every method raises ClientError."""
 
     async def status(self) -> StatusReply:

@@ -1,6 +1,5 @@
 """`logberg users`."""
 
-import hashlib
 from pathlib import Path
 
 import click
@@ -18,10 +17,9 @@ from logberg.cli.output import print_json, say, show, table
 from logberg.cli.suggesting_group import SuggestingGroup
 from logberg.client.paged_lists import without_pages
 from logberg.client.request_ids import new_request_id
+from logberg.client.salting import HASHES, salt_for, salted_password
 from metadata.messages.scram import AlterScramReply, ScramDeletion, ScramUpsertion, UserDescription
 
-HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-_SALT_BYTES = 24
 _mechanism = click.option(
     "--mechanism",
     type=click.Choice(list(HASHES)),
@@ -74,9 +72,8 @@ def set_credential(
     if not password:
         raise Failure("the password is empty")
     request_id = change.request_id or new_request_id()
-    # A controller refuses an id that comes again with another salt.
-    salt = hashlib.sha256(f"{request_id} {name}".encode()).digest()[:_SALT_BYTES]
-    salted = hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
+    salt = salt_for(request_id, name)
+    salted = salted_password(mechanism, password, salt, iterations)
     wanted = ScramUpsertion(name, mechanism, iterations, salt, salted)
     same = msgspec.structs.replace(change, request_id=request_id)
     reply = cluster.ask(lambda client: client.alter_scram((wanted,), **same.arguments()))

@@ -32,8 +32,16 @@ CLIENTS: dict[str, dict[str, Any]] = {
     },
     "alter_scram": {"deletions": [{"name": "t", "mechanism": "SCRAM-SHA-256"}]},
     "create_token": {},
+    "apply": {
+        "quotas": [
+            {
+                "entity": [{"entityType": "user", "entityName": "declared"}],
+                "quotas": {"producer_byte_rate": 1.0},
+            }
+        ]
+    },
 }
-"""Bodies of changes of the routes about clients."""
+"""Bodies of changes of the routes about clients and of declared state."""
 
 
 class Answer(NamedTuple):

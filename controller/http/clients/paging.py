@@ -26,19 +26,24 @@ def page_of(
 
     `of` names the list in its tokens, and `kind` is the type of its keys. Raises LogbergError.
     """
-    query = asked.request.query
-    limit = whole_number(query, "limit", SCANNED_MAX)
-    if limit < 1:
-        raise LogbergError(ErrorCode.INVALID_REQUEST, "limit: give 1 or more", {"field": "limit"})
-    limit = min(limit, SCANNED_MAX)
-    last = context.pages.last(query, of, str)
-    keys = list(islice(iter(order) if last is None else order.after(_key(last, kind)), limit))
+    limit = page_limit(asked, SCANNED_MAX)
+    last = context.pages.last(asked.request.query, of, str)
+    keys = list(islice(iter(order) if last is None else order.after(key_of(last, kind)), limit))
     if len(keys) < limit:
         return keys, None
     return keys, context.pages.token(view.image, of, msgspec.json.encode(keys[-1]).decode())
 
 
-def _key(text: str, kind: Any) -> Any:
+def page_limit(asked: Asked, most: int) -> int:
+    """Return how many keys a page looks at: what `limit` asks for. Raises LogbergError."""
+    limit = whole_number(asked.request.query, "limit", most)
+    if limit < 1:
+        raise LogbergError(ErrorCode.INVALID_REQUEST, "limit: give 1 or more", {"field": "limit"})
+    return min(limit, most)
+
+
+def key_of(text: str, kind: Any) -> Any:
+    """Return the key in a token. Raises LogbergError."""
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.MsgspecError:

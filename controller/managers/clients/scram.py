@@ -96,6 +96,16 @@ class ScramManager:
             salted_hashes=tuple(each for name in done for each in hashes.get(name, ())),
         )
 
+    @property
+    def has_key(self) -> bool:
+        """This controller can seal secrets."""
+        return self._key is not None
+
+    def secret_meaning(self, meaning: bytes) -> bytes:
+        """Return what stands for the meaning of a request with secrets. Only with a key."""
+        assert self._key is not None
+        return self._key.mac("requests", meaning)
+
     def meaning(
         self, canonical: Callable[[msgspec.Struct], bytes], request: AlterScramRequest
     ) -> bytes:
@@ -103,8 +113,8 @@ class ScramManager:
 
         Without a key the secrets are left out; then nothing is set either.
         """
-        if self._key is not None:
-            return self._key.mac("requests", canonical(request))
+        if self.has_key:
+            return self.secret_meaning(canonical(request))
         upsertions = tuple(
             msgspec.structs.replace(each, salted_password=b"") for each in request.upsertions
         )

@@ -26,9 +26,12 @@ from metadata.messages import (
     ALTERED_MAX,
     AlterConfigsRequest,
     AlterPartitionRequest,
+    ApplyRequest,
     ConfigChange,
     ConfigResourceChange,
     CreateTopicsRequest,
+    DeclaredKind,
+    DeclaredTopic,
     DeleteTopicsRequest,
     ElectionType,
     ElectLeadersRequest,
@@ -92,6 +95,7 @@ ASKED: dict[str, list[tuple[str, dict[str, str]]]] = {
             },
         )
     ],
+    "export": [("/v1/export", {}), ("/v1/export", {"kinds": "configs,users", "limit": "1"})],
     "read_log": [
         ("/v1/log", {"maxBytes": "8388608", "format": "json"}),
         ("/v1/log", {"maxBytes": "8388608"}),
@@ -264,6 +268,31 @@ def test_deciding_looks_at_little_in_one_slice(
     counter.slice_ends()
     assert counter.total > 1_000
     assert counter.most <= LIMIT
+
+
+def test_an_apply_costs_what_is_declared_and_deletions_cost_the_topics(
+    cluster: Any, counter: Counter
+) -> None:
+    declared = cluster.leader._leader.declared
+    same = tuple(DeclaredTopic(f"t-{n}", 10, 3) for n in range(SMALL))
+    more = tuple(DeclaredTopic(f"t-{n}", 11, configs={"retention.ms": "5"}) for n in range(SMALL))
+    new = tuple(DeclaredTopic(f"n-{n}", 2) for n in range(SMALL))
+    kinds = (DeclaredKind.TOPICS,)
+    wide = SMALL + 1
+    for request, records in (
+        (ApplyRequest(), 0),
+        (ApplyRequest(same), 0),
+        (ApplyRequest(more), 2 * SMALL),
+        (ApplyRequest(new), 3 * SMALL),
+        (ApplyRequest(prune=kinds, delete_topics=True), wide),
+    ):
+        counter.now = counter.most = counter.total = 0
+        sliced(counter, declared.touches(cluster.image, request))
+        result = sliced(counter, declared.apply(cluster.image, request))
+        assert result.reply.refused == 0, result.reply
+        assert len(result.records) == records
+        assert counter.most <= LIMIT
+        assert counter.total <= 30 * (len(request.topics) or records)
 
 
 def sliced(counter: Counter, decision: Generator[None, None, Any]) -> Any:

@@ -14,8 +14,10 @@ from logberg.client.operations import Operations
 from metadata.messages import (
     AclEntry,
     AclFilter,
+    ApplyRequest,
     ConfigChange,
     ConfigResourceChange,
+    DeclaredTopic,
     ElectionType,
     FeatureUpdate,
     ListTopicsReply,
@@ -60,6 +62,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "expire_token": ("a/b", b"hmac"),
     "allocate_producer_ids": (1, 7),
     "unregister_controller": (7,),
+    "apply": (ApplyRequest((DeclaredTopic("a"),)),),
 }
 GENERAL = {"get", "change", "from_one"}
 METHODS = [

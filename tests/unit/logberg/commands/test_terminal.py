@@ -49,6 +49,7 @@ EVERYTHING = "".join(NASTY.values())
 UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 LINE_FILE = str(Path(__file__).with_name("one_line.txt"))
 """Its line is a password as well as base64."""
+DECLARED_FILE = str(Path(__file__).with_name("declared.yaml"))
 SERVER: dict[str, list[list[str]]] = {
     "status": [[]],
     "quorum status": [[]],
@@ -98,6 +99,9 @@ SERVER: dict[str, list[list[str]]] = {
     "reassign cancel": [["a-0"], ["a-0", "--dry-run"], ["--all"]],
     "reassign list": [[]],
     "reassign plan": [["--off", "1"]],
+    "apply": [["-f", DECLARED_FILE, "--yes"], ["-f", DECLARED_FILE, "--dry-run"]],
+    "diff": [["-f", DECLARED_FILE, "--prune"]],
+    "export": [[], ["--kind", "acls", "--kind", "configs"]],
     "brokers what-if": [["--lost", "1"], ["--rack", "b", "--all"]],
     "explain partition": [["a-0"]],
     "explain broker": [["1"]],

@@ -172,7 +172,7 @@ def run(runner: Any, case: dict[str, Any]) -> None:
     status, reply = _step(runner, case["ask"], kept)
     expect = dict(case["expect"])
     assert status == expect.pop("status", 200), reply
-    assert_part(_filled(expect, kept), reply, "answer")
+    assert_part(filled(expect, kept), reply, "answer")
     if "records" in case:
         assert runner.written == case["records"]
 
@@ -194,9 +194,9 @@ def assert_part(wanted: Any, found: Any, where: str) -> None:
 
 
 def _step(runner: Any, step: list[Any], kept: dict[str, Any]) -> tuple[int, Any]:
-    method, path = _filled(step[0], kept).split()
+    method, path = filled(step[0], kept).split()
     more = step[2] if len(step) > 2 else {}
-    body = _filled(step[1], kept) if len(step) > 1 else {}
+    body = filled(step[1], kept) if len(step) > 1 else {}
     principal = more.get("as", "User:alice")
     how = "none" if principal == "User:ANONYMOUS" else "token"
     return runner.ask(
@@ -204,7 +204,7 @@ def _step(runner: Any, step: list[Any], kept: dict[str, Any]) -> tuple[int, Any]
             method,
             path,
             json.dumps(body).encode() if body else b"",
-            _filled(more.get("query", {}), kept),
+            filled(more.get("query", {}), kept),
             {"content-type": "application/json"},
             Caller(principal, how, more.get("host", "10.0.0.7")),
         )
@@ -219,12 +219,12 @@ def _keep(step: list[Any], reply: Any, kept: dict[str, Any]) -> None:
         kept[name] = value
 
 
-def _filled(value: Any, kept: dict[str, Any]) -> Any:
+def filled(value: Any, kept: dict[str, Any]) -> Any:
     """Put in what was kept, n bytes for `<bytes n>` and `<salt n>`, and null for `<null>`."""
     if isinstance(value, dict):
-        return {name: _filled(each, kept) for name, each in value.items()}
+        return {name: filled(each, kept) for name, each in value.items()}
     if isinstance(value, list):
-        return [_filled(each, kept) for each in value]
+        return [filled(each, kept) for each in value]
     if not isinstance(value, str):
         return value
     if value == "<null>":
@@ -254,4 +254,4 @@ def _pages() -> Pages:
     return Pages(clock, lambda _image: None)
 
 
-__all__ = ["KEY", "ByManagers", "OverHttp", "cases", "run"]
+__all__ = ["KEY", "ByManagers", "OverHttp", "cases", "filled", "run", "settings_of"]
