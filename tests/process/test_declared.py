@@ -87,7 +87,7 @@ def test_a_plan_an_apply_drift_and_the_way_back(tmp_path: Path) -> None:
         same = command(cluster, "diff", "-f", "exported.yaml", "--prune")
         assert (same.code, same.out) == (0, SAME), same
 
-        (cluster.folder / "bad.yaml").write_text(STATE.replace("4,", "3,").replace("READ", "RAED"))
+        (cluster.folder / "bad.yaml").write_text(STATE.replace("4,", "3,").replace("READ", "REED"))
         bad = command(cluster, "apply", "-f", "bad.yaml", "--yes")
         assert bad.code == 1
         assert "bad.yaml:2: topic orders: " in bad.err
