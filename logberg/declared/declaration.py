@@ -31,7 +31,7 @@ Key = tuple[str, str]
 """Kind and name of an item, as a plan has them."""
 
 
-class Source(NamedTuple):
+class DeclaredPassword(NamedTuple):
     """Where a user's password comes from, and where that is declared."""
 
     password: PasswordSource | None
@@ -50,7 +50,7 @@ class Declaration:
         self.users: list[DeclaredCredential] = []
         self.kinds: set[DeclaredKind] = set()
         """The kinds that a file names, be it with an empty list."""
-        self.sources: dict[Key, Source] = {}
+        self.sources: dict[Key, DeclaredPassword] = {}
         self.places: dict[Key, str] = {}
         """`file:line` of each item."""
 
@@ -96,7 +96,7 @@ class Declaration:
             raise Failure(
                 f"{where}: {path}.password: give one of env and file, such as {{env: PASSWORD}}"
             )
-        self.sources[key] = Source(source, document.folder, self.places[key])
+        self.sources[key] = DeclaredPassword(source, document.folder, self.places[key])
         self.users.append(DeclaredCredential(user.name, user.mechanism, user.iterations))
 
     def _note(self, document: Document, kind: str, name: str, path: str) -> None:

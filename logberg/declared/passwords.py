@@ -11,7 +11,7 @@ import msgspec
 
 from logberg.cli.failure import Failure
 from logberg.client.salting import salt_for, salted_password
-from logberg.declared.declaration import Key, Source
+from logberg.declared.declaration import DeclaredPassword, Key
 from metadata.messages.declared import (
     DEFAULT_ITERATIONS,
     ApplyRequest,
@@ -22,7 +22,7 @@ from metadata.messages.declared import (
 
 def with_passwords(
     request: ApplyRequest,
-    sources: Mapping[Key, Source],
+    sources: Mapping[Key, DeclaredPassword],
     planned: Iterable[PlannedItem],
     request_id: str,
 ) -> ApplyRequest:
@@ -36,7 +36,9 @@ def with_passwords(
     return msgspec.structs.replace(request, users=users)
 
 
-def _with_password(user: DeclaredCredential, source: Source, request_id: str) -> DeclaredCredential:
+def _with_password(
+    user: DeclaredCredential, source: DeclaredPassword, request_id: str
+) -> DeclaredCredential:
     iterations = DEFAULT_ITERATIONS if user.iterations is None else user.iterations
     if not 1 <= iterations <= 1_000_000:
         raise Failure(f"{source.where}: iterations: give 4096 to 16384")
@@ -45,7 +47,7 @@ def _with_password(user: DeclaredCredential, source: Source, request_id: str) ->
     return msgspec.structs.replace(user, salt=salt, salted_password=salted)
 
 
-def _password(user: DeclaredCredential, source: Source) -> str:
+def _password(user: DeclaredCredential, source: DeclaredPassword) -> str:
     where, wanted = source.where, source.password
     if wanted is None:
         raise Failure(
