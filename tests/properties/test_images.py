@@ -1,6 +1,8 @@
 """Properties of images over legal histories: a log gives one state, however batches are split."""
 
 import random
+from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +26,10 @@ from metadata.records import (
     SNAPSHOT_ONLY,
     AbortTransactionRecord,
     BeginEpochRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
     Record,
+    ShutdownOffsetRecord,
 )
 from metadata.state_hash import StateHash, part_of
 from tests.histories import History, HistoryBatch
@@ -113,6 +118,53 @@ def test_every_split_into_deltas_gives_the_same_image_and_hash(seed: int) -> Non
         one_by_one = replay(one_by_one, [batch])
     assert one_by_one == whole
     assert one_by_one.state_hash == whole.state_hash
+
+
+@few
+@given(seeds)
+def test_every_way_to_cut_records_into_batches_gives_the_same_state(seed: int) -> None:
+    """Seven records of a living cluster, cut in all 64 ways: only one derived offset may differ.
+
+    That is the offset which a controlled shutdown waits for: the end of the batch that began it.
+    """
+    history = History(seed)
+    before = replay(EMPTY, history.batches(12))
+    records: list[Record] = []
+    while len(records) < 7:
+        records += history.batch().records
+    records = [r for r in records if not isinstance(r, BeginEpochRecord)][:7]
+    # Where transactions may begin and end, other tests say.
+    if before.transaction is not None or any(isinstance(r, TRANSACTION) for r in records):
+        return
+    whole = cut_at(before, records, ())
+    for pattern in range(1, 2 ** (len(records) - 1)):
+        cuts = [n for n in range(1, len(records)) if pattern & 1 << (n - 1)]
+        image = cut_at(before, records, cuts)
+        assert without_shutdowns(image) == without_shutdowns(whole), cuts
+        assert image.state_hash == hash_from_scratch(image)
+        if shutdowns(image) == shutdowns(whole):
+            assert image == whole
+            assert image.state_hash == whole.state_hash
+
+
+TRANSACTION = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
+
+
+def cut_at(image: MetadataImage, records: list[Record], cuts: Sequence[int]) -> MetadataImage:
+    """Replay records on an image, in batches that begin at these places; one delta for all."""
+    delta = MetadataDelta(image)
+    for first, last in pairwise((0, *cuts, len(records))):
+        delta.replay_all(records[first:last], image.offset + first)
+        delta.finish_batch(image.offset + last, image.epoch, image.timestamp_ms)
+    return delta.apply()
+
+
+def shutdowns(image: MetadataImage) -> list[Record]:
+    return [r for r in image_to_records(image) if isinstance(r, ShutdownOffsetRecord)]
+
+
+def without_shutdowns(image: MetadataImage) -> list[Record]:
+    return [r for r in image_to_records(image) if not isinstance(r, ShutdownOffsetRecord)]
 
 
 @few

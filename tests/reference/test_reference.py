@@ -29,7 +29,10 @@ from tests.reference.trace import changes
 from tests.strategies import records
 
 HERE = Path(__file__).parent
-REFERENCE = ("schema", "ledger", "tables", "state", "folds", "folding", "folder", "trace")
+REFERENCE = (
+    *("schema", "ledger", "tables", "state", "folds", "folding", "folder", "trace"),
+    *("replicas", "clients"),
+)
 DECODERS = {"msgpack", "google_crc32c"}
 
 seeds = st.integers(0, 2**32)
