@@ -80,23 +80,27 @@ def why_not_assigned(
     return ""
 
 
-def new_partition(
-    image: MetadataImage, topic_id: bytes, partition_id: int, replicas: tuple[int, ...]
-) -> PartitionRecord:
-    """Return the record of a new partition. At least one of its replicas must be active."""
-    isr = tuple(broker_id for broker_id in replicas if is_active(image, broker_id))
-    return PartitionRecord(
-        partition_id,
-        topic_id,
-        replicas,
-        isr,
-        (),
-        (),
-        isr[0],
-        0,
-        0,
-        directories=tuple(default_directory(image, broker_id) for broker_id in replicas),
-    )
+class PartitionRecords:
+    """Makes the records of new partitions on one image. It looks at each list of replicas once."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._image = image
+        self._known: dict[tuple[int, ...], tuple[tuple[int, ...], tuple[bytes, ...]]] = {}
+        """The ISR and the directories, by replicas."""
+
+    def of(self, topic_id: bytes, partition_id: int, replicas: tuple[int, ...]) -> PartitionRecord:
+        """Return the record of a partition. At least one of its replicas must be active."""
+        known = self._known.get(replicas)
+        if known is None:
+            image = self._image
+            known = self._known[replicas] = (
+                tuple(broker_id for broker_id in replicas if is_active(image, broker_id)),
+                tuple(default_directory(image, broker_id) for broker_id in replicas),
+            )
+        isr, directories = known
+        return PartitionRecord(
+            partition_id, topic_id, replicas, isr, (), (), isr[0], 0, 0, directories=directories
+        )
 
 
 def default_directory(image: MetadataImage, broker_id: int) -> bytes:

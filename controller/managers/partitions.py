@@ -12,7 +12,7 @@ from itertools import islice
 
 from controller.config import ControllerConfig
 from controller.managers.assignments import (
-    new_partition,
+    PartitionRecords,
     placed,
     same_brokers,
     why_not_assigned,
@@ -96,8 +96,9 @@ class PartitionManager:
         else:
             rows = iter((yield from _assigned(image, wanted, first, factor)))
         records: list[Record] = []
+        made = PartitionRecords(image)
         for number, replicas in enumerate(islice(rows, added)):
-            records.append(new_partition(image, topic.topic_id, first + number, replicas))
+            records.append(made.of(topic.topic_id, first + number, replicas))
             if number % _STEP == _STEP - 1:
                 yield
         return records

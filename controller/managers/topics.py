@@ -12,7 +12,7 @@ from itertools import chain, islice
 
 from controller.config import ControllerConfig
 from controller.managers.assignments import (
-    new_partition,
+    PartitionRecords,
     placed,
     same_brokers,
     why_not_assigned,
@@ -161,8 +161,9 @@ class TopicManager:
         self._judge(topic, count, len(first), configs)
         topic_id = self._free_id(image)
         records: list[Record] = [TopicRecord(topic.name, topic_id), *config_records]
+        made = PartitionRecords(image)
         for partition_id, replicas in enumerate(islice(chain((first,), rows), count)):
-            records.append(new_partition(image, topic_id, partition_id, replicas))
+            records.append(made.of(topic_id, partition_id, replicas))
             if partition_id % _STEP == _STEP - 1:
                 yield
         return records
