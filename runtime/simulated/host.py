@@ -26,6 +26,8 @@ class SimulatedHost:
         self.network = network
         self.node_id = node_id
         self.platter = Platter(world.random(f"platter/{node_id}"))
+        self._folders: dict[str, tuple[Platter, DiskFaults]] = {}
+        """Further folders, each on a device of its own."""
         self.faults = DiskFaults()
         self.incarnations = 0
         """The number of processes that have run here."""
@@ -54,9 +56,18 @@ class SimulatedHost:
         self._process = SimulatedProcess(self.world, self.node_id)
         return self._process
 
-    def disk(self) -> SimulatedDisk:
-        """Return the disk of the process that runs now."""
-        return SimulatedDisk(self.process, self.platter, self.faults)
+    def disk(self, folder: str = "") -> SimulatedDisk:
+        """Return the disk of the process that runs now: the host's own folder, or another one.
+
+        `platter` and `faults` are those of the host's own folder. A loss of power hits all folders.
+        """
+        platter, faults = self.platter, self.faults
+        if folder:
+            if folder not in self._folders:
+                stream = self.world.random(f"platter/{self.node_id}/{folder}")
+                self._folders[folder] = Platter(stream), DiskFaults()
+            platter, faults = self._folders[folder]
+        return SimulatedDisk(self.process, platter, faults)
 
     def links(self, on_rejected: OnRejected | None = None) -> SimulatedLinks:
         """Return links for the process that runs now, at the host's own address."""
@@ -76,6 +87,8 @@ class SimulatedHost:
         if self._process is not None:
             self._process.kill(Death.POWER)
         self.platter.lose_power()
+        for platter, _ in self._folders.values():
+            platter.lose_power()
 
     def pause(self) -> None:
         """Pause the process, as SIGSTOP does. Do nothing if none runs."""

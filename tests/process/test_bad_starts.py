@@ -283,6 +283,27 @@ def test_a_file_of_kafkas_runs_and_is_read_again(
     assert (lone.folder / "data" / "logberg-broker").is_dir()
 
 
+def test_an_agent_and_its_controller_from_two_files_of_kafkas(lone: Lone, tmp_path: Path) -> None:
+    write_properties(lone, "controller")
+    with lone.running("controller"):
+        agent = Lone(tmp_path / "agent")
+        agent.folder.mkdir()
+        agent.ports = {**lone.ports, "agent": agent.ports["agent"]}
+        write_properties(agent, "broker", "node.id=7\nbroker.rack=b\n")
+        with agent.running("broker"):
+            asked = (
+                "brokers",
+                "list",
+                "--controllers",
+                f"http://127.0.0.1:{lone.ports['quorum'] + 100}",
+            )
+            until = time.monotonic() + PATIENCE_S
+            while "online" not in (said := logberg(*asked)).out:
+                assert time.monotonic() < until, said
+        assert "7  online" in said.out
+        assert f"PLAINTEXT://127.0.0.1:{agent.ports['agent']}" in said.out
+
+
 # -- folders -------------------------------------------------------------------------------------
 
 

@@ -82,6 +82,11 @@ def test_an_agent_that_is_refused_ends_its_node_in_order(tmp_path: Path) -> None
     cluster = CombinedCluster(tmp_path / "cluster", 1)
     try:
         cluster.start()
+        # Each role answers on its own listener, and for itself.
+        agent = f"https://127.0.0.1:{cluster.agent_port(1)}"
+        for url, metric in ((cluster.url(1), b"logberg_log_end"), (agent, b"logberg_broker_state")):
+            assert cluster.ask(url, "GET", "/health/ready", token=None).status == 200
+            assert metric in cluster.ask(url, "GET", "/metrics").body
         answer = cluster.ask(cluster.url(1), "DELETE", "/v1/brokers/1?force=true")
         assert answer.status == 200, answer
         assert cluster.controller(1).wait(20.0)

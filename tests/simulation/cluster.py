@@ -34,6 +34,7 @@ from tests.simulation.answers import Answers, Judgement
 from tests.simulation.answers_rivals import Rivals
 from tests.simulation.carriers import Carriers, credential_of
 from tests.simulation.clients import KEY, TOKEN_MS, Clients
+from tests.simulation.combined import CombinedNodes
 from tests.simulation.configurers import Configurers
 from tests.simulation.coverage import of_cluster
 from tests.simulation.duplicate_brokers import DuplicateBrokers
@@ -90,6 +91,9 @@ class Shape:
     """Second processes for brokers' ids."""
     replicated: bool = False
     """Topics have three replicas; leaders change ISRs, and elections are held (see `replicas`)."""
+    combined: bool = False
+    """Each controller's process runs a broker's agent too (see `combined`); `brokers` doesn't
+    count."""
     moved: bool = False
     """Partitions are added and reassigned, too (see `movers`)."""
     checkpoint_bytes: int = 20_000
@@ -118,6 +122,8 @@ class BrokerIncarnation:
     orderly: bool = False
     offset: int = 0
     duties: dict[Any, tuple[int, int]] = field(default_factory=dict)
+    end: Callable[[], None] | None = None
+    """Ends the process once the agent has ended; None: it is killed."""
     requests: tuple[Any, ...] = ()
     """See `agent_requests`."""
 
@@ -126,7 +132,7 @@ class BrokerIncarnation:
 
     def on_gone(self, reason: str, *, orderly: bool) -> None:
         self.gone, self.orderly = reason, orderly
-        self.process.schedule(0, self.process.kill, "broker-gone")
+        self.process.schedule(0, self.end or self.process.kill, "broker-gone")
 
 
 class Cluster:
@@ -141,10 +147,14 @@ class Cluster:
         self.hosts = {
             n: SimulatedHost(self.world, self.network, n) for n in range(1, shape.controllers + 1)
         }
-        self.broker_hosts = {
-            b: SimulatedHost(self.world, self.network, FIRST_BROKER_HOST + b)
-            for b in range(1, shape.brokers + 1)
-        }
+        self.broker_hosts = (
+            self.hosts
+            if shape.combined
+            else {
+                b: SimulatedHost(self.world, self.network, FIRST_BROKER_HOST + b)
+                for b in range(1, shape.brokers + 1)
+            }
+        )
         profiles = self.world.random("disks")
         for host in self.hosts.values():
             host.faults.set_profile(profiles.choice(shape.disks))
@@ -171,6 +181,7 @@ class Cluster:
         self.agent_requests = AgentRequests(self)
         self.duplicate_brokers = DuplicateBrokers(self)
         self.releases = Releases(self) if shape.old_release else None
+        self.combined = CombinedNodes(self) if shape.combined else None
         self.replicas = Replicas(self)
         self.movers = Movers(self)
         self.dice = self.world.random("brokers' fate")
@@ -192,7 +203,12 @@ class Cluster:
     def start(self, node_id: int) -> None:
         """Boot a controller; for the nemesis too."""
         process = self.hosts[node_id].boot()
-        process.run(lambda: self._begin(node_id, process), "start")
+        process.run(lambda: self._begin_node(node_id, process), "start")
+
+    def _begin_node(self, node_id: int, process: SimulatedProcess) -> None:
+        self._begin(node_id, process)
+        if self.combined is not None and process.alive:
+            self.combined.begin_agent(node_id, process)
 
     def _begin(self, node_id: int, process: SimulatedProcess) -> None:
         host, shape = self.hosts[node_id], self.shape
@@ -323,7 +339,11 @@ class Cluster:
     def start_broker(self, broker_id: int) -> None:
         """Boot a broker's agent, unless it runs."""
         host = self.broker_hosts[broker_id]
-        if not host.running:
+        if host.running:
+            return
+        if self.combined is not None:
+            self.start(broker_id)
+        else:
             process = host.boot()
             process.run(lambda: self._begin_broker(broker_id, process), "start-broker")
 
@@ -331,7 +351,7 @@ class Cluster:
         self.brokers[broker_id] = self.begin_agent(broker_id, self.broker_hosts[broker_id], process)
 
     def begin_agent(
-        self, broker_id: int, host: SimulatedHost, process: SimulatedProcess
+        self, broker_id: int, host: SimulatedHost, process: SimulatedProcess, folder: str = ""
     ) -> BrokerIncarnation:
         """Start an agent for a broker's id on a machine."""
         shape = self.shape
@@ -353,7 +373,7 @@ class Cluster:
             ),
             clock=process.clock,
             random=random_module.Random(self.world.random(f"broker/{broker_id}").getrandbits(64)),
-            disk=host.disk(),
+            disk=host.disk(folder),
             requester=requester,
             host=incarnation,
             publishers=(*own, self.invariants.publisher(incarnation)),
@@ -367,7 +387,7 @@ class Cluster:
 
     def incarnation_on(self, host_id: int) -> BrokerIncarnation | None:
         """Return the newest life of an agent on a machine."""
-        first = self.brokers.get(host_id - FIRST_BROKER_HOST)
+        first = self.brokers.get(host_id - (0 if self.combined else FIRST_BROKER_HOST))
         return first if first is not None else self.duplicate_brokers.incarnation_on(host_id)
 
     def inject_broker_faults(self) -> None:
@@ -444,6 +464,8 @@ class Cluster:
             self.replicas.start()
         if self.shape.moved:
             self.movers.start()
+        if self.combined is not None:
+            self.combined.start()
         self.later(2.0, self.inject_broker_faults)
 
     def heal_brokers(self) -> None:

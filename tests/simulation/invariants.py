@@ -68,7 +68,7 @@ class Invariants:
         controller = self.cluster.controllers.get(process.node_id)
         if controller is not None and process.alive:
             self._check_controller(process.node_id, controller)
-        elif process.node_id >= 100:
+        if process.node_id >= 100 or self.cluster.combined is not None:
             self._check_serving(process.node_id)
 
     def _check_controller(self, node_id: int, controller: Any) -> None:

@@ -97,6 +97,11 @@ MORE_KINDS: dict[str, FaultSchedule | None] = {
         gap_s=(0.3, 2.5),
         length_s=(0.1, 3.0),
     ),
+    "combined": FaultSchedule(
+        {**CRASHES, **PAUSES, **CUTS, **NOISE, "stranded_leader": 1.0, "kill_at_start": 1.0},
+        gap_s=(0.5, 4.0),
+        length_s=(0.1, 3.0),
+    ),
     "drawn": None,
     "damage": None,
     "hunt": None,
@@ -172,6 +177,9 @@ def shape_of(seed: int, kind: str, faults_s: float) -> tuple[Shape, FaultSchedul
         shape.duplicate_brokers, shape.broker_fault_schedule = True, 0.1
     if kind == "moves":
         shape.moved = True
+    if kind == "combined":
+        shape.combined, shape.replicated, shape.topics_max = True, True, 12
+        shape.broker_fault_schedule = 0.1
     if kind in ("replicas", "moves"):
         shape.replicated, shape.brokers, shape.topics_max = True, 4, 12
         shape.broker_fault_schedule = 0.6
@@ -298,6 +306,8 @@ def _run(cluster: Cluster, nemesis: Nemesis, outcome: Outcome) -> None:
     outcome.facts += cluster.agent_requests.at_the_end()
     if cluster.releases is not None:
         outcome.facts += cluster.releases.at_the_end()
+    if cluster.combined is not None:
+        outcome.facts += cluster.combined.counts
 
 
 def main() -> int:

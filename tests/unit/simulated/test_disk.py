@@ -44,6 +44,26 @@ def after_power_loss(
     return found
 
 
+def test_a_second_folder_of_a_host_is_another_one() -> None:
+    host = a_host()
+    own, second = host.disk(), host.disk("broker")
+    for disk, content in ((own, b"own"), (second, b"second")):
+        disk.lock()
+        disk.open("a").append(content)
+    assert (own.read("a"), second.read("a")) == (b"own", b"second")
+
+
+def test_a_loss_of_power_hits_the_second_folder_too() -> None:
+    lost = 0
+    for seed in range(40):
+        host = a_host(seed)
+        host.disk("broker").open("a").append(b"a" * 600)
+        host.lose_power()
+        host.boot()
+        lost += not host.disk("broker").exists("a")
+    assert lost > 3
+
+
 def test_a_sync_covers_what_was_appended_before_it_and_no_more() -> None:
     whole, lost = 0, 0
     for seed in range(40):

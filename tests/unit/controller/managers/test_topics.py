@@ -331,3 +331,25 @@ def test_a_long_assignment_is_checked_in_steps(cluster):
     )
     work = _assigned(cluster.image, NewTopic(name="t", assignments=rows))
     assert sum(1 for _ in work) == 2_000 // 64
+
+
+def test_what_only_the_controller_reads_is_shown_under_kafkas_keys():
+    """The node shows its own settings as static configs of the broker with its number."""
+    cluster = Cluster(default_partitions=3, default_replication_factor=1, topic_deletion=False)
+    cluster.online(1)
+    status, reply = cluster.ask("GET", "/v1/configs/broker/1")
+    assert status == 200
+    shown = {c["name"]: (c["value"], c["source"]) for c in reply["configs"]}
+    assert shown["num.partitions"] == ("3", "STATIC_BROKER_CONFIG")
+    assert shown["default.replication.factor"] == ("1", "DEFAULT_CONFIG")
+    assert shown["delete.topic.enable"] == ("false", "STATIC_BROKER_CONFIG")
+
+
+def test_a_topic_gets_the_settings_partitions_and_replicas():
+    cluster = Cluster(default_partitions=3, default_replication_factor=2)
+    cluster.online(1, 2)
+    topic = {"name": "t", "numPartitions": -1, "replicationFactor": -1}
+    assert cluster.ask("POST", "/v1/topics", {"topics": [topic]})[0] == 200
+    found = cluster.image.topics.named("t")
+    partitions = cluster.image.topics.partitions_of(found.topic_id)
+    assert [len(partition.replicas) for _, partition in partitions] == [2, 2, 2]
