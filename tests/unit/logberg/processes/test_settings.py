@@ -114,6 +114,10 @@ def test_an_ipv6_address_keeps_its_colons() -> None:
         ('"min.insync.replicas" = "2"', None),
         ('"min.insync.replicas" = "0"', "configs: Invalid value 0 for configuration min.insync"),
         ('"log.retention.hours" = "two"', "Not a number of type INT."),
+        (
+            '"num.partitions" = "2"',
+            "num.partitions has no effect there; write the setting default_p",
+        ),
         ('"min.insnc.replicas" = "2"', "configs: min.insnc.replicas is not a config of Kafka's"),
     ],
 )
