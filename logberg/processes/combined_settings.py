@@ -69,6 +69,12 @@ def _problems(node: ControllerSettings, beside: BrokerBeside) -> list[str]:
             "broker.tls is missing: the agent needs a certificate of its own, for the URI "
             f"broker://{node.cluster_id}/{node.node_id}. Add [broker.tls] with cert, key and ca."
         )
+    if node.tls is not None and beside.tls is not None and beside.tls.cert == node.tls.cert:
+        found.append(
+            f"broker.tls.cert is the controller's own, {node.tls.cert}. One certificate names one "
+            f"node in one role: the agent needs another one, for broker://{node.cluster_id}/"
+            f"{node.node_id}."
+        )
     if node.tls is None and beside.tls is not None:
         found.append(
             "broker.tls is there, but the controller has no [tls]: the agent would ask it without "

@@ -24,6 +24,8 @@ from logberg.processes.settings import SettingsError
 
 HTTP_ABOVE: Final = 100
 """HTTP listeners are so far above the ports that Kafka's keys name."""
+NEVER_MS: Final = 100 * 365 * 86_400_000
+"""A hundred years: Kafka's 0 means that the time alone is no reason for a snapshot."""
 CONTROLLER, BROKER = "controller", "broker"
 
 
@@ -43,6 +45,10 @@ class _Scalar(NamedTuple):
 
 def _number(text: str) -> int:
     return int(text.strip())
+
+
+def _or_never(text: str) -> int:
+    return _number(text) or NEVER_MS
 
 
 def _flag(text: str) -> bool:
@@ -74,7 +80,7 @@ _SCALARS: Final = (
     _Scalar("unclean.leader.election.interval.ms", "unclean_leader_election_ms", _number),
     _Scalar("metadata.log.segment.bytes", "segment_bytes", _number),
     _Scalar("metadata.log.max.record.bytes.between.snapshots", "checkpoint_bytes", _number),
-    _Scalar("metadata.log.max.snapshot.interval.ms", "checkpoint_ms", _number),
+    _Scalar("metadata.log.max.snapshot.interval.ms", "checkpoint_ms", _or_never),
     _Scalar("delegation.token.max.lifetime.ms", "token_max_lifetime_ms", _number),
     _Scalar("delegation.token.expiry.time.ms", "token_period_ms", _number),
     _Scalar("create.topic.policy.class.name", "create_topic_policy", str.strip),
@@ -184,6 +190,9 @@ class Translation:
 
     def _node_id(self, read: listening.Read) -> int | None:
         new, old = read("node.id"), read("broker.id")
+        if old is not None and _number(old.value) == -1:
+            # Kafka's default: no number is given.
+            old = None
         if new is not None and old is not None and _number(new.value) != _number(old.value):
             raise SettingsError(
                 f"{old.place}: broker.id is {old.value}, and node.id is {new.value}; write node.id "

@@ -63,6 +63,7 @@ def test_folder_and_port_follow_the_controllers_own(
         ({"broker": {}, "tls": TLS}, "broker.tls is missing"),
         ({"broker": {}, "tls": TLS}, "broker://c/2"),
         ({"broker": {"tls": TLS}}, "drop [broker.tls]"),
+        ({"broker": {"tls": TLS}, "tls": TLS}, "names one node in one role"),
         ({"broker": {"data": "data"}}, "the controller's own folder"),
         ({"broker": {"data": "./data/"}}, "the controller's own folder"),
         ({"broker": {"http": "nowhere"}}, "broker.http is 'nowhere'; use host:port"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from logberg.processes.server_properties.translation import NEVER_MS
 from logberg.processes.settings import BrokerEndpoint, PeerSettings, SettingsError, Tls
 from tests.unit.logberg.processes.server_properties.files import BOTH, broker, controller
 
@@ -30,6 +31,8 @@ UNCLEAN = "unclean.leader.election.enable"
         ("metadata.log.segment.bytes", "8388608", "segment_bytes", 8_388_608),
         ("metadata.log.max.record.bytes.between.snapshots", "1000000", "checkpoint_bytes", 10**6),
         ("metadata.log.max.snapshot.interval.ms", "600000", "checkpoint_ms", 600_000),
+        ("metadata.log.max.snapshot.interval.ms", "0", "checkpoint_ms", NEVER_MS),
+        ("broker.id", "-1", "node_id", 2),
         ("delegation.token.max.lifetime.ms", "1000", "token_max_lifetime_ms", 1_000),
         ("delegation.token.expiry.time.ms", "500", "token_period_ms", 500),
         ("create.topic.policy.class.name", "s.r:Topics", "create_topic_policy", "s.r:Topics"),
