@@ -127,9 +127,9 @@ def _in_controller(controller: Any) -> Iterator[str]:
         yield "decision"
     if controller._storage.snapshotting._busy:
         yield "checkpoint"
-    if storage._catch_up.fetching:
+    if storage._catch_up._goal is not None:
         yield "pull"
-    if storage._backfill is not None and storage._backfill.fetching:
+    if storage._backfill is not None and storage._backfill._pull is not None:
         yield "backfill"
     if storage._cancel_load is not None:
         yield "loading"
